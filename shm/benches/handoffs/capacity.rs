@@ -1,13 +1,14 @@
 //! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, of the ring and of a sketch whose footprint follows
 //! its occupancy, in turns.
 //!
-//! Two threads on two cores. A round trip is in floors: each sample is divided by the mean of the two floors around it, and
-//! dropped if those differ by more than a tenth. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64.
+//! Two threads on two cores. A round trip in step is in floors: each sample is divided by the mean of the two floors around it, and
+//! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64.
 
 use crate::Options;
-use crate::pair::{Contestant, Peer, Pop, Push};
+use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::stream::BATCH;
+use crate::trip::{Line, Step};
 use crate::window;
 use shm::ring::element::LineMessage;
 use shm::ring::{Message, spsc};
@@ -81,17 +82,52 @@ impl Pop for rtrb::Consumer<LineMessage> {
     }
 }
 
+/// Round trips in one way of making them.
+#[derive(Default)]
+struct Trips {
+    /// Nanoseconds.
+    lines: Vec<f64>,
+    /// Of the ring and of the sketch, over the line's.
+    over_line: [Vec<f64>; 2],
+    /// The sketch's over the ring's.
+    over_ring: Vec<f64>,
+    dropped: usize,
+}
+
+impl Trips {
+    /// A sample: nanoseconds of the line, and of the ring and the sketch beside it; `None`: dropped.
+    fn add(&mut self, measured: Option<(f64, [f64; 2])>) {
+        let Some((line, trips)) = measured else {
+            self.dropped += 1;
+            return;
+        };
+        self.lines.push(line);
+        self.over_line.iter_mut().zip(trips).for_each(|(over, ns)| over.push(ns / line));
+        self.over_ring.push(trips[1] / trips[0]);
+    }
+
+    fn rows(&mut self, capacity: usize, line: &str, unit: &'static str, goal: Goal) -> [FigureRow; 4] {
+        let Self { lines, over_line: [ring, sketch], over_ring, dropped } = std::mem::take(self);
+        let name = |what: &str| format!("{capacity}: {what}");
+        [
+            FigureRow::new(name(line), "ns", lines, Goal::None).dropped(dropped),
+            FigureRow::new(name("the ring"), unit, ring, goal),
+            FigureRow::new(name("a window in front"), unit, sketch, Goal::None),
+            FigureRow::new("", "× the ring", over_ring, Goal::None),
+        ]
+    }
+}
+
 /// The contestants of one capacity, and the thread at their other ends.
 struct Match {
     capacity: usize,
     ring: Contestant<spsc::Producer, spsc::Consumer>,
     sketch: Contestant<window::Producer, window::Consumer>,
     rtrb: Contestant<rtrb::Producer<LineMessage>, rtrb::Consumer<LineMessage>>,
+    line: Contestant<Line, Line>,
     peer: Peer,
-    over_floor: [Vec<f64>; 2],
-    over_ring: Vec<f64>,
-    floors: Vec<f64>,
-    dropped: usize,
+    in_step: Trips,
+    out_of_step: Trips,
     /// The ring, the sketch, the ring in batches, rtrb in chunks, rtrb.
     rates: [Vec<f64>; 5],
 }
@@ -104,31 +140,27 @@ impl Match {
         let ring = Contestant::new(&mut parts, ours(), ours());
         let sketch = Contestant::new(&mut parts, window::ring(capacity), window::ring(capacity));
         let rtrb = Contestant::new(&mut parts, crates(), crates());
+        let (there, back) = Line::ends();
+        let line = Contestant::new(&mut parts, there, back);
         Self {
             capacity,
             ring,
             sketch,
             rtrb,
+            line,
             peer: Peer::start(core, parts),
-            over_floor: Default::default(),
-            over_ring: Vec::new(),
-            floors: Vec::new(),
-            dropped: 0,
+            in_step: Trips::default(),
+            out_of_step: Trips::default(),
             rates: Default::default(),
         }
     }
 
     fn round_trip(&mut self, rounds: u64) {
-        let Self { ring, sketch, peer, .. } = self;
-        let measured = peer.between_floors(rounds, || (ring.trips(peer, rounds), sketch.trips(peer, rounds)));
-        let Some((floor, (ring, sketch))) = measured else {
-            self.dropped += 1;
-            return;
-        };
-        self.floors.push(floor);
-        self.over_floor[0].push(ring / floor);
-        self.over_floor[1].push(sketch / floor);
-        self.over_ring.push(sketch / ring);
+        let Self { ring, sketch, line, peer, .. } = self;
+        let mut both = |step| [ring.trips(peer, step, rounds), sketch.trips(peer, step, rounds)];
+        self.in_step.add(peer.between_floors(rounds, || both(Step::In)));
+        let mut line = || line.trips(peer, Step::Out, rounds);
+        self.out_of_step.add(between(&mut line, || both(Step::Out)));
     }
 
     fn streams(&mut self, count: u64) {
@@ -141,18 +173,6 @@ impl Match {
             rtrb.stream::<false>(peer, count),
         ];
         rates.iter_mut().zip(measured).for_each(|(rates, rate)| rates.push(rate));
-    }
-
-    fn trip_rows(&mut self) -> [FigureRow; 4] {
-        let name = |what: &str| format!("{}: {what}", self.capacity);
-        let [ring, sketch] = std::mem::take(&mut self.over_floor);
-        let [floors, over] = [&mut self.floors, &mut self.over_ring].map(std::mem::take);
-        [
-            FigureRow::new(name("floor"), "ns", floors, Goal::None).dropped(self.dropped),
-            FigureRow::new(name("the ring"), "× floor", ring, Goal::AtMost(1.40)),
-            FigureRow::new(name("a window in front"), "× floor", sketch, Goal::None),
-            FigureRow::new("", "× the ring", over, Goal::None),
-        ]
     }
 
     fn stream_rows(&mut self) -> [FigureRow; 7] {
@@ -187,7 +207,14 @@ pub fn run(options: &Options, report: &mut BenchReport) {
             at_one.streams(count);
         }
     }
-    let trips = matches.iter_mut().flat_map(Match::trip_rows).collect();
-    report.add("Round trip by capacity, threads", trips);
+    let rows =
+        |at_one: &mut Match| at_one.in_step.rows(at_one.capacity, "floor", "× floor", Goal::AtMost(1.40));
+    let in_step = matches.iter_mut().flat_map(rows).collect();
+    report.add("Round trip by capacity, threads", in_step);
+    let rows = |at_one: &mut Match| {
+        at_one.out_of_step.rows(at_one.capacity, "one line", "× the line", Goal::AtMost(1.40))
+    };
+    let out_of_step = matches.iter_mut().flat_map(rows).collect();
+    report.add("Round trip by capacity, out of step, threads", out_of_step);
     report.add("Stream by capacity, threads", matches.iter_mut().flat_map(Match::stream_rows).collect());
 }

@@ -1,12 +1,13 @@
 //! Which line moves when: round trips through hand-offs that are put together piece by piece, from one line each way to a ring.
 //!
-//! Two threads on two cores, one message on its way. Each row has one thing more than the one before, in floors, each beside floors of its
-//! own; samples whose floors differ by more than a tenth are dropped. Where in memory a hand-off lies makes a difference too: each row has
-//! several, in turn. Honest peers only, on the heap, nothing proved.
+//! Two threads on two cores, one message on its way. Each row has one thing more than the one before: in step in floors, each beside floors of its
+//! own, and out of step (see `trip.rs`) beside one line that the same loops bounce; samples whose floors or lines differ by more than a tenth
+//! are dropped. Where in memory a hand-off lies makes a difference too: each row has several, in turn. Honest peers only, on the heap, nothing proved.
 
 use crate::Options;
-use crate::pair::{Contestant, Part, Peer, Pop, Push};
+use crate::pair::{Contestant, Part, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
+use crate::trip::{Line, Step};
 use shm::memory::{Region, Words};
 use shm::prefetch::prefetch;
 use shm::ring::{MESSAGE_WORDS, Message, spsc};
@@ -98,13 +99,13 @@ impl<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> 
 }
 
 /// Makes so many round trips; nanoseconds each.
-type Trips = Box<dyn FnMut(&Peer, u64) -> f64>;
+type Trips = Box<dyn FnMut(&Peer, Step, u64) -> f64>;
 
 /// A row: round trips of one kind.
 struct Row {
     what: &'static str,
     trips: Vec<Trips>,
-    over_floor: Vec<f64>,
+    over: Vec<f64>,
     dropped: usize,
 }
 
@@ -112,9 +113,9 @@ impl Row {
     fn new<P: Push, C: Pop>(what: &'static str, parts: &mut Vec<Part>, pair: impl Fn() -> (P, C)) -> Self {
         let trips = (0..PLACES).map(|_| -> Trips {
             let mut contestant = Contestant::new(parts, pair(), pair());
-            Box::new(move |peer, rounds| contestant.trips(peer, rounds))
+            Box::new(move |peer, step, rounds| contestant.trips(peer, step, rounds))
         });
-        Self { what, trips: trips.collect(), over_floor: Vec::new(), dropped: 0 }
+        Self { what, trips: trips.collect(), over: Vec::new(), dropped: 0 }
     }
 }
 
@@ -133,25 +134,40 @@ pub fn run(options: &Options, report: &mut BenchReport) {
         Row::new("… 1,024 slots, the next one asked for ahead", parts, End::<7, 1024, STORED, true>::pair),
         Row::new("the ring, 1,024 slots", parts, || spsc::heap_ring::<MESSAGE_WORDS>(1024)),
     ];
+    let (there, back) = Line::ends();
+    let mut line = Contestant::new(parts, there, back);
     // Before this thread is pinned: that one goes elsewhere.
     let peer = Peer::start(options.cores.1, std::mem::take(parts));
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
-    let mut floors = Vec::new();
-    for sample in 0..samples {
-        for Row { trips, over_floor, dropped, .. } in &mut rows {
-            let trips = &mut trips[sample % PLACES];
-            match peer.between_floors(rounds, || trips(&peer, rounds)) {
-                Some((floor, ns)) => {
-                    floors.push(floor);
-                    over_floor.push(ns / floor);
+    let mut table = |step, title, name: &str, unit| {
+        let mut yardsticks = Vec::new();
+        let mut yardstick = || match step {
+            Step::In => peer.floor(rounds),
+            Step::Out => line.trips(&peer, step, rounds),
+        };
+        for sample in 0..samples {
+            for Row { trips, over, dropped, .. } in &mut rows {
+                let trips = &mut trips[sample % PLACES];
+                match between(&mut yardstick, || trips(&peer, step, rounds)) {
+                    Some((yardstick, ns)) => {
+                        yardsticks.push(yardstick);
+                        over.push(ns / yardstick);
+                    }
+                    None => *dropped += 1,
                 }
-                None => *dropped += 1,
             }
         }
-    }
-    let floor = FigureRow::new("the floor: one line there and back", "ns", floors, Goal::None);
-    let rows = rows
-        .into_iter()
-        .map(|row| FigureRow::new(row.what, "× floor", row.over_floor, Goal::None).dropped(row.dropped));
-    report.add("Round trip by what moves, threads", std::iter::once(floor).chain(rows).collect());
+        let first = FigureRow::new(name, "ns", yardsticks, Goal::None);
+        let rows = rows.iter_mut().map(|Row { what, over, dropped, .. }| {
+            FigureRow::new(*what, unit, std::mem::take(over), Goal::None).dropped(std::mem::take(dropped))
+        });
+        report.add(title, std::iter::once(first).chain(rows).collect());
+    };
+    table(Step::In, "Round trip by what moves, threads", "the floor: one line there and back", "× floor");
+    table(
+        Step::Out,
+        "Round trip by what moves, out of step, threads",
+        "one line there and back",
+        "× the line",
+    );
 }

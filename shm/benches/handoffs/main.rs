@@ -25,6 +25,7 @@ mod roundtrip;
 mod scan;
 mod stamp;
 mod stream;
+mod trip;
 mod window;
 
 use report::BenchReport;

@@ -1,10 +1,12 @@
 //! Two threads on two cores: a ring each way, and what one thread asks the other to do with its ends.
 
 use crate::stream::{BATCH, check, message};
+use crate::trip::{self, Pauses, Step, receive};
 use shm::clock::{Clock, Monotonic};
 use shm::floor::{self, FloorSample, wait};
 use shm::memory::{Region, Words};
 use shm::ring::Message;
+use std::ops::Range;
 use std::sync::mpsc;
 
 /// Batches that round trips are cut into.
@@ -34,7 +36,7 @@ pub trait Pop: Send + 'static {
 /// What the other thread does.
 #[derive(Clone, Copy)]
 pub enum Job {
-    Echo,
+    Echo(Step),
     Push,
     PushMany,
 }
@@ -50,28 +52,11 @@ pub struct Contestant<P, C> {
     number: usize,
 }
 
-#[inline(always)]
-fn receive(consumer: &mut impl Pop) -> Message {
-    let mut got = None;
-    wait::<true>(
-        #[inline(always)]
-        || {
-            got = consumer.pop();
-            got.is_some()
-        },
-    );
-    got.expect("waited for")
-}
-
 /// The peer's part.
 fn part<P: Push, C: Pop>(mut producer: P, mut consumer: C) -> Part {
     Box::new(move |job, count| match job {
-        Job::Echo => {
-            for _ in 0..count {
-                let message = receive(&mut consumer);
-                wait::<true>(|| producer.push(&message));
-            }
-        }
+        Job::Echo(Step::In) => trip::echo::<false>(&mut producer, &mut consumer, count),
+        Job::Echo(Step::Out) => trip::echo::<true>(&mut producer, &mut consumer, count),
         Job::Push => {
             for n in 0..count {
                 let message = message(n);
@@ -133,8 +118,9 @@ impl Peer {
         result
     }
 
-    fn floor(&self, rounds: u64) -> f64 {
-        self.with(FLOOR, Job::Echo, 0, || {
+    /// The floor between the two cores, in nanoseconds.
+    pub fn floor(&self, rounds: u64) -> f64 {
+        self.with(FLOOR, Job::Echo(Step::In), 0, || {
             let sample = floor::measure::<true>(&self.line[0], rounds as u32);
             floor::end(&self.line[0]);
             sample.median_ns
@@ -143,12 +129,17 @@ impl Peer {
 
     /// Measures between two floors: their mean, in nanoseconds, and what was measured; `None` if they differ by more than a tenth.
     pub fn between_floors<R>(&self, rounds: u64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
-        let before = self.floor(rounds);
-        let measured = measure();
-        let after = self.floor(rounds);
-        let is_steady = (before - after).abs() <= 0.1 * before.min(after);
-        is_steady.then_some(((before + after) / 2.0, measured))
+        between(&mut || self.floor(rounds), measure)
     }
+}
+
+/// Measures between two figures of a yardstick: their mean, and what was measured; `None` if they differ by more than a tenth.
+pub fn between<R>(yardstick: &mut impl FnMut() -> f64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
+    let before = yardstick();
+    let measured = measure();
+    let after = yardstick();
+    let is_steady = (before - after).abs() <= 0.1 * before.min(after);
+    is_steady.then_some(((before + after) / 2.0, measured))
 }
 
 impl<P: Push, C: Pop> Contestant<P, C> {
@@ -158,21 +149,25 @@ impl<P: Push, C: Pop> Contestant<P, C> {
         Self { producer: there.0, consumer: back.1, number: parts.len() - 1 }
     }
 
-    /// Nanoseconds a round trip.
-    pub fn trips(&mut self, peer: &Peer, count: u64) -> f64 {
-        peer.with(self.number, Job::Echo, count / BATCHES * BATCHES, || {
+    /// Nanoseconds a round trip; out of step without the pauses' own time.
+    pub fn trips(&mut self, peer: &Peer, step: Step, count: u64) -> f64 {
+        let batch = (count / BATCHES).max(1);
+        let (producer, consumer) = (&mut self.producer, &mut self.consumer);
+        let mut pauses = Pauses::of_caller();
+        let mut each = |numbers: Range<u64>| match step {
+            Step::In => trip::call::<false>(producer, consumer, &mut pauses, numbers),
+            Step::Out => trip::call::<true>(producer, consumer, &mut pauses, numbers),
+        };
+        let ns = peer.with(self.number, Job::Echo(step), batch * BATCHES, || {
             let mut samples = Vec::new();
-            for batch in 0..BATCHES {
+            for first in (0..BATCHES).map(|number| number * batch) {
                 let start = Monotonic.now();
-                for n in 0..count / BATCHES {
-                    let message = [batch << 32 | n; 7];
-                    wait::<true>(|| self.producer.push(&message));
-                    assert_eq!(receive(&mut self.consumer), message, "what comes back is what was sent");
-                }
-                samples.push((Monotonic.now() - start) as f64 / (count / BATCHES) as f64);
+                each(first..first + batch);
+                samples.push((Monotonic.now() - start) as f64 / batch as f64);
             }
             FloorSample::of_batches(samples).median_ns
-        })
+        });
+        ns - if step == Step::Out { trip::pauses_ns(batch * BATCHES) } else { 0.0 }
     }
 
     /// Million messages a second.

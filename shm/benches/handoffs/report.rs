@@ -40,7 +40,12 @@ impl FigureRow {
     }
 
     fn goal(&self) -> String {
-        let verdict = |met: bool| if met { "met" } else { "missed" };
+        let verdict = |met: bool| match met {
+            // All samples were dropped.
+            _ if self.samples == 0 => "not measured",
+            true => "met",
+            false => "missed",
+        };
         match self.goal {
             Goal::None => String::new(),
             Goal::AtMost(limit) => format!("≤ {limit} {}", verdict(self.quartiles[1] <= limit)),
@@ -74,7 +79,9 @@ impl BenchReport {
             table.load_style(presets::UTF8_BORDERS_ONLY);
             table.set_header(["", "median", "quartiles", "unit", "samples", "goal"]);
             for row in rows {
-                let [low, median, high] = row.quartiles.map(|value| format!("{value:.2}"));
+                let figure =
+                    |value: f64| if value.is_nan() { "–".to_owned() } else { format!("{value:.2}") };
+                let [low, median, high] = row.quartiles.map(figure);
                 let samples = match row.dropped {
                     0 => row.samples.to_string(),
                     dropped => format!("{} (−{dropped})", row.samples),
