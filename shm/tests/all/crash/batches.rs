@@ -29,7 +29,7 @@ pub fn producers(technique: Technique, set_up: &SetUp) -> Tally {
         for inherits in [false, true] {
             let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
             victims.first.begin_batch(BATCH);
-            victims.first.step(boundary);
+            victims.first.go(&survey.way(boundary));
             assert_eq!(victims.first.at(), survey.path[boundary].0, "{set_up:?}: another way than before");
             assert_eq!(scene.bed.state(), survey.path[boundary].1, "{set_up:?}: another state than before");
             scene.fence(FIRST, victims.first);
@@ -102,7 +102,7 @@ pub fn consumers(technique: Technique, set_up: &SetUp) -> Tally {
         let mut scene = Scene::new(bed, &[]);
         let mut popping = Popping::new(&mut scene, &set_up.acts);
         popping.victim.begin_batch(BATCH);
-        popping.victim.step(boundary);
+        popping.victim.go(&survey.way(boundary));
         assert_eq!(popping.victim.at(), survey.path[boundary].0, "{set_up:?}: another way than before");
         scene.push(boundary as u64 % 3);
         let _certain = popping.victim.kill();

@@ -97,7 +97,7 @@ fn die<T: Link>(
     let mut scene = Scene::new(bed, &[]);
     let mut popping = Popping::new(&mut scene, &set_up.acts);
     popping.victim.begin();
-    popping.victim.step(boundary);
+    popping.victim.go(&survey.way(boundary));
     assert_eq!(popping.victim.at(), survey.path[boundary].0, "{set_up:?}: another way than before");
     assert_eq!(scene.bed.state(), survey.path[boundary].1, "{set_up:?}: another state than before");
     scene.push(push);

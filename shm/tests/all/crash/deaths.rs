@@ -36,6 +36,11 @@ impl Survey {
         self.from + self.path.len() - 1
     }
 
+    /// The places on the way to that boundary.
+    pub fn way(&self, boundary: usize) -> Vec<At> {
+        self.path[..=boundary - self.from].iter().map(|(at, _)| *at).collect()
+    }
+
     /// Whether the instruction behind that boundary changes shared memory.
     fn changes(&self, boundary: usize) -> bool {
         let pair = boundary.checked_sub(self.from).and_then(|place| self.path.get(place..place + 2));
@@ -71,12 +76,15 @@ impl<T: Link> Scene<'_, '_, T> {
         self.take(meanwhile.take);
     }
 
-    /// Begins the first victim's push and goes from stop to stop.
-    pub fn approach(&mut self, victim: &mut Victim, stops: &[Stop]) {
+    /// Begins the first victim's push and goes from stop to stop: to each the way that is known, if one is.
+    pub fn approach(&mut self, victim: &mut Victim, stops: &[Stop], known: &[&Survey]) {
         victim.begin();
         let mut now = 0;
-        for (boundary, meanwhile) in stops {
-            victim.step_at_most(boundary - now);
+        for (stop, (boundary, meanwhile)) in stops.iter().enumerate() {
+            match known.get(stop) {
+                Some(survey) => victim.go(&survey.way(*boundary)),
+                None => victim.step_at_most(boundary - now),
+            }
             now = *boundary;
             self.meanwhile(*meanwhile);
         }
@@ -95,11 +103,18 @@ pub fn walk<T: Link>(scene: &Scene<'_, '_, T>, victim: &Victim, from: usize) -> 
     Survey { from, path, taken: victim.done() > before }
 }
 
-/// How a push goes on that was meddled with at these stops.
-pub fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, stops: &[Stop]) -> Survey {
+/// How a push goes that nobody meddles with.
+pub fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Survey {
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
-    scene.approach(&mut victims.first, stops);
-    walk(&scene, &victims.first, stops.last().map_or(0, |(boundary, _)| *boundary))
+    scene.approach(&mut victims.first, &[], &[]);
+    walk(&scene, &victims.first, 0)
+}
+
+/// How such a push goes on when it was meddled with at that stop.
+fn survey_from<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, stop: Stop, plain: &Survey) -> Survey {
+    let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
+    scene.approach(&mut victims.first, &[stop], &[plain]);
+    walk(&scene, &victims.first, stop.0)
 }
 
 /// Another producer that stands in the middle of a push while the first one dies.
@@ -120,11 +135,12 @@ pub fn die<T: Link>(
     bed: &mut Bed<'_, T>,
     set_up: &SetUp,
     stops: &[Stop],
-    survey: &Survey,
+    known: &[&Survey],
     company: Option<Company>,
     tally: &mut Tally,
 ) -> bool {
     let (boundary, meanwhile) = *stops.last().expect("a place to die");
+    let survey = known.last().expect("the way there");
     let (mut scene, victims) = prepare(bed, &set_up.acts, company.is_some());
     let Victims { mut first, mut second } = victims;
     let come_along = |second: &mut Option<Victim>, early: bool| {
@@ -134,9 +150,11 @@ pub fn die<T: Link>(
         }
     };
     come_along(&mut second, true);
-    scene.approach(&mut first, stops);
+    // Where another one has begun already its way may be another one.
+    let is_known = company.is_none_or(|company| !company.early);
+    scene.approach(&mut first, stops, if is_known { known } else { &[] });
     let (at, state) = survey.path[boundary - survey.from];
-    if company.is_none_or(|company| !company.early) {
+    if is_known {
         assert_eq!(first.at(), at, "{set_up:?} {stops:?}: another way than before");
     }
     if meanwhile == NOTHING && company.is_none() {
@@ -222,11 +240,11 @@ const MEDDLE_EVERY: usize = 40;
 /// there is no time for everything, what is tried changes from one boundary to the next.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
-    let plain = survey(bed, set_up, &[]);
+    let plain = survey(bed, set_up);
     tally.add("distinct states", plain.distinct_states());
     let mut came_before = false;
     for boundary in 0..=plain.end() {
-        let came = die(bed, set_up, &[(boundary, NOTHING)], &plain, ALONE, &mut tally);
+        let came = die(bed, set_up, &[(boundary, NOTHING)], &[&plain], ALONE, &mut tally);
         tally.add("boundaries", 1);
         if came_before && !came {
             tally.problem(&set_up.name, format!("there before boundary {boundary}, and then no more"));
@@ -236,10 +254,10 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
         let pushes = turn.map_or(vec![], |turn| some_of(&[1, UNTIL_FULL], turn));
         for push in pushes {
             let meanwhile = Meanwhile { push, take: boundary as u64 % 3 };
-            die(bed, set_up, &[(boundary, meanwhile)], &plain, ALONE, &mut tally);
+            die(bed, set_up, &[(boundary, meanwhile)], &[&plain], ALONE, &mut tally);
         }
         for company in companies(set_up, &plain, boundary, turn) {
-            die(bed, set_up, &[(boundary, NOTHING)], &plain, Some(company), &mut tally);
+            die(bed, set_up, &[(boundary, NOTHING)], &[&plain], Some(company), &mut tally);
         }
     }
     tally.add("of", plain.end() as u64 + 1);
@@ -282,10 +300,11 @@ fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: 
             continue;
         }
         for meanwhile in some_of(&kinds, turn / 3 + turn) {
-            let other = survey(bed, set_up, &[(place, meanwhile)]);
+            let other = survey_from(bed, set_up, (place, meanwhile), plain);
             tally.add("distinct states", other.distinct_states());
             for boundary in (place + 1..=other.end()).filter(|boundary| other.turn(*boundary).is_some()) {
-                die(bed, set_up, &[(place, meanwhile), (boundary, NOTHING)], &other, ALONE, tally);
+                let stops = [(place, meanwhile), (boundary, NOTHING)];
+                die(bed, set_up, &stops, &[plain, &other], ALONE, tally);
                 tally.add("meddled with", 1);
             }
         }

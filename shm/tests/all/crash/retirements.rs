@@ -11,11 +11,11 @@ use shm::ring::Link;
 /// the consumer outlives it; if there is time, at every boundary all the same.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
-    let push = survey(bed, set_up, &[]);
+    let push = survey(bed, set_up);
     let mut producer_at = push.before_changes();
     producer_at.push(push.end());
     for died_at in producer_at {
-        let (scene, repairer) = open_grave(bed, set_up, died_at);
+        let (scene, repairer) = open_grave(bed, set_up, died_at, &push);
         let retirement = walk(&scene, &repairer, 0);
         drop(repairer);
         drop(scene);
@@ -26,7 +26,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
             boundaries = (0..=retirement.end()).collect();
         }
         for boundary in boundaries {
-            die(bed, set_up, died_at, boundary, &retirement, &mut tally);
+            die(bed, set_up, (died_at, &push), (boundary, &retirement), &mut tally);
         }
     }
     tally
@@ -37,9 +37,10 @@ fn open_grave<'b, 'a, T: Link>(
     bed: &'b mut Bed<'a, T>,
     set_up: &SetUp,
     died_at: usize,
+    push: &Survey,
 ) -> (Scene<'b, 'a, T>, Victim) {
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
-    scene.approach(&mut victims.first, &[(died_at, NOTHING)]);
+    scene.approach(&mut victims.first, &[(died_at, NOTHING)], &[push]);
     scene.fence(FIRST, victims.first);
     let mut repairer = scene.bed.victim(Role::Consumer, 0);
     repairer.begin_retirement(FIRST);
@@ -49,13 +50,12 @@ fn open_grave<'b, 'a, T: Link>(
 fn die<T: Link>(
     bed: &mut Bed<'_, T>,
     set_up: &SetUp,
-    died_at: usize,
-    boundary: usize,
-    retirement: &Survey,
+    (died_at, push): (usize, &Survey),
+    (boundary, retirement): (usize, &Survey),
     tally: &mut Tally,
 ) {
-    let (mut scene, repairer) = open_grave(bed, set_up, died_at);
-    repairer.step(boundary);
+    let (mut scene, repairer) = open_grave(bed, set_up, died_at, push);
+    repairer.go(&retirement.way(boundary));
     assert_eq!(repairer.at(), retirement.path[boundary].0, "{set_up:?}: another way than before");
     scene.push(1);
     let _certain = repairer.kill();

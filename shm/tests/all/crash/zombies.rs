@@ -2,7 +2,7 @@
 //! does.
 
 use super::bed::{Bed, CAPACITY, FIRST, Scene};
-use super::deaths::{Meanwhile, NOTHING, Survey, UNTIL_FULL, some_of, survey};
+use super::deaths::{Meanwhile, NOTHING, Stop, Survey, UNTIL_FULL, some_of, survey};
 use super::report::Tally;
 use super::setups::{SetUp, prepare};
 use super::victim::Victim;
@@ -11,14 +11,14 @@ use shm::ring::{Consumer, Link};
 /// At each boundary of a push the victim stands still while the others go on; then it goes on as well.
 pub fn stand_still<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
-    let plain = survey(bed, set_up, &[]);
+    let plain = survey(bed, set_up);
     tally.add("of", plain.end() as u64 + 1);
     for boundary in 0..=plain.end() {
         let others =
             [NOTHING, Meanwhile { push: 2, take: 1 }, Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL }];
         // What it has read and not yet used matters here, so that each boundary is another one, also between two changes.
         for meanwhile in some_of(&others, boundary) {
-            slow(bed, set_up, boundary, meanwhile, &mut tally);
+            slow(bed, set_up, (boundary, meanwhile), &plain, &mut tally);
         }
         tally.add("boundaries", 1);
     }
@@ -28,13 +28,13 @@ pub fn stand_still<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
 fn slow<T: Link>(
     bed: &mut Bed<'_, T>,
     set_up: &SetUp,
-    boundary: usize,
-    meanwhile: Meanwhile,
+    (boundary, meanwhile): Stop,
+    plain: &Survey,
     tally: &mut Tally,
 ) {
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
     let victim = &mut victims.first;
-    scene.approach(victim, &[(boundary, meanwhile)]);
+    scene.approach(victim, &[(boundary, meanwhile)], &[plain]);
     tally.add("stood still", 1);
     // Without a proof of death there is no fence, and without a fence nobody retires: see `Launching::fence`.
     if victim.death().is_some() {
@@ -70,11 +70,11 @@ const LOOKS: usize = 200;
 /// What the rule is for: at each boundary a repair *by time-out*, of a victim that lives, and then it goes on.
 pub fn break_the_rule<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
-    let plain: Survey = survey(bed, set_up, &[]);
+    let plain = survey(bed, set_up);
     tally.add("boundaries", plain.end() as u64 + 1);
     for boundary in 0..=plain.end() {
         let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
-        scene.approach(&mut victims.first, &[(boundary, NOTHING)]);
+        scene.approach(&mut victims.first, &[(boundary, NOTHING)], &[&plain]);
         wake_after_repair(&mut scene, &victims.first);
         for what in ["torn", "twice or out of order", "lost", "stuck", "damage"] {
             tally.add(what, u64::from(scene.problems.has(what)));
