@@ -184,7 +184,7 @@ fn a_misbehaving_producer_is_left_out_and_the_others_go_on() {
 
 #[test]
 fn two_threads_lose_nothing() {
-    let count = if cfg!(miri) { 100 } else { 300_000 };
+    let count = if cfg!(miri) { 100 } else { 100_000 };
     let (mut producer, mut consumer) = spsc::heap_ring::<MESSAGE_WORDS>(4);
     std::thread::scope(|scope| {
         scope.spawn(move || {
