@@ -187,6 +187,9 @@ impl Victim {
 
     /// Lets it go a way that it went before in the same state, from where it stands, the first place, to the last one: it runs to a place
     /// from which few are left, and steps those. A stop at every instruction is what these tests would spend their time on.
+    ///
+    /// # Panics
+    /// If it went another way.
     pub fn go(&self, way: &[At]) {
         let mut times = HashMap::<At, usize>::new();
         let mut best = (way.len() - 1, None);
@@ -201,14 +204,18 @@ impl Victim {
                 _ => {}
             }
         }
-        let Some((place, offset, times)) = best.1 else { return self.step(way.len() - 1) };
-        let address = self.entry.wrapping_add(offset);
-        self.run_to(address);
-        for _ in 1..times {
-            self.step(1);
+        let mut now = 0;
+        if let Some((place, offset, times)) = best.1 {
+            let address = self.entry.wrapping_add(offset);
             self.run_to(address);
+            for _ in 1..times {
+                self.step(1);
+                self.run_to(address);
+            }
+            now = place;
         }
-        self.step(way.len() - 1 - place);
+        self.step(way.len() - 1 - now);
+        assert_eq!(Some(&self.at()), way.last(), "another way than before");
     }
 
     /// Lets it do so many instructions.
