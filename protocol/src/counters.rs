@@ -134,6 +134,13 @@ impl Counters {
 }
 
 impl AgentCounters {
+    /// Those of that agent among a thread's words, of which no others are read.
+    pub(crate) fn from_words(roles: &[Role], role: Role, word: impl Fn(usize) -> u64) -> Self {
+        let place = roles.iter().take(MAX_AGENTS).position(|other| *other == role);
+        let value = |index| place.map_or(0, |place| word(place * AGENT_WORDS + 1 + index));
+        Self { role, values: std::array::from_fn(value) }
+    }
+
     /// Whose they are.
     pub const fn role(&self) -> Role {
         self.role
@@ -210,6 +217,25 @@ mod tests {
 
     fn writer_state(segment: &Words) -> u64 {
         segment[shm::memory::header::HEADER_WORDS].load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn one_agent_s_are_those_of_the_whole() {
+        let segment = Region::heap(LOG_OFFSET).words();
+        (0..LOG_OFFSET).for_each(|word| segment[word].store(word as u64, Ordering::Relaxed));
+        let segment = segment.into();
+        let all = status::counters(&segment);
+        for role in ROLES.into_iter().chain([Role::Strategy(0)]) {
+            assert_eq!(status::counters_of(&segment, &ROLES, role), all.of(&ROLES, role), "{role}");
+        }
+        // A plan that no thread can run reads nothing behind its words.
+        let too_many = [Role::Orchestrator; MAX_AGENTS].into_iter().chain([Role::Gateway(0)]);
+        let too_many: Vec<Role> = too_many.collect();
+        assert!(
+            status::counters_of(&segment, &too_many, Role::Gateway(0))
+                .labelled()
+                .all(|(_, value)| value == 0)
+        );
     }
 
     #[test]

@@ -5,12 +5,12 @@
 //! counters. Behind the block are the counters of the thread's agents ([`crate::counters`]). Both stand between the segment's
 //! header and its stamp log, so a saved log carries them along.
 
-use crate::counters::{self, COUNTER_WORDS, Counters, Slots};
+use crate::counters::{self, AgentCounters, COUNTER_WORDS, Counters, Slots};
 use crate::gaps::Dropped;
 use crate::role::Role;
 use core::ops::Range;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{LINE_WORDS, SegmentKind, View, Words};
 use shm::sync::Ordering;
 
 /// Words in the block.
@@ -303,6 +303,53 @@ pub fn read(segment: &View) -> Status {
     Status::from_words(words)
 }
 
+/// What a watcher asks of a thread again and again: all of it in the block's first line, which its writer stores to at each heartbeat anyway.
+#[derive(Clone, Copy, Debug)]
+pub struct Pulse {
+    /// The code of its [`ThreadState`]; any value.
+    pub state: u64,
+    /// Its thread id.
+    pub tid: u64,
+    /// Ticks at its last heartbeat.
+    pub heartbeat_ticks: u64,
+}
+
+const _: () = assert!(
+    HEADER_WORDS.is_multiple_of(LINE_WORDS)
+        && (Field::Tid as usize) < LINE_WORDS
+        && (Field::HeartbeatTicks as usize) < LINE_WORDS
+);
+
+/// A thread's pulse.
+///
+/// # Panics
+/// If the segment is shorter than [`LOG_OFFSET`].
+pub fn pulse(segment: &View) -> Pulse {
+    let word = |field: Field| segment.load(HEADER_WORDS + field as usize, Ordering::Relaxed);
+    // Acquire: as in `read`, and first.
+    let state = segment.load(HEADER_WORDS + Field::State as usize, Ordering::Acquire);
+    Pulse { state, tid: word(Field::Tid), heartbeat_ticks: word(Field::HeartbeatTicks) }
+}
+
+/// Where a thread is in its life, and no more of its block than that word.
+///
+/// # Panics
+/// If the segment is shorter than [`LOG_OFFSET`].
+pub fn state(segment: &View) -> ThreadState {
+    // Acquire: as in `read`.
+    ThreadState::from_code(segment.load(HEADER_WORDS, Ordering::Acquire))
+}
+
+/// One agent's counters in the segment of a thread that runs these, and no more of it than those two lines: the 66 agents that there
+/// is room for have 132. All zero if the thread does not run it.
+///
+/// # Panics
+/// If the segment is shorter than [`LOG_OFFSET`].
+pub fn counters_of(segment: &View, roles: &[Role], role: Role) -> AgentCounters {
+    let word = |index| segment.load(COUNTERS_OFFSET + index, Ordering::Relaxed);
+    AgentCounters::from_words(roles, role, word)
+}
+
 /// Copies the counters of a thread's agents out of its segment.
 ///
 /// # Panics
@@ -328,6 +375,21 @@ mod tests {
         assert_eq!(status.state(), ThreadState::Failed);
         assert_eq!((status.get(Field::Cycles), status.core()), (17, Some(3)));
         assert_eq!(status.error(), "no room for 3 µs");
+    }
+
+    #[test]
+    fn a_part_of_a_status_is_that_of_the_whole() {
+        let segment = Region::heap(LOG_OFFSET).words();
+        // Each word has a value of its own, the state among them.
+        (0..LOG_OFFSET).for_each(|word| segment[word].store(word as u64, Ordering::Relaxed));
+        for code in [0, 1, 2, 3, 4, u64::MAX] {
+            segment[HEADER_WORDS].store(code, Ordering::Relaxed);
+            let (segment, whole) = (segment.clone().into(), read(&segment.clone().into()));
+            let Pulse { state, tid, heartbeat_ticks } = pulse(&segment);
+            assert_eq!((super::state(&segment), state), (whole.state(), whole.get(Field::State)));
+            let rest = [Field::Tid, Field::HeartbeatTicks].map(|field| whole.get(field));
+            assert_eq!([tid, heartbeat_ticks], rest);
+        }
     }
 
     #[test]

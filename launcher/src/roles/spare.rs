@@ -206,7 +206,7 @@ where
     /// Whether the process is in its duty cycles. One that is not may be opening the journal: it and a snapshot would tidy up after each
     /// other.
     fn is_at_work(&self) -> bool {
-        self.living.iter().all(|thread| status::read(thread).state() >= ThreadState::Running)
+        self.living.iter().all(|thread| status::state(thread) >= ThreadState::Running)
     }
 }
 

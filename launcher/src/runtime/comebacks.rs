@@ -94,7 +94,7 @@ impl<'a> Comebacks<'a> {
     }
 
     fn are_all(&self, case: &Case, is_so: impl Fn(ThreadState) -> bool) -> bool {
-        case.threads.iter().all(|thread| is_so(status::read(&self.segments.threads[*thread]).state()))
+        case.threads.iter().all(|thread| is_so(status::state(&self.segments.threads[*thread])))
     }
 
     /// A fault was done to one of them on purpose.
@@ -113,7 +113,7 @@ impl<'a> Comebacks<'a> {
     fn records(&self, role: Role) -> (u64, u64) {
         let plan = &self.segments.plan;
         let Some(thread) = plan.thread_of(role) else { return (0, 0) };
-        let counters = status::counters(&self.segments.threads[thread]).of(&plan.threads[thread].roles, role);
+        let counters = status::counters_of(&self.segments.threads[thread], &plan.threads[thread].roles, role);
         match role {
             Role::Orchestrator => {
                 (counters.get(OrchestratorCounter::Recovered), counters.get(OrchestratorCounter::Replayed))

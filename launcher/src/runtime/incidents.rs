@@ -13,15 +13,15 @@ use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context, Result};
-use protocol::counters::Counters;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{OnDeath, Plan, Role};
 use protocol::role::RoleKind;
-use protocol::status::{self, Status, ThreadState};
+use protocol::status::{self, ThreadState};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
 use shm::clock::Clock;
+use shm::memory::View;
 use std::time::Duration;
 
 /// The processes of a run, by their places in the plan, as far as incidents have to do with them. In a simulation they are
@@ -168,7 +168,7 @@ impl<'a> Incidents<'a> {
     pub fn awaits(&self, strategy: u16) -> bool {
         let case = &self.cases[usize::from(strategy)];
         match case.stage {
-            IncidentStage::Living => self.status(case).state() != ThreadState::Done,
+            IncidentStage::Living => self.state(case) != ThreadState::Done,
             IncidentStage::Down => false,
             IncidentStage::Killed(_) | IncidentStage::Fenced(_) | IncidentStage::Starting(_) => true,
         }
@@ -221,8 +221,8 @@ impl<'a> Incidents<'a> {
         self.cases.iter().any(|case| case.process == process && case.stage != IncidentStage::Living)
     }
 
-    fn status(&self, case: &Case) -> Status {
-        status::read(&self.segments.threads[case.thread])
+    fn state(&self, case: &Case) -> ThreadState {
+        status::state(&self.segments.threads[case.thread])
     }
 
     fn ns(&self, ticks: u64) -> u64 {
@@ -261,7 +261,6 @@ impl<'a> Incidents<'a> {
         let (epoch, stage, place) = (case.epoch, case.stage, case.process);
         match stage {
             IncidentStage::Living | IncidentStage::Starting(_) => {
-                let status = self.status(case);
                 let now = clock.now();
                 let quarantined =
                     self.repairs.of(strategy).quarantined.filter(|(quarantined, _)| *quarantined == epoch);
@@ -269,7 +268,7 @@ impl<'a> Incidents<'a> {
                 let suspicion = liveness
                     .suspicion(case.thread, &plan.processes[place].threads)
                     .filter(|found| children.ended(place).is_none() || matches!(found, Suspicion::Forged(_)));
-                if let Some(how) = ended(children, place, &status) {
+                if let Some(how) = ended(children, place, &self.segments.threads[case.thread]) {
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     let lie = children.has_lied(place).then_some(Misconduct::ForgedStatus);
                     self.list[incident].quarantined = quarantined.map(|(_, why)| why).or(lie);
@@ -298,7 +297,7 @@ impl<'a> Incidents<'a> {
                     self.list[incident].quarantined = Some(why);
                     self.kill(strategy, incident, children);
                 } else if let IncidentStage::Starting(incident) = stage
-                    && status.state() >= ThreadState::Running
+                    && self.state(case) >= ThreadState::Running
                 {
                     self.list[incident].restarted_ns = Some(self.ns(now));
                     self.cases[usize::from(strategy)].stage = IncidentStage::Living;
@@ -341,7 +340,7 @@ impl<'a> Incidents<'a> {
     /// Whether everybody waits for a place that only this strategy can have announced, and has for too long. Who is silent as
     /// well hangs, and is found before; who says that it is done has a deadline of its own.
     fn withholds(&self, strategy: u16, liveness: &Liveness) -> bool {
-        if self.status(&self.cases[usize::from(strategy)]).state() == ThreadState::Done {
+        if self.state(&self.cases[usize::from(strategy)]) == ThreadState::Done {
             return false;
         }
         let at = self.repairs.standstill().filter(|at| at.announcer == Some(strategy));
@@ -382,7 +381,7 @@ impl<'a> Incidents<'a> {
         let case = &self.cases[usize::from(strategy)];
         self.segments.plan.on_death == OnDeath::Restart
             && self.list[incident].quarantined.is_none()
-            && matches!(self.status(case).state(), ThreadState::Running | ThreadState::Failed)
+            && matches!(self.state(case), ThreadState::Running | ThreadState::Failed)
             && case.epoch < MAX_EPOCH
     }
 
@@ -406,8 +405,10 @@ impl<'a> Incidents<'a> {
 }
 
 /// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it should.
-fn ended(children: &impl Children, process: usize, status: &Status) -> Option<String> {
-    let in_order = children.ended(process)? && status.state() == ThreadState::Done;
+fn ended(children: &impl Children, process: usize, thread: &View) -> Option<String> {
+    let ended = children.ended(process)?;
+    let status = status::read(thread);
+    let in_order = ended && status.state() == ThreadState::Done;
     let words = if status.state() == ThreadState::Failed { status.error() } else { String::new() };
     let how = || match children.ended(process) {
         Some(true) => format!("{} before it had finished", children.how(process)),
@@ -430,14 +431,13 @@ pub fn with_own_words(how: &str, words: &str) -> String {
 /// Orders that the strategy of a thread has sent in its incarnation, and those of them that it got an answer for. It says so
 /// itself, and one that scribbles says anything: not believed beyond the orders that there are for it.
 fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u64) {
-    let counters = status::counters(&segments.threads[thread]);
-    let roles = &segments.plan.threads[thread].roles;
-    settled_by(&counters, roles, orders)
+    settled_by(&segments.threads[thread], &segments.plan.threads[thread].roles, orders)
 }
 
-/// As `sent_and_settled`, of a thread's counters.
-pub fn settled_by(counters: &Counters, roles: &[Role], orders: u64) -> (u64, u64) {
-    let mine = counters.agents(roles).find(|agent| agent.role().kind() == RoleKind::Strategy);
+/// As `sent_and_settled`, of the thread that runs these.
+pub fn settled_by(thread: &View, roles: &[Role], orders: u64) -> (u64, u64) {
+    let role = roles.iter().find(|role| role.kind() == RoleKind::Strategy);
+    let mine = role.map(|role| status::counters_of(thread, roles, *role));
     let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
     (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
 }

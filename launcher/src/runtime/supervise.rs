@@ -195,12 +195,16 @@ impl Supervisor<'_> {
         status::read(&self.threads[thread])
     }
 
+    fn state(&self, thread: usize) -> ThreadState {
+        status::state(&self.threads[thread])
+    }
+
     /// Takes note of what every thread says of itself.
     fn see_threads(&mut self) {
         for thread in 0..self.threads.len() {
-            let status = self.status(thread);
-            // The time after the copy: what it says cannot be of later.
-            self.liveness.see(thread, &status, self.plan.clock.now());
+            let pulse = status::pulse(&self.threads[thread]);
+            // The time after it was read: what it says cannot be of later.
+            self.liveness.see(thread, pulse, self.plan.clock.now());
         }
     }
 
@@ -232,12 +236,13 @@ impl Supervisor<'_> {
             if self.contains(index) {
                 continue;
             }
-            let mut states = process.threads.iter().map(|thread| self.status(*thread as usize));
+            let mut threads = process.threads.iter().map(|thread| *thread as usize);
             let child = &self.processes.all[index];
-            let failed = states.clone().find(|status| status.state() == ThreadState::Failed);
-            let done = states.all(|status| status.state() == ThreadState::Done);
+            let failed = threads.clone().find(|thread| self.state(*thread) == ThreadState::Failed);
+            let done = threads.all(|thread| self.state(thread) == ThreadState::Done);
             let ended_badly = child.status.is_some_and(|status| !(done && status.success()));
             if failed.is_some() || ended_badly {
+                let failed = failed.map(|thread| self.status(thread));
                 let what = self.cause(index, failed)?;
                 return Ok(Some(failure(&process.name, self.processes.all[index].pid(), what)));
             }
@@ -286,11 +291,7 @@ impl Supervisor<'_> {
         }
         let counted = self.plan.trading().orders.iter().enumerate().filter_map(|(strategy, orders)| {
             let thread = self.plan.thread_of(Role::Strategy(strategy as u16))?;
-            Some(settled_by(
-                &status::counters(&self.threads[thread]),
-                &self.plan.threads[thread].roles,
-                *orders,
-            ))
+            Some(settled_by(&self.threads[thread], &self.plan.threads[thread].roles, *orders))
         });
         let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
         (sent, sent.saturating_sub(settled))
@@ -418,7 +419,7 @@ impl Supervisor<'_> {
 
     /// Whether the run waits for a strategy.
     fn awaits(&self, strategy: u16) -> bool {
-        let is_done = |thread| self.status(thread).state() == ThreadState::Done;
+        let is_done = |thread| self.state(thread) == ThreadState::Done;
         match &self.incidents {
             Some(incidents) => incidents.awaits(strategy),
             None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
@@ -448,7 +449,7 @@ impl Supervisor<'_> {
 /// What the orchestrator of a run has counted.
 pub fn orchestrator(plan: &Plan, threads: &[View]) -> Option<AgentCounters> {
     let thread = plan.thread_of(Role::Orchestrator)?;
-    Some(status::counters(&threads[thread]).of(&plan.threads[thread].roles, Role::Orchestrator))
+    Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))
 }
 
 /// Everything that the orchestrator has done with orders, counted: also each report of an order that has more to come.

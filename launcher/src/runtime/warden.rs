@@ -105,7 +105,7 @@ fn map_logs(plan: &Plan) -> Result<[Vec<View>; 2]> {
 /// Until every thread has finished its log, or its process must have ended.
 fn wait_for_the_roles(logs: &[View]) {
     let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
-    let runs = |log: &View| matches!(status::read(log).state(), ThreadState::Ready | ThreadState::Running);
+    let runs = |log: &View| matches!(status::state(log), ThreadState::Ready | ThreadState::Running);
     while logs.iter().any(runs) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }

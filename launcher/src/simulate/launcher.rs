@@ -17,7 +17,7 @@ use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::desk::{Command, Operator};
 use protocol::plan::{FaultKind, Plan, Role};
-use protocol::status::{self, Status, ThreadState};
+use protocol::status::{self, ThreadState};
 use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
 use shm::clock::{Clock, Virtual};
@@ -98,8 +98,8 @@ impl<'a> Launcher<'a> {
         self.signal_faults(family, now);
         self.command(now);
         for thread in 0..self.plan.threads.len() {
-            let status = self.status(thread);
-            self.liveness.see(thread, &status, now);
+            let pulse = status::pulse(&self.segments.threads[thread]);
+            self.liveness.see(thread, pulse, now);
         }
         if let Some(incidents) = &mut self.incidents {
             incidents.look(family, &mut self.liveness, &self.clock)?;
@@ -172,7 +172,7 @@ impl<'a> Launcher<'a> {
 
     /// Whether the run waits for a strategy.
     fn awaits(&self, strategy: u16) -> bool {
-        let is_done = |thread| self.status(thread).state() == ThreadState::Done;
+        let is_done = |thread| self.state(thread) == ThreadState::Done;
         match &self.incidents {
             Some(incidents) => incidents.awaits(strategy),
             None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
@@ -205,8 +205,8 @@ impl<'a> Launcher<'a> {
         Outcome::Failed { process, pid: LAUNCHER_PID, what: what.to_owned() }
     }
 
-    fn status(&self, thread: usize) -> Status {
-        status::read(&self.segments.threads[thread])
+    fn state(&self, thread: usize) -> ThreadState {
+        status::state(&self.segments.threads[thread])
     }
 
     fn process_of(&self, role: Role) -> Option<usize> {
@@ -219,7 +219,7 @@ impl<'a> Launcher<'a> {
         let living: Vec<bool> = (0..self.plan.trading().strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
-                thread.is_some_and(|thread| self.status(thread).state() == ThreadState::Running)
+                thread.is_some_and(|thread| self.state(thread) == ThreadState::Running)
                     && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(index))
             })
             .collect();
@@ -237,7 +237,7 @@ impl<'a> Launcher<'a> {
                 Victim::Launcher => continue,
             };
             let Some(process) = self.process_of(role) else { continue };
-            let is_done = |thread| self.status(thread).state() == ThreadState::Done;
+            let is_done = |thread| self.state(thread) == ThreadState::Done;
             let comes_back = !matches!(role, Role::Strategy(_));
             if family.ended(process).is_some() || comes_back && self.plan.thread_of(role).is_some_and(is_done)
             {
@@ -279,8 +279,8 @@ impl<'a> Launcher<'a> {
                 .clone()
                 .filter(|_| family.ended(index).is_none())
                 .find_map(|thread| self.liveness.suspicion(thread, &process.threads));
-            let failed = threads.clone().any(|thread| self.status(thread).state() == ThreadState::Failed);
-            let done = threads.clone().all(|thread| self.status(thread).state() == ThreadState::Done);
+            let failed = threads.clone().any(|thread| self.state(thread) == ThreadState::Failed);
+            let done = threads.clone().all(|thread| self.state(thread) == ThreadState::Done);
             let ended_badly = family.ended(index).is_some_and(|in_order| !(in_order && done));
             if suspicion.is_some() || failed || ended_badly {
                 let what = suspicion.map_or_else(|| family.how(index), |suspicion| suspicion.to_string());

@@ -21,7 +21,7 @@ impl Supervisor<'_> {
             .flat_map(|thread| &self.plan.threads[*thread as usize].roles);
         let has_strategy = roles.any(|role| role.kind() == RoleKind::Strategy);
         let thread = self.plan.processes[process].threads.first().map_or(0, |thread| *thread as usize);
-        let is_ready = self.status(thread).state() >= ThreadState::Ready;
+        let is_ready = self.state(thread) >= ThreadState::Ready;
         let unattached = if is_ready { String::new() } else { self.unattached(thread) };
         let child = &mut self.processes.all[process];
         if has_strategy {

@@ -120,6 +120,6 @@ pub fn have_all_arrived(plan: &Plan, threads: &[View], sent: u64) -> bool {
 
 fn count(plan: &Plan, threads: &[View], role: Role, counter: impl protocol::labels::Counter) -> u64 {
     plan.thread_of(role).map_or(0, |thread| {
-        status::counters(&threads[thread]).of(&plan.threads[thread].roles, role).get(counter)
+        status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
     })
 }

@@ -53,7 +53,7 @@ impl Supervisor<'_> {
                 Victim::Exchange(venue) => Role::Exchange(venue),
             };
             // One that has said everything has no fault any more.
-            let is_done = |thread| self.status(thread).state() == ThreadState::Done;
+            let is_done = |thread| self.state(thread) == ThreadState::Done;
             if matches!(target, Victim::Exchange(_) | Victim::Engine)
                 && self.plan.thread_of(role).is_some_and(is_done)
             {
@@ -78,7 +78,7 @@ impl Supervisor<'_> {
     /// Whether a strategy is there to have a fault.
     fn is_living(&self, strategy: u16) -> bool {
         let thread = self.plan.thread_of(Role::Strategy(strategy));
-        thread.is_some_and(|thread| self.status(thread).state() == ThreadState::Running)
+        thread.is_some_and(|thread| self.state(thread) == ThreadState::Running)
             && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy))
     }
 

@@ -13,8 +13,7 @@ impl Supervisor<'_> {
         loop {
             self.note_who_is_ready();
             self.enclose_who_is_ready();
-            let late =
-                (0..self.threads.len()).find(|thread| self.status(*thread).state() < ThreadState::Ready);
+            let late = (0..self.threads.len()).find(|thread| self.state(*thread) < ThreadState::Ready);
             let late = late.or_else(|| self.half_enclosed());
             let Some(late) = late else { return Ok(Phase::Over) };
             if self.signals.take() > 0 {
@@ -36,7 +35,7 @@ impl Supervisor<'_> {
     /// Takes note of the processes whose threads have all come to the barrier.
     fn note_who_is_ready(&mut self) {
         for (index, process) in self.plan.processes.iter().enumerate() {
-            let is_there = |thread: &u32| self.status(*thread as usize).state() >= ThreadState::Ready;
+            let is_there = |thread: &u32| self.state(*thread as usize) >= ThreadState::Ready;
             if !self.processes.all[index].is_ready() && process.threads.iter().all(is_there) {
                 self.processes.all[index].ready();
             }
@@ -46,7 +45,7 @@ impl Supervisor<'_> {
     /// Closes the sandboxes of the programs that have attached, at the start and after each death.
     pub(super) fn enclose_who_is_ready(&mut self) {
         for (index, process) in self.plan.processes.iter().enumerate() {
-            let is_there = |thread: &u32| self.status(*thread as usize).state() >= ThreadState::Ready;
+            let is_there = |thread: &u32| self.state(*thread as usize) >= ThreadState::Ready;
             if self.processes.all[index].is_half_enclosed() && process.threads.iter().any(is_there) {
                 self.processes.all[index].enclose();
             }
