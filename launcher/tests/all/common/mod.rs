@@ -71,11 +71,29 @@ impl Launcher {
     pub fn start(&self, flags: &[&str]) -> Running {
         let mut command = self.run(flags);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let running = Running { child };
-        wait_until("the run has begun", || {
-            self.folders().iter().any(|folder| folder.join("run.json").exists())
+        let mut running = Running { child };
+        let has_begun = || self.folders().iter().any(|folder| folder.join("run.json").exists());
+        let mut has_ended = false;
+        wait_until("the run has begun or ended", || {
+            has_ended = !matches!(running.child.try_wait(), Ok(None));
+            has_ended || has_begun()
         });
+        if has_ended && !has_begun() {
+            panic!("{flags:?}: it has ended without a run: {:?}", running.end());
+        }
         running
+    }
+
+    /// Ends a run that would last longer, and gives what came of it: a test that needs a run for as long as it takes does not depend on how
+    /// fast this machine is.
+    pub fn interrupted(&self, running: Running) -> Value {
+        let pid = running.pid();
+        signal(pid, "INT");
+        let (code, _, stderr) = running.end();
+        assert_eq!(code, Some(130), "{stderr}");
+        assert_nothing_left(pid);
+        let newest = self.folders().pop().unwrap();
+        serde_json::from_slice(&std::fs::read(newest.join("summary.json")).unwrap()).unwrap()
     }
 
     /// The folders of the runs, in the order of their names.
@@ -166,9 +184,17 @@ pub fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "kill -{name} {pid}");
 }
 
-pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    wait_for(what, || condition().then_some(()));
+}
+
+/// What is there at last. To wait until it is there and to look for it once more is to lose what ends in between.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
-    while !condition() {
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
         assert!(started.elapsed() < LIMIT, "never: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -208,6 +234,17 @@ pub fn is_back(pid: u32) -> bool {
     let names = others.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
     let roles = ["engine", "orchestrator", "gateway", "exchange"];
     names.into_iter().any(|name| roles.iter().any(|role| name.starts_with(role)))
+}
+
+/// The process that has that role now, in its duty cycles: the one that was started so, or a spare that has taken over. Who was killed may
+/// be seen for a while yet.
+pub fn in_place(launcher: u32, role: &str, killed: &[u32]) -> Option<u32> {
+    let names = [format!("role {role} "), format!("role spare:{role} ")];
+    let is_of_role = |cmdline: &str| names.iter().any(|name| cmdline.contains(name));
+    let all = family(launcher).into_iter();
+    all.filter(|(_, cmdline)| is_of_role(cmdline))
+        .map(|(pid, _)| pid)
+        .find(|pid| !killed.contains(pid) && is_back(*pid))
 }
 
 /// The segments of the run of that launcher.

@@ -4,8 +4,7 @@
 
 use super::comebacks::comebacks;
 use super::sandboxed::unsupported;
-use crate::common::{Launcher, Running, assert_nothing_left, family, is_back, signal, wait_until};
-use serde_json::Value;
+use crate::common::{Launcher, Running, assert_nothing_left, in_place, signal, wait_for, wait_until};
 
 const FLAGS: [&str; 20] = [
     "--isolation",
@@ -30,16 +29,13 @@ const FLAGS: [&str; 20] = [
     "--orders",
 ];
 
+/// Longer than the test looks at it, however slow the machine is.
 fn started(launcher: &Launcher, orders: &str, window: &str) -> Running {
     launcher.start(&[&FLAGS[..], &[orders, "--window", window]].concat())
 }
 
-/// The process that is the exchange now, started as that or as its spare, and is none of these.
-fn exchange(running: &Running, but: &[u32]) -> Option<u32> {
-    let is_one =
-        |line: &str| ["role exchange-0 ", "role spare:exchange-0 "].iter().any(|it| line.contains(it));
-    let all = family(running.pid()).into_iter().filter(|(_, line)| is_one(line));
-    all.map(|(pid, _)| pid).find(|pid| !but.contains(pid) && is_back(*pid))
+fn await_exchange(running: &Running, but: &[u32]) -> u32 {
+    wait_for("the exchange is there", || in_place(running.pid(), "exchange-0", but))
 }
 
 /// What each thread of a process says of itself, by its name.
@@ -74,25 +70,15 @@ fn an_exchange_with_a_journal_is_confined_with_all_its_threads_and_so_is_its_suc
         return;
     }
     let launcher = Launcher::new();
-    let running = started(&launcher, "20k", "3s");
-    let pid = running.pid();
-    let mut gone = Vec::new();
-    for _ in 0..2 {
-        wait_until("the exchange is there", || exchange(&running, &gone).is_some());
-        let living = exchange(&running, &gone).unwrap();
-        assert_confined(living);
-        if gone.is_empty() {
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            signal(living, "KILL");
-        }
-        gone.push(living);
-    }
-    let (code, stdout, stderr) = running.end();
-    assert_eq!(code, Some(0), "{stderr}");
-    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    let running = started(&launcher, "200k", "30s");
+    let first = await_exchange(&running, &[]);
+    assert_confined(first);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(first, "KILL");
+    assert_confined(await_exchange(&running, &[first]));
+    let summary = launcher.interrupted(running);
     assert_eq!((&summary["valid"], comebacks(&summary).len()), (&true.into(), 1), "{summary:#}");
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{}", summary["orders"]);
-    assert_nothing_left(pid);
 }
 
 /// Another folder stands under its journal's name: it is not its own, and the next segment cannot be made there.
@@ -102,10 +88,9 @@ fn an_exchange_cannot_open_a_file_outside_its_journals_folder() {
         return;
     }
     let launcher = Launcher::new();
-    let running = started(&launcher, "150k", "4s");
+    let running = started(&launcher, "400k", "10s");
     let pid = running.pid();
-    wait_until("the exchange is there", || exchange(&running, &[]).is_some());
-    assert_confined(exchange(&running, &[]).unwrap());
+    assert_confined(await_exchange(&running, &[]));
     let folder = launcher.folders()[0].join("journal-venue-0");
     // Nothing more is prepared until the first one is full.
     wait_until("the journal has its segments", || folder.join("log-00000003").exists());

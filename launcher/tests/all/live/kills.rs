@@ -2,7 +2,7 @@
 //! all processes. Each order is sent once, at its exchange once and answered once, or its strategy died.
 
 use super::comebacks::{BASE, comebacks};
-use crate::common::{Launcher, Running, family, is_back, newest, slow, wait_until};
+use crate::common::{Launcher, Running, in_place, newest, slow, wait_for};
 use serde_json::Value;
 use shm::os::process;
 use std::os::fd::AsFd;
@@ -16,8 +16,8 @@ fn wanted() -> usize {
 /// A run's folder, and the run under load.
 fn loaded(orders: &str) -> (Launcher, Running) {
     let launcher = Launcher::new();
-    let how = ["--journal", "process", "--liveness", "2s", "--strategies", "2", "--json"];
-    let running = launcher.start(&[&BASE[..], &how, &["--orders", orders, "--window", "12s"]].concat());
+    let how = ["--journal", "process", "--liveness", "2s", "--strategies", "2"];
+    let running = launcher.start(&[&BASE[..], &how, &["--orders", orders, "--window", "18s"]].concat());
     (launcher, running)
 }
 
@@ -27,10 +27,8 @@ fn is_killed(pid: u32) -> bool {
 }
 
 /// What came of such a run; nothing may be missing in it.
-fn account(running: Running) -> Value {
-    let (code, stdout, stderr) = running.end();
-    assert_eq!(code, Some(0), "{stderr}");
-    let summary: Value = serde_json::from_str(&stdout).unwrap();
+fn account(launcher: &Launcher, running: Running) -> Value {
+    let summary = launcher.interrupted(running);
     assert_eq!(summary["valid"], true, "{summary:#}");
     let count = |key: &str| summary["orders"][key].as_u64().unwrap();
     let settled: u64 = ["returned", "cancelled", "orphaned", "lost"].map(count).iter().sum();
@@ -42,25 +40,15 @@ fn account(running: Running) -> Value {
     summary
 }
 
-/// The process that has that role now, in its duty cycles: the one that was started so, or a spare that has taken over. Who was killed may
-/// be seen for a while yet.
-fn in_place(launcher: u32, role: &str, killed: &[u32]) -> Option<u32> {
-    let names = [format!("role {role} "), format!("role spare:{role} ")];
-    let is_of_role = |cmdline: &str| names.iter().any(|name| cmdline.contains(name));
-    let all = family(launcher).into_iter();
-    all.filter(|(_, cmdline)| is_of_role(cmdline))
-        .map(|(pid, _)| pid)
-        .find(|pid| !killed.contains(pid) && is_back(*pid))
-}
-
 /// One run, in which that role is killed so often at most, in its duty cycles or just behind a death, now and then with somebody else; how
 /// often that was.
 fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
-    let (_launcher, running) = loaded(orders);
+    let (launcher, running) = loaded(orders);
     let (pid, mut kills, mut killed) = (running.pid(), 0, Vec::new());
+    // Ended long before its orders are.
     let until = Instant::now() + Duration::from_secs(9);
     while kills < at_most && Instant::now() < until {
-        wait_until("it is back", || in_place(pid, role, &killed).is_some());
+        wait_for("it is back", || in_place(pid, role, &killed));
         std::thread::sleep(Duration::from_millis(3 + 37 * kills as u64 % 90));
         let with = match kills % 16 {
             5 => Some(with[0]),
@@ -68,7 +56,8 @@ fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
             _ => None,
         };
         let with = with.and_then(|role| newest(pid, role, 0));
-        let Some(living) = in_place(pid, role, &killed).filter(|living| is_killed(*living)) else { break };
+        // Not the one that was seen before: a fault may have come in between.
+        let Some(living) = in_place(pid, role, &killed).filter(|living| is_killed(*living)) else { continue };
         kills += 1;
         killed.push(living);
         // It may have been about to end.
@@ -81,7 +70,8 @@ fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
             killed.push(next);
         }
     }
-    let summary = account(running);
+    wait_for("it is back", || in_place(pid, role, &killed));
+    let summary = account(&launcher, running);
     let died = comebacks(&summary).iter().filter(|one| one["role"] == *role).count();
     // Who was killed on its way back came back once for all of these deaths.
     assert!(died <= 2 * kills && 2 * died >= kills, "{died} comebacks, {kills} kills");

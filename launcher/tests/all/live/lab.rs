@@ -1,6 +1,6 @@
 //! The lab with real processes: conservation at every level, deaths that are named, and nothing left behind.
 
-use crate::common::{Running, assert_nothing_left, command, family, signal, text, wait_until};
+use crate::common::{Running, assert_nothing_left, command, family, signal, text, wait_for};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -53,8 +53,8 @@ fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
     let named =
         || family(running.pid()).into_iter().find(|(_, line)| line.contains(&format!("role {role} ")));
     // Both are there, and have begun.
-    wait_until("the run has its processes", || family(running.pid()).len() == 2 && named().is_some());
-    let pid = named().unwrap().0;
+    let (pid, _) =
+        wait_for("the run has its processes", || named().filter(|_| family(running.pid()).len() == 2));
     (running, pid)
 }
 

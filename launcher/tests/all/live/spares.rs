@@ -1,16 +1,16 @@
 //! The spares of engine and exchange: who has one comes back from it; who has lost it, from snapshots and the rest of the log.
 
 use super::comebacks::BASE;
-use crate::common::{Launcher, Running, family, signal, wait_until};
+use crate::common::{Launcher, Running, family, in_place, is_back, signal, wait_for, wait_until};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A run of [`BASE`] with a journal.
+/// A run of [`BASE`] with a journal that is ended long before its orders are.
 const JOURNAL: [&str; 6] = ["--journal", "process", "--liveness", "1s", "--strategies", "2"];
 
 fn started(launcher: &Launcher, orders: &str, window: &str) -> Running {
-    launcher.start(&[&BASE[..], &JOURNAL, &["--orders", orders, "--window", window, "--json"]].concat())
+    launcher.start(&[&BASE[..], &JOURNAL, &["--orders", orders, "--window", window]].concat())
 }
 
 /// The newest process that was started as the spare of that one, and is none of these.
@@ -21,15 +21,12 @@ fn spare_of(running: &Running, name: &str, but: &[u32]) -> Option<u32> {
 }
 
 fn await_spare(running: &Running, name: &str, but: &[u32]) -> u32 {
-    wait_until("there is a spare", || spare_of(running, name, but).is_some());
-    spare_of(running, name, but).unwrap()
+    wait_for("there is a spare", || spare_of(running, name, but))
 }
 
 /// Ends the run, in which all orders came back; who died.
-fn ended(running: Running) -> Vec<Value> {
-    let (code, stdout, stderr) = running.end();
-    assert_eq!(code, Some(0), "{stderr}");
-    let summary: Value = serde_json::from_str(&stdout).unwrap();
+fn ended(launcher: &Launcher, running: Running) -> Vec<Value> {
+    let summary = launcher.interrupted(running);
     let died = summary["comebacks"].as_array().cloned().unwrap_or_default();
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{died:#?}");
     assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
@@ -44,15 +41,16 @@ fn count(one: &Value, key: &str) -> u64 {
 #[test]
 fn an_engine_comes_back_from_its_spare_again_and_again() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "40k", "4s");
+    let running = started(&launcher, "400k", "40s");
     let mut living = vec![running.process("engine")];
     for kills in 0..5 {
         let spare = await_spare(&running, "engine", &living);
         std::thread::sleep(Duration::from_millis(250 + 30 * kills));
         signal(*living.last().unwrap(), "KILL");
+        wait_until("it is back", || is_back(spare));
         living.push(spare);
     }
-    let died = ended(running);
+    let died = ended(&launcher, running);
     assert_eq!(died.len(), 5, "{died:#?}");
     for one in &died {
         assert!(one["role"] == "engine" && count(one, "again") < count(one, "records"), "{one:#}");
@@ -63,20 +61,20 @@ fn an_engine_comes_back_from_its_spare_again_and_again() {
 #[test]
 fn a_spare_that_is_killed_is_replaced_and_nothing_else_happens() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "10k", "2s");
+    let running = started(&launcher, "200k", "40s");
     for name in ["engine", "exchange-0"] {
         let spare = await_spare(&running, name, &[]);
         signal(spare, "KILL");
         await_spare(&running, name, &[spare]);
     }
-    assert_eq!(ended(running), Vec::<Value>::new());
+    assert_eq!(ended(&launcher, running), Vec::<Value>::new());
 }
 
 /// The spare is on its way to be the engine, or just is; so is the next one, which was started meanwhile.
 #[test]
 fn an_engine_may_be_killed_while_it_comes_back() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "40k", "3s");
+    let running = started(&launcher, "400k", "30s");
     for name in ["engine", "exchange-0"] {
         let living = running.process(name);
         let spare = await_spare(&running, name, &[living]);
@@ -84,9 +82,10 @@ fn an_engine_may_be_killed_while_it_comes_back() {
         signal(living, "KILL");
         std::thread::sleep(Duration::from_millis(6));
         signal(spare, "KILL");
+        wait_for("it is back", || in_place(running.pid(), name, &[living, spare]));
         std::thread::sleep(Duration::from_millis(300));
     }
-    let died = ended(running);
+    let died = ended(&launcher, running);
     assert!((2..=4).contains(&died.len()), "{died:#?}");
 }
 
@@ -101,7 +100,7 @@ fn snapshots(folder: &Path) -> Vec<PathBuf> {
 /// The engine and its spare are killed when there are so many snapshots, of which the newest may be damaged.
 fn comes_back_without_a_spare(snapshots_first: usize, damages: bool) {
     let launcher = Launcher::new();
-    let running = started(&launcher, "100k", "4s");
+    let running = started(&launcher, "600k", "24s");
     let folder = launcher.folders()[0].join("journal-engine");
     wait_until("snapshots are there", || snapshots(&folder).len() >= snapshots_first);
     let living = running.process("engine");
@@ -116,7 +115,8 @@ fn comes_back_without_a_spare(snapshots_first: usize, damages: bool) {
         std::fs::write(newest, bytes).unwrap();
     }
     signal(living, "KILL");
-    let died = ended(running);
+    wait_for("it is back", || in_place(running.pid(), "engine", &[living]));
+    let died = ended(&launcher, running);
     assert!(died.len() == 1 && count(&died[0], "again") < count(&died[0], "records"), "{died:#?}");
 }
 

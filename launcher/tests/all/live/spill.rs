@@ -1,7 +1,7 @@
 //! Runs whose logs are moved to disk while they last: the same run as without, whoever dies; and where records are lost, that is said.
 
 use crate::common::{
-    Launcher, Running, assert_nothing_left, family, newest, output, segments, signal, wait_until,
+    Launcher, Running, assert_nothing_left, family, newest, output, segments, signal, wait_for, wait_until,
 };
 use analysis::document::Document;
 use analysis::logfile::LogReader;
@@ -76,8 +76,7 @@ pub fn honest(folder: &Path) -> (Value, bool) {
 }
 
 pub fn spiller(running: &Running, but: u32) -> u32 {
-    wait_until("there is a spiller", || newest(running.pid(), "spill", but).is_some());
-    newest(running.pid(), "spill", but).unwrap()
+    wait_for("there is a spiller", || newest(running.pid(), "spill", but))
 }
 
 #[test]
