@@ -1,7 +1,7 @@
 //! Real processes that die, by SIGKILL, at every instruction of the release build's push and pop; and what the others
 //! make of it.
 //!
-//! A *victim* (`examples/victim.rs`) is traced: it stands before the first instruction of one push, does so many
+//! A *victim* (`victim/`) is traced: it stands before the first instruction of one push, does so many
 //! instructions, and is killed. Then the ring is repaired as in a run (the kernel confirms the death, the fence goes up, the
 //! consumer retires), and everything that the others sent must come, whole and in order, of the dead one everything
 //! but perhaps the message on its way, and the ring must go on to its last place, for two laps and two more with a new

@@ -56,7 +56,7 @@ fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--package", "shm", "--example", "victim"])
+            .args(["build", "--release", "--package", "victim"])
             .arg("--message-format=json")
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stderr(Stdio::inherit())

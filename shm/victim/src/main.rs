@@ -4,6 +4,8 @@
 //! when its tracer lets it go on, and stops again. The pushes and pops are those of the release build, each behind one
 //! call, so that a tracer can stop at its first instruction and knows its last one.
 
+#![forbid(unsafe_code)]
+
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
 use protocol::segments::{self, open_control, submit_link};
@@ -14,7 +16,7 @@ use shm::ring::{Consumer, Producer};
 use shm::sync::Ordering::Relaxed;
 use shm::with_link;
 
-#[path = "../tests/all/crash/orders.rs"]
+#[path = "../../tests/all/crash/orders.rs"]
 mod orders;
 use orders::{
     BATCH, BATCH_ENTRY, BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE,
