@@ -31,7 +31,7 @@ shortened() {
   case $command in
     "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
     "cargo bench -p shm"*) [[ $command == *" -- "* ]] && echo "$command --quick" || echo "$command -- --quick"; return ;;
-    "cargo bench -p exchange --bench engine"*) echo "$command -- --quick"; return ;;
+    "cargo bench -p exchange --bench engine"* | "cargo bench -p "*" --bench recovery" | "cargo bench -p gateway --bench engine") echo "$command -- --quick"; return ;;
     "cargo bench -p "*" --bench merge"*) echo "$command -- 0.1"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
     *"--example soak"*) echo "${command/--operations 10m/--operations 200k}"; return ;;
@@ -59,6 +59,10 @@ shortened() {
       [[ $kind == contain ]] && command=$(sed -E 's/--fault "([a-z]+;[a-z]+);[a-z;]+"/--fault "\1"/; s/--fault ([a-z]+,[a-z]+),[a-z,]+/--fault \1/' <<<"$command")
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
       [[ $kind == contain ]] && command=${command/--isolation thread,process/--isolation process}
+      # A recording takes as long as the morning did.
+      [[ $command == *--schedule* && $command != *--speed* ]] && command+=" --speed 50"
+      # Two of the amounts of work, with every technique.
+      command=$(sed -E 's/--work ([0-9a-z]+,[0-9a-z]+),[0-9a-z,]+/--work \1/' <<<"$command")
       command+=" --out $out" ;;
     lab)
       command=$(sed -E 's/--events [0-9a-zA-Z]+//; s/--runs [0-9]+//' <<<"$command")
@@ -67,7 +71,9 @@ shortened() {
     kill | revive | limits) command="beside_a_run $command" ;;
     board) command=$(sed -E 's/ --duration [0-9a-z]+//; s/--readers [0-9,]*,64/--readers 0,4/; s/(replay):[^ ,]+/\1:data\/coinbase-2016-03-12\/flow.csv/' <<<"$command")
       command+=" --duration 50ms --out $out" ;;
-    simulate) command=$(sed -E 's/--seeds [0-9a-zA-Z]+/--seeds 20/' <<<"$command") ;;
+    simulate)
+      command=$(sed -E 's/--seeds [0-9a-zA-Z]+/--seeds 20/' <<<"$command")
+      [[ $command == *--seed* ]] || command+=" --seeds 20" ;;
   esac
   echo "$command"
 }

@@ -2,7 +2,7 @@
 //!
 //! For each number of open orders, with a log of 64 MB: from the whole log, from a snapshot with the whole log behind it, from a snapshot
 //! of a few thousand records before the end, and from the state of a spare that has followed all but the last few hundred records. In
-//! turns, median of the rounds, with the fastest and the slowest.
+//! turns, median of the rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
 
 use journal::{Durability, Follower, Options, State};
 use std::fmt::Debug;
@@ -58,22 +58,25 @@ impl Case<'_> {
     }
 }
 
-/// Fills in the table. `one` writes the journal, comes back, and says how long that took and how many orders were open then.
+/// Fills in the table, shorter with the argument `--quick`. `one` writes the journal, comes back, and says how long that took and how many orders were open then.
 pub fn table(mut one: impl FnMut(Case<'_>) -> (Duration, u64)) {
+    let is_quick = std::env::args().any(|word| word == "--quick");
+    let (rounds, megabytes) = if is_quick { (1, 8) } else { (ROUNDS, 64) };
     println!(
         "open orders  log       from                                    median   fastest   slowest open then"
     );
-    for (open, tail) in [(1_000_u64, 64_u64 << 20), (100_000, 64 << 20)] {
-        let records = open + tail / RECORD;
+    for open in [1_000_u64, 100_000] {
+        let records = open + (megabytes << 20) / RECORD;
+        let all_behind = format!("a snapshot, {megabytes} MB behind it");
         let cases = [
             ("the whole log", None, false),
-            ("a snapshot, 64 MB behind it", Some(open), false),
+            (&all_behind, Some(open), false),
             ("a snapshot, 16,384 records behind it", Some(records - BEHIND_SNAPSHOT), false),
             ("a spare, 400 records behind", Some(records - BEHIND_SNAPSHOT), true),
         ];
         let mut times = vec![Vec::new(); cases.len()];
         let mut orders = 0;
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             for (times, (_, snapshot, is_spare)) in times.iter_mut().zip(cases) {
                 let folder = tempfile::tempdir().expect("a folder");
                 let (took, then) = one(Case { folder: folder.path(), records, open, snapshot, is_spare });
@@ -84,7 +87,7 @@ pub fn table(mut one: impl FnMut(Case<'_>) -> (Duration, u64)) {
         for (mut times, (name, ..)) in times.into_iter().zip(cases) {
             times.sort();
             let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
-            let (median, fastest, slowest) = (times[ROUNDS / 2], times[0], times[ROUNDS - 1]);
+            let (median, fastest, slowest) = (times[rounds / 2], times[0], times[rounds - 1]);
             println!(
                 "{open:<12} {:<9} {name:<36} {:>9} {:>9} {:>9} {orders:>9}",
                 format!("{} MB", (records * RECORD) >> 20),
