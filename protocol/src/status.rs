@@ -295,8 +295,7 @@ impl StatusWriter {
 /// If the segment is shorter than [`LOG_OFFSET`].
 pub fn read(segment: &View) -> Status {
     let mut words = [0; STATUS_WORDS];
-    // Acquire: pairs with the Release in `set_state`; the state is the first word.
-    words[0] = segment.load(HEADER_WORDS, Ordering::Acquire);
+    words[Field::State as usize] = state_word(segment);
     for (index, copy) in words.iter_mut().enumerate().skip(1) {
         *copy = segment.load(HEADER_WORDS + index, Ordering::Relaxed);
     }
@@ -326,8 +325,8 @@ const _: () = assert!(
 /// If the segment is shorter than [`LOG_OFFSET`].
 pub fn pulse(segment: &View) -> Pulse {
     let word = |field: Field| segment.load(HEADER_WORDS + field as usize, Ordering::Relaxed);
-    // Acquire: as in `read`, and first.
-    let state = segment.load(HEADER_WORDS + Field::State as usize, Ordering::Acquire);
+    // First: nothing that is read behind it is older.
+    let state = state_word(segment);
     Pulse { state, tid: word(Field::Tid), heartbeat_ticks: word(Field::HeartbeatTicks) }
 }
 
@@ -336,8 +335,12 @@ pub fn pulse(segment: &View) -> Pulse {
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
 pub fn state(segment: &View) -> ThreadState {
-    // Acquire: as in `read`.
-    ThreadState::from_code(segment.load(HEADER_WORDS, Ordering::Acquire))
+    ThreadState::from_code(state_word(segment))
+}
+
+fn state_word(segment: &View) -> u64 {
+    // Acquire: pairs with the Release in `set_state`.
+    segment.load(HEADER_WORDS, Ordering::Acquire)
 }
 
 /// One agent's counters in the segment of a thread that runs these, and no more of it than those two lines: the 66 agents that there

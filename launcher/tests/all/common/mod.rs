@@ -115,6 +115,12 @@ impl Running {
         self.child.id()
     }
 
+    /// Whether it has ended, and nobody has asked how yet.
+    pub fn has_ended(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+    }
+
     /// The process of the run with that name.
     pub fn process(&self, name: &str) -> u32 {
         let found =

@@ -2,11 +2,13 @@
 
 use super::comebacks::{BASE, comebacks};
 use super::spill::{honest, points, spiller, summary};
-use crate::common::{Launcher, Running, assert_nothing_left, segments, signal, wait_until};
+use crate::common::{Launcher, Running, assert_nothing_left, newest, segments, signal, wait_for, wait_until};
 use protocol::spill::CHUNK_BYTES;
 use protocol::stamps::Point;
 use protocol::status::{STATUS_WORDS, Status};
 use shm::memory::header::HEADER_WORDS;
+use shm::os::process;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,12 +29,21 @@ fn flags<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 /// Kills the spiller so often, while the run goes on.
 fn kill_spillers(running: &Running, times: u32) {
-    let mut last = 0;
-    for _ in 0..times {
-        last = spiller(running, last);
-        signal(last, "KILL");
+    let (mut last, mut kills) = (0, 0);
+    let next = |last| match newest(running.pid(), "spill", last) {
+        None if running.has_ended() => Some(None),
+        found => found.map(Some),
+    };
+    while kills < times
+        && let Some(found) = wait_for("there is a spiller, or the run is over", || next(last))
+    {
+        // It may be ending with its run.
+        last = found;
+        process::pidfd_open(last).and_then(|pidfd| process::kill(pidfd.as_fd())).ok();
+        kills += 1;
         std::thread::sleep(Duration::from_millis(300));
     }
+    assert!(kills > 2, "{kills} kills");
 }
 
 /// That every order was answered once and everybody who died came back; `false`: the machine kept the spiller waiting, and the run says so.
@@ -123,7 +134,7 @@ fn lost(running: &Running) -> u64 {
 #[test]
 fn who_comes_back_to_a_log_that_has_lost_records_does_nothing_twice() {
     let launcher = Launcher::new();
-    let long = ["--strategies", "1", "--orders", "60k", "--window", "6s"];
+    let long = ["--strategies", "1", "--orders", "120k", "--window", "12s"];
     let (base, load) = (flags(&[]), ["--orders", "40k", "--window", "4s"]);
     let base: Vec<&str> = base.into_iter().filter(|flag| !load.contains(flag)).collect();
     let running = launcher.start(&[&base[..], &long, &[SPILL]].concat());
