@@ -5,9 +5,9 @@
 //! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64.
 
 use crate::Options;
+use crate::flow::BATCH;
 use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
-use crate::stream::BATCH;
 use crate::trip::{Line, Step};
 use crate::window;
 use shm::ring::element::LineMessage;

@@ -13,6 +13,7 @@ mod capacity;
 #[path = "../../tests/all/common/mod.rs"]
 mod common;
 mod crates;
+mod flow;
 mod lines;
 mod machine;
 mod one_thread;

@@ -1,9 +1,9 @@
 //! Two threads on two cores: a ring each way, and what one thread asks the other to do with its ends.
 
-use crate::stream::{BATCH, check, message};
-use crate::trip::{self, Pauses, Step, receive};
+use crate::flow;
+use crate::trip::{self, Pauses, Step};
 use shm::clock::{Clock, Monotonic};
-use shm::floor::{self, FloorSample, wait};
+use shm::floor::{self, FloorSample};
 use shm::memory::{Region, Words};
 use shm::ring::Message;
 use std::ops::Range;
@@ -57,26 +57,8 @@ fn part<P: Push, C: Pop>(mut producer: P, mut consumer: C) -> Part {
     Box::new(move |job, count| match job {
         Job::Echo(Step::In) => trip::echo::<false>(&mut producer, &mut consumer, count),
         Job::Echo(Step::Out) => trip::echo::<true>(&mut producer, &mut consumer, count),
-        Job::Push => {
-            for n in 0..count {
-                let message = message(n);
-                wait::<true>(|| producer.push(&message));
-            }
-        }
-        Job::PushMany => {
-            let mut n = 0;
-            while n < count {
-                let batch: [Message; BATCH as usize] =
-                    core::array::from_fn(|place| message(n + place as u64));
-                let mut rest = &batch[..BATCH.min(count - n) as usize];
-                n += rest.len() as u64;
-                wait::<true>(|| {
-                    let pushed = producer.push_many(rest);
-                    rest = &rest[pushed..];
-                    rest.is_empty()
-                });
-            }
-        }
+        Job::Push => flow::send(&mut producer, count),
+        Job::PushMany => flow::send_batches(&mut producer, count),
     })
 }
 
@@ -172,31 +154,11 @@ impl<P: Push, C: Pop> Contestant<P, C> {
 
     /// Million messages a second.
     pub fn stream<const MANY: bool>(&mut self, peer: &Peer, count: u64) -> f64 {
-        let job = if MANY { Job::PushMany } else { Job::Push };
-        peer.with(self.number, job, count, || {
-            check(0, &receive(&mut self.consumer));
-            let (start, mut n) = (Monotonic.now(), 1);
-            while n < count {
-                if MANY {
-                    let consumer = &mut self.consumer;
-                    wait::<true>(
-                        #[inline(always)]
-                        || {
-                            consumer.drain(
-                                #[inline(always)]
-                                |message| {
-                                    check(n, &message);
-                                    n += 1;
-                                },
-                            ) > 0
-                        },
-                    );
-                } else {
-                    check(n, &receive(&mut self.consumer));
-                    n += 1;
-                }
-            }
-            count as f64 * 1e3 / (Monotonic.now() - start) as f64
-        })
+        let consumer = &mut self.consumer;
+        if MANY {
+            peer.with(self.number, Job::PushMany, count, || flow::take_batches(consumer, count))
+        } else {
+            peer.with(self.number, Job::Push, count, || flow::take(consumer, count))
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! on a futex until its gate opens, says that it runs, does one job opposite to the measuring thread, and sleeps again:
 //! only one of them ever spins.
 
-use crate::{Options, roundtrip, stream};
+use crate::{Options, flow, roundtrip, stream};
 use protocol::wire::MESSAGE_WORDS;
 use shm::floor::{self, wait};
 use shm::memory::{Region, Words};
@@ -128,7 +128,7 @@ impl Arena {
             Job::Swap => (0..count).for_each(|_| roundtrip::swap(&self.line[0], 1, 0)),
             Job::Echo => roundtrip::echo::<true>(&mut consumer, &mut producer, count),
             Job::EchoBare => roundtrip::echo::<false>(&mut consumer, &mut producer, count),
-            Job::Push | Job::PushChunks => stream::push(&mut producer, count),
+            Job::Push | Job::PushChunks => flow::send(&mut producer, count),
             Job::Quit => {}
         });
     }
@@ -212,8 +212,8 @@ impl Peers {
         start_thread(theirs, move || {
             gate.serve(|job, count| match job {
                 Job::Echo => roundtrip::echo_rtrb(&mut from_us, &mut to_us, count),
-                Job::PushChunks => stream::push_rtrb_chunks(&mut to_us, count),
-                _ => stream::push_rtrb(&mut to_us, count),
+                Job::PushChunks => stream::send_chunks(&mut to_us, count),
+                _ => flow::send(&mut to_us, count),
             });
         })?;
         pin::pin_to(ours)?;
