@@ -5,9 +5,10 @@
 //! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64.
 
 use crate::Options;
-use crate::flow::BATCH;
+use crate::flow::{self, BATCH};
 use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
+use crate::stream;
 use crate::trip::{Line, Step};
 use crate::window;
 use shm::ring::element::LineMessage;
@@ -64,6 +65,15 @@ impl Push for rtrb::Producer<LineMessage> {
         let room = messages.len().min(self.slots());
         let Ok(chunk) = self.write_chunk_uninit(room) else { return 0 };
         chunk.fill_from_iter(messages.iter().map(|message| LineMessage(*message)))
+    }
+
+    fn send_batches(&mut self, count: u64) {
+        // Whole chunks that are filled where they lie, where the ring has room for one.
+        if self.buffer().capacity() < BATCH as usize {
+            flow::send_batches(self, count);
+        } else {
+            stream::send_chunks(self, count);
+        }
     }
 }
 

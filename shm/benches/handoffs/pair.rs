@@ -19,6 +19,13 @@ pub trait Push: Send + 'static {
     fn push_many(&mut self, messages: &[Message]) -> usize {
         messages.iter().take_while(|message| self.push(message)).count()
     }
+    /// Puts that many in, in the way in which it does so in batches best.
+    fn send_batches(&mut self, count: u64)
+    where
+        Self: Sized,
+    {
+        flow::send_batches(self, count);
+    }
 }
 
 /// A receiving end.
@@ -58,7 +65,7 @@ fn part<P: Push, C: Pop>(mut producer: P, mut consumer: C) -> Part {
         Job::Echo(Step::In) => trip::echo::<false>(&mut producer, &mut consumer, count),
         Job::Echo(Step::Out) => trip::echo::<true>(&mut producer, &mut consumer, count),
         Job::Push => flow::send(&mut producer, count),
-        Job::PushMany => flow::send_batches(&mut producer, count),
+        Job::PushMany => producer.send_batches(count),
     })
 }
 
