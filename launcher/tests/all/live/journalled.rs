@@ -6,7 +6,7 @@ use super::comebacks::comebacks;
 use super::sandboxed::unsupported;
 use crate::common::{Launcher, Running, assert_nothing_left, in_place, signal, wait_for, wait_until};
 
-const FLAGS: [&str; 20] = [
+const FLAGS: [&str; 19] = [
     "--isolation",
     "sandbox",
     "--venue",
@@ -25,7 +25,6 @@ const FLAGS: [&str; 20] = [
     "2s",
     "--strategies",
     "2",
-    "--json",
     "--orders",
 ];
 
