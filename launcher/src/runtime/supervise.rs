@@ -366,7 +366,7 @@ impl Supervisor<'_> {
                 self.control.set_state(RunState::Drain);
                 closing = None;
             }
-            if drain.as_mut().is_some_and(|drain| self.has_waited(drain)) {
+            if drain.as_mut().is_some_and(|drain| self.has_drained(drain)) {
                 return Ok(Phase::Interrupted);
             }
             if drain.is_none()

@@ -1,5 +1,6 @@
 //! Whether anything moves: what the engine counts, held against what the schedules say is to come.
 
+use super::patience::Patience;
 use super::stall::{Moved, StallWatch};
 use super::{Incidents, Supervisor, at_venues, moves};
 use protocol::plan::{Pacing, Role};
@@ -27,9 +28,7 @@ impl Supervisor<'_> {
 
     /// Whether nothing has moved for as long as the watch waits, although something should.
     pub(super) fn is_silent(&self, stall: &mut StallWatch) -> bool {
-        let Some(engine) = self.engine() else { return false };
-        let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let moved = Moved { count: moves(&engine).wrapping_add(steps), open: at_venues(&engine) };
+        let Some(moved) = self.moved() else { return false };
         let [awake_since, starved] =
             [self.liveness.awake_since(), self.liveness.starved()].map(|at| self.ns(at));
         let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
@@ -37,6 +36,22 @@ impl Supervisor<'_> {
         let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
         stall.look(self.ns(self.plan.clock.now()), awake_since, starved, moved, due_after)
             && !waits_for_a_process
+    }
+
+    /// Whether the last reports had their time: on a machine with too little processor they come late, and are waited for as long as more of
+    /// them come.
+    pub(super) fn has_drained(&self, drain: &mut Patience) -> bool {
+        if let Some(moved) = self.moved() {
+            drain.see(moved.count, self.now_ns());
+        }
+        self.has_waited(drain)
+    }
+
+    /// What has moved so far.
+    fn moved(&self) -> Option<Moved> {
+        let engine = self.engine()?;
+        let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
+        Some(Moved { count: moves(&engine).wrapping_add(steps), open: at_venues(&engine) })
     }
 
     /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds since the start.

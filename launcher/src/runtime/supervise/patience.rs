@@ -1,12 +1,14 @@
-//! How long the launcher waits for somebody: a time in which it was awake itself, and in which whoever wanted to run could.
+//! How long the launcher waits for somebody: a time in which it was awake itself, in which whoever wanted to run could, and in which
+//! nothing came of what it waits for.
 //!
 //! On a machine that stood still for longer than the whole wait (a virtual one that was paused), the clock alone would say at its next
-//! look that nobody had come, whoever was about to.
+//! look that nobody had come, whoever was about to; and on one that has too little processor for everybody, that the rest is lost while
+//! it still comes in.
 
 use super::Supervisor;
 use std::time::Duration;
 
-/// For so many limits more a thread that waits for a core holds the end up.
+/// For so many limits more a thread that waits for a core holds the end up, and so does what still comes.
 const HELD_UP: u64 = 5;
 /// The launcher looks far more often than this, however short the wait is.
 const ASLEEP_NS: u64 = 1_000_000_000;
@@ -18,12 +20,22 @@ pub(super) struct Patience {
     /// When it began, or the launcher was first awake again.
     since_ns: u64,
     looked_ns: u64,
+    /// How much had come at the last look, and when that was last something else.
+    come: (u64, u64),
 }
 
 impl Patience {
     /// Begins now. It must be asked several times within the limit, or a second, whether it is over.
     pub const fn new(limit: Duration, now_ns: u64) -> Self {
-        Self { limit_ns: limit.as_nanos() as u64, since_ns: now_ns, looked_ns: now_ns }
+        Self { limit_ns: limit.as_nanos() as u64, since_ns: now_ns, looked_ns: now_ns, come: (0, now_ns) }
+    }
+
+    /// So much of what it waits for has come so far, in any unit. More of it holds the end up, but only so long: a hostile strategy could make
+    /// it go on for ever.
+    pub const fn see(&mut self, come: u64, now_ns: u64) {
+        if come != self.come.0 {
+            self.come = (come, now_ns);
+        }
     }
 
     /// Whether it is over. `starved_ns`: when a thread was last seen to wait for a core.
@@ -32,7 +44,7 @@ impl Patience {
             self.since_ns = now_ns;
         }
         self.looked_ns = now_ns;
-        now_ns.saturating_sub(held_up(self.since_ns, starved_ns, self.limit_ns)) > self.limit_ns
+        now_ns.saturating_sub(held_up(self.since_ns, starved_ns.max(self.come.1), self.limit_ns)) > self.limit_ns
     }
 }
 
@@ -88,5 +100,20 @@ mod tests {
     fn who_waits_for_a_core_holds_it_up_and_not_for_ever() {
         assert_eq!(over(1..100, |second| second.min(8)), Some(14));
         assert_eq!(over(1..100, |second| second), Some(31));
+    }
+
+    #[test]
+    fn what_still_comes_holds_it_up_and_not_for_ever() {
+        // Something comes every second until that one.
+        let over_after = |last: u64| {
+            let mut patience = Patience::new(Duration::from_secs(5), 0);
+            (1..100).find(|second| {
+                patience.see(second.min(&last) * 7, second * S);
+                patience.is_over(second * S, 0)
+            })
+        };
+        assert_eq!(over_after(0), Some(6), "nothing ever comes");
+        assert_eq!(over_after(12), Some(18));
+        assert_eq!(over_after(99), Some(31), "a flood that nobody ends");
     }
 }
