@@ -199,7 +199,7 @@ impl<A: Agent<Jumping>> Engine<A> {
     fn trade(&mut self, orders: u64) {
         for _ in 0..orders {
             while self.returns.looks_empty() {
-                let next = self.agent.next_deadline();
+                let next = self.agent.next_deadline(false);
                 assert_ne!(next, u64::MAX, "orders are held");
                 self.now = self.now.max(next);
                 while self.turn() {}

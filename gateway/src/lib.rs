@@ -198,7 +198,7 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
         if self.looks_idle(cycle.now) { 0 } else { self.work(cycle) }
     }
 
-    fn next_deadline(&self) -> u64 {
+    fn next_deadline(&self, _: bool) -> u64 {
         // A report that waits for room is tried again at once.
         let at_once = !self.outbox.is_clear() || !self.disconnects.is_empty();
         if at_once { 0 } else { self.venue.next_deadline() }

@@ -67,7 +67,7 @@ impl<V: Venue> Bench<V> {
     }
 
     fn deadline(&self) -> u64 {
-        Agent::<Virtual>::next_deadline(&self.gateway)
+        Agent::<Virtual>::next_deadline(&self.gateway, false)
     }
 }
 

@@ -394,7 +394,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         flushed + self.settle(cycle) + self.dispatch(cycle)
     }
 
-    fn next_deadline(&self) -> u64 {
+    fn next_deadline(&self, _: bool) -> u64 {
         // What waits for room is tried again at once.
         let waiting = self.waiting.len() > 0
             || self.dying > 0

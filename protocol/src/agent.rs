@@ -63,8 +63,9 @@ pub trait Agent<C: Clock> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
 
     /// When the agent next has something to do of its own accord, in ticks; `u64::MAX` if only a message can bring
-    /// it something. Parked threads sleep no longer than that.
-    fn next_deadline(&self) -> u64 {
+    /// it something. Parked threads sleep no longer than that: one that names a time at which it can do nothing keeps its core busy.
+    fn next_deadline(&self, draining: bool) -> u64 {
+        let _ = draining;
         u64::MAX
     }
 
@@ -112,8 +113,8 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
         }
     }
 
-    fn next_deadline(&self) -> u64 {
-        self.0.next_deadline().min(self.1.next_deadline())
+    fn next_deadline(&self, draining: bool) -> u64 {
+        self.0.next_deadline(draining).min(self.1.next_deadline(draining))
     }
 
     fn finished(&self, draining: bool) -> bool {
@@ -143,8 +144,8 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
         self.iter_mut().map(|agent| agent.duty_cycle(cycle)).sum()
     }
 
-    fn next_deadline(&self) -> u64 {
-        self.iter().map(Agent::next_deadline).min().unwrap_or(u64::MAX)
+    fn next_deadline(&self, draining: bool) -> u64 {
+        self.iter().map(|agent| agent.next_deadline(draining)).min().unwrap_or(u64::MAX)
     }
 
     fn finished(&self, draining: bool) -> bool {
@@ -248,7 +249,7 @@ impl Turns {
         if state == RunState::Stop || agent.finished(cycle.draining) || agent.failure().is_some() {
             return Turn::Over;
         }
-        let ticks_left = agent.next_deadline().saturating_sub(now);
+        let ticks_left = agent.next_deadline(cycle.draining).saturating_sub(now);
         Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
     }
 

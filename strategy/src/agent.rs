@@ -130,14 +130,24 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
         work
     }
 
-    fn next_deadline(&self) -> u64 {
+    fn next_deadline(&self, draining: bool) -> u64 {
         // Before the first look nobody wants to look: a program with a loop of its own may never.
         let look = |hearing: &Hearing| match hearing.deaf {
             0 => u64::MAX,
             deaf => hearing.looked.saturating_add(deaf),
         };
         let look = self.hearing.as_ref().map_or(u64::MAX, look);
-        if self.session.is_waiting() { 0 } else { self.strategy.next_due().min(look) }
+        if self.session.is_waiting() {
+            0
+        } else if draining {
+            // The strategy has no turns any more, and waits for reports.
+            u64::MAX
+        } else if !self.session.may_send() {
+            // Whatever is due would be refused before a report has come.
+            look
+        } else {
+            self.strategy.next_due().min(look)
+        }
     }
 
     fn finished(&self, draining: bool) -> bool {
@@ -157,5 +167,76 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
             slot.set(StrategyCounter::Ticks, market.heard());
             slot.set(StrategyCounter::TicksMissed, market.missed());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::stamps::RECORD_WORDS;
+    use protocol::status::LOG_OFFSET;
+    use protocol::wire::{MESSAGE_WORDS, Order, Report};
+    use shm::clock::Virtual;
+    use shm::memory::Region;
+    use shm::ring::spsc;
+    use shm::ring::spsc_mux::SpscMuxProducer;
+
+    /// The next order is always due.
+    struct Overdue;
+
+    impl Strategy for Overdue {
+        fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
+            usize::from(orders.send(NewOrder::to_venue(0)).is_ok())
+        }
+
+        fn next_due(&self) -> u64 {
+            1
+        }
+
+        fn finished(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn what_would_be_refused_wakes_nobody() {
+        let (submit, mut submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
+        let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
+        let session = Session::new(0, 2, SpscMuxProducer(submit), None, returns_end).with_budget(3);
+        let mut agent = StrategyAgent::new(Overdue, session);
+        let mut cycle = Cycle {
+            clock: Virtual::default(),
+            now: 100,
+            time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
+            draining: false,
+            log: StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words()),
+        };
+        let deadline =
+            |agent: &StrategyAgent<_, _>, draining| Agent::<Virtual>::next_deadline(agent, draining);
+        assert_eq!(
+            (deadline(&agent, false), deadline(&agent, true)),
+            (1, u64::MAX),
+            "a run that ends takes none"
+        );
+        for _ in 0..4 {
+            agent.duty_cycle(&mut cycle);
+        }
+        assert_eq!(deadline(&agent, false), u64::MAX, "as many are open as may be");
+        let order = Order::from_message(submit_end.try_pop().unwrap().unwrap()).unwrap();
+        returns.try_push(&Report::whole_fill(&order).to_message()).unwrap();
+        assert!(agent.move_on(&mut cycle) > 0);
+        assert_eq!(deadline(&agent, false), 1, "one more may be sent");
+        agent.duty_cycle(&mut cycle);
+        while let Some(message) = submit_end.try_pop().unwrap() {
+            returns
+                .try_push(&Report::whole_fill(&Order::from_message(message).unwrap()).to_message())
+                .unwrap();
+        }
+        agent.move_on(&mut cycle);
+        assert_eq!(
+            (agent.session.open(), deadline(&agent, false)),
+            (0, u64::MAX),
+            "all that it may send are sent"
+        );
     }
 }

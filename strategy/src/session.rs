@@ -84,6 +84,11 @@ impl<P: Producer> Session<P> {
         self.sent - self.returned - self.rejected
     }
 
+    /// Whether the plan allows for one more order now, in number and in how many may be open.
+    pub fn may_send(&self) -> bool {
+        !self.is_spent() && self.open() < self.max_open
+    }
+
     /// Numbers, stamps and pushes an order.
     ///
     /// # Errors

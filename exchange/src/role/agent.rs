@@ -317,7 +317,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
         work
     }
 
-    fn next_deadline(&self) -> u64 {
+    fn next_deadline(&self, _: bool) -> u64 {
         let at_once = self.doors.sessions.iter().any(|session| session.is_waiting() || session.has_news());
         if at_once || !self.doors.held.is_empty() { 0 } else { self.market.next_expiry() }
     }

@@ -335,7 +335,7 @@ pub fn turn(world: &World, agent: &mut ExchangeAgent<SharedTape>, clock: Deadly,
     let mut cycle = Cycle { clock, now: 0, time: time(), draining, log: StampLog::new(&world.log) };
     let work = agent.duty_cycle(&mut cycle);
     // At once: there is something to do, or reports wait for the disk.
-    work + usize::from(Agent::<Deadly>::next_deadline(agent) == 0)
+    work + usize::from(Agent::<Deadly>::next_deadline(agent, false) == 0)
 }
 
 /// What an exchange says that has nothing but a journal.

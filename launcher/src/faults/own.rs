@@ -219,8 +219,8 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for FaultyAgent<A, P> {
         self.agent.duty_cycle(cycle)
     }
 
-    fn next_deadline(&self) -> u64 {
-        self.agent.next_deadline()
+    fn next_deadline(&self, draining: bool) -> u64 {
+        self.agent.next_deadline(draining)
     }
 
     fn finished(&self, draining: bool) -> bool {

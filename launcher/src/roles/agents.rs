@@ -43,8 +43,8 @@ impl Agent<clock::Chosen> for Mixed {
         self.0.iter_mut().map(|agent| agent.duty_cycle(cycle)).sum()
     }
 
-    fn next_deadline(&self) -> u64 {
-        self.0.iter().map(|agent| agent.next_deadline()).min().unwrap_or(u64::MAX)
+    fn next_deadline(&self, draining: bool) -> u64 {
+        self.0.iter().map(|agent| agent.next_deadline(draining)).min().unwrap_or(u64::MAX)
     }
 
     fn finished(&self, draining: bool) -> bool {

@@ -145,7 +145,7 @@ fn play_in(
 fn turn(agent: &mut Orchestrator<Mux>, world: &World, clock: Deadly, now: u64) -> usize {
     let mut cycle = Cycle { clock, now, time: time(), draining: false, log: StampLog::new(&world.log) };
     let work = agent.duty_cycle(&mut cycle);
-    work + usize::from(Agent::<Deadly>::next_deadline(agent) == 0)
+    work + usize::from(Agent::<Deadly>::next_deadline(agent, false) == 0)
 }
 
 fn records(log: &Words, from: usize) -> Vec<Record> {

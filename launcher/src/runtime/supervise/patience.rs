@@ -44,7 +44,8 @@ impl Patience {
             self.since_ns = now_ns;
         }
         self.looked_ns = now_ns;
-        now_ns.saturating_sub(held_up(self.since_ns, starved_ns.max(self.come.1), self.limit_ns)) > self.limit_ns
+        now_ns.saturating_sub(held_up(self.since_ns, starved_ns.max(self.come.1), self.limit_ns))
+            > self.limit_ns
     }
 }
 
