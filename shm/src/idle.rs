@@ -14,7 +14,8 @@ pub trait Idle {
         true
     }
 
-    /// Called after each duty cycle without work; waits for at most that many nanoseconds, often far less.
+    /// Called after each duty cycle without work; waits for at most that many nanoseconds, often far less. 0 stands for what is to be tried again
+    /// at once: room in a ring. Who sleeps does so for some microseconds also then, after enough tries in vain: what makes room may need the core.
     fn idle(&mut self, at_most_ns: u64);
 
     /// Called after a duty cycle with work, before the next one.
@@ -43,6 +44,16 @@ pub struct Backoff {
 pub struct Park {
     bell: Bell,
     armed: bool,
+    /// Waits of no time, since there was last something to do.
+    in_vain: u32,
+}
+
+/// How long a wait of no time is after so many idle cycles, in nanoseconds: what makes room does not ring, and may wait for this core.
+#[inline]
+const fn nap_ns(idle_cycles: u32) -> u64 {
+    const TRIES: u32 = 64;
+    const NAP_NS: u64 = 50_000;
+    if idle_cycles < TRIES { 0 } else { NAP_NS }
 }
 
 impl Spin {
@@ -94,6 +105,7 @@ impl Idle for Backoff {
             std::thread::yield_now();
         } else {
             let doublings = (self.idle_cycles - Self::SPINS - Self::YIELDS).min(10);
+            let at_most_ns = if at_most_ns == 0 { nap_ns(self.idle_cycles) } else { at_most_ns };
             let sleep_ns = (1_000 << doublings).min(Self::MAX_SLEEP_NS).min(at_most_ns);
             std::thread::sleep(Duration::from_nanos(sleep_ns));
         }
@@ -112,7 +124,7 @@ impl Park {
 
     /// Parks on this bell, which the senders to this thread ring.
     pub fn new(bell: Bell) -> Self {
-        Self { bell, armed: false }
+        Self { bell, armed: false, in_vain: 0 }
     }
 }
 
@@ -124,8 +136,13 @@ impl Idle for Park {
 
     fn idle(&mut self, at_most_ns: u64) {
         if self.armed {
+            let mut at_most_ns = at_most_ns.min(Self::MAX_SLEEP_NS);
+            if at_most_ns == 0 {
+                at_most_ns = nap_ns(self.in_vain);
+                self.in_vain = self.in_vain.saturating_add(1);
+            }
             // The duty cycle since `arm` found nothing: nobody can have sent without seeing the bell armed.
-            self.bell.wait(Duration::from_nanos(at_most_ns.min(Self::MAX_SLEEP_NS)));
+            self.bell.wait(Duration::from_nanos(at_most_ns));
             self.armed = false;
         } else {
             self.bell.arm();
@@ -135,6 +152,7 @@ impl Idle for Park {
 
     #[inline]
     fn reset(&mut self) {
+        self.in_vain = 0;
         if self.armed {
             self.bell.disarm();
             self.armed = false;
@@ -226,6 +244,25 @@ mod tests {
         backoff.reset();
         assert_eq!(backoff.idle_cycles, 0);
         assert!(start.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's sleep is not for measuring")]
+    fn who_waits_for_room_tries_at_once_and_then_leaves_the_core_to_others() {
+        assert_eq!((nap_ns(0), nap_ns(63)), (0, 0));
+        let least = |idle: &mut dyn FnMut(), calls| {
+            let start = Instant::now();
+            (0..calls).for_each(|_| idle());
+            start.elapsed()
+        };
+        // A hundred naps; at each other call a bell is armed.
+        let naps = Duration::from_nanos(100 * nap_ns(64));
+        let mut park = Park::new(Bell::new(&Region::heap(BELL_WORDS).words()));
+        assert!(least(&mut || park.idle(0), 2 * 164) >= naps);
+        park.reset();
+        assert_eq!(park.in_vain, 0);
+        let mut backoff = Backoff { idle_cycles: 200 };
+        assert!(least(&mut || backoff.idle(0), 100) >= naps);
     }
 
     #[test]
