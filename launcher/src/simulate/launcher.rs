@@ -167,7 +167,10 @@ impl<'a> Launcher<'a> {
     fn patience(&self) -> u64 {
         let trading = self.plan.trading();
         let more = if self.is_patient() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
-        trading.max_delay_ns + SILENCE + more
+        // One that floods a ring that all share has all the turns there are, until it is said that nothing moves.
+        let silence =
+            if self.kind == ScenarioKind::Assault(FaultKind::Flood) { SILENCE / 4 } else { SILENCE };
+        trading.max_delay_ns + silence + more
     }
 
     /// Whether the run waits for a strategy.

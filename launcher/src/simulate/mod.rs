@@ -306,8 +306,10 @@ fn play<'a, T: Link>(
             // Nobody has anything to do now: on to when somebody has. Never so far that who is in time would seem to hang.
             quiet = 0;
             // What waits for room at a venue that is slow or silent asks for a turn at once, and is not helped by one; nor is who waits for
-            // what rests at an exchange, or for somebody who comes back.
-            let waits = launcher.is_patient() || scenario.kind == ScenarioKind::Comebacks;
+            // what rests at an exchange, for somebody who comes back, or behind a place that is held.
+            let is_held_up =
+                |kind| matches!(kind, ScenarioKind::Comebacks | ScenarioKind::Assault(FaultKind::Hold));
+            let waits = launcher.is_patient() || is_held_up(scenario.kind);
             let asked = if waits { now + 1 } else { 0 };
             let wake = family.wake(asked).min(launcher.wake());
             now = wake.clamp(now, now + LIVENESS_NS / 5);

@@ -4,7 +4,7 @@ use crate::rings::{DEFECTS, FORGETS, RINGS};
 use crate::{launcher, text};
 use serde_json::Value;
 
-const LOAD: &str = "--strategies 3 --venues 2 --orders 6000 --window 1s --delay uniform:1ms..5ms";
+const LOAD: &str = "--strategies 3 --venues 2 --orders 6000 --window 1s --delay uniform:1ms..5ms --idle park";
 const KILLS: &str = "--on-death restart --fault kill:any@100ms_every_50ms";
 
 /// The summary of such a run, whatever it says.

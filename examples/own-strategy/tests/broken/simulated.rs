@@ -5,7 +5,7 @@ use crate::{launcher, text};
 
 pub fn the_good_rings_hold() {
     for ring in RINGS {
-        let found = launcher(&format!("simulate --seeds 100 --technique {ring}"), None);
+        let found = launcher(&format!("simulate --seeds 40 --technique {ring}"), None);
         assert!(found.status.success(), "{ring}: {}", text(&found.stderr));
     }
 }
@@ -14,7 +14,7 @@ pub fn each_broken_ring_is_found_and_replays() {
     for ring in RINGS {
         for defect in DEFECTS {
             let simulate = |words: &str| launcher(words, Some(defect));
-            let found = simulate(&format!("simulate --seeds 400 --technique {ring}"));
+            let found = simulate(&format!("simulate --seeds 80 --technique {ring}"));
             let stderr = text(&found.stderr);
             assert_eq!(found.status.code(), Some(1), "{ring} {defect}: {stderr}");
             let again = stderr.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();

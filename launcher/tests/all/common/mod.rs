@@ -202,7 +202,10 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(started.elapsed() < LIMIT, "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        // The longer it takes, the more rarely: looking keeps a core busy that the others need.
+        std::thread::sleep(
+            (started.elapsed() / 20).clamp(Duration::from_millis(5), Duration::from_millis(25)),
+        );
     }
 }
 
@@ -219,8 +222,9 @@ pub fn family(launcher: u32) -> Vec<(u32, String)> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let cmdline = text(&cmdline).replace('\0', " ");
-        let of_run = cmdline.trim_end().ends_with(&format!("-{launcher}")) || is_child(&entry);
-        if cmdline.contains(" role ") && of_run {
+        let is_of_run = || cmdline.trim_end().ends_with(&format!("-{launcher}")) || is_child(&entry);
+        // In this order: who waits for a process looks again and again, at every process of the machine.
+        if cmdline.contains(" role ") && is_of_run() {
             found.push((pid, cmdline));
         }
     }

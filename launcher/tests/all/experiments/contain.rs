@@ -40,7 +40,16 @@ fn row<'a>(rows: &'a [Value], isolation: &str, fault: &str) -> &'a Value {
 #[test]
 fn a_process_contains_what_takes_a_thread_s_process_down() {
     let faults = ["kill", "segv", "scribble"];
-    let flags = ["--technique", "spsc-mux", "--isolation", "thread,process", "--fault", "kill;segv;scribble"];
+    let flags = [
+        "--technique",
+        "spsc-mux",
+        "--isolation",
+        "thread,process",
+        "--fault",
+        "kill;segv;scribble",
+        "--idle",
+        "park",
+    ];
     let (rows, out) = rows_with_yes(&flags, &faults);
     for fault in faults {
         let contained = row(&rows, "process", fault);
@@ -117,7 +126,8 @@ fn what_cannot_be_tried_is_a_usage_error() {
 #[test]
 fn an_exchange_comes_back_with_a_journal_and_not_without() {
     let out = tempfile::tempdir().unwrap();
-    let flags = ["--technique", "spsc-mux", "--isolation", "process", "--fault", "kill:exchange"];
+    let flags =
+        ["--technique", "spsc-mux", "--isolation", "process", "--fault", "kill:exchange", "--idle", "park"];
     let made =
         command(&["contain", "--json", "--out", out.path().to_str().unwrap()]).args(flags).output().unwrap();
     assert!(made.status.success(), "{}{}", text(&made.stdout), text(&made.stderr));

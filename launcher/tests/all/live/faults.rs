@@ -131,9 +131,11 @@ fn a_flood_is_noticed() {
 fn a_run_whose_orders_are_lost_ends_also_while_there_are_orders_to_send() {
     for technique in ["spsc-mux", "array-queue"] {
         let launcher = Launcher::new();
+        let fault = ["--fault", "lose:strategy-1@order:30"];
         let output = launcher
             .run(SHORT)
-            .args(["--technique", technique, "--max-open", "20", "--fault", "lose:strategy-1@order:30"])
+            .args(["--technique", technique, "--max-open", "20", "--idle", "park"])
+            .args(fault)
             .output()
             .unwrap();
         let stderr = text(&output.stderr);
@@ -171,7 +173,7 @@ fn who_holds_a_place_of_a_shared_ring_is_found_and_the_others_trade_on() {
             let launcher = Launcher::new();
             let fault = format!("hold:strategy-1@{when}");
             let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "1s"];
-            let summary = launcher.summary(&[SHORT, &flags, &["--fault", &fault]].concat());
+            let summary = launcher.summary(&[SHORT, &flags, &["--idle", "park", "--fault", &fault]].concat());
             let incidents = summary["incidents"].as_array().unwrap();
             assert_eq!(incidents.len(), 1, "{technique} {fault}: it is not started again: {incidents:#?}");
             assert_eq!(
@@ -214,9 +216,13 @@ fn who_hangs_in_a_shared_ring_hangs_and_is_no_holder() {
 #[test]
 fn a_ring_of_its_own_is_held_in_nobody_s_way() {
     let launcher = Launcher::new();
-    let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--liveness", "1s", "--json"];
-    let output =
-        launcher.run(SHORT).args(flags).args(["--fault", "hold:strategy-1@order:20"]).output().unwrap();
+    let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--idle", "park", "--json"];
+    let output = launcher
+        .run(SHORT)
+        .args(flags)
+        .args(["--liveness", "1s", "--fault", "hold:strategy-1@order:20"])
+        .output()
+        .unwrap();
     assert!(text(&output.stderr).contains("strategy-1 would wait for ever"), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["incidents"], serde_json::json!([]));

@@ -48,7 +48,10 @@ fn holds(pid: u32) -> Option<Holds> {
 fn run(technique: &str, isolation: &str, seed: u64) -> Value {
     let launcher = Launcher::new();
     let seed = seed.to_string();
-    let mut flags = vec!["--technique", technique, "--isolation", isolation, "--seed", &seed];
+    // Every second one parks.
+    let parks = TECHNIQUES.iter().position(|it| *it == technique).is_some_and(|place| place % 2 == 0);
+    let idle = if parks { "park" } else { "auto" };
+    let mut flags = vec!["--technique", technique, "--isolation", isolation, "--seed", &seed, "--idle", idle];
     flags.extend(FLAGS);
     let running = launcher.start(&flags);
     let (pid, engine) = (running.pid(), running.process("engine"));

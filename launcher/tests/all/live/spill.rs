@@ -27,7 +27,7 @@ const SPILLED: &[&str] = &[
     "--delay",
     "uniform:1ms..20ms",
     "--idle",
-    "yield",
+    "park",
     "--spill=6MiB",
 ];
 

@@ -8,6 +8,7 @@ use protocol::stamps::Point;
 use protocol::status::{STATUS_WORDS, Status};
 use shm::memory::header::HEADER_WORDS;
 use shm::os::process;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
@@ -129,9 +130,11 @@ fn engine_exchange_strategies_and_spiller_are_killed_and_every_order_is_answered
 /// How many records the engine's log has lost, as its thread says.
 fn lost(running: &Running) -> u64 {
     let name = segments(running.pid()).into_iter().find(|name| name.ends_with(".thread-engine")).unwrap();
-    let bytes = std::fs::read(format!("/dev/shm/{name}")).unwrap();
+    // Its log is behind that: megabytes.
+    let mut bytes = [0; 8 * (HEADER_WORDS + STATUS_WORDS)];
+    std::fs::File::open(format!("/dev/shm/{name}")).unwrap().read_exact(&mut bytes).unwrap();
     let words = bytes.as_chunks::<8>().0[HEADER_WORDS..].iter().map(|word| u64::from_le_bytes(*word));
-    let words: Vec<u64> = words.take(STATUS_WORDS).collect();
+    let words: Vec<u64> = words.collect();
     Status::from_words(words.try_into().unwrap()).lost().records
 }
 

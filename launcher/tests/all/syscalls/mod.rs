@@ -26,7 +26,7 @@ fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, us
 
 #[test]
 fn killed_anywhere_the_next_start_is_clean() {
-    levels("process", false, (2, 64));
+    levels("process", false, (4, 128));
 }
 
 #[test]

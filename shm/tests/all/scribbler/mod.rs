@@ -9,7 +9,7 @@
 //! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
 //! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
 //!
-//! `cargo test --release -p shm --test all scribbler:: -- --nocapture` prints the table. About 2 s a technique; `BULKHEAD_SLOW=1`:
+//! `cargo test --release -p shm --test all scribbler:: -- --nocapture` prints the table. About a second a technique; `BULKHEAD_SLOW=1`:
 //! 60 s.
 
 mod engine;
@@ -33,7 +33,7 @@ const ROUNDS: u32 = 4;
 
 fn time_each() -> Duration {
     let slow = std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1");
-    Duration::from_secs(if slow { 60 } else { 2 })
+    Duration::from_secs(if slow { 60 } else { 1 })
 }
 
 #[test]
