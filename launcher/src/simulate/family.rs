@@ -469,7 +469,15 @@ impl<T: Link> Children for Family<'_, T> {
         let (pid, name) = (self.new_pid(), self.children[process].name.clone());
         self.children[process] = Child { name, pid, ended: None, killed: None, looks: 0, by_fault: false };
         if self.scenario.kind != ScenarioKind::Comebacks {
-            return self.begin(process, None).context("cannot start a process again");
+            let begun = self.begin(process, None).context("cannot start a process again");
+            if self.scenario.kind != ScenarioKind::Assault(FaultKind::Scribble) {
+                return begun;
+            }
+            // A ring that all share may be no ring any more: who attaches to it says so and ends, as a process does.
+            if begun.is_err() {
+                self.children[process].ended = Some((false, "exit 1".into()));
+            }
+            return Ok(());
         }
         let spare = self.spares.take(process);
         // One in four dies on its way back, and one in four soon after.
