@@ -99,6 +99,12 @@ struct Child {
     by_fault: bool,
 }
 
+impl Child {
+    const fn new(name: String, pid: u32) -> Self {
+        Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false }
+    }
+}
+
 /// The agent of a process that was gone before it had one.
 struct Nobody;
 
@@ -151,14 +157,7 @@ impl<'a, T: Link> Family<'a, T> {
         };
         for process in &plan.processes {
             let pid = family.new_pid();
-            family.children.push(Child {
-                name: process.name.clone(),
-                pid,
-                ended: None,
-                killed: None,
-                looks: 0,
-                by_fault: false,
-            });
+            family.children.push(Child::new(process.name.clone(), pid));
         }
         fuse::set_now(clock.peek());
         for process in 0..plan.processes.len() {
@@ -347,14 +346,8 @@ impl<'a, T: Link> Family<'a, T> {
     /// When the first thread wants its next turn, in ticks; of those that want it from that time on.
     pub fn wake(&self, from: u64) -> u64 {
         let runs = |actor: &&Actor| self.children[actor.process].ended.is_none();
-        self.actors
-            .iter()
-            .flatten()
-            .filter(runs)
-            .map(|actor| actor.wake)
-            .filter(|wake| *wake >= from)
-            .min()
-            .unwrap_or(u64::MAX)
+        let wakes = self.actors.iter().flatten().filter(runs).map(|actor| actor.wake);
+        wakes.filter(|wake| *wake >= from).min().unwrap_or(u64::MAX)
     }
 
     /// When a thread last found something to do, in ticks.
@@ -467,15 +460,14 @@ impl<T: Link> Children for Family<'_, T> {
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {
         assert!(self.children[process].ended.is_some(), "a process has one incarnation at a time");
         let (pid, name) = (self.new_pid(), self.children[process].name.clone());
-        self.children[process] = Child { name, pid, ended: None, killed: None, looks: 0, by_fault: false };
+        self.children[process] = Child::new(name, pid);
         if self.scenario.kind != ScenarioKind::Comebacks {
-            let begun = self.begin(process, None).context("cannot start a process again");
-            if self.scenario.kind != ScenarioKind::Assault(FaultKind::Scribble) {
-                return begun;
-            }
             // A ring that all share may be no ring any more: who attaches to it says so and ends, as a process does.
-            if begun.is_err() {
-                self.children[process].ended = Some((false, "exit 1".into()));
+            match self.begin(process, None).context("cannot start a process again") {
+                Err(_) if self.scenario.kind == ScenarioKind::Assault(FaultKind::Scribble) => {
+                    self.children[process].ended = Some((false, "exit 1".into()));
+                }
+                begun => begun?,
             }
             return Ok(());
         }
