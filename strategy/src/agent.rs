@@ -173,13 +173,18 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ops::ControlFlow;
+    use protocol::agent::{Turn, Turns};
+    use protocol::control::{Launching, PLAN};
     use protocol::stamps::RECORD_WORDS;
-    use protocol::status::LOG_OFFSET;
-    use protocol::wire::{MESSAGE_WORDS, Order, Report};
+    use protocol::status::{LOG_OFFSET, StatusWriter};
+    use protocol::wire::{MESSAGE_WORDS, Message, Order, Report};
     use shm::clock::Virtual;
     use shm::memory::Region;
-    use shm::ring::spsc;
     use shm::ring::spsc_mux::SpscMuxProducer;
+    use shm::ring::{Full, Step, spsc};
+    use shm::sync::{AtomicU64, Ordering};
+    use std::sync::Arc;
 
     /// The next order is always due.
     struct Overdue;
@@ -198,19 +203,23 @@ mod tests {
         }
     }
 
+    fn cycle() -> Cycle<Virtual> {
+        Cycle {
+            clock: Virtual::default(),
+            now: 100,
+            time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
+            draining: false,
+            log: StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words()),
+        }
+    }
+
     #[test]
     fn what_would_be_refused_wakes_nobody() {
         let (submit, mut submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
         let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
         let session = Session::new(0, 2, SpscMuxProducer(submit), None, returns_end).with_budget(3);
         let mut agent = StrategyAgent::new(Overdue, session);
-        let mut cycle = Cycle {
-            clock: Virtual::default(),
-            now: 100,
-            time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
-            draining: false,
-            log: StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words()),
-        };
+        let mut cycle = cycle();
         let deadline =
             |agent: &StrategyAgent<_, _>, draining| Agent::<Virtual>::next_deadline(agent, draining);
         assert_eq!(
@@ -238,5 +247,37 @@ mod tests {
             (0, u64::MAX),
             "all that it may send are sent"
         );
+    }
+
+    /// Whether what the last push announced still stands: 1.
+    struct Announcing(Arc<AtomicU64>);
+
+    impl Producer for Announcing {
+        fn try_push_with(
+            &mut self,
+            _: &Message,
+            _: &mut impl FnMut(Step) -> ControlFlow<()>,
+        ) -> Result<(), Full> {
+            self.0.store(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn withdraw(&mut self) {
+            self.0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn nothing_stands_announced_behind_a_duty_cycle() {
+        let stands = Arc::new(AtomicU64::new(0));
+        let (_, returns) = spsc::heap_ring::<MESSAGE_WORDS>(8);
+        let session = Session::new(0, 2, Announcing(Arc::clone(&stands)), None, returns);
+        let mut agent = StrategyAgent::new(Overdue, session);
+        let segment = Region::heap(LOG_OFFSET + RECORD_WORDS).words();
+        let mut turns = Turns::default();
+        let control = Launching::new(Region::heap(PLAN + 8).words()).control();
+        let turn = turns.turn(&mut agent, &mut cycle(), &StatusWriter::new(&segment), &control);
+        assert!(matches!(turn, Turn::Busy), "it has sent");
+        assert_eq!(stands.load(Ordering::Relaxed), 0);
     }
 }

@@ -223,8 +223,9 @@ impl<P: Producer> Session<P> {
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Stores the counters.
-    pub fn publish(&self, slot: &Slot<'_>) {
+    /// Stores the counters, and withdraws what the last push announced.
+    pub fn publish(&mut self, slot: &Slot<'_>) {
+        self.submit.withdraw();
         slot.set(StrategyCounter::Sent, self.sent);
         slot.set(StrategyCounter::Returned, self.returned);
         slot.set(StrategyCounter::Rejected, self.rejected);

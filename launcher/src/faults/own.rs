@@ -169,6 +169,14 @@ impl<P: Producer> Producer for FaultyProducer<P> {
         *next_sequence = order.wrapping_add(1);
         Ok(())
     }
+
+    fn withdraw(&mut self) {
+        let mut shared = self.shared();
+        // Who was left in the middle of a push has not come to its end.
+        if !shared.is_held {
+            shared.producer.withdraw();
+        }
+    }
 }
 
 impl<P: Producer> Shared<P> {

@@ -1,8 +1,9 @@
 //! A place of the submit hand-off that was claimed and is never written: nothing comes past it, and every heartbeat goes on.
 //!
-//! Whose it is, is known from the announcement, which only the strategy itself can write. An honest one announces a place only
-//! within a push: at its end the place is written, or the announcement is taken back. So who has begun another duty cycle and
-//! still announces the place is not honest, whoever has claimed it. Who has not is silent, and the liveness deadline is for it.
+//! Whose it is, is known from the announcement, which only the strategy itself can write. An honest one takes it back at the end
+//! of the duty cycle in which it pushed: that the place is written by then would not clear it, for whoever shares the ring may
+//! write over that. So who has begun another duty cycle and still announces the place is not honest, whoever has claimed
+//! it. Who has not is silent, and the liveness deadline is for it.
 //!
 //! | who announces the place, after one and a half liveness deadlines | what follows |
 //! |---|---|

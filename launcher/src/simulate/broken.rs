@@ -60,6 +60,10 @@ impl<P: Producer> Producer for BrokenProducer<P> {
     ) -> Result<(), Full> {
         whole(at, || self.push(message))
     }
+
+    fn withdraw(&mut self) {
+        self.inner.withdraw();
+    }
 }
 
 impl<P: Producer> BrokenProducer<P> {

@@ -46,6 +46,10 @@ impl<P: Producer> Producer for Hostile<P> {
     ) -> Result<(), Full> {
         whole(at, || self.push(message))
     }
+
+    fn withdraw(&mut self) {
+        self.inner.withdraw();
+    }
 }
 
 impl<P: Producer> Hostile<P> {

@@ -111,6 +111,10 @@ impl super::Producer for Sender {
     ) -> Result<(), Full> {
         Sender::try_push_with(self, message, at)
     }
+
+    fn withdraw(&mut self) {
+        self.ring.withdraw();
+    }
 }
 
 /// The receiving end. At most one in a channel's life.

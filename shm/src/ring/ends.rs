@@ -103,6 +103,11 @@ pub trait Producer: Send {
     fn try_push_many(&mut self, messages: &[Message]) -> usize {
         messages.iter().take_while(|message| self.try_push(message).is_ok()).count()
     }
+
+    /// Between two pushes: takes back what the last one announced, whose place is written by then. For the others in the ring it makes
+    /// no difference. It is for who asks later whose a place is that seems unwritten ([`Blocked::announcer`]): the ring's own words
+    /// cannot tell that, whoever shares it may have written over them. One store; an agent calls it at the end of a duty cycle that did anything, not with each push.
+    fn withdraw(&mut self) {}
 }
 
 /// A place that is claimed and not written: where a hand-off stands still until it is.
@@ -110,8 +115,8 @@ pub trait Producer: Send {
 pub struct Blocked {
     /// Its number.
     pub place: u64,
-    /// The first producer that announces it, if one does. Nobody else can write that announcement. An honest producer announces a
-    /// place only within a push, and at the end of the push has written it or taken the announcement back.
+    /// The first producer that announces it, if one does. Nobody else can write that announcement. An honest producer takes it back
+    /// at the end of a push that has written nothing, and at the end of its duty cycle in any case ([`Producer::withdraw`]).
     pub announcer: Option<usize>,
 }
 

@@ -13,6 +13,10 @@
 //! a place that is announced and written needs nothing. Only who fails to claim withdraws, or it would stand in the way
 //! of a repair for as long as it pushes nothing more.
 //!
+//! At the end of a duty cycle everybody withdraws ([`Producer::withdraw`](super::Producer::withdraw)). That the place is written stands
+//! in the ring, and who shares the ring may write "free" over it: then only the announcement would be left, of a producer that
+//! did nothing wrong. Who still announces the place in a later duty cycle is in the middle of a push that does not end.
+//!
 //! **Whose a claimed, unwritten place is.** The claim is a Release, and every later claim continues its release sequence. So
 //! who finds the tail behind p (Acquire) sees the announcement of the producer that claimed p, or a later one of the same
 //! producer, which that stored (Release) after it had written p. The consumer therefore looks at the tail, then at all
@@ -84,7 +88,7 @@ impl Intent {
         self.say(position.wrapping_add(1));
     }
 
-    /// After the claim has failed.
+    /// After the claim has failed, and between pushes.
     #[inline]
     pub(super) fn withdraw(&self) {
         self.say(0);

@@ -262,6 +262,35 @@ fn a_place_that_is_held_is_known_with_its_holder() {
     }
 }
 
+/// Somebody has written over what a push left in the ring, but for the claim: the place seems to be held by who pushed.
+fn written_over<T: Link>(run: &Run) {
+    let is_shared = T::RECORD.steps.contains(&Step::Claimed);
+    let Some(mut world) = World::<T>::new(run).filter(|_| is_shared) else { return };
+    let ring = world.segments["submit"].clone();
+    let word = |index: usize| ring[index].load(Ordering::Relaxed);
+    let before: Vec<u64> = (0..ring.len()).map(word).collect();
+    assert!(world.push(0));
+    for (index, was) in before.into_iter().enumerate() {
+        // In all of them the claims' word is the first behind the header.
+        if index != HEADER_WORDS {
+            ring[index].store(was, Ordering::Relaxed);
+        }
+    }
+    let blamed = |world: &World<T>| world.consumer.blocked().map(|found| (found.place, found.announcer));
+    assert_eq!(blamed(&world), Some((0, Some(0))), "{}: nothing else would clear it", T::RECORD.name);
+    world.producers[0].as_mut().expect("it lives").withdraw();
+    assert_eq!(blamed(&world), Some((0, None)), "{}", T::RECORD.name);
+    assert!(world.consumer.check().is_err(), "{}: damage, by whom cannot be told", T::RECORD.name);
+}
+
+#[test]
+fn nobody_is_named_for_a_place_that_somebody_has_written_over() {
+    for technique in Technique::all() {
+        let run = Run::new(technique, PRODUCERS as u16, 4);
+        with_link!(technique, T => written_over::<T>(&run));
+    }
+}
+
 /// One consumer after the other on the same ring, while producers push and die: what comes out is what was published.
 fn resumed<P, C>(
     events: &[Event],

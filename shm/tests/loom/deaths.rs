@@ -101,6 +101,7 @@ fn the_array_survives_a_death_at_each_step() {
             (consumer, got)
         });
         let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
+        lives.withdraw();
         let (mut consumer, mut got) = other.join().unwrap();
         retire_the_rest(&mut consumer, &[0], &mut got);
         // The ring may have been full when the dead one reached its step, and then it never did.
@@ -229,6 +230,7 @@ fn the_list_survives_a_death_at_each_step() {
             (list, got, died)
         });
         let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
+        lives.withdraw();
         let (mut list, mut got, died) = other.join().unwrap();
         retire_the_rest(&mut list, &[0], &mut got);
         // Where the other one links the block, the dead one may not come by its step, and publishes.

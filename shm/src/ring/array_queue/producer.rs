@@ -102,6 +102,11 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         }
         Err(Full)
     }
+
+    /// Takes back what stands announced; see [`ring::Producer::withdraw`].
+    pub fn withdraw(&mut self) {
+        self.intent.withdraw();
+    }
 }
 
 impl ring::Producer for Producer {
@@ -112,5 +117,9 @@ impl ring::Producer for Producer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Producer::try_push_with(self, message, at)
+    }
+
+    fn withdraw(&mut self) {
+        Producer::withdraw(self);
     }
 }

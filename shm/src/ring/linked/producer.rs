@@ -115,6 +115,11 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Err(Full)
     }
 
+    /// Takes back the place that stands announced; see [`ring::Producer::withdraw`]. A block that we took and did not need stays so.
+    pub fn withdraw(&mut self) {
+        self.intent.withdraw();
+    }
+
     /// The block with that number, if it is the newest one; else makes it so, if it is its turn.
     #[inline]
     fn find(&mut self, number: u64, at: &mut impl FnMut(Step) -> ControlFlow<()>) -> Result<Found, Full> {
@@ -195,5 +200,9 @@ impl ring::Producer for Producer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Producer::try_push_with(self, message, at)
+    }
+
+    fn withdraw(&mut self) {
+        Producer::withdraw(self);
     }
 }
