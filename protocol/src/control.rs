@@ -17,6 +17,8 @@ use shm::os::process;
 use shm::sync::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::os::fd::OwnedFd;
+#[cfg(not(loom))]
+use std::process::Command;
 use std::sync::Arc;
 
 /// Where the run's state is.
@@ -27,8 +29,8 @@ pub const START: usize = HEADER_WORDS + 1;
 pub const GENERATION: usize = HEADER_WORDS + 2;
 /// Where the strategies' fences are, a word each.
 pub const LIVES: usize = HEADER_WORDS + 16;
-/// Where the plan's processes are, a word each: the id, and above it when the process was started, in clock ticks since boot, of which
-/// the lower half; 0 while one is not started.
+/// Where the plan's processes are, a word each: the id, and above it when the process was started or by when, in clock ticks since boot, of
+/// which the lower half; 0 while one is not started.
 pub const PROCESSES: usize = LIVES + crate::wire::MAX_STRATEGIES;
 /// The most processes that a plan can have.
 pub const MAX_PROCESSES: usize = 512;
@@ -139,9 +141,11 @@ impl Control {
     pub fn pidfd(&self, process: usize) -> Option<OwnedFd> {
         let pid = self.pid(process)?;
         let pidfd = process::pidfd_open(pid).ok()?;
-        // The descriptor came first: if the process of that id is the right one now, it was then.
-        let started = self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32;
-        process::start_time(pid).filter(|now| *now as u32 as u64 == started).map(|_| pidfd)
+        // The descriptor came first: if the process of that id is the right one now, it was then. Halves of times: less than half
+        // of them apart is not later.
+        let started = (self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32) as u32;
+        let had_started = |now: &u64| started.wrapping_sub(*now as u32) <= u32::MAX / 2;
+        process::start_time(pid).filter(had_started).map(|_| pidfd)
     }
 
     /// Sleeps until the barrier opens or the run ends, and returns that state.
@@ -187,6 +191,17 @@ impl Launching {
     pub fn started(&self, index: usize, pid: u32) {
         let since = process::start_time(pid).unwrap_or(0);
         self.is_process(index, u64::from(pid) | since << 32);
+    }
+
+    /// What this command starts will be that process of the plan, and says so itself before it runs a program: who looks after the launcher's
+    /// death finds it also if the launcher died before it could say [`Launching::started`].
+    ///
+    /// # Panics
+    /// If there can be no such process.
+    #[cfg(not(loom))]
+    pub fn will_start(&self, index: usize, command: &mut Command) {
+        assert!(index < MAX_PROCESSES);
+        process::say_who_starts(command, &self.words.window(PROCESSES + index, 1));
     }
 
     fn is_process(&self, process: usize, word: u64) {
@@ -293,6 +308,25 @@ mod tests {
     fn a_plan_that_does_not_fit_is_refused() {
         let launching = Launching::new(Region::heap(PLAN + 4).words());
         assert!(launching.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn a_process_that_says_itself_who_it_is_is_found_and_a_later_one_is_not() {
+        let launching = Launching::new(Region::memfd("will", 1024).unwrap().words());
+        let mut command = Command::new("sleep");
+        launching.will_start(3, command.arg("60"));
+        let mut child = command.spawn().unwrap();
+        let control = launching.control();
+        let found = control.pidfd(3);
+        // As one that has its id and started later would be seen.
+        let since = process::start_time(child.id()).unwrap();
+        launching.is_process(3, u64::from(child.id()) | (since - 1) << 32);
+        let later = control.pidfd(3);
+        launching.is_process(3, u64::from(child.id()) | since << 32);
+        let exact = control.pidfd(3);
+        let _ = (child.kill(), child.wait());
+        assert_eq!((found.is_some(), later.is_some(), exact.is_some()), (true, false, true));
     }
 
     proptest! {

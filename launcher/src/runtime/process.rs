@@ -77,11 +77,17 @@ impl Process {
     }
 
     /// Starts a program that is not ours as the process of that name: it finds the run by its environment. What it says on stdout and
-    /// stderr goes to `NAME.stderr` in the folder.
+    /// stderr goes to `NAME.stderr` in the folder. `will_start` adds to the command what it is to do before it becomes the program.
     ///
     /// # Errors
     /// As [`Process::start`].
-    pub fn start_program(program: &str, name: &str, address: &str, folder: &Path) -> Result<Self> {
+    pub fn start_program(
+        program: &str,
+        will_start: impl FnOnce(&mut Command),
+        name: &str,
+        address: &str,
+        folder: &Path,
+    ) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
         let log = said_in(&stderr)?;
         let mut words = program.split_whitespace();
@@ -93,6 +99,7 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
             .stderr(log);
+        will_start(&mut command);
         // It may never come to ask for it itself.
         process::die_with_starter(&mut command);
         Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
@@ -105,6 +112,7 @@ impl Process {
     /// As [`Process::start`].
     pub fn start_enclosed(
         program: &str,
+        will_start: impl FnOnce(&mut Command),
         name: &str,
         address: &str,
         folder: &Path,
@@ -125,6 +133,7 @@ impl Process {
             .stdin(OwnedFd::from(its))
             .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
             .stderr(log);
+        will_start(&mut command);
         process::die_with_starter(&mut command);
         let mut process = Self::spawn(name, command, &stderr, inherited)?;
         process.enclosure = Enclosure::of(ours)

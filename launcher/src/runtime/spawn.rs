@@ -10,13 +10,14 @@ use crate::runtime::spilling::Spilling;
 use crate::runtime::warden;
 use analysis::record::Exit;
 use anyhow::Result;
-use protocol::plan::{Isolation, ProcessPlan};
+use protocol::plan::Isolation;
 use protocol::supervision::Death;
 use shm::os::process;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// All processes of a run and their warden. Dropping it kills and reaps whatever still runs.
@@ -33,8 +34,11 @@ pub struct Processes {
 /// How often a warden is started again at most: one that dies at once would be for ever.
 const WARDENS: u32 = 3;
 
-/// Starts a process of the plan: this executable, or the program that its strategy is.
-fn start(segments: &Segments, process: &ProcessPlan) -> Result<Process> {
+/// Starts a process of the plan: this executable, or the program that its strategy is. That says who it is before it runs that: it may take back what the launcher's death is to
+/// do to it, and the launcher die before it knows it.
+fn start(segments: &Segments, index: usize) -> Result<Process> {
+    let process = &segments.plan.processes[index];
+    let will_start = |command: &mut Command| segments.control.will_start(index, command);
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
     if segments.plan.is_contained(process) {
         return Process::start_contained(&process.name, &address, folder, &segments.handed_to(process));
@@ -42,13 +46,14 @@ fn start(segments: &Segments, process: &ProcessPlan) -> Result<Process> {
     match segments.plan.program_of(process) {
         Some(program) if segments.plan.isolation == Isolation::Sandbox => Process::start_enclosed(
             program,
+            will_start,
             &process.name,
             &address,
             folder,
             &segments.handed_to(process),
             segments.plan.weaker_sandbox,
         ),
-        Some(program) => Process::start_program(program, &process.name, &address, folder),
+        Some(program) => Process::start_program(program, will_start, &process.name, &address, folder),
         None => Process::start(&process.name, &address, folder, &segments.handed_to(process)),
     }
 }
@@ -109,8 +114,8 @@ impl Processes {
     /// The first that cannot be started.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         self.spilling = Spilling::begin(segments)?;
-        for (index, process) in segments.plan.processes.iter().enumerate() {
-            let started = start(segments, process)?;
+        for index in 0..segments.plan.processes.len() {
+            let started = start(segments, index)?;
             segments.control.started(index, started.pid());
             self.all.push(started);
         }
@@ -214,7 +219,7 @@ impl Children for Processes {
             self.all[process] = spare.after(&self.all[process]);
             return Ok(());
         }
-        let next = start(segments, &segments.plan.processes[process])?;
+        let next = start(segments, process)?;
         self.all[process] = next.after(&self.all[process]);
         segments.control.started(process, self.all[process].pid());
         Ok(())
