@@ -201,7 +201,7 @@ impl Launching {
     #[cfg(not(loom))]
     pub fn will_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);
-        process::say_who_starts(command, &self.words.window(PROCESSES + index, 1));
+        shm::memory::say_who_starts(command, &self.words.window(PROCESSES + index, 1));
     }
 
     fn is_process(&self, process: usize, word: u64) {

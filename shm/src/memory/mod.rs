@@ -11,12 +11,16 @@ pub mod region;
 #[cfg(not(loom))]
 pub mod sealed;
 mod slots;
+#[cfg(not(loom))]
+mod starts;
 
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, list_segments, open_safely, unlink};
 pub use region::{Region, RegionError, View, Words};
 pub(crate) use slots::{Cursor, Slots, Word};
+#[cfg(not(loom))]
+pub use starts::say_who_starts;
 
 /// Where named segments live.
 pub const SHM_DIR: &str = "/dev/shm";

@@ -1,13 +1,10 @@
 //! Processes: who they are, that they die with their parent, and how their end is noticed.
 
-use crate::memory::Words;
-use crate::sync::Ordering;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
-use nix::time::{ClockId, clock_gettime};
-use nix::unistd::{SysconfVar, getpid, getppid, sysconf};
+use nix::unistd::getppid;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -56,29 +53,6 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
 /// As [`die_with_parent`].
 pub fn wake_with_parent(parent: u32) -> io::Result<()> {
     on_parents_death(parent, Signal::SIGCONT)
-}
-
-/// Has the process that this command starts say in that word who it is, before it runs the program: its id, and above it by when it had
-/// started, in clock ticks since boot ([`start_time`]), of which the lower half. So it is known also if its starter dies before
-/// [`Command::spawn`] has returned. A process of that id that started later is another one.
-///
-/// The store is a Release, in memory that starter and program share.
-///
-/// # Panics
-/// If there is no such word.
-pub fn say_who_starts(command: &mut Command, word: &Words) {
-    // 100 on every Linux of today; asked for where allocations and locks do no harm.
-    let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, i64::from);
-    let word = word.window(0, 1);
-    let say = move || -> io::Result<()> {
-        let now = clock_gettime(ClockId::CLOCK_BOOTTIME)?;
-        let ticks = now.tv_sec() * per_second + now.tv_nsec() * per_second / 1_000_000_000;
-        word[0].store(u64::from(getpid().as_raw() as u32) | (ticks as u64) << 32, Ordering::Release);
-        Ok(())
-    };
-    // SAFETY: between fork and exec the closure makes two system calls and stores to a word of a mapping, which fork has not
-    // taken away: it allocates nothing and takes no lock.
-    unsafe { command.pre_exec(say) };
 }
 
 /// Has the kernel kill the process that this command starts when the thread that starts it dies, from its first instruction on, whatever
@@ -241,7 +215,6 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], at_most: Duration) -> io::Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Region;
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no /proc")]
@@ -251,24 +224,6 @@ mod tests {
         assert!(is_running(me, start));
         assert!(!is_running(me, start + 1), "another start: another process");
         assert_eq!(start_time(0x7fff_fff0), None);
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn a_process_says_who_it_is_before_it_is_one() {
-        let word = Region::memfd("says", 64).unwrap().words().window(60, 1);
-        let mut command = std::process::Command::new("sleep");
-        say_who_starts(command.arg("60"), &word);
-        let mut child = command.spawn().unwrap();
-        // `spawn` returns after exec.
-        let said = word[0].load(Ordering::Acquire);
-        let start = start_time(child.id()).unwrap();
-        let _ = (child.kill(), child.wait());
-        assert_eq!(said as u32, child.id());
-        assert!((said >> 32) as u32 >= start as u32, "{} of {start}", said >> 32);
-        let mut none = std::process::Command::new("/nowhere/at/all");
-        say_who_starts(&mut none, &word);
-        assert!(none.spawn().is_err());
     }
 
     #[test]
