@@ -2,10 +2,10 @@
 //! its occupancy, in turns.
 //!
 //! Two threads on two cores. A round trip in step is in floors: each sample is divided by the mean of the two floors around it, and
-//! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64.
+//! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64, or of half the ring.
 
 use crate::Options;
-use crate::flow::{self, BATCH};
+use crate::flow::BATCH;
 use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::stream;
@@ -60,20 +60,8 @@ impl Push for rtrb::Producer<LineMessage> {
         rtrb::Producer::push(self, LineMessage(*message)).is_ok()
     }
 
-    #[inline(always)]
-    fn push_many(&mut self, messages: &[Message]) -> usize {
-        let room = messages.len().min(self.slots());
-        let Ok(chunk) = self.write_chunk_uninit(room) else { return 0 };
-        chunk.fill_from_iter(messages.iter().map(|message| LineMessage(*message)))
-    }
-
     fn send_batches(&mut self, count: u64) {
-        // Whole chunks that are filled where they lie, where the ring has room for one.
-        if self.buffer().capacity() < BATCH as usize {
-            flow::send_batches(self, count);
-        } else {
-            stream::send_chunks(self, count);
-        }
+        stream::send_chunks(self, count);
     }
 }
 

@@ -10,11 +10,12 @@ use crate::report::{BenchReport, FigureRow, Goal};
 use shm::floor::wait;
 use shm::ring::element::LineMessage;
 
-/// rtrb's producer, writing chunks: its documented way to be fast.
+/// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with whole rings the two ends would wait for each other.
 #[inline(never)]
 pub fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
-    for first in (0..count).step_by(BATCH as usize) {
-        let n = BATCH.min(count - first);
+    let most = BATCH.min(producer.buffer().capacity() as u64 / 2).max(1);
+    for first in (0..count).step_by(most as usize) {
+        let n = most.min(count - first);
         wait::<true>(|| match producer.write_chunk_uninit(n as usize) {
             Ok(chunk) => {
                 chunk.fill_from_iter((first..first + n).map(|n| LineMessage(message(n))));

@@ -176,25 +176,25 @@ impl<const M: usize> Producer<M> {
     #[inline(always)]
     fn push_group(&mut self, group: &[[u64; M]]) {
         let Some((first, rest)) = group.split_first() else { return };
-        let shown = self.put(first);
-        for message in rest {
-            let sequence = self.put(message);
+        for (position, message) in (self.tail + 1..).zip(rest) {
+            self.put(position, message);
             // Relaxed: the first one's sequence shows this one too.
-            self.slots.slot(sequence - 1).sequence.store(sequence, Ordering::Relaxed);
+            self.slots.slot(position).sequence.store(position + 1, Ordering::Relaxed);
         }
+        // The first one last: the consumer polls its line, and all stores behind one to it would wait until that line is here.
+        self.put(self.tail, first);
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
-        self.slots.slot(shown - 1).sequence.store(shown, Ordering::Release);
+        self.slots.slot(self.tail).sequence.store(self.tail + 1, Ordering::Release);
+        self.tail += group.len() as u64;
     }
 
-    /// Writes the next message and counts it; its sequence, which is not stored.
+    /// Writes the message of that position, but not its sequence.
     #[inline(always)]
-    fn put(&mut self, message: &[u64; M]) -> u64 {
-        for (word, value) in self.slots.slot(self.tail).message.iter().zip(message) {
+    fn put(&self, position: u64, message: &[u64; M]) {
+        for (word, value) in self.slots.slot(position).message.iter().zip(message) {
             // Relaxed: a sequence shows them.
             word.store(*value, Ordering::Relaxed);
         }
-        self.tail += 1;
-        self.tail
     }
 
     /// Begins again at position 0: the ring's memory was made anew, all zero but its headers, and a new consumer comes.
