@@ -22,9 +22,8 @@ impl Push for spsc::Producer {
         self.try_push(message).is_ok()
     }
 
-    #[inline(always)]
-    fn push_many(&mut self, messages: &[Message]) -> usize {
-        self.try_push_many(messages)
+    fn send_batches(&mut self, count: u64) {
+        stream::send_in_place(self, count);
     }
 }
 

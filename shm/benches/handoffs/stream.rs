@@ -9,6 +9,7 @@ use crate::peer::{Job, Peer, Peers, Rtrb};
 use crate::report::{BenchReport, FigureRow, Goal};
 use shm::floor::wait;
 use shm::ring::element::LineMessage;
+use shm::ring::spsc;
 
 /// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with whole rings the two ends would wait for each other.
 #[inline(never)]
@@ -22,6 +23,20 @@ pub fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
                 true
             }
             Err(_) => false,
+        });
+    }
+}
+
+/// The ring's, filled in place as well.
+#[inline(never)]
+pub fn send_in_place(producer: &mut spsc::Producer, count: u64) {
+    let mut n = 0;
+    while n < count {
+        let most = BATCH.min(count - n) as u32;
+        wait::<true>(|| {
+            let pushed = producer.try_push_iter((0..most).map(|place| message(n + u64::from(place))));
+            n += pushed as u64;
+            pushed > 0
         });
     }
 }

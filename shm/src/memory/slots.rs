@@ -115,6 +115,12 @@ impl<const M: usize> Cursor<M> {
         self.slot().sequence.load(ordering)
     }
 
+    /// The sequence of the slot of that position, wherever it looks.
+    #[inline(always)]
+    pub(crate) fn sequence_of(&self, position: u64, ordering: Ordering) -> u64 {
+        self.slots.slot(position).sequence.load(ordering)
+    }
+
     /// Copies its message, which nobody writes now: see [`load_owned`].
     #[inline(always)]
     pub(crate) fn copy_owned(&self) -> [u64; M] {

@@ -8,6 +8,7 @@ use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, PeerFault};
 use shm::sync::Ordering;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What a step of the test does.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,8 @@ enum Step {
     Push,
     Pop,
     PushMany(usize),
+    /// By an iterator that says it has so many and has only these, or panics there.
+    PushFewer(usize, usize, bool),
     Drain(usize),
 }
 
@@ -23,6 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Push),
         4 => Just(Step::Pop),
         1 => (0usize..40).prop_map(Step::PushMany),
+        1 => (0usize..40, 0usize..40, any::<bool>()).prop_map(|(says, has, panics)| Step::PushFewer(says, has, panics)),
         1 => (0usize..40).prop_map(Step::Drain),
     ]
 }
@@ -45,6 +49,33 @@ fn message(n: u64) -> [u64; MESSAGE_WORDS] {
 fn sequence_of(position: u64, capacity: u64) -> usize {
     HEAD_WORDS + SLOTS + (position % capacity) as usize * slot_words(MESSAGE_WORDS) + MESSAGE_WORDS
 }
+
+/// Messages whose number is not what is said of it, and which may end in a panic.
+struct Fewer {
+    next: u64,
+    left: usize,
+    says: usize,
+    panics: bool,
+}
+
+impl Iterator for Fewer {
+    type Item = [u64; MESSAGE_WORDS];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            // Without a word on the terminal.
+            return if self.panics { resume_unwind(Box::new(())) } else { None };
+        }
+        (self.left, self.next) = (self.left - 1, self.next + 1);
+        Some(message(self.next - 1))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.says, Some(self.says))
+    }
+}
+
+impl ExactSizeIterator for Fewer {}
 
 /// Plays the steps on a ring and on a `VecDeque`, and compares after each.
 fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) {
@@ -71,10 +102,25 @@ fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) 
                 queue.extend(n..n + pushed as u64);
                 n += pushed as u64;
             }
+            Step::PushFewer(says, has, panics) => {
+                let room = capacity - queue.len();
+                let messages = Fewer { next: n, left: *has, says: *says, panics: *panics };
+                let pushed = catch_unwind(AssertUnwindSafe(|| producer.try_push_iter(messages)));
+                let panics = *panics && *has < *says && *has < room;
+                assert_eq!(pushed.is_err(), panics);
+                // In a panic those of whole groups are there.
+                let group = capacity.saturating_sub(1).clamp(1, 16);
+                let there = if panics { has / group * group } else { room.min(*says).min(*has) };
+                assert!(pushed.is_err() || pushed.is_ok_and(|pushed| pushed == there));
+                queue.extend(n..n + there as u64);
+                n += there as u64;
+            }
             Step::Drain(most) => {
-                let expected: Vec<_> = queue.drain(..queue.len().min(*most)).map(message).collect();
+                // Half of the ring at a time.
+                let most = capacity.div_ceil(2).min(*most);
+                let expected: Vec<_> = queue.drain(..queue.len().min(most)).map(message).collect();
                 let mut got = Vec::new();
-                assert_eq!(consumer.drain(*most, |message| got.push(message)), Ok(expected.len()));
+                assert_eq!(consumer.drain(most, |message| got.push(message)), Ok(expected.len()));
                 assert_eq!(got, expected);
             }
         }

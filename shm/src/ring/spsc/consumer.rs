@@ -106,8 +106,8 @@ impl<const M: usize> Consumer<M> {
         Some(message)
     }
 
-    /// Takes messages, `most` at most, and gives each to `each`; how many. Their slots are given back together, when the last one was
-    /// taken: a `most` of a quarter of the capacity or less leaves the producer room meanwhile.
+    /// Takes messages, `most` at most and no more than half of the ring, so that the producer has room meanwhile, and gives each to `each`;
+    /// how many. Their slots are given back together, when the last one was taken.
     ///
     /// A consumer that dies here has taken none of them: all come out again.
     ///
@@ -131,15 +131,21 @@ impl<const M: usize> Consumer<M> {
         each: &mut impl FnMut([u64; M]),
         fault: &mut Option<PeerFault>,
     ) -> usize {
-        let mut taken = 0;
-        while taken < most {
-            let Some(message) = self.take_or(fault) else { break };
-            each(message);
-            taken += 1;
+        let most = (self.slot.mask() / 2 + 1).min(most as u64);
+        if most == 0 || !self.is_there(fault) {
+            return 0;
         }
-        if taken > 0 {
-            self.release();
+        // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book.
+        let next = |ahead: &u64| {
+            let position = self.head + ahead;
+            // Acquire: as in `is_there`.
+            self.slot.sequence_of(position, Ordering::Acquire) == position + 1
+        };
+        let taken = 1 + (1..most).take_while(next).count();
+        for _ in 0..taken {
+            each(self.copy_and_pass());
         }
+        self.release();
         taken
     }
 
@@ -178,17 +184,30 @@ impl<const M: usize> Consumer<M> {
 
     #[inline(always)]
     pub(in crate::ring) fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
+        self.is_there(fault).then(
+            #[inline(always)]
+            || self.copy_and_pass(),
+        )
+    }
+
+    /// Whether the next message is there.
+    #[inline(always)]
+    fn is_there(&self, fault: &mut Option<PeerFault>) -> bool {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slot.sequence(Ordering::Acquire);
-        if sequence != self.head + 1 {
-            if sequence != self.last_lap {
-                *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
-            }
-            return None;
+        let is_there = sequence == self.head + 1;
+        if !is_there && sequence != self.last_lap {
+            *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
         }
+        is_there
+    }
+
+    /// Copies the next message, which is there, and goes on to the one behind it.
+    #[inline(always)]
+    fn copy_and_pass(&mut self) -> [u64; M] {
         // The slot is ours from the Acquire load of the sequence to the Release store of the head.
         let message = self.slot.copy_owned();
         self.go_to(self.head + 1);
-        Some(message)
+        message
     }
 }

@@ -31,8 +31,8 @@
 //! down elsewhere before it may be overwritten takes it with [`Consumer::take`] and gives its slot back with [`Consumer::release`].
 //!
 //! **Several at once.** [`Producer::try_push_many`] and [`Consumer::drain`] are the same pushes and pops with one look at the head, or one
-//! store of it. The messages of a group are all written before the first one's sequence is stored, which shows them together: the consumer does not
-//! poll a line that is being written. A producer that dies in a batch has published the groups that it has shown; what it wrote ahead
+//! store of it. A group's first message is written last, and its sequence shows all of them: the consumer does not poll a line that is being written, and
+//! the stores do not wait behind one to a line that is polled. `drain` looks at all sequences before it copies a message. A producer that dies in a batch has published the groups that it has shown; what it wrote ahead
 //! is not seen, and its successor takes it back.
 //!
 //! The peer is not trusted. A slot has two honest sequences, this lap's and the last one's; any other is a

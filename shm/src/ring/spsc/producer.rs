@@ -1,7 +1,7 @@
 //! The sending end.
 
 use super::{HEAD, geometry, slot_words, split};
-use crate::memory::{HeaderError, Slots, View, Words};
+use crate::memory::{HeaderError, Slot, Slots, View, Words};
 use crate::ring::step::{reach, write};
 use crate::ring::{Full, MESSAGE_WORDS, Step};
 use crate::sync::Ordering;
@@ -73,15 +73,8 @@ impl<const M: usize> Producer<M> {
         let published = published::<M>(&tail.clone().into(), head)?;
         let mut producer = Self::attach_parts(tail, head)?;
         let capacity = producer.slots.mask() + 1;
-        // What the dead one wrote ahead in a batch must not appear behind our own first message: as if the slot had its last lap's.
-        for position in 0..capacity {
-            let word = &producer.slots.slot(position).sequence;
-            // Relaxed: the dead one's death is certain, and so are all its stores. Nobody else writes here.
-            let sequence = word.load(Ordering::Relaxed);
-            if sequence > published {
-                word.store(sequence.saturating_sub(capacity), Ordering::Relaxed);
-            }
-        }
+        // What the dead one wrote ahead in a batch must not appear behind our own first message. Its death is certain, and so are all its stores.
+        (0..capacity).for_each(|position| producer.take_back(position, published));
         producer.tail = published;
         Ok(producer)
     }
@@ -158,6 +151,13 @@ impl<const M: usize> Producer<M> {
     /// A producer that dies here has published the first ones, or none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
+        self.try_push_iter(messages.iter().copied())
+    }
+
+    /// As [`Producer::try_push_many`], but each message is made when its turn comes, where it goes: no array of them is filled and copied.
+    /// Takes no more from the iterator than it puts in. If the iterator panics, the group that it was in the middle of is not there.
+    #[inline]
+    pub fn try_push_iter(&mut self, mut messages: impl ExactSizeIterator<Item = [u64; M]>) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
         let room =
             |ring: &Self| (ring.slots.mask() + 1).saturating_sub(ring.tail.wrapping_sub(ring.head_seen));
@@ -168,38 +168,85 @@ impl<const M: usize> Producer<M> {
         let count = room(self).min(messages.len() as u64) as usize;
         // Not the whole ring: the message before a group stays, for `last_published`.
         let most = GROUP.min((self.slots.mask() as usize).max(1));
-        messages[..count].chunks(most).for_each(|group| self.push_group(group));
-        count
-    }
-
-    /// There is room for them.
-    #[inline(always)]
-    fn push_group(&mut self, group: &[[u64; M]]) {
-        let Some((first, rest)) = group.split_first() else { return };
-        for (position, message) in (self.tail + 1..).zip(rest) {
-            self.put(position, message);
-            // Relaxed: the first one's sequence shows this one too.
-            self.slots.slot(position).sequence.store(position + 1, Ordering::Relaxed);
+        let mut pushed = 0;
+        while pushed < count {
+            match self.push_group(&mut messages, most.min(count - pushed)) {
+                // It has fewer than it said.
+                0 => break,
+                group => pushed += group,
+            }
         }
-        // The first one last: the consumer polls its line, and all stores behind one to it would wait until that line is here.
-        self.put(self.tail, first);
-        // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
-        self.slots.slot(self.tail).sequence.store(self.tail + 1, Ordering::Release);
-        self.tail += group.len() as u64;
+        pushed
     }
 
-    /// Writes the message of that position, but not its sequence.
+    /// That many of these at most, for which there is room; how many.
     #[inline(always)]
-    fn put(&self, position: u64, message: &[u64; M]) {
-        for (word, value) in self.slots.slot(position).message.iter().zip(message) {
-            // Relaxed: a sequence shows them.
-            word.store(*value, Ordering::Relaxed);
+    fn push_group(&mut self, messages: &mut impl Iterator<Item = [u64; M]>, most: usize) -> usize {
+        let Some(first) = messages.next() else { return 0 };
+        let mut group = Group { end: self.tail + 1, producer: self };
+        for message in messages.take(most - 1) {
+            let slot = group.producer.slots.slot(group.end);
+            copy(slot, &message);
+            // Relaxed: the first one's sequence shows this one too.
+            slot.sequence.store(group.end + 1, Ordering::Relaxed);
+            group.end += 1;
+        }
+        group.show(&first)
+    }
+
+    /// What was written ahead in the slot of that position, when so many are published: as if it had its last lap's sequence.
+    fn take_back(&self, position: u64, published: u64) {
+        let word = &self.slots.slot(position).sequence;
+        // Relaxed: nobody else writes here, and the consumer does not look beyond the first that is not published.
+        let sequence = word.load(Ordering::Relaxed);
+        if sequence > published {
+            word.store(sequence.saturating_sub(self.slots.mask() + 1), Ordering::Relaxed);
         }
     }
 
     /// Begins again at position 0: the ring's memory was made anew, all zero but its headers, and a new consumer comes.
     pub fn restart(&mut self) {
         (self.tail, self.head_seen) = (0, 0);
+    }
+}
+
+/// Writes a message, but not its sequence, which shows it.
+#[inline(always)]
+fn copy<const M: usize>(slot: &Slot<M>, message: &[u64; M]) {
+    for (word, value) in slot.message.iter().zip(message) {
+        // Relaxed: a sequence shows them.
+        word.store(*value, Ordering::Relaxed);
+    }
+}
+
+/// Messages that are written ahead, behind a first one that is not there yet. They are taken back if it never comes: the iterator that makes
+/// them may panic.
+struct Group<'a, const M: usize> {
+    producer: &'a mut Producer<M>,
+    /// The position behind the last one.
+    end: u64,
+}
+
+impl<const M: usize> Group<'_, M> {
+    /// Writes the first one and shows all of them; how many. It is written last: the consumer polls its line, and all stores behind one to
+    /// it would wait until that line is here.
+    #[inline(always)]
+    fn show(self, first: &[u64; M]) -> usize {
+        let Producer { slots, tail, .. } = &mut *self.producer;
+        let (slot, count) = (slots.slot(*tail), self.end - *tail);
+        copy(slot, first);
+        // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
+        slot.sequence.store(*tail + 1, Ordering::Release);
+        *tail = self.end;
+        count as usize
+    }
+}
+
+impl<const M: usize> Drop for Group<'_, M> {
+    fn drop(&mut self) {
+        // None if it was shown.
+        let ahead = self.producer.tail + 1..self.end;
+        ahead.for_each(|position| self.producer.take_back(position, self.producer.tail));
     }
 }
 
