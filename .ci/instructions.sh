@@ -10,7 +10,8 @@ case ${1:-} in
 --batches) section=batches loops=(one_thread::in_batches) && shift ;;
 --protection) section=protection loops=(protection::without_it protection::with_it) messages=500000 && shift ;;
 esac
-bench=$(cargo bench -q -p shm --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
+# With the launcher's features, as whoever has built it has built the rest.
+bench=$(cargo bench -q -p launcher -p shm --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
 names=("$@")
 if [ ${#names[@]} = 0 ] && [ "$section" = protection ]; then
   names=(array-queue linked)

@@ -25,16 +25,31 @@ quoted() {
     }' README.md $(find docs/src -name '*.md' ! -name map.md | sort) | awk '!seen[$0]++'
 }
 
+# The benches with the features that the launcher's build has given what they depend on: each package alone would have nearly all of it built anew.
+# Only those that are named, or the launcher's own tests were built for it too: all of the package's.
+benches() {
+  local command=$1 package
+  package=$(sed -E 's/^cargo bench -p ([a-z-]+).*/\1/' <<<"$command")
+  if [[ $command != *" --bench "* ]]; then
+    command=${command/-p $package/-p $package$(sed -n '/^\[\[bench\]\]/{n;s/^name = "\(.*\)"/ --bench \1/p}' "$package/Cargo.toml" | tr -d '\n')}
+  fi
+  echo "${command/-p $package/-p launcher -p $package}"
+}
+
 # The same command with less to do; empty for what another step of .ci/run does as it stands.
 shortened() {
   local command=${1/#.\/launcher/launcher}
   case $command in
     "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
-    "cargo bench -p shm"*) [[ $command == *" -- "* ]] && echo "$command --quick" || echo "$command -- --quick"; return ;;
-    "cargo bench -p exchange --bench engine"* | "cargo bench -p "*" --bench recovery" | "cargo bench -p gateway --bench engine") echo "$command -- --quick"; return ;;
-    "cargo bench -p "*" --bench merge"*) echo "$command -- 0.1"; return ;;
+    "cargo bench -p shm"*) [[ $command == *" -- "* ]] || command+=" --"; benches "$command --quick"; return ;;
+    "cargo bench -p exchange --bench engine"* | "cargo bench -p "*" --bench recovery" | "cargo bench -p gateway --bench engine") benches "$command -- --quick"; return ;;
+    "cargo bench -p "*" --bench merge"*) benches "$command -- 0.1"; return ;;
+    "cargo bench -p "*) benches "$command"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
-    *"--example soak"*) echo "${command/--operations 10m/--operations 200k}"; return ;;
+    "cargo build --release -p bindings") echo "${command/-p /-p launcher -p }"; return ;;
+    "cargo run --release -p exchange --example soak -- "*)
+      echo "cargo build --release -p launcher -p exchange --example soak && target/release/examples/soak ${command/*soak -- --operations 10m/--operations 200k}"
+      return ;;
     "launcher "*) ;;
     *) echo "$command"; return ;;
   esac
