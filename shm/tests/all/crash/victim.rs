@@ -56,8 +56,8 @@ fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--package", "victim"])
-            .arg("--message-format=json")
+            // Of the whole workspace: with the features that everybody else's builds give what it depends on.
+            .args(["build", "--release", "--workspace", "--bin", "victim", "--message-format=json"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stderr(Stdio::inherit())
             .output()
