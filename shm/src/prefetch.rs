@@ -16,6 +16,12 @@ pub fn prefetch_ahead<T>(value: &T, bytes: usize) {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(value).cast::<i8>().wrapping_add(bytes));
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: PRFM is part of every aarch64. It is a hint: it never faults and reads nothing that the program sees.
+    unsafe {
+        let ahead = core::ptr::from_ref(value).cast::<u8>().wrapping_add(bytes);
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) ahead, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = (value, bytes);
 }

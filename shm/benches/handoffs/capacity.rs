@@ -14,7 +14,7 @@ use crate::window;
 use shm::ring::element::LineMessage;
 use shm::ring::{Message, spsc};
 
-const CAPACITIES: [usize; 6] = [2, 8, 64, 1024, 8192, 65_536];
+const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
 
 impl Push for spsc::Producer {
     #[inline(always)]

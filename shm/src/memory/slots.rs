@@ -1,6 +1,7 @@
 //! Words that are reached again and again: checked once, when they are chosen, and from then on reached without a check.
 
 use super::{View, Words};
+use crate::prefetch::prefetch_ahead;
 use crate::sync::{AtomicU64, Ordering, load_owned};
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -107,6 +108,12 @@ impl<const M: usize> Cursor<M> {
     fn slot(&self) -> &Slot<M> {
         // SAFETY: it is one of the slots, whose memory they keep wherever this was moved.
         unsafe { self.at.as_ref() }
+    }
+
+    /// Asks the processor for the slot behind that one (behind the last one: for whatever is there).
+    #[inline(always)]
+    pub(crate) fn ask_ahead(&self) {
+        prefetch_ahead(self.slot(), size_of::<Slot<M>>());
     }
 
     /// The sequence of that slot.

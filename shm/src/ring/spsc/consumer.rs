@@ -186,7 +186,13 @@ impl<const M: usize> Consumer<M> {
     pub(in crate::ring) fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         self.is_there(fault).then(
             #[inline(always)]
-            || self.copy_and_pass(),
+            || {
+                let message = self.copy_and_pass();
+                // The one after the next, while the caller is busy with this one and then looks at the next: twice as many messages in a
+                // row, see "where the nanoseconds go" in the book.
+                self.slot.ask_ahead();
+                message
+            },
         )
     }
 
