@@ -149,7 +149,7 @@ impl Heap for Disruptor {
             ($poller:expr) => {{
                 let mut poller = $poller;
                 Box::new(move |into: &mut Value| {
-                    let Ok(mut events) = poller.poll_take(1) else { return false };
+                    let Ok(mut events) = poller.take(1) else { return false };
                     (&mut events).next().is_some_and(|event: &Value| {
                         *into = *event;
                         true

@@ -6,6 +6,7 @@ use disruptor::{
 };
 use shm::memory::Region;
 use shm::ring::{MESSAGE_WORDS, spsc};
+use shm::sync::{AtomicU64, Ordering};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
@@ -133,8 +134,8 @@ impl Queue for Ringfire {
     type Receiver = File<ringfire::RingConsumer<Packed>>;
 
     fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = PathBuf::from(format!("/dev/shm/peers-{}-{number}", std::process::id()));
         let producer = ringfire::RingProducerBuilder::new(capacity as u64)
             .flow_control(ringfire::FlowControl::LosslessBackpressure)

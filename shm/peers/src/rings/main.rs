@@ -109,8 +109,11 @@ fn compare(capacity: usize, mut all: Vec<Contestant>, samples: usize) {
 }
 
 fn main() {
-    let arguments: Vec<u32> =
-        std::env::args().skip(1).map(|number| number.parse().expect("SAMPLES CORE CORE, numbers")).collect();
+    let arguments: Result<Vec<u32>, _> = std::env::args().skip(1).map(|number| number.parse()).collect();
+    let Some(arguments) = arguments.ok().filter(|numbers| matches!(numbers.len(), 0 | 1 | 3)) else {
+        eprintln!("usage: rings [SAMPLES [CORE CORE]], numbers");
+        std::process::exit(2);
+    };
     let samples = arguments.first().map_or(21, |samples| (*samples).max(1)) as usize;
     let cores = arguments.get(1..3).map_or([0, 1], |cores| [cores[0], cores[1]]);
     // All threads before this one is pinned: they would have its core alone.
