@@ -21,17 +21,16 @@ fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64>
     Some(low)
 }
 
-/// Messages that are published and not taken, of a ring of that capacity whose consumer has got to `head`; `word` loads a word of
+/// Messages that are published and not taken, of a ring of that capacity whose consumer's word is `head`; `word` loads a word of
 /// the producer's part. `None`: a word could not be had, or the capacity is no power of two.
 pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
-    let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
+    if !capacity.is_power_of_two() {
+        return None;
+    }
     let slot = spsc::slot_words(MESSAGE_WORDS);
     let sequences = spsc::first_slot(word(INDEX)?) + MESSAGE_WORDS;
-    leading(capacity, |place| {
-        let position = head.wrapping_add(place);
-        let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(sequences)?;
-        // Published: the sequence is the position and one. Not yet: that of the last lap, or nothing.
-        Some(word(at)? == position.wrapping_add(1))
+    spsc::waiting(capacity, head, |place| {
+        word(usize::try_from(place).ok()?.checked_mul(slot)?.checked_add(sequences)?)
     })
 }
 

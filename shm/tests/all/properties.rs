@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use protocol::wire::MESSAGE_WORDS;
 use shm::memory::{Region, Words, unlink};
-use shm::ring::spsc::{self, HEAD, HEAD_WORDS, SLOTS, ring_words, slot_words};
+use shm::ring::spsc::{self, HEAD, HEAD_WORDS, LINK_BITS, SLOTS, ring_words, slot_words};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, PeerFault};
 use shm::sync::Ordering;
@@ -45,7 +45,7 @@ fn message(n: u64) -> [u64; MESSAGE_WORDS] {
     [n; MESSAGE_WORDS]
 }
 
-/// Where the sequence of a position is in a region that holds both parts.
+/// Where the sequence of a position is in a region that holds both parts, if blocks are filled in order.
 fn sequence_of(position: u64, capacity: u64) -> usize {
     HEAD_WORDS + SLOTS + (position % capacity) as usize * slot_words(MESSAGE_WORDS) + MESSAGE_WORDS
 }
@@ -109,7 +109,7 @@ fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) 
                 let panics = *panics && *has < *says && *has < room;
                 assert_eq!(pushed.is_err(), panics);
                 // In a panic those of whole groups are there.
-                let group = capacity.saturating_sub(1).clamp(1, 16);
+                let group = if capacity < 32 { capacity - 1 } else { (capacity / 4).min(16) }.min(16);
                 let there = if panics { has / group * group } else { room.min(*says).min(*has) };
                 assert!(pushed.is_err() || pushed.is_ok_and(|pushed| pushed == there));
                 queue.extend(n..n + there as u64);
@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_ring_is_a_bounded_queue(log2 in 1u32..7, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
+    fn a_ring_is_a_bounded_queue(log2 in 1u32..10, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
         against_a_model(heap, 1 << log2, &steps);
         if !cfg!(miri) {
             against_a_model(mapped, 1 << log2, &steps);
@@ -142,9 +142,10 @@ proptest! {
     }
 
     #[test]
-    fn an_impossible_sequence_is_a_fault_and_reads_nothing(log2 in 1u32..6, taken in 0u64..90, sequence: u64, near in -80i64..80) {
+    fn an_impossible_sequence_is_a_fault_and_reads_nothing(log2 in 1u32..5, taken in 0u64..90, sequence: u64, near in -80i64..80, link in 0u64..9) {
+        // Rings of one block.
         let capacity = 1u64 << log2;
-        for sequence in [sequence, taken.wrapping_add_signed(near)] {
+        for sequence in [sequence, taken.saturating_add_signed(near) << LINK_BITS | link] {
             let words = heap(ring_words(capacity as usize, MESSAGE_WORDS));
             spsc::write_header::<MESSAGE_WORDS>(&words, capacity as usize);
             let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
@@ -153,16 +154,48 @@ proptest! {
                 producer.try_push(&message(n)).unwrap();
                 consumer.try_pop().unwrap();
             }
-            let last_lap = (taken + 1).saturating_sub(capacity);
             words[sequence_of(taken, capacity)].store(sequence, Ordering::Release);
+            let (count, due) = (sequence >> LINK_BITS, taken + 1);
             match consumer.try_pop() {
-                Ok(None) => prop_assert_eq!(sequence, last_lap),
-                Ok(Some(_)) => prop_assert_eq!(sequence, taken + 1),
+                // As it would be had nothing been sent.
+                Ok(None) => prop_assert!(count < due),
+                Ok(Some(_)) => prop_assert_eq!(count, due),
                 Err(fault) => {
-                    prop_assert!(sequence != last_lap && sequence != taken + 1);
-                    prop_assert_eq!(fault, PeerFault::InvalidSequence { found: sequence, position: taken });
-                    prop_assert_eq!(words[HEAD].load(Ordering::Relaxed), taken, "nothing was taken");
+                    prop_assert!(count > due);
+                    prop_assert_eq!(fault, PeerFault::InvalidSequence { found: count, position: taken });
+                    prop_assert_eq!(words[HEAD].load(Ordering::Relaxed) >> LINK_BITS, taken, "nothing was taken");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_a_scribbler_does_the_ends_stay_within_the_ring(
+        log2 in 1u32..9,
+        acts in prop::collection::vec((any::<usize>(), any::<u64>(), 0u64..300, 0u64..20), 1..60),
+    ) {
+        let capacity = 1usize << log2;
+        let words = heap(ring_words(capacity, MESSAGE_WORDS));
+        spsc::write_header::<MESSAGE_WORDS>(&words, capacity);
+        let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
+        let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+        for (n, (place, value, near, link)) in acts.into_iter().enumerate() {
+            (0..n % 40).for_each(|_| _ = producer.try_push(&message(7)));
+            (0..n % 37).for_each(|_| _ = consumer.try_pop());
+            let sequence = sequence_of(place as u64, capacity as u64);
+            words[sequence].store(if n % 3 == 0 { value } else { near << LINK_BITS | link }, Ordering::Relaxed);
+            words[HEAD].store(if n % 2 == 0 { near << LINK_BITS | link } else { value }, Ordering::Relaxed);
+            prop_assert!(producer.try_push_many(&[message(8); 50]) <= 50);
+            let drained = consumer.drain(capacity, |_| ());
+            prop_assert!(drained.is_err() || drained.is_ok_and(|taken| taken <= capacity));
+            match n % 5 {
+                0 => consumer = spsc::Consumer::resume(&words).unwrap(),
+                1 => producer = spsc::Producer::resume(&words).unwrap(),
+                2 => consumer.skip_to(near),
+                _ => _ = spsc::published::<MESSAGE_WORDS>(
+                    &words.window(HEAD_WORDS, words.len() - HEAD_WORDS).into(),
+                    &words.window(0, HEAD_WORDS).into(),
+                ),
             }
         }
     }
@@ -265,5 +298,35 @@ fn two_mappings_of_one_segment_are_one_ring() {
     for lap in 0..1000 {
         producer.try_push(&message(lap)).unwrap();
         assert_eq!(consumer.try_pop(), Ok(Some(message(lap))));
+    }
+}
+
+/// The slots of a ring that have ever held a message.
+fn used(words: &Words, capacity: u64) -> usize {
+    let sequence = |place| words[sequence_of(place, capacity)].load(Ordering::Relaxed);
+    (0..capacity).filter(|place| sequence(*place) > 0).count()
+}
+
+#[test]
+fn the_footprint_follows_the_occupancy() {
+    for log2 in 5..if cfg!(miri) { 8 } else { 14 } {
+        let capacity = 1 << log2;
+        let words = heap(ring_words(capacity, MESSAGE_WORDS));
+        spsc::write_header::<MESSAGE_WORDS>(&words, capacity);
+        let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
+        let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+        let block = (capacity / 4).min(32);
+        let mut pass = |waiting: u64, messages: u64| {
+            (0..waiting).for_each(|n| producer.try_push(&message(n)).unwrap());
+            for n in 0..messages {
+                producer.try_push(&message(waiting + n)).unwrap();
+                assert_eq!(consumer.try_pop(), Ok(Some(message(n))));
+            }
+            (0..waiting).for_each(|n| assert_eq!(consumer.try_pop(), Ok(Some(message(messages + n)))));
+            used(&words, capacity as u64)
+        };
+        assert_eq!(pass(0, 5 * capacity as u64), 2 * block, "{capacity}");
+        assert_eq!(pass(block as u64, 5 * capacity as u64), 3 * block, "{capacity}");
+        assert_eq!(pass(capacity as u64 - 1, 1), capacity);
     }
 }

@@ -23,10 +23,11 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     let step = prop::sample::select(vec![Step::Entered, Step::HalfWritten, Step::Written, Step::Published]);
     prop_oneof![
-        (1u8..6).prop_map(Event::Push),
+        prop_oneof![1u8..6, 1u8..60].prop_map(Event::Push),
         step.prop_map(Event::DieIn),
-        (1u8..6).prop_map(Event::Take),
+        prop_oneof![1u8..6, 1u8..60].prop_map(Event::Take),
         (0u8..5, 0u8..5).prop_map(|(taken, noted)| Event::DieWith(taken, noted)),
+        (0u8..50, 0u8..50).prop_map(|(taken, noted)| Event::DieWith(taken, noted)),
     ]
 }
 
@@ -115,7 +116,7 @@ proptest! {
     #[test]
     fn what_is_published_comes_once_whoever_dies(
         events in prop::collection::vec(event(), 1..MOST_EVENTS),
-        log2 in 1u32..5,
+        log2 in 1u32..9,
     ) {
         prop_assert_eq!(played(&events, log2, heir), Ok(()));
     }

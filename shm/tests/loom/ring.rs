@@ -126,6 +126,47 @@ fn batches_go_round_the_ring() {
     });
 }
 
+/// A ring of four blocks of two, filled out of order: no slot of the block that was emptied last is written while it is read, and the consumer finds the block that is
+/// next, also a consumer or a producer that comes in the place of a dead one.
+#[test]
+fn a_block_that_was_emptied_is_filled_again() {
+    for heirs in [false, true] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(move || {
+            let words: Words = Region::heap(ring_words(8, 1)).words();
+            write_header::<1>(&words, 8);
+            let mut producer = Producer::<1>::attach(&words).unwrap();
+            let mut consumer = Consumer::<1>::attach(&words).unwrap();
+            push_all(&mut producer, 2);
+            let theirs = words.clone();
+            let other = thread::spawn(move || {
+                if heirs {
+                    producer = Producer::resume(&theirs).unwrap();
+                }
+                // There is room for all of them.
+                (3..=7).for_each(|n| producer.try_push(&message(n)).unwrap());
+            });
+            pop_all(&mut consumer, 2);
+            if heirs {
+                consumer = Consumer::resume(&words).unwrap();
+            }
+            let got = |consumer: &mut Consumer<1>| consumer.try_pop().expect("an honest peer");
+            let mut next = 3;
+            while let Some(message) = got(&mut consumer) {
+                assert_eq!(message, [next]);
+                next += 1;
+            }
+            other.join().unwrap();
+            while let Some(message) = got(&mut consumer) {
+                assert_eq!(message, [next]);
+                next += 1;
+            }
+            assert_eq!(next, 8);
+        });
+    }
+}
+
 /// The producer pushes some messages and dies at each step of the next push: what is published comes out whole, the rest does
 /// not exist, and the ring is begun again for a successor over memory that was made anew.
 #[test]

@@ -1,5 +1,6 @@
 //! The receiving end.
 
+use super::blocks::{Blocks, MANY, ONE, count, sequence};
 use super::{HEAD, geometry, slot_words, split};
 use crate::memory::{Cursor, HeaderError, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
@@ -9,10 +10,13 @@ use crate::sync::Ordering;
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     /// The slot of the next message to take.
     slot: Cursor<M>,
-    /// What its sequence is before the message is there: kept, not computed, because an empty poll is nothing but this comparison.
-    last_lap: u64,
-    /// The position of the next message to take. Private.
-    head: u64,
+    /// The least that its sequence is when the message is there: kept, not computed, because an empty poll is nothing but this comparison.
+    due: u64,
+    /// Which slot that is.
+    place: u64,
+    /// Its block.
+    block: u64,
+    blocks: Blocks,
     head_word: Word,
 }
 
@@ -34,8 +38,10 @@ impl<const M: usize> Consumer<M> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             slot: Cursor::new(tail.window(first, capacity as usize * slot_words(M))),
-            last_lap: 0,
-            head: 0,
+            due: ONE,
+            place: 0,
+            block: 0,
+            blocks: Blocks::of(capacity),
             head_word: Word::new(head, HEAD),
         })
     }
@@ -48,9 +54,8 @@ impl<const M: usize> Consumer<M> {
     pub fn resume_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach_parts(tail, head)?;
         // Relaxed: the dead one's death is certain, and so are all its stores.
-        let taken = consumer.head_word.load(Ordering::Relaxed);
-        // A scribbled one must not make numbers overflow.
-        consumer.go_to(taken.min(u64::MAX >> 8));
+        let head = consumer.head_word.load(Ordering::Relaxed);
+        consumer.go_to(head);
         Ok(consumer)
     }
 
@@ -71,19 +76,20 @@ impl<const M: usize> Consumer<M> {
         self.head_word.store(0, Ordering::Release);
     }
 
-    /// Makes that message the next one to take.
-    #[inline(always)]
+    /// Makes the message of which that head says how many are before it and which block it is in the next one to take.
     fn go_to(&mut self, head: u64) {
-        self.head = head;
-        self.slot.go_to(head);
-        // At first zero, then what the last lap left there.
-        self.last_lap = head.saturating_sub(self.slot.mask());
+        // A scribbled one must not make numbers overflow.
+        let taken = count(head).min(MANY);
+        self.due = sequence(taken + 1, 0);
+        self.block = self.blocks.number(head);
+        self.place = self.blocks.first(head) + self.blocks.within(taken);
+        self.slot.go_to(self.place);
     }
 
     /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
-        self.slot.sequence(Ordering::Relaxed) == self.last_lap
+        self.slot.sequence(Ordering::Relaxed) < self.due
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -131,17 +137,20 @@ impl<const M: usize> Consumer<M> {
         each: &mut impl FnMut([u64; M]),
         fault: &mut Option<PeerFault>,
     ) -> usize {
-        let most = (self.slot.mask() / 2 + 1).min(most as u64);
+        let most = (self.slot.mask() / 2 + 1).min(most as u64) as usize;
         if most == 0 || !self.is_there(fault) {
             return 0;
         }
         // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book.
-        let next = |ahead: &u64| {
-            let position = self.head + ahead;
+        let (mut place, mut due, mut taken) = (self.place, self.due, 0);
+        while taken < most {
             // Acquire: as in `is_there`.
-            self.slot.sequence_of(position, Ordering::Acquire) == position + 1
-        };
-        let taken = 1 + (1..most).take_while(next).count();
+            let sequence = self.slot.sequence_of(place, Ordering::Acquire);
+            if !is_of(sequence, due) {
+                break;
+            }
+            (place, due, taken) = (self.blocks.next(place, sequence), due + ONE, taken + 1);
+        }
         for _ in 0..taken {
             each(self.copy_and_pass());
         }
@@ -165,21 +174,33 @@ impl<const M: usize> Consumer<M> {
     #[inline(always)]
     pub fn release(&mut self) {
         // Release: pairs with the producer's Acquire load of the head; our reads of the slots come before it.
-        self.head_word.store(self.head, Ordering::Release);
+        self.head_word.store(self.head(), Ordering::Release);
+    }
+
+    /// The word that says how many messages were taken, and in which block the next one will be.
+    #[inline(always)]
+    const fn head(&self) -> u64 {
+        (self.due - ONE) | self.block
     }
 
     /// How many messages were taken, by dead predecessors too.
+    #[inline(always)]
     pub const fn taken(&self) -> u64 {
-        self.head
+        count(self.due) - 1
     }
 
     /// Passes over messages that were taken before and never given back: makes the one after `taken` messages the next. Does nothing
     /// if so many were given back.
     pub fn skip_to(&mut self, taken: u64) {
-        if taken > self.head {
-            self.go_to(taken);
-            self.release();
+        if taken <= self.taken() {
+            return;
         }
+        // They are all there. If this peer has made them disappear, so that nobody can follow them, it has nothing more to say.
+        while self.taken() < taken.min(MANY) && is_of(self.slot.sequence(Ordering::Acquire), self.due) {
+            self.pass();
+        }
+        self.go_to(sequence(taken.min(MANY), self.block));
+        self.release();
     }
 
     #[inline(always)]
@@ -201,9 +222,9 @@ impl<const M: usize> Consumer<M> {
     fn is_there(&self, fault: &mut Option<PeerFault>) -> bool {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slot.sequence(Ordering::Acquire);
-        let is_there = sequence == self.head + 1;
-        if !is_there && sequence != self.last_lap {
-            *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
+        let is_there = is_of(sequence, self.due);
+        if !is_there && sequence > self.due {
+            *fault = Some(PeerFault::InvalidSequence { found: count(sequence), position: self.taken() });
         }
         is_there
     }
@@ -213,7 +234,27 @@ impl<const M: usize> Consumer<M> {
     fn copy_and_pass(&mut self) -> [u64; M] {
         // The slot is ours from the Acquire load of the sequence to the Release store of the head.
         let message = self.slot.copy_owned();
-        self.go_to(self.head + 1);
+        self.pass();
         message
     }
+
+    /// Goes on to the message behind the next one, which is there.
+    #[inline(always)]
+    fn pass(&mut self) {
+        self.place = if self.blocks.within(count(self.due)) == 0 {
+            // Relaxed: it was loaded before. A peer that has changed it meanwhile sends us to another of its slots.
+            self.block = self.blocks.number(self.slot.sequence(Ordering::Relaxed));
+            self.blocks.first(self.block)
+        } else {
+            self.place + 1
+        };
+        self.due += ONE;
+        self.slot.go_to(self.place);
+    }
+}
+
+/// Whether that is the sequence that is due, whatever block it names.
+#[inline(always)]
+const fn is_of(sequence: u64, due: u64) -> bool {
+    sequence.wrapping_sub(due) < ONE
 }

@@ -11,18 +11,23 @@
 //! sandbox the page tables do. In a run the parts are two segments; tests and benches put them into one region, the
 //! consumer's part first.
 //!
-//! Positions count messages since the start and never wrap (2^64 messages); a slot's place is its position modulo the
-//! capacity. The slot of position `p` holds the message and, in the same 64-byte line, the sequence `p + 1` once the
-//! message is there. So a message crosses to the other core as one line, and the consumer polls the very line that it
+//! Positions count messages since the start and never wrap (2^52 messages). The slot of position `p` holds the message and, in the same 64-byte
+//! line, its sequence: `p + 1`, above the [`LINK_BITS`] low bits. So a message crosses to the other core as one line, and the consumer polls the very line that it
 //! wants: there is no shared tail. Rings are *coloured*: by its index each begins another number of lines behind its header, or the lines that a
 //! consumer of many rings polls would all be in one set of its first-level cache. The head has 128 bytes of its own (two lines: the adjacent-line prefetcher); the
-//! producer keeps a copy and refreshes it only when the ring looks full, so a push normally reads no line that the
+//! producer keeps a copy and refreshes it only when the ring looks full or a block is, so a push normally reads no line that the
 //! consumer writes.
+//!
+//! **The footprint follows the occupancy.** Slots are filled in order within *blocks* of 32, but blocks are not filled in order: when the producer comes to the last slot of one, it looks
+//! at the head and goes on in the block that was emptied last, which is still in both caches. A consumer that keeps up makes two blocks of any ring; one that does not makes the producer take the
+//! others, one after the other. Where the next block is stands in the low bits of the last message's sequence, and in those of the head for a successor.
+//! The producer alone keeps the order of blocks: a permutation, in which the block that is due next and the one that was emptied last change places. A ring of less than 32
+//! slots is one block. See "where the nanoseconds go" in the book for what it brings.
 //!
 //! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the consumer loads the
 //! sequence (Acquire), so it sees the message. The consumer copies the message, then stores the head (Release); the
 //! producer loads the head (Acquire) before it writes into that slot again, so it never overwrites what is still to be
-//! read.
+//! read. That holds for each slot of the block that was emptied last, as for the next one in order: the head that the producer loads is behind all of them.
 //!
 //! **What a dead producer leaves:** either it has stored the sequence, or not. What it half wrote is never seen, nobody waits
 //! for it, and there is nothing to repair: what it published is taken, then the ring is begun again for its successor
@@ -35,17 +40,23 @@
 //! the stores do not wait behind one to a line that is polled. `drain` looks at all sequences before it copies a message. A producer that dies in a batch has published the groups that it has shown; what it wrote ahead
 //! is not seen, and its successor takes it back.
 //!
-//! The peer is not trusted. A slot has two honest sequences, this lap's and the last one's; any other is a
-//! [`PeerFault`](crate::ring::PeerFault). A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
+//! The peer is not trusted. What stands in a slot is the next message's sequence or a lower one, which was left there before; a higher one is a
+//! [`PeerFault`](crate::ring::PeerFault), and whatever block is named is one of the ring's. A producer that leaves lower ones has sent nothing. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
 //! it. A message that is rewritten after it was published gives the consumer mixed words, never undefined behaviour:
 //! they are words, and are checked.
 //!
 //! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and rtrb; a sequence in
-//! each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue.
+//! each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue; to use what was given back last is what memory allocators do (Bonwick,
+//! Magazines and Vmem, 2001).
 
+mod blocks;
 mod consumer;
+mod order;
 mod producer;
 
+pub use blocks::LINK_BITS;
+#[cfg(not(loom))]
+pub(in crate::ring) use blocks::waiting;
 pub use consumer::Consumer;
 pub use producer::{Producer, published};
 
@@ -64,7 +75,13 @@ const COLOURS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
 pub const KIND: SegmentKind = SegmentKind::new(
     2,
     "ring",
-    &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS)), ("colours", COLOURS)],
+    &[
+        ("slots", SLOTS),
+        ("slot-words", slot_words(MESSAGE_WORDS)),
+        ("colours", COLOURS),
+        ("block", blocks::Blocks::of(1 << 16).slots() as usize),
+        ("link-bits", LINK_BITS as usize),
+    ],
 );
 /// The consumer's part.
 pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);

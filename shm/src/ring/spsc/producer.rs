@@ -1,5 +1,7 @@
 //! The sending end.
 
+use super::blocks::{Blocks, MANY, count, sequence};
+use super::order::{self, Order};
 use super::{HEAD, geometry, slot_words, split};
 use crate::memory::{HeaderError, Slot, Slots, View, Words};
 use crate::ring::step::{reach, write};
@@ -10,14 +12,24 @@ use core::ops::ControlFlow;
 /// Messages of a batch that are shown together, at most: 16 were as fast as more.
 const GROUP: usize = 16;
 
-/// How many messages were published in a ring, as these slots say: the first position that is not there. Also while the producer goes
-/// on: no fewer than at the call, no more than at the return.
-fn due<const M: usize>(slots: &View, capacity: u64) -> u64 {
-    let due = |slot: u64| match slots.load(slot as usize * slot_words(M) + M, Ordering::Relaxed) {
-        0 => slot,
-        sequence => (sequence - 1).saturating_add(capacity),
-    };
-    (0..capacity).map(due).min().unwrap_or(0)
+/// Messages of a batch that are shown together in a ring of so many slots, at most. Not all of them: the message before a group stays, for
+/// `last_published`.
+const fn group(capacity: u64) -> usize {
+    let blocks = Blocks::of(capacity);
+    let most = if blocks.count() > 1 { blocks.slots() } else { capacity.saturating_sub(1) };
+    if most == 0 {
+        1
+    } else if most < GROUP as u64 {
+        most as usize
+    } else {
+        GROUP
+    }
+}
+
+/// The sequences of slots.
+fn sequences<const M: usize>(slots: &View, capacity: u64) -> impl Iterator<Item = u64> {
+    // Acquire: one that is looked at later has what was written when the one before was seen.
+    (0..capacity as usize).map(|slot| slots.load(slot * slot_words(M) + M, Ordering::Acquire))
 }
 
 /// How many messages have been published in a ring, for somebody who is no end of it: the producer may go on meanwhile. Every slot is
@@ -27,7 +39,8 @@ fn due<const M: usize>(slots: &View, capacity: u64) -> u64 {
 /// As [`Producer::attach_parts`].
 pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, HeaderError> {
     let (first, capacity) = geometry::<M>(tail, head)?;
-    Ok(due::<M>(&tail.window(first, capacity as usize * slot_words(M)), capacity))
+    let slots = tail.window(first, capacity as usize * slot_words(M));
+    Ok(order::published(sequences::<M>(&slots, capacity), group(capacity)).min(MANY))
 }
 
 /// The sending end of a ring of messages of `M` words.
@@ -38,6 +51,12 @@ pub struct Producer<const M: usize = MESSAGE_WORDS> {
     tail: u64,
     /// The consumer's cursor when we last looked: never ahead of the real one.
     head_seen: u64,
+    /// The place of the first slot of the block that we are in.
+    first: u64,
+    blocks: Blocks,
+    order: Order,
+    /// Messages of a batch that are shown together, at most.
+    group: usize,
 }
 
 impl<const M: usize> Producer<M> {
@@ -61,6 +80,10 @@ impl<const M: usize> Producer<M> {
             slots: Slots::new(tail.window(first, capacity as usize * slot_words(M))),
             tail: 0,
             head_seen: 0,
+            first: 0,
+            blocks: Blocks::of(capacity),
+            order: Order::new(Blocks::of(capacity)),
+            group: group(capacity),
         })
     }
 
@@ -70,13 +93,41 @@ impl<const M: usize> Producer<M> {
     /// # Errors
     /// As [`Producer::attach_parts`].
     pub fn resume_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
-        let published = published::<M>(&tail.clone().into(), head)?;
         let mut producer = Self::attach_parts(tail, head)?;
-        let capacity = producer.slots.mask() + 1;
-        // What the dead one wrote ahead in a batch must not appear behind our own first message. Its death is certain, and so are all its stores.
-        (0..capacity).for_each(|position| producer.take_back(position, published));
-        producer.tail = published;
+        // Its death is certain, and so are all its stores.
+        let slots =
+            (0..producer.blocks.count() * producer.blocks.slots()).map(|place| producer.slots.slot(place));
+        let words: Vec<u64> = slots.map(|slot| slot.sequence.load(Ordering::Relaxed)).collect();
+        producer.tail = order::published(words.iter().copied(), group(words.len() as u64)).min(MANY);
+        producer.find_order(&words);
         Ok(producer)
+    }
+
+    /// Finds out what order a dead producer filled the blocks in, whose sequences these are, and takes back what it wrote ahead in a batch, which must not
+    /// appear behind our own first message.
+    fn find_order(&mut self, words: &[u64]) {
+        let Self { blocks, tail, .. } = *self;
+        let published = |word: &u64| count(*word) <= tail;
+        let newest = words.chunks(blocks.slots() as usize).map(|block| {
+            let shown = block.iter().filter(|word| published(word));
+            shown.map(|word| count(*word)).max().unwrap_or(0)
+        });
+        self.order = Order::found(blocks, &newest.collect::<Vec<_>>());
+        // Between two blocks: the consumer has been told which one is next.
+        if blocks.within(tail) == 0
+            && let Some(last) = words.iter().find(|word| tail > 0 && count(**word) == tail)
+        {
+            self.order.was_decided(blocks.filled(tail), *last);
+        }
+        self.enter();
+        for (place, _) in (0..).zip(words).filter(|(_, word)| !published(word)) {
+            self.slots.slot(place).sequence.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Goes on in the block that was decided for the next message.
+    fn enter(&mut self) {
+        self.first = self.blocks.first(self.order.block(self.blocks.filled(self.tail)));
     }
 
     /// As [`Producer::resume_parts`], for a ring in one region.
@@ -96,10 +147,10 @@ impl<const M: usize> Producer<M> {
     /// The message that was published last, by a dead predecessor if by nobody else; `None`: none was.
     pub fn last_published(&self) -> Option<[u64; M]> {
         let last = self.tail.checked_sub(1)?;
-        let slot = self.slots.slot(last);
+        let slot = self.slots.slot(self.order.place(last));
         // Relaxed: our own stores, or those of one whose death is certain.
         let word = |word: usize| slot.message[word].load(Ordering::Relaxed);
-        (slot.sequence.load(Ordering::Relaxed) == self.tail).then(|| core::array::from_fn(word))
+        (count(slot.sequence.load(Ordering::Relaxed)) == self.tail).then(|| core::array::from_fn(word))
     }
 
     /// Whether the next push will find room. Only its own pushes can change a yes.
@@ -110,8 +161,31 @@ impl<const M: usize> Producer<M> {
             return true;
         }
         // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
-        self.head_seen = self.head_word.load(0, Ordering::Acquire);
+        self.head_seen = count(self.head_word.load(0, Ordering::Acquire));
         self.tail.wrapping_sub(self.head_seen) <= self.slots.mask()
+    }
+
+    /// The place of the message of that position, which is written next, and its sequence. Goes on to the next block behind the last one of a block.
+    #[inline(always)]
+    fn next(&mut self, position: u64) -> (u64, u64) {
+        let place = self.first + self.blocks.within(position);
+        let mut sequence = sequence(position + 1, 0);
+        if self.blocks.within(position + 1) == 0 {
+            sequence |= self.turn(position + 1);
+        }
+        (place, sequence)
+    }
+
+    /// Decides which block is next, that of the message of this position: its number.
+    #[inline(never)]
+    fn turn(&mut self, position: u64) -> u64 {
+        if self.blocks.count() > 1 {
+            // Acquire: as in `has_room`, for the whole block.
+            self.head_seen = count(self.head_word.load(0, Ordering::Acquire));
+        }
+        let block = self.order.decide(self.blocks.filled(position), self.head_seen);
+        self.first = self.blocks.first(block);
+        block
     }
 
     /// Puts a message into the ring.
@@ -137,11 +211,16 @@ impl<const M: usize> Producer<M> {
         if !self.has_room() {
             return Err(Full);
         }
-        let slot = self.slots.slot(self.tail);
-        write(&slot.message, message, at)?;
+        let (place, sequence) = self.next(self.tail);
+        let slot = self.slots.slot(place);
+        if let Err(full) = write(&slot.message, message, at) {
+            // Whoever comes back from here is still in this block.
+            self.enter();
+            return Err(full);
+        }
         self.tail += 1;
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the message written before.
-        slot.sequence.store(self.tail, Ordering::Release);
+        slot.sequence.store(sequence, Ordering::Release);
         reach(at, Step::Published)
     }
 
@@ -163,11 +242,10 @@ impl<const M: usize> Producer<M> {
             |ring: &Self| (ring.slots.mask() + 1).saturating_sub(ring.tail.wrapping_sub(ring.head_seen));
         if room(self) < messages.len() as u64 {
             // Acquire: as in `has_room`.
-            self.head_seen = self.head_word.load(0, Ordering::Acquire);
+            self.head_seen = count(self.head_word.load(0, Ordering::Acquire));
         }
         let count = room(self).min(messages.len() as u64) as usize;
-        // Not the whole ring: the message before a group stays, for `last_published`.
-        let most = GROUP.min((self.slots.mask() as usize).max(1));
+        let most = self.group;
         let mut pushed = 0;
         while pushed < count {
             match self.push_group(&mut messages, most.min(count - pushed)) {
@@ -183,30 +261,23 @@ impl<const M: usize> Producer<M> {
     #[inline(always)]
     fn push_group(&mut self, messages: &mut impl Iterator<Item = [u64; M]>, most: usize) -> usize {
         let Some(first) = messages.next() else { return 0 };
-        let mut group = Group { end: self.tail + 1, producer: self };
+        let at_first = self.next(self.tail);
+        let mut group = Group { end: self.tail + 1, at_first, producer: self };
         for message in messages.take(most - 1) {
-            let slot = group.producer.slots.slot(group.end);
+            let (place, sequence) = group.producer.next(group.end);
+            let slot = group.producer.slots.slot(place);
             copy(slot, &message);
             // Relaxed: the first one's sequence shows this one too.
-            slot.sequence.store(group.end + 1, Ordering::Relaxed);
+            slot.sequence.store(sequence, Ordering::Relaxed);
             group.end += 1;
         }
         group.show(&first)
     }
 
-    /// What was written ahead in the slot of that position, when so many are published: as if it had its last lap's sequence.
-    fn take_back(&self, position: u64, published: u64) {
-        let word = &self.slots.slot(position).sequence;
-        // Relaxed: nobody else writes here, and the consumer does not look beyond the first that is not published.
-        let sequence = word.load(Ordering::Relaxed);
-        if sequence > published {
-            word.store(sequence.saturating_sub(self.slots.mask() + 1), Ordering::Relaxed);
-        }
-    }
-
     /// Begins again at position 0: the ring's memory was made anew, all zero but its headers, and a new consumer comes.
     pub fn restart(&mut self) {
-        (self.tail, self.head_seen) = (0, 0);
+        (self.tail, self.head_seen, self.order) = (0, 0, Order::new(self.blocks));
+        self.enter();
     }
 }
 
@@ -223,6 +294,8 @@ fn copy<const M: usize>(slot: &Slot<M>, message: &[u64; M]) {
 /// them may panic.
 struct Group<'a, const M: usize> {
     producer: &'a mut Producer<M>,
+    /// The place of the first one, and its sequence.
+    at_first: (u64, u64),
     /// The position behind the last one.
     end: u64,
 }
@@ -233,10 +306,11 @@ impl<const M: usize> Group<'_, M> {
     #[inline(always)]
     fn show(self, first: &[u64; M]) -> usize {
         let Producer { slots, tail, .. } = &mut *self.producer;
-        let (slot, count) = (slots.slot(*tail), self.end - *tail);
+        let ((place, sequence), count) = (self.at_first, self.end - *tail);
+        let slot = slots.slot(place);
         copy(slot, first);
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
-        slot.sequence.store(*tail + 1, Ordering::Release);
+        slot.sequence.store(sequence, Ordering::Release);
         *tail = self.end;
         count as usize
     }
@@ -244,9 +318,15 @@ impl<const M: usize> Group<'_, M> {
 
 impl<const M: usize> Drop for Group<'_, M> {
     fn drop(&mut self) {
-        // None if it was shown.
-        let ahead = self.producer.tail + 1..self.end;
-        ahead.for_each(|position| self.producer.take_back(position, self.producer.tail));
+        let Producer { slots, tail, order, .. } = &mut *self.producer;
+        if self.end == *tail {
+            return;
+        }
+        for position in *tail + 1..self.end {
+            // Relaxed: the consumer does not look beyond the first that is not there.
+            slots.slot(order.place(position)).sequence.store(0, Ordering::Relaxed);
+        }
+        self.producer.enter();
     }
 }
 

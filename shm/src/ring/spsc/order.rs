@@ -1,0 +1,186 @@
+//! In which order the producer fills the blocks: its own memory, which nobody else sees.
+
+use super::blocks::{Blocks, count};
+
+/// Blocks that may wait while the last one that was emptied is taken.
+const FEW: u64 = 2;
+
+/// Which block has which part of all messages: a permutation. Part `n` (messages `n` · slots and on) is in the block that stands at `n` modulo the number of blocks.
+pub(super) struct Order {
+    blocks: Blocks,
+    block_at: Box<[u16]>,
+}
+
+impl Order {
+    /// One after the other.
+    pub(super) fn new(blocks: Blocks) -> Self {
+        Self { blocks, block_at: (0..blocks.count()).map(|block| block as u16).collect() }
+    }
+
+    /// As a dead producer left it, as far as it matters: `newest` has the count of messages up to the last one that is in each block, 0 if none is.
+    pub(super) fn found(blocks: Blocks, newest: &[u64]) -> Self {
+        let mut by_age: Vec<usize> = (0..newest.len()).collect();
+        by_age.sort_unstable_by_key(|&block| core::cmp::Reverse(newest[block]));
+        let mut block_at = vec![None; newest.len()];
+        // What is still to be taken has its place for itself: it is of one lap, and everything else is older.
+        by_age.retain(|&block| {
+            let Some(last) = newest[block].checked_sub(1) else { return true };
+            let at = &mut block_at[blocks.number(blocks.filled(last)) as usize];
+            let is_taken = at.is_some();
+            at.get_or_insert(block as u16);
+            is_taken
+        });
+        let mut rest = by_age.into_iter().map(|block| block as u16);
+        let block_at = block_at.into_iter().map(|block| block.or_else(|| rest.next()).unwrap_or(0));
+        Self { blocks, block_at: block_at.collect() }
+    }
+
+    /// Where in the order the block of that part is.
+    #[inline(always)]
+    fn at(&self, part: u64) -> usize {
+        self.blocks.number(part) as usize
+    }
+
+    /// The block that has that part.
+    #[inline(always)]
+    pub(super) fn block(&self, part: u64) -> u64 {
+        u64::from(self.block_at[self.at(part)])
+    }
+
+    /// The place of that message, if its block is decided.
+    #[inline(always)]
+    pub(super) fn place(&self, position: u64) -> u64 {
+        self.blocks.first(self.block(self.blocks.filled(position))) + self.blocks.within(position)
+    }
+
+    /// Decides which block the next part goes to, the part before it being the last one that was decided, when the head says so: the one that was emptied
+    /// last, or the one that is due if none was emptied since. Which one.
+    #[inline(always)]
+    pub(super) fn decide(&mut self, next: u64, head: u64) -> u64 {
+        // Parts that are emptied: all before this one.
+        let emptied = self.blocks.filled(head);
+        // Two back at the least, because messages of the part before this one are not taken yet; and the one that is a whole lap back is the one that is due
+        // anyhow. Also false for what no honest head is.
+        if emptied > 0
+            && next.wrapping_sub(emptied).wrapping_sub(1) < self.blocks.count().saturating_sub(2).min(FEW)
+        {
+            let (due, last) = (self.at(next), self.at(emptied - 1));
+            self.block_at.swap(due, last);
+        }
+        self.block(next)
+    }
+
+    /// Makes that part's block be that one: it was decided so.
+    pub(super) fn was_decided(&mut self, next: u64, block: u64) {
+        let block = self.blocks.number(block) as u16;
+        let (due, at) = (self.at(next), self.block_at.iter().position(|&other| other == block));
+        if let Some(at) = at {
+            self.block_at.swap(due, at);
+        }
+    }
+}
+
+/// How many messages were published, as these sequences of all slots say, in any order, of which the `ahead` last ones may be written and not shown. Also while the
+/// producer goes on: no fewer than when the first one was loaded, no more than when the last one was.
+pub(super) fn published(sequences: impl Iterator<Item = u64>, ahead: usize) -> u64 {
+    // Bit `n`: the message `n` before the newest one was seen.
+    let (mut newest, mut seen) = (0, 0u64);
+    for count in sequences.map(count).filter(|&count| count > 0) {
+        if count > newest {
+            seen = seen.checked_shl((count - newest).min(64) as u32).unwrap_or(0) | 1;
+            newest = count;
+        } else {
+            seen |= 1u64.checked_shl((newest - count).min(64) as u32).unwrap_or(0);
+        }
+    }
+    // What is older than a batch was shown.
+    let missing = (0..(ahead as u64).min(newest)).rev().find(|back| seen >> back & 1 == 0);
+    missing.map_or(newest, |back| newest - back - 1)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::blocks::sequence;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn blocks_of(order: &Order) -> Vec<u16> {
+        let mut blocks = order.block_at.to_vec();
+        blocks.sort_unstable();
+        blocks
+    }
+
+    /// A producer that fills part after part, and a consumer that empties some of them before each: the parts that hold a block that is not emptied when it is filled
+    /// again, and the blocks that were used.
+    fn played(count: u64, emptied_before: &[u64], decide: fn(&mut Order, u64, u64) -> u64) -> (usize, usize) {
+        let blocks = Blocks::of(32 * count);
+        assert_eq!(blocks.count(), count);
+        let mut order = Order::new(blocks);
+        let mut parts_of = vec![Vec::new(); count as usize];
+        parts_of[order.block(0) as usize].push(0);
+        let (mut emptied, mut overwritten) = (0, 0);
+        for (part, more) in (1..).zip(emptied_before) {
+            // The last message of the part before is not there yet; a lap ahead there is no room.
+            emptied = (emptied + more).min(part - 1).max(part.saturating_sub(count));
+            let block = decide(&mut order, part, 32 * emptied + 5);
+            // The block that is due in order may be in use yet: it is filled slot by slot.
+            let in_use =
+                parts_of[block as usize].last().is_some_and(|&of| of >= emptied && of + count != part);
+            overwritten += usize::from(in_use);
+            parts_of[block as usize].push(part);
+            assert_eq!(blocks_of(&order), (0..count as u16).collect::<Vec<_>>());
+            assert_eq!(order.place(32 * part + 3), 32 * block + 3);
+        }
+        (overwritten, parts_of.iter().filter(|parts| !parts.is_empty()).count())
+    }
+
+    #[test]
+    fn a_consumer_that_keeps_up_makes_two_blocks_of_any_ring() {
+        for count in [4, 8, 64] {
+            assert_eq!(played(count, &[1; 200], Order::decide), (0, 2));
+            assert_eq!(played(count, &[0; 200], Order::decide), (0, count as usize), "filled in order");
+        }
+    }
+
+    #[test]
+    fn a_block_that_is_not_emptied_and_is_taken_is_found() {
+        let broken = |order: &mut Order, next: u64, head: u64| order.decide(next, head + 32);
+        assert!(played(8, &[0, 0, 1, 0, 1, 0, 0, 2, 0, 0, 1], broken).0 > 0);
+    }
+
+    #[test]
+    fn no_head_is_too_odd() {
+        let mut order = Order::new(Blocks::of(1 << 9));
+        for head in [u64::MAX, u64::MAX >> 12, 1 << 51, 40 * 32, 0] {
+            (1..40).for_each(|next| assert!(order.decide(next, head) < 16));
+        }
+        assert_eq!(blocks_of(&order), (0..16).collect::<Vec<_>>());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_not_taken_is_not_written_over(
+            log2 in 2u32..7,
+            emptied in prop::collection::vec(0u64..4, 1..300),
+        ) {
+            prop_assert_eq!(played(1 << log2, &emptied, Order::decide).0, 0);
+        }
+
+        #[test]
+        fn the_first_that_is_missing_is_not_published(
+            shown in 1u64..300,
+            ahead in prop::collection::vec(any::<bool>(), 0..15),
+            order: u64,
+        ) {
+            // Of the slots of a ring of 64 the newest message each, and a batch whose first message is not there.
+            let mut there: Vec<u64> = (shown.saturating_sub(47).max(1)..=shown).collect();
+            let written = (shown + 2..).zip(&ahead).filter(|(_, is_there)| **is_there);
+            there.extend(written.map(|(count, _)| count));
+            there.push(0);
+            let middle = order as usize % there.len();
+            there.rotate_left(middle);
+            let sequences = there.iter().map(|&count| sequence(count, count % 7));
+            prop_assert_eq!(published(sequences, 16), shown);
+        }
+    }
+}
