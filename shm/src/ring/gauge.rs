@@ -59,7 +59,8 @@ mod tests {
     use crate::sync::Ordering;
     use proptest::prelude::*;
 
-    const CAPACITY: usize = 8;
+    /// More than one block.
+    const CAPACITY: usize = 64;
     const M: usize = MESSAGE_WORDS;
 
     fn fill_of_spsc(words: &Words) -> Option<u64> {
