@@ -108,7 +108,7 @@ fn played(events: &[Event], log2: u32, heir: Heir) -> Result<(), String> {
 }
 
 /// Miri is a thousand times slower.
-const MOST_EVENTS: usize = if cfg!(miri) { 24 } else { 200 };
+const MOST_EVENTS: usize = if cfg!(miri) { 12 } else { 200 };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
@@ -177,7 +177,7 @@ fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(),
 #[test]
 fn what_a_dead_batch_has_written_does_not_appear() {
     // Miri takes a second for each.
-    let (laps, batches) = if cfg!(miri) { (13, 5) } else { (1, 1) };
+    let (laps, batches) = if cfg!(miri) { (20, 10) } else { (1, 1) };
     for before in (0..40).step_by(laps) {
         for written in (0..=10).step_by(batches) {
             assert_eq!(after_a_dead_batch(before, written, true), Ok(()), "{before}, {written}");

@@ -5,12 +5,18 @@ use super::{HEAD, geometry, slot_words, split};
 use crate::memory::{Cursor, HeaderError, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::Ordering;
+use core::cell::Cell;
+
+/// What no message's sequence is: there are [`MANY`] at most. A peer that stores it has sent nothing.
+const NOT_LOOKED: u64 = u64::MAX;
 
 /// The receiving end of a ring of messages of `M` words.
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     /// The slot of the next message to take.
     slot: Cursor<M>,
-    /// The least that its sequence is when the message is there: kept, not computed, because an empty poll is nothing but this comparison.
+    /// What stood in it when we looked at it first, if the message was not there.
+    stale: Cell<u64>,
+    /// The least that its sequence is when the message is there.
     due: u64,
     /// Which slot that is.
     place: u64,
@@ -38,6 +44,8 @@ impl<const M: usize> Consumer<M> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             slot: Cursor::new(tail.window(first, capacity as usize * slot_words(M))),
+            // Of a ring that nobody has used.
+            stale: Cell::new(0),
             due: ONE,
             place: 0,
             block: 0,
@@ -72,6 +80,7 @@ impl<const M: usize> Consumer<M> {
     /// starts, and take nothing until the producer's part was made anew, all zero but its header.
     pub fn restart(&mut self) {
         self.go_to(0);
+        self.stale.set(0); // That memory.
         // Release: as in `try_pop`. The new producer starts later.
         self.head_word.store(0, Ordering::Release);
     }
@@ -83,13 +92,36 @@ impl<const M: usize> Consumer<M> {
         self.due = sequence(taken + 1, 0);
         self.block = self.blocks.number(head);
         self.place = self.blocks.first(head) + self.blocks.within(taken);
+        self.arrive();
+    }
+
+    /// Looks at the slot of the next message from now on.
+    #[inline(always)]
+    fn arrive(&mut self) {
         self.slot.go_to(self.place);
+        // Not yet: this load would have to wait for the line, and the stores of an answer for this load.
+        self.stale.set(NOT_LOOKED);
+    }
+
+    /// Whether that is what stands in the next slot before the next message: whatever is lower, and then still that, as nobody writes there.
+    #[inline(always)]
+    fn is_stale(&self, sequence: u64) -> bool {
+        // All that an empty poll is, but the first one.
+        if sequence == self.stale.get() {
+            return true;
+        }
+        let is_first = sequence < self.due && self.stale.get() == NOT_LOOKED;
+        if is_first {
+            self.stale.set(sequence);
+        }
+        is_first
     }
 
     /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
-        self.slot.sequence(Ordering::Relaxed) < self.due
+        let sequence = self.slot.sequence(Ordering::Relaxed);
+        self.is_stale(sequence)
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -223,7 +255,7 @@ impl<const M: usize> Consumer<M> {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slot.sequence(Ordering::Acquire);
         let is_there = is_of(sequence, self.due);
-        if !is_there && sequence > self.due {
+        if !is_there && !self.is_stale(sequence) {
             *fault = Some(PeerFault::InvalidSequence { found: count(sequence), position: self.taken() });
         }
         is_there
@@ -249,7 +281,7 @@ impl<const M: usize> Consumer<M> {
             self.place + 1
         };
         self.due += ONE;
-        self.slot.go_to(self.place);
+        self.arrive();
     }
 }
 

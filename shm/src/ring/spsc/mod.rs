@@ -11,7 +11,7 @@
 //! sandbox the page tables do. In a run the parts are two segments; tests and benches put them into one region, the
 //! consumer's part first.
 //!
-//! Positions count messages since the start and never wrap (2^52 messages). The slot of position `p` holds the message and, in the same 64-byte
+//! Positions count messages since the start and never wrap (2^51 messages, seven years at ten million a second). The slot of position `p` holds the message and, in the same 64-byte
 //! line, its sequence: `p + 1`, above the [`LINK_BITS`] low bits. So a message crosses to the other core as one line, and the consumer polls the very line that it
 //! wants: there is no shared tail. Rings are *coloured*: by its index each begins another number of lines behind its header, or the lines that a
 //! consumer of many rings polls would all be in one set of its first-level cache. The head has 128 bytes of its own (two lines: the adjacent-line prefetcher); the
@@ -40,8 +40,8 @@
 //! the stores do not wait behind one to a line that is polled. `drain` looks at all sequences before it copies a message. A producer that dies in a batch has published the groups that it has shown; what it wrote ahead
 //! is not seen, and its successor takes it back.
 //!
-//! The peer is not trusted. What stands in a slot is the next message's sequence or a lower one, which was left there before; a higher one is a
-//! [`PeerFault`](crate::ring::PeerFault), and whatever block is named is one of the ring's. A producer that leaves lower ones has sent nothing. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
+//! The peer is not trusted. What stands in a slot is the next message's sequence or what stood there when the consumer first looked, a lower one; any other is a
+//! [`PeerFault`](crate::ring::PeerFault), and whatever block is named is one of the ring's. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
 //! it. A message that is rewritten after it was published gives the consumer mixed words, never undefined behaviour:
 //! they are words, and are checked.
 //!
