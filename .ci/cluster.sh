@@ -81,7 +81,8 @@ results = [json.load(open(result)) for result in sorted((folder / "runs").glob("
 hosts = [result["host"] for result in results]
 made = [line for line in log.splitlines() if ": made on " in line]
 assert [result["index"] for result in results] == list(range(12)), "every run is there once"
-assert len(runs) == 12 and len({run["outline"]["run"] for run in runs}) == 12, "and counts once"
+ids = {(result["host"], result["run"]["outline"]["run"]) for result in results}
+assert len(runs) == 12 and len(ids) == 12, "and counts once"
 assert {run["folder"] for run in runs} == {f"runs/{index:04}" for index in range(12)}
 assert set(hosts) == {"host-a", "host-b"}, hosts
 assert "by host-a, process" in log and "made anew" in log, "what was lost in the middle was made anew"

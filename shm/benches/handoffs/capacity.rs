@@ -1,5 +1,4 @@
-//! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, of the ring and of a sketch whose footprint follows
-//! its occupancy, in turns.
+//! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, in turns.
 //!
 //! Two threads on two cores. A round trip in step is in floors: each sample is divided by the mean of the two floors around it, and
 //! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64, or of half the ring.
@@ -10,7 +9,6 @@ use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::stream;
 use crate::trip::{Line, Step};
-use crate::window;
 use shm::ring::element::LineMessage;
 use shm::ring::{Message, spsc};
 
@@ -36,20 +34,6 @@ impl Pop for spsc::Consumer {
     #[inline(always)]
     fn drain(&mut self, each: impl FnMut(Message)) -> usize {
         spsc::Consumer::drain(self, BATCH as usize, each).expect("an honest peer")
-    }
-}
-
-impl Push for window::Producer {
-    #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
-        self.try_push(message)
-    }
-}
-
-impl Pop for window::Consumer {
-    #[inline(always)]
-    fn pop(&mut self) -> Option<Message> {
-        self.try_pop()
     }
 }
 
@@ -84,33 +68,28 @@ impl Pop for rtrb::Consumer<LineMessage> {
 struct Trips {
     /// Nanoseconds.
     lines: Vec<f64>,
-    /// Of the ring and of the sketch, over the line's.
-    over_line: [Vec<f64>; 2],
-    /// The sketch's over the ring's.
-    over_ring: Vec<f64>,
+    /// The ring's, over the line's.
+    over_line: Vec<f64>,
     dropped: usize,
 }
 
 impl Trips {
-    /// A sample: nanoseconds of the line, and of the ring and the sketch beside it; `None`: dropped.
-    fn add(&mut self, measured: Option<(f64, [f64; 2])>) {
-        let Some((line, trips)) = measured else {
+    /// A sample: nanoseconds of the line, and of the ring beside it; `None`: dropped.
+    fn add(&mut self, measured: Option<(f64, f64)>) {
+        let Some((line, trip)) = measured else {
             self.dropped += 1;
             return;
         };
         self.lines.push(line);
-        self.over_line.iter_mut().zip(trips).for_each(|(over, ns)| over.push(ns / line));
-        self.over_ring.push(trips[1] / trips[0]);
+        self.over_line.push(trip / line);
     }
 
-    fn rows(&mut self, capacity: usize, line: &str, unit: &'static str, goal: Goal) -> [FigureRow; 4] {
-        let Self { lines, over_line: [ring, sketch], over_ring, dropped } = std::mem::take(self);
+    fn rows(&mut self, capacity: usize, line: &str, unit: &'static str, goal: Goal) -> [FigureRow; 2] {
+        let Self { lines, over_line, dropped } = std::mem::take(self);
         let name = |what: &str| format!("{capacity}: {what}");
         [
             FigureRow::new(name(line), "ns", lines, Goal::None).dropped(dropped),
-            FigureRow::new(name("the ring"), unit, ring, goal),
-            FigureRow::new(name("a window in front"), unit, sketch, Goal::None),
-            FigureRow::new("", "× the ring", over_ring, Goal::None),
+            FigureRow::new(name("the ring"), unit, over_line, goal),
         ]
     }
 }
@@ -119,14 +98,13 @@ impl Trips {
 struct Match {
     capacity: usize,
     ring: Contestant<spsc::Producer, spsc::Consumer>,
-    sketch: Contestant<window::Producer, window::Consumer>,
     rtrb: Contestant<rtrb::Producer<LineMessage>, rtrb::Consumer<LineMessage>>,
     line: Contestant<Line, Line>,
     peer: Peer,
     in_step: Trips,
     out_of_step: Trips,
-    /// The ring, the sketch, the ring in batches, rtrb in chunks, rtrb.
-    rates: [Vec<f64>; 5],
+    /// The ring, the ring in batches, rtrb in chunks, rtrb.
+    rates: [Vec<f64>; 4],
 }
 
 impl Match {
@@ -135,14 +113,12 @@ impl Match {
         let ours = || spsc::heap_ring::<7>(capacity);
         let crates = || rtrb::RingBuffer::<LineMessage>::new(capacity);
         let ring = Contestant::new(&mut parts, ours(), ours());
-        let sketch = Contestant::new(&mut parts, window::ring(capacity), window::ring(capacity));
         let rtrb = Contestant::new(&mut parts, crates(), crates());
         let (there, back) = Line::ends();
         let line = Contestant::new(&mut parts, there, back);
         Self {
             capacity,
             ring,
-            sketch,
             rtrb,
             line,
             peer: Peer::start(core, parts),
@@ -153,18 +129,16 @@ impl Match {
     }
 
     fn round_trip(&mut self, rounds: u64) {
-        let Self { ring, sketch, line, peer, .. } = self;
-        let mut both = |step| [ring.trips(peer, step, rounds), sketch.trips(peer, step, rounds)];
-        self.in_step.add(peer.between_floors(rounds, || both(Step::In)));
+        let Self { ring, line, peer, .. } = self;
+        self.in_step.add(peer.between_floors(rounds, || ring.trips(peer, Step::In, rounds)));
         let mut line = || line.trips(peer, Step::Out, rounds);
-        self.out_of_step.add(between(&mut line, || both(Step::Out)));
+        self.out_of_step.add(between(&mut line, || ring.trips(peer, Step::Out, rounds)));
     }
 
     fn streams(&mut self, count: u64) {
-        let Self { ring, sketch, rtrb, peer, rates, .. } = self;
+        let Self { ring, rtrb, peer, rates, .. } = self;
         let measured = [
             ring.stream::<false>(peer, count),
-            sketch.stream::<false>(peer, count),
             ring.stream::<true>(peer, count),
             rtrb.stream::<true>(peer, count),
             rtrb.stream::<false>(peer, count),
@@ -172,17 +146,15 @@ impl Match {
         rates.iter_mut().zip(measured).for_each(|(rates, rate)| rates.push(rate));
     }
 
-    fn stream_rows(&mut self) -> [FigureRow; 7] {
+    fn stream_rows(&mut self) -> [FigureRow; 6] {
         let name = |what: &str| format!("{}: {what}", self.capacity);
-        let [one, sketch, many, chunks, rtrb] = std::mem::take(&mut self.rates);
+        let [one, many, chunks, rtrb] = std::mem::take(&mut self.rates);
         let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<f64>>();
-        let (over_ring, over_chunks, over_rtrb) =
-            (ratio(&sketch, &one), ratio(&many, &chunks), ratio(&many, &rtrb));
+        let (over_chunks, over_rtrb) = (ratio(&many, &chunks), ratio(&many, &rtrb));
         [
             FigureRow::new(name("rtrb, push and pop"), "M/s", rtrb, Goal::None),
             FigureRow::new(name("rtrb, chunks of 64"), "M/s", chunks, Goal::None),
             FigureRow::new(name("the ring, one by one"), "M/s", one, Goal::None),
-            FigureRow::new(name("a window in front"), "× the ring", over_ring, Goal::None),
             FigureRow::new(name("the ring, batches of 64"), "M/s", many, Goal::None),
             FigureRow::new("", "× rtrb's chunks", over_chunks, Goal::AtLeast(1.0)),
             FigureRow::new("", "× rtrb's push and pop", over_rtrb, Goal::AtLeast(4.0)),

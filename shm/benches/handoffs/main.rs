@@ -27,7 +27,6 @@ mod scan;
 mod stamp;
 mod stream;
 mod trip;
-mod window;
 
 use report::BenchReport;
 use shm::ring::Technique;

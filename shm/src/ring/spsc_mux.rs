@@ -28,13 +28,18 @@ pub struct Mux {
     /// The ring of the message that was taken last.
     taken: usize,
     fault: Option<(usize, PeerFault)>,
+    /// Scans that found nothing.
+    idle: u32,
 }
+
+/// An empty scan only sees whether a ring has something. So often one looks whether what the others have is possible.
+const CLOSER: u32 = 64;
 
 impl Mux {
     /// A consumer over these rings; the producer's index is the ring's place.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
         let out = Vec::with_capacity(rings.len());
-        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
+        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None, idle: 0 }
     }
 
     /// The first ring, from `next` on, that has a message.
@@ -52,7 +57,10 @@ impl Mux {
     /// Takes the next message; its slot is given back at once if `RELEASES`.
     #[inline(always)]
     fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
-        let place = self.find()?;
+        let Some(place) = self.find() else {
+            self.nothing_there();
+            return None;
+        };
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
@@ -67,6 +75,29 @@ impl Mux {
             self.taken = place;
         }
         message.map(|message| (Some(producer), message))
+    }
+
+    /// After a scan that found nothing.
+    #[inline(always)]
+    fn nothing_there(&mut self) {
+        self.idle = self.idle.wrapping_add(1);
+        if self.idle.is_multiple_of(CLOSER) {
+            self.look_closer();
+        }
+    }
+
+    /// Finds a producer that has written into the slot of its next message, and not that message.
+    #[cold]
+    fn look_closer(&mut self) {
+        let mut fault = None;
+        let wrong = self.rings.iter_mut().position(|(_, ring)| {
+            ring.is_there(&mut fault);
+            fault.is_some()
+        });
+        if let (Some(place), Some(fault)) = (wrong, fault) {
+            self.fault = Some((self.rings[place].0, fault));
+            self.take_out(place);
+        }
     }
 
     /// Takes a ring out of the scan.
@@ -90,7 +121,10 @@ impl super::Consumer for Mux {
 
     #[inline(always)]
     fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
-        let Some(place) = self.find() else { return 0 };
+        let Some(place) = self.find() else {
+            self.nothing_there();
+            return 0;
+        };
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;

@@ -264,6 +264,34 @@ fn a_misbehaving_producer_is_left_out_and_the_others_go_on() {
 }
 
 #[test]
+fn the_mux_finds_a_producer_that_goes_back() {
+    let rings: Vec<_> = (0..2).map(|_| heap(ring_words(8, MESSAGE_WORDS))).collect();
+    rings.iter().for_each(|words| spsc::write_header::<MESSAGE_WORDS>(words, 8));
+    let mut mux = Mux::new(rings.iter().map(|words| spsc::Consumer::attach(words).unwrap()).collect());
+    let mut producers: Vec<_> =
+        rings.iter().map(|words| spsc::Producer::<MESSAGE_WORDS>::attach(words).unwrap()).collect();
+    for _ in 0..3 {
+        for n in 0..6 {
+            producers.iter_mut().for_each(|producer| producer.try_push(&message(n)).unwrap());
+            while mux.try_pop().is_some() {}
+        }
+        (0..300).for_each(|_| assert_eq!(mux.try_pop(), None));
+        assert_eq!(mux.take_fault(), None, "an honest one that rests");
+    }
+    // 18 messages were taken: the slot of the next one has had two.
+    producers[1] = spsc::Producer::attach(&rings[1]).unwrap();
+    (0..8).for_each(|n| producers[1].try_push(&message(n)).unwrap());
+    let fault = (0..300).find_map(|_| {
+        assert_eq!(mux.try_pop(), None);
+        mux.take_fault()
+    });
+    assert!(
+        matches!(fault, Some((Some(1), PeerFault::InvalidSequence { position: 18, found: 3 }))),
+        "{fault:?}"
+    );
+}
+
+#[test]
 fn two_threads_lose_nothing() {
     let count = if cfg!(miri) { 100 } else { 100_000 };
     let (mut producer, mut consumer) = spsc::heap_ring::<MESSAGE_WORDS>(4);

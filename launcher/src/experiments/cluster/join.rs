@@ -44,7 +44,7 @@ pub(super) fn gather(plan: &SweepPlan, folder: &Path) -> Result<Joined> {
     strangers(plan, folder)?;
     let mut record = plan.sweep.clone();
     let mut missing = Vec::new();
-    let mut made: BTreeMap<String, u32> = BTreeMap::new();
+    let mut made: BTreeMap<(String, String), u32> = BTreeMap::new();
     for planned in &plan.runs {
         let place = places::run(folder, planned.index);
         let name = place.display();
@@ -63,7 +63,9 @@ pub(super) fn gather(plan: &SweepPlan, folder: &Path) -> Result<Joined> {
         if result.run.folder != wanted {
             bail!("{name}: says that it is {:?}; {}", result.run.folder, RunResult::REMEDY);
         }
-        if let Some(other) = made.insert(result.run.outline.run.clone(), planned.index) {
+        // With its host: two containers may have the same process numbers, and begin in the same millisecond.
+        let itself = (result.host.clone(), result.run.outline.run.clone());
+        if let Some(other) = made.insert(itself, planned.index) {
             bail!("{name}: is the same run as {}: a copy; {}", places::name(other), RunResult::REMEDY);
         }
         let point = plan.point_of(planned).with_context(|| format!("{name}: no point {}", planned.point))?;

@@ -5,19 +5,15 @@ use super::{HEAD, geometry, slot_words, split};
 use crate::memory::{Cursor, HeaderError, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::Ordering;
-use core::cell::Cell;
-
-/// What no message's sequence is: there are [`MANY`] at most. A peer that stores it has sent nothing.
-const NOT_LOOKED: u64 = u64::MAX;
 
 /// The receiving end of a ring of messages of `M` words.
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     /// The slot of the next message to take.
     slot: Cursor<M>,
-    /// What stood in it when we looked at it first, if the message was not there.
-    stale: Cell<u64>,
-    /// The least that its sequence is when the message is there.
+    /// The least that its sequence is when the message is there: kept, not computed, because an empty poll is nothing but this comparison.
     due: u64,
+    /// What stood in a slot when we tried to take its message and it was not there yet, and what was due there.
+    stale: (u64, u64),
     /// Which slot that is.
     place: u64,
     /// Its block.
@@ -44,9 +40,9 @@ impl<const M: usize> Consumer<M> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             slot: Cursor::new(tail.window(first, capacity as usize * slot_words(M))),
-            // Of a ring that nobody has used.
-            stale: Cell::new(0),
             due: ONE,
+            // Of a ring that nobody has used.
+            stale: (0, ONE),
             place: 0,
             block: 0,
             blocks: Blocks::of(capacity),
@@ -80,7 +76,7 @@ impl<const M: usize> Consumer<M> {
     /// starts, and take nothing until the producer's part was made anew, all zero but its header.
     pub fn restart(&mut self) {
         self.go_to(0);
-        self.stale.set(0); // That memory.
+        self.stale = (0, self.due); // That memory.
         // Release: as in `try_pop`. The new producer starts later.
         self.head_word.store(0, Ordering::Release);
     }
@@ -92,36 +88,13 @@ impl<const M: usize> Consumer<M> {
         self.due = sequence(taken + 1, 0);
         self.block = self.blocks.number(head);
         self.place = self.blocks.first(head) + self.blocks.within(taken);
-        self.arrive();
-    }
-
-    /// Looks at the slot of the next message from now on.
-    #[inline(always)]
-    fn arrive(&mut self) {
         self.slot.go_to(self.place);
-        // Not yet: this load would have to wait for the line, and the stores of an answer for this load.
-        self.stale.set(NOT_LOOKED);
     }
 
-    /// Whether that is what stands in the next slot before the next message: whatever is lower, and then still that, as nobody writes there.
-    #[inline(always)]
-    fn is_stale(&self, sequence: u64) -> bool {
-        // All that an empty poll is, but the first one.
-        if sequence == self.stale.get() {
-            return true;
-        }
-        let is_first = sequence < self.due && self.stale.get() == NOT_LOOKED;
-        if is_first {
-            self.stale.set(sequence);
-        }
-        is_first
-    }
-
-    /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
+    /// Whether there is nothing to take now. Orders nothing, and takes whatever is lower than what is due for nothing: [`Consumer::try_pop`] checks the peer.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
-        let sequence = self.slot.sequence(Ordering::Relaxed);
-        self.is_stale(sequence)
+        self.slot.sequence(Ordering::Relaxed) < self.due
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -251,7 +224,7 @@ impl<const M: usize> Consumer<M> {
 
     /// Whether the next message is there.
     #[inline(always)]
-    fn is_there(&self, fault: &mut Option<PeerFault>) -> bool {
+    pub(in crate::ring) fn is_there(&mut self, fault: &mut Option<PeerFault>) -> bool {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slot.sequence(Ordering::Acquire);
         let is_there = is_of(sequence, self.due);
@@ -259,6 +232,15 @@ impl<const M: usize> Consumer<M> {
             *fault = Some(PeerFault::InvalidSequence { found: count(sequence), position: self.taken() });
         }
         is_there
+    }
+
+    /// Whether that is what stands in the next slot before the next message: whatever is lower, and then still that, as nobody writes there.
+    #[inline(always)]
+    const fn is_stale(&mut self, sequence: u64) -> bool {
+        if self.stale.1 != self.due && sequence < self.due {
+            self.stale = (sequence, self.due);
+        }
+        self.stale.1 == self.due && sequence == self.stale.0
     }
 
     /// Copies the next message, which is there, and goes on to the one behind it.
@@ -281,7 +263,7 @@ impl<const M: usize> Consumer<M> {
             self.place + 1
         };
         self.due += ONE;
-        self.arrive();
+        self.slot.go_to(self.place);
     }
 }
 

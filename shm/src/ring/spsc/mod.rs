@@ -40,7 +40,7 @@
 //! the stores do not wait behind one to a line that is polled. `drain` looks at all sequences before it copies a message. A producer that dies in a batch has published the groups that it has shown; what it wrote ahead
 //! is not seen, and its successor takes it back.
 //!
-//! The peer is not trusted. What stands in a slot is the next message's sequence or what stood there when the consumer first looked, a lower one; any other is a
+//! The peer is not trusted. What stands in a slot is the next message's sequence or what stood there when the consumer first tried to take it, a lower one; any other is a
 //! [`PeerFault`](crate::ring::PeerFault), and whatever block is named is one of the ring's. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
 //! it. A message that is rewritten after it was published gives the consumer mixed words, never undefined behaviour:
 //! they are words, and are checked.
