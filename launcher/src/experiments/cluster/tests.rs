@@ -259,15 +259,15 @@ fn what_does_not_belong_to_a_plan_is_refused_and_named() {
 
 #[test]
 fn a_run_s_id_is_its_host_s() {
-    let twin = |settings: &Settings| {
-        let mut made = made(settings, "a");
-        made.outline.run = "same".into();
-        Ok(made)
-    };
     for (second, is_copy) in [("a", true), ("b", false)] {
         let (_folder, path, plan) = planned(1);
         for (planned, host) in plan.runs.iter().zip(["a", second]) {
-            one(&plan, &path, planned, host, &mut { twin }, &mut |_| ()).unwrap();
+            let mut twin = |settings: &Settings| {
+                let mut made = made(settings, host);
+                made.outline.run = "same".into();
+                Ok(made)
+            };
+            one(&plan, &path, planned, host, &mut twin, &mut |_| ()).unwrap();
         }
         let gathered =
             gather(&plan, &path).map(|joined| joined.missing.len()).map_err(|error| error.to_string());
