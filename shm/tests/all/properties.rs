@@ -77,6 +77,24 @@ impl Iterator for Fewer {
 
 impl ExactSizeIterator for Fewer {}
 
+/// Slots of a block.
+fn block(capacity: usize) -> usize {
+    if capacity < 32 { capacity } else { (capacity / 4).min(32) }
+}
+
+/// Of a batch that breaks off in a panic those of whole groups are there: of 16 messages at most, and of one block. Behind so many messages, and so many before the panic.
+fn whole_groups(capacity: usize, before: u64, has: usize) -> usize {
+    let (block, mut there) = (block(capacity), 0);
+    let most = if block == capacity { capacity - 1 } else { block }.clamp(1, 16);
+    loop {
+        let group = most.min(block - (before as usize + there) % block);
+        if there + group > has {
+            return there;
+        }
+        there += group;
+    }
+}
+
 /// Plays the steps on a ring and on a `VecDeque`, and compares after each.
 fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) {
     let words = memory(ring_words(capacity, MESSAGE_WORDS));
@@ -108,16 +126,16 @@ fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) 
                 let pushed = catch_unwind(AssertUnwindSafe(|| producer.try_push_iter(messages)));
                 let panics = *panics && *has < *says && *has < room;
                 assert_eq!(pushed.is_err(), panics);
-                // In a panic those of whole groups are there.
-                let group = if capacity < 32 { capacity - 1 } else { (capacity / 4).min(16) }.min(16);
-                let there = if panics { has / group * group } else { room.min(*says).min(*has) };
+                let there = if panics { whole_groups(capacity, n, *has) } else { room.min(*says).min(*has) };
                 assert!(pushed.is_err() || pushed.is_ok_and(|pushed| pushed == there));
                 queue.extend(n..n + there as u64);
                 n += there as u64;
             }
             Step::Drain(most) => {
-                // Half of the ring at a time.
-                let most = capacity.div_ceil(2).min(*most);
+                // Half of the ring at a time, and no more than the rest of a block.
+                let block = block(capacity);
+                let rest = block - (n as usize - queue.len()) % block;
+                let most = capacity.div_ceil(2).min(rest).min(*most);
                 let expected: Vec<_> = queue.drain(..queue.len().min(most)).map(message).collect();
                 let mut got = Vec::new();
                 assert_eq!(consumer.drain(most, |message| got.push(message)), Ok(expected.len()));

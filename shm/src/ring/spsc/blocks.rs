@@ -72,6 +72,12 @@ impl Blocks {
         position & self.within
     }
 
+    /// Slots from that place or position to the end of its block.
+    #[inline(always)]
+    pub(super) const fn rest(self, place: u64) -> u64 {
+        self.slots() - self.within(place)
+    }
+
     /// That number, or what a scribbled word has in its place, as one of these blocks or of these parts of a lap.
     #[inline(always)]
     pub(super) const fn number(self, word: u64) -> u64 {
@@ -82,12 +88,6 @@ impl Blocks {
     #[inline(always)]
     pub(super) const fn first(self, word: u64) -> u64 {
         self.number(word) << self.slots_log2
-    }
-
-    /// The place of the message behind the one at that place, whose sequence is that.
-    #[inline(always)]
-    pub(super) const fn next(self, place: u64, sequence: u64) -> u64 {
-        if self.within(count(sequence)) == 0 { self.first(sequence) } else { place + 1 }
     }
 }
 
@@ -105,7 +105,7 @@ pub(in crate::ring) fn waiting(
     let mut waiting = 0;
     while waiting < capacity {
         // The whole block, or one message of it.
-        let rest = blocks.slots() - blocks.within(place);
+        let rest = blocks.rest(place);
         let last = sequence(place + rest - 1)?;
         if count(last) == taken + waiting + rest {
             waiting += rest;
@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_followed_by_the_next_slot_or_by_the_block_that_it_names() {
+    fn a_word_names_a_block_and_a_place_has_the_rest_of_its_block() {
         let blocks = Blocks::of(256);
-        assert_eq!(blocks.next(64, sequence(1, 0)), 65);
-        assert_eq!(blocks.next(64 + 31, sequence(32, 7)), 7 * 32);
+        assert_eq!((blocks.rest(64), blocks.rest(64 + 31), blocks.rest(3)), (32, 1, 29));
+        assert_eq!(blocks.first(sequence(32, 7)), 7 * 32);
         // Nobody's block is some block.
-        assert_eq!(blocks.next(64 + 31, sequence(64, 8 + 3)), 3 * 32);
+        assert_eq!(blocks.first(sequence(64, 8 + 3)), 3 * 32);
     }
 }

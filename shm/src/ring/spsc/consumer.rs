@@ -117,8 +117,8 @@ impl<const M: usize> Consumer<M> {
         Some(message)
     }
 
-    /// Takes messages, `most` at most and no more than half of the ring, so that the producer has room meanwhile, and gives each to `each`;
-    /// how many. Their slots are given back together, when the last one was taken.
+    /// Takes messages, `most` at most, no more than half of the ring, so that the producer has room meanwhile, and none behind the end of a block; gives each to
+    /// `each`; how many. Their slots are given back together, when the last one was taken.
     ///
     /// A consumer that dies here has taken none of them: all come out again.
     ///
@@ -142,20 +142,18 @@ impl<const M: usize> Consumer<M> {
         each: &mut impl FnMut([u64; M]),
         fault: &mut Option<PeerFault>,
     ) -> usize {
-        let most = (self.slot.mask() / 2 + 1).min(most as u64) as usize;
+        // Of one block: its slots are side by side.
+        let most = (self.slot.mask() / 2 + 1).min(self.blocks.rest(self.place)).min(most as u64);
         if most == 0 || !self.is_there(fault) {
             return 0;
         }
         // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book.
-        let (mut place, mut due, mut taken) = (self.place, self.due, 0);
-        while taken < most {
+        let next = |ahead: &u64| {
             // Acquire: as in `is_there`.
-            let sequence = self.slot.sequence_of(place, Ordering::Acquire);
-            if !is_of(sequence, due) {
-                break;
-            }
-            (place, due, taken) = (self.blocks.next(place, sequence), due + ONE, taken + 1);
-        }
+            let sequence = self.slot.sequence_of(self.place + ahead, Ordering::Acquire);
+            is_of(sequence, self.due + ahead * ONE)
+        };
+        let taken = 1 + (1..most).take_while(next).count();
         for _ in 0..taken {
             each(self.copy_and_pass());
         }

@@ -261,14 +261,15 @@ impl<const M: usize> Producer<M> {
     #[inline(always)]
     fn push_group(&mut self, messages: &mut impl Iterator<Item = [u64; M]>, most: usize) -> usize {
         let Some(first) = messages.next() else { return 0 };
-        let at_first = self.next(self.tail);
-        let mut group = Group { end: self.tail + 1, at_first, producer: self };
-        for message in messages.take(most - 1) {
-            let (place, sequence) = group.producer.next(group.end);
-            let slot = group.producer.slots.slot(place);
+        // Of one block: its slots are side by side, and only the last one names another block.
+        let rest = self.blocks.rest(self.tail);
+        let place = self.first + self.blocks.within(self.tail);
+        let mut group = Group { end: self.tail + 1, place, producer: self };
+        for message in messages.take(most.min(rest as usize) - 1) {
+            let slot = group.producer.slots.slot(place + (group.end - group.producer.tail));
             copy(slot, &message);
             // Relaxed: the first one's sequence shows this one too.
-            slot.sequence.store(sequence, Ordering::Relaxed);
+            slot.sequence.store(sequence(group.end + 1, 0), Ordering::Relaxed);
             group.end += 1;
         }
         group.show(&first)
@@ -294,8 +295,8 @@ fn copy<const M: usize>(slot: &Slot<M>, message: &[u64; M]) {
 /// them may panic.
 struct Group<'a, const M: usize> {
     producer: &'a mut Producer<M>,
-    /// The place of the first one, and its sequence.
-    at_first: (u64, u64),
+    /// The place of the first one.
+    place: u64,
     /// The position behind the last one.
     end: u64,
 }
@@ -305,28 +306,34 @@ impl<const M: usize> Group<'_, M> {
     /// it would wait until that line is here.
     #[inline(always)]
     fn show(self, first: &[u64; M]) -> usize {
-        let Producer { slots, tail, .. } = &mut *self.producer;
-        let ((place, sequence), count) = (self.at_first, self.end - *tail);
-        let slot = slots.slot(place);
+        let (end, place) = (self.end, self.place);
+        let producer = &mut *self.producer;
+        let count = end - producer.tail;
+        let mut link = 0;
+        if producer.blocks.within(end) == 0 {
+            link = producer.turn(end);
+            if count > 1 {
+                // Relaxed: as the others.
+                producer.slots.slot(place + count - 1).sequence.store(sequence(end, link), Ordering::Relaxed);
+                link = 0;
+            }
+        }
+        let slot = producer.slots.slot(place);
         copy(slot, first);
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
-        slot.sequence.store(sequence, Ordering::Release);
-        *tail = self.end;
+        slot.sequence.store(sequence(producer.tail + 1, link), Ordering::Release);
+        producer.tail = end;
         count as usize
     }
 }
 
 impl<const M: usize> Drop for Group<'_, M> {
     fn drop(&mut self) {
-        let Producer { slots, tail, order, .. } = &mut *self.producer;
-        if self.end == *tail {
-            return;
-        }
-        for position in *tail + 1..self.end {
+        let Producer { slots, tail, .. } = &mut *self.producer;
+        for ahead in 1..self.end - *tail {
             // Relaxed: the consumer does not look beyond the first that is not there.
-            slots.slot(order.place(position)).sequence.store(0, Ordering::Relaxed);
+            slots.slot(self.place + ahead).sequence.store(0, Ordering::Relaxed);
         }
-        self.producer.enter();
     }
 }
 
