@@ -5,14 +5,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgrind here"; exit 0; }
-section=one-thread loops=(one_thread::push_and_pop) messages=96000
-case ${1:-} in
---batches) section=batches loops=(one_thread::in_batches) && shift ;;
---protection) section=protection loops=(protection::without_it protection::with_it) messages=500000 && shift ;;
-esac
+section=one-thread loops=(one_thread::push_and_pop) messages=96000 names=()
+for word in "$@"; do
+  case $word in
+  --batches) section=batches loops=(one_thread::in_batches) ;;
+  --protection) section=protection loops=(protection::without_it protection::with_it) messages=500000 ;;
+  -*) echo "$word: no such option; see the head of $0" >&2 && exit 2 ;;
+  *) names+=("$word") ;;
+  esac
+done
 # With the launcher's features, as whoever has built it has built the rest.
 bench=$(cargo bench -q -p launcher -p shm --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
-names=("$@")
 if [ ${#names[@]} = 0 ] && [ "$section" = protection ]; then
   names=(array-queue linked)
 elif [ ${#names[@]} = 0 ]; then
