@@ -134,6 +134,10 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
         self.held.next_release()
     }
 
+    fn keep_warm(&self) {
+        self.held.keep_warm();
+    }
+
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         while reports.has_room() {
             let key_of = |message: &Message| {

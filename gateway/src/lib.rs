@@ -33,7 +33,11 @@ use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Instruction, Message, Order};
 use shm::bell::Bell;
 use shm::clock::Clock;
+use shm::prefetch::prefetch_lines;
 use shm::ring::{Producer, spsc};
+
+/// How many lines of the agent are kept warm, at most: all, unless the venue in it is a large one.
+const LINES: usize = 32;
 
 /// How many orders are taken and how many reports sent in one duty cycle, so that agents which share a thread all get
 /// their turn.
@@ -207,6 +211,11 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
     fn seal(&self, log: &mut StampLog) {
         log.append_checksum(LinkEnd::receiver(HandOff::Inbox, self.index, 0), self.dispatched);
         log.append_checksum(LinkEnd::sender(HandOff::Completion, self.index, 0), self.outbox.reported);
+    }
+
+    fn keep_warm(&self, _: usize) {
+        prefetch_lines(self, LINES);
+        self.venue.keep_warm();
     }
 
     #[inline]

@@ -118,6 +118,9 @@ pub trait Venue: Send {
     /// When there is something to report or to do without another order, in ticks; `u64::MAX` if never. Asked in every duty cycle.
     fn next_deadline(&self) -> u64;
 
+    /// Asks the processor for what the next order will need and is not in the venue itself. Changes nothing.
+    fn keep_warm(&self) {}
+
     /// Cancels orders that the sweep concerns, within its looks and while there is room, with a report for each: the last one of
     /// its order, [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). `true`: there are no more. Orders that arrive later are
     /// not concerned.

@@ -26,6 +26,7 @@ mod shadow;
 mod snapshots;
 mod state;
 mod waiting;
+mod warm;
 pub mod work;
 
 pub use events::{Event, RecoveryError};
@@ -419,6 +420,10 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         }
         log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported);
         self.positions.seal(log);
+    }
+
+    fn keep_warm(&self, round: usize) {
+        self.warm(round);
     }
 
     #[inline]

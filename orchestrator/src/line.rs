@@ -103,6 +103,11 @@ impl StrategyLine {
         if self.expected == NOBODY { self.next } else { OrderId::from_word(self.expected).sequence() }
     }
 
+    /// The id that its next order must have; `None` while none is taken.
+    pub(crate) fn next_order(&self) -> Option<OrderId> {
+        (self.expected != NOBODY).then(|| OrderId::from_word(self.expected))
+    }
+
     /// An order of the dead incarnation, which is refused, was looked at.
     pub(crate) fn passed(&mut self, id: OrderId) {
         if id.epoch() == self.epoch {

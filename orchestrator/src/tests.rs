@@ -217,3 +217,12 @@ fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
     assert_eq!((bench.orchestrator.reports, bench.orchestrator.settled), (3, 0));
     assert_eq!(bench.orchestrator.positions.open(0), 1);
 }
+
+#[test]
+fn what_is_kept_warm_may_be_dead() {
+    let mut bench = bench(8, 8);
+    bench.orchestrator.lines[1].close(line::LineState::Dead);
+    (0..10).chain([usize::MAX]).for_each(|round| bench.orchestrator.warm(round));
+    bench.send(&order(0, 0, 1), 0);
+    assert_eq!((bench.cycle(), bench.position(0).0), (1, 1));
+}

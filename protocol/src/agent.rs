@@ -85,6 +85,13 @@ pub trait Agent<C: Clock> {
         let _ = log;
     }
 
+    /// Asks the processor for the memory that the next message will need, and changes nothing. Called after some turns in which there was nothing to do: what a
+    /// thread does not use leaves its caches, and on a machine that others share within a millisecond. `round` counts the calls: who serves many asks for the part of
+    /// one, so that no call takes long.
+    fn keep_warm(&self, round: usize) {
+        let _ = round;
+    }
+
     /// Takes its place among the thread's counters and stores its own there; called after each duty cycle with work.
     fn publish(&mut self, slots: &mut Slots<'_>) {
         let _ = slots.take();
@@ -130,6 +137,11 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
         self.1.seal(log);
     }
 
+    fn keep_warm(&self, round: usize) {
+        self.0.keep_warm(round);
+        self.1.keep_warm(round);
+    }
+
     #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.0.publish(slots);
@@ -160,6 +172,12 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
         self.iter().for_each(|agent| agent.seal(log));
     }
 
+    fn keep_warm(&self, round: usize) {
+        if let Some(agent) = round.checked_rem(self.len()).map(|turn| &self[turn]) {
+            agent.keep_warm(round / self.len());
+        }
+    }
+
     #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.iter_mut().for_each(|agent| agent.publish(slots));
@@ -171,6 +189,9 @@ const BUSY_LOOK: u64 = 256;
 /// So many such looks find it stopped before a thread ends that still finds work: what is on its way is handed over first, and the
 /// launcher waits for seconds.
 const STOPPED_LOOKS: u32 = 64;
+
+/// Each so manyth turn, if it finds nothing to do, asks for what the next message will need: about every six microseconds where threads spin.
+const WARM: u64 = 128;
 
 /// What one turn of an agent's loop came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,6 +265,9 @@ impl Turns {
                 Turn::Busy
             };
         }
+        if self.cycles.is_multiple_of(WARM) {
+            self.keep_warm(agent, cycle);
+        }
         let state = control.state();
         cycle.draining = state == RunState::Drain;
         if state == RunState::Stop || agent.finished(cycle.draining) || agent.failure().is_some() {
@@ -251,6 +275,14 @@ impl Turns {
         }
         let ticks_left = agent.next_deadline(cycle.draining).saturating_sub(now);
         Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
+    }
+
+    /// A call of its own: the idle loop is to be small.
+    #[cold]
+    #[inline(never)]
+    fn keep_warm<C: Clock>(&self, agent: &(impl Agent<C> + ?Sized), cycle: &Cycle<C>) {
+        agent.keep_warm((self.cycles / WARM) as usize);
+        cycle.log.keep_warm();
     }
 
     /// Whether one that always finds something, a flood for example, ends all the same.

@@ -133,6 +133,14 @@ impl StampLog {
         prefetch_ahead(key_word, AHEAD);
     }
 
+    /// Asks for the memory of the next records, which nobody has used since the launcher filled it with zeros.
+    pub(crate) fn keep_warm(&self) {
+        if let Some(key_word) = self.records.get(self.next) {
+            prefetch_ahead(key_word, 0);
+            prefetch_ahead(key_word, AHEAD / 2);
+        }
+    }
+
     /// Goes on in the next chunk, where there is one; else the record is dropped.
     #[cold]
     #[inline(never)]

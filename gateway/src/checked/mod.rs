@@ -307,6 +307,10 @@ impl<V: Venue> Venue for Checked<V> {
         self.venue.next_deadline().min(watched).min(throttle)
     }
 
+    fn keep_warm(&self) {
+        self.venue.keep_warm();
+    }
+
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         let now = sweep.now;
         self.state.tells(sweep.scope, now);

@@ -278,6 +278,15 @@ impl<T: Copy> Held<T> {
         }
     }
 
+    /// Fetches the place of the next order ahead of its use.
+    pub fn keep_warm(&self) {
+        let free = self.free as usize;
+        if let (Some(link), Some(place)) = (self.links.get(free), self.places.get(free)) {
+            prefetch(link);
+            prefetch(place);
+        }
+    }
+
     /// No order is released before this.
     #[inline]
     fn earliest(&self) -> u64 {

@@ -243,6 +243,10 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for FaultyAgent<A, P> {
         self.agent.seal(log);
     }
 
+    fn keep_warm(&self, round: usize) {
+        self.agent.keep_warm(round);
+    }
+
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.agent.publish(slots);
     }

@@ -59,6 +59,12 @@ impl Agent<clock::Chosen> for Mixed {
         self.0.iter().for_each(|agent| agent.seal(log));
     }
 
+    fn keep_warm(&self, round: usize) {
+        if let Some(agent) = round.checked_rem(self.0.len()).map(|turn| &self.0[turn]) {
+            agent.keep_warm(round / self.0.len());
+        }
+    }
+
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.0.iter_mut().for_each(|agent| agent.publish(slots));
     }

@@ -15,6 +15,7 @@ use open::OpenOrders;
 use protocol::record::{Point, PositionField};
 use protocol::stamps::StampLog;
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
+use shm::prefetch::prefetch_lines;
 
 /// All accounts, and all open orders.
 pub struct Positions {
@@ -106,6 +107,12 @@ impl Positions {
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
         self.strategies[usize::from(id.strategy())].orders.prefetch(id);
+    }
+
+    /// Fetches what a strategy holds, so many lines of it at most.
+    pub(crate) fn prefetch_strategy(&self, strategy: usize, most: usize) {
+        prefetch_lines(&self.strategies[strategy], most);
+        prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], most);
     }
 
     /// Marks the open orders that this agrees to (strategy, venue, instrument) as killed; how many there are.

@@ -30,6 +30,7 @@ use price::Traded;
 use protocol::instrument::{Instrument, MOST};
 use protocol::limits::{Control, LimitSetting};
 use protocol::wire::{Condition, Operation, Order, OrderType, Side};
+use shm::prefetch::prefetch_lines;
 use std::hint::select_unpredictable;
 use switches::Switches;
 
@@ -118,6 +119,16 @@ impl Risk {
             risk.set(setting, &nothing)?;
         }
         Ok(risk)
+    }
+
+    /// Fetches what the next check of that strategy's orders needs, of each kind so many lines at most.
+    pub(crate) fn prefetch(&self, strategy: usize, most: usize) {
+        let (row, instruments) = (&self.strategies[strategy], self.traded.len());
+        prefetch_lines(row, most);
+        prefetch_lines(&self.accounts[strategy * instruments..][..instruments], most);
+        prefetch_lines(&*self.traded, most);
+        prefetch_lines(&*self.venues, most);
+        prefetch_lines(&self.messages[usize::from(row.credential)], most);
     }
 
     /// How many instruments there are.

@@ -186,3 +186,53 @@ fn what_the_second_of_a_pair_hands_back_is_taken_in_the_same_duty_cycle() {
     assert_eq!(pair.duty_cycle(&mut cycle), 0);
     assert_eq!((pair.0.turns, pair.0.came_back), (3, 1), "one turn each where nothing came back");
 }
+
+/// Does so much work each turn, and notes when it is to ask for what it needs.
+struct Warming(usize, core::cell::RefCell<Vec<usize>>);
+
+impl Warming {
+    fn new(work: usize) -> Self {
+        Self(work, core::cell::RefCell::default())
+    }
+}
+
+impl<C: Clock> Agent<C> for Warming {
+    fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
+        self.0
+    }
+    fn keep_warm(&self, round: usize) {
+        self.1.borrow_mut().push(round);
+    }
+}
+
+/// Takes so many turns.
+fn turns_of(agent: &mut impl Agent<Virtual>, count: u64) {
+    let segment = Region::heap(LOG_OFFSET + 64).words();
+    let (status, log) = (StatusWriter::new(&segment), StampLog::new(&segment));
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let mut cycle = Cycle { clock: Virtual::default(), now: 0, time, draining: false, log };
+    let control = Launching::new(Region::heap(PLAN + 8).words()).control();
+    let mut turns = Turns::begin(agent, &mut cycle, &status);
+    for _ in 0..count {
+        turns.turn(agent, &mut cycle, &status, &control);
+    }
+}
+
+#[test]
+fn who_has_nothing_to_do_is_kept_warm_and_who_works_is_not_disturbed() {
+    let (mut idle, mut busy) = (Warming::new(0), Warming::new(1));
+    turns_of(&mut idle, 4 * WARM + 3);
+    turns_of(&mut busy, 4 * WARM + 3);
+    assert_eq!((idle.1.into_inner(), busy.1.into_inner()), (vec![1, 2, 3, 4], vec![]));
+}
+
+#[test]
+fn all_agents_of_a_thread_are_kept_warm_in_turn() {
+    let several = (0..3).map(|_| Warming::new(0)).collect::<Vec<_>>();
+    let mut pair = (Warming::new(0), (several, Vec::<Warming>::new()));
+    turns_of(&mut pair, 9 * WARM);
+    let (one, (several, _)) = pair;
+    assert_eq!(one.1.into_inner(), (1..10).collect::<Vec<_>>());
+    let several: Vec<_> = several.into_iter().map(|agent| agent.1.into_inner()).collect();
+    assert_eq!(several, [vec![1, 2, 3], vec![0, 1, 2], vec![0, 1, 2]], "each has its own rounds");
+}
