@@ -73,6 +73,8 @@ impl<const M: usize> Slots<M> {
 }
 
 /// Where a consumer looks for its next message: one of the slots, which it only reads. A look is two loads.
+// In this order: see `ring::spsc::Consumer`.
+#[repr(C)]
 pub(crate) struct Cursor<const M: usize> {
     /// One of these slots.
     at: NonNull<Slot<M>>,
