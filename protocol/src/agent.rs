@@ -190,7 +190,7 @@ const BUSY_LOOK: u64 = 256;
 /// launcher waits for seconds.
 const STOPPED_LOOKS: u32 = 64;
 
-/// Each so manyth turn, if it finds nothing to do, asks for what the next message will need: about every six microseconds where threads spin.
+/// Each so manyth turn, if it finds nothing to do, asks for what the next message will need: every two to six microseconds where threads spin.
 const WARM: u64 = 128;
 
 /// What one turn of an agent's loop came to.

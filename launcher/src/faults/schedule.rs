@@ -22,6 +22,17 @@ pub enum Victim {
     Exchange(u16),
 }
 
+/// Whether a strategy is there to have a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It has not had its first turn: it waits for a core. What is due waits for it.
+    Begins,
+    /// It is there.
+    There,
+    /// It has ended, or is being brought back.
+    Gone,
+}
+
 /// A fault that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
@@ -83,14 +94,16 @@ impl FaultSchedule {
         self.coming.iter().map(|coming| coming.next_ns).min()
     }
 
-    /// The next fault that is due by now, if one is: ask until there is none. A fault finds its victim among the
-    /// living; where there is none it does not take place. What comes again and has fallen behind is not made up for:
-    /// it comes again that long after now.
-    pub fn due(&mut self, now_ns: u64, alive: impl Fn(u16) -> bool) -> Option<DueFault> {
+    /// The next fault that is due by now, if one is: ask until there is none. A fault finds its victim among those who
+    /// are there; where none is it does not take place, but for a victim that has yet to begin: that one is waited for. What comes again and has
+    /// fallen behind is not made up for: it comes again that long after now.
+    pub fn due(&mut self, now_ns: u64, presence: impl Fn(u16) -> Presence) -> Option<DueFault> {
         loop {
-            let at_ns = self.next_due_ns().filter(|next| *next <= now_ns)?;
-            let place = self.coming.iter().position(|coming| coming.next_ns == at_ns)?;
-            let Coming { kind, target, every_ns, .. } = self.coming[place];
+            let due = self.coming.iter().enumerate().filter(|(_, coming)| coming.next_ns <= now_ns);
+            let can_strike = due.filter(|(_, coming)| !self.waits(coming.target, &presence));
+            // The first one of those of the same time.
+            let (place, coming) = can_strike.min_by_key(|(_, coming)| coming.next_ns)?;
+            let Coming { kind, target, every_ns, next_ns: at_ns } = *coming;
             match every_ns {
                 Some(every) => {
                     let next = at_ns.saturating_add(every);
@@ -99,9 +112,21 @@ impl FaultSchedule {
                 }
                 None => drop(self.coming.remove(place)),
             }
-            if let Some(target) = self.find(target, &alive) {
+            if let Some(target) = self.find(target, |index| presence(index) == Presence::There) {
                 return Some(DueFault { kind, target, at_ns });
             }
+        }
+    }
+
+    /// Whether the victim has yet to begin: of any, each that may still come.
+    fn waits(&self, target: Target, presence: impl Fn(u16) -> Presence) -> bool {
+        match target {
+            Target::Strategy(index) => presence(index) == Presence::Begins,
+            Target::Any => {
+                let is = |which| (0..self.strategies).any(|index| presence(index) == which);
+                is(Presence::Begins) && !is(Presence::There)
+            }
+            _ => false,
         }
     }
 
@@ -178,6 +203,10 @@ mod tests {
         FaultSchedule::new(&plan, seed)
     }
 
+    fn there(is_there: bool) -> Presence {
+        if is_there { Presence::There } else { Presence::Gone }
+    }
+
     /// Every fault up to a time, looked for every `look` nanoseconds.
     fn all_due(
         schedule: &mut FaultSchedule,
@@ -187,7 +216,7 @@ mod tests {
     ) -> Vec<DueFault> {
         let mut found = Vec::new();
         for now in (0..=until).step_by(look as usize) {
-            while let Some(fault) = schedule.due(now, &alive) {
+            while let Some(fault) = schedule.due(now, |index| there(alive(index))) {
                 found.push(fault);
             }
         }
@@ -202,7 +231,7 @@ mod tests {
             "stop:engine@9ms; kill:strategy-0@5ms; kill:launcher@7ms; hang:strategy-0@1ms; kill@order:3";
         let mut schedule = schedule(2, faults, 1);
         assert_eq!(schedule.next_due_ns(), Some(5 * MS));
-        assert_eq!(schedule.due(5 * MS - 1, |_| true), None);
+        assert_eq!(schedule.due(5 * MS - 1, |_| Presence::There), None);
         let found = all_due(&mut schedule, 100 * MS, 100 * MS, |_| true);
         let wanted = [
             DueFault { kind: FaultKind::Kill, target: Victim::Strategy(0), at_ns: 5 * MS },
@@ -224,12 +253,28 @@ mod tests {
     }
 
     #[test]
+    fn who_has_yet_to_begin_is_waited_for() {
+        let mut schedule = schedule(2, "kill:strategy-0@1ms; kill:engine@2ms; stop:any@3ms", 1);
+        let struck = |fault: Option<DueFault>| fault.map(|fault| (fault.target, fault.at_ns));
+        let one_begins = |index| if index == 0 { Presence::Begins } else { Presence::There };
+        let found = [(); 3].map(|()| struck(schedule.due(10 * MS, one_begins)));
+        assert_eq!(found, [Some((Victim::Engine, 2 * MS)), Some((Victim::Strategy(1), 3 * MS)), None]);
+        assert_eq!(schedule.next_due_ns(), Some(MS), "it is still to come");
+        let found = [(); 2].map(|()| struck(schedule.due(20 * MS, |_| Presence::There)));
+        assert_eq!(found, [Some((Victim::Strategy(0), MS)), None]);
+
+        let mut anybody = self::schedule(2, "kill:any@1ms", 1);
+        assert_eq!(anybody.due(MS, |index| if index == 1 { Presence::Begins } else { Presence::Gone }), None);
+        assert!(anybody.due(MS, |index| there(index == 1)).is_some());
+    }
+
+    #[test]
     fn what_fell_behind_is_not_bunched_up() {
         let mut schedule = schedule(1, "kill:any@10ms every 10ms", 1);
-        assert!(schedule.due(1000 * MS, |_| true).is_some());
-        assert_eq!(schedule.due(1000 * MS, |_| true), None);
+        assert!(schedule.due(1000 * MS, |_| Presence::There).is_some());
+        assert_eq!(schedule.due(1000 * MS, |_| Presence::There), None);
         assert_eq!(schedule.next_due_ns(), Some(1010 * MS));
-        assert_eq!(schedule.due(1012 * MS, |_| true).unwrap().at_ns, 1010 * MS);
+        assert_eq!(schedule.due(1012 * MS, |_| Presence::There).unwrap().at_ns, 1010 * MS);
         assert_eq!(schedule.next_due_ns(), Some(1020 * MS), "on its beat as long as it keeps up");
     }
 

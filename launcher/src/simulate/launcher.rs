@@ -4,7 +4,7 @@
 use super::family::Family;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
-use crate::faults::schedule::{DueFault, FaultSchedule, Victim};
+use crate::faults::schedule::{DueFault, FaultSchedule, Presence, Victim};
 use crate::faults::venue::SLOW_BY_NS;
 use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Children, Incidents};
@@ -219,16 +219,18 @@ impl<'a> Launcher<'a> {
 
     /// The faults that are signals.
     fn signal_faults<T: Link>(&mut self, family: &mut Family<'a, T>, now: u64) {
-        let living: Vec<bool> = (0..self.plan.trading().strategies)
+        let presences: Vec<Presence> = (0..self.plan.trading().strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
-                thread.is_some_and(|thread| self.state(thread) == ThreadState::Running)
-                    && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(index))
+                let is_there = thread.is_some_and(|thread| self.state(thread) == ThreadState::Running)
+                    && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(index));
+                // Here nobody waits for a core to begin.
+                if is_there { Presence::There } else { Presence::Gone }
             })
             .collect();
         let mut all_due = Vec::new();
         while let Some(fault) =
-            self.faults.due(now.saturating_sub(START_TICKS), |index| living[usize::from(index)])
+            self.faults.due(now.saturating_sub(START_TICKS), |index| presences[usize::from(index)])
         {
             all_due.push(fault);
         }

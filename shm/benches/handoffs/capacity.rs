@@ -8,7 +8,7 @@ use crate::flow::BATCH;
 use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::stream;
-use crate::trip::{Line, Step};
+use crate::trip::{self, Line, Step};
 use shm::ring::element::LineMessage;
 use shm::ring::{Message, spsc};
 
@@ -170,12 +170,18 @@ pub fn run(options: &Options, report: &mut BenchReport) {
     let mut matches: Vec<Match> =
         CAPACITIES.into_iter().map(|capacity| Match::new(capacity, options.cores.1)).collect();
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
+    let mut hints = Vec::new();
     for _ in 0..samples {
+        hints.push(trip::hint_ns(rounds));
         for at_one in &mut matches {
             at_one.round_trip(rounds);
             at_one.streams(count);
         }
     }
+    report.add(
+        "The pause hint, of which a trip in step has a whole number",
+        vec![FigureRow::new("one of them", "ns", hints, Goal::None)],
+    );
     let rows =
         |at_one: &mut Match| at_one.in_step.rows(at_one.capacity, "floor", "× floor", Goal::AtMost(1.40));
     let in_step = matches.iter_mut().flat_map(rows).collect();

@@ -9,7 +9,7 @@ use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
 use shm::memory::{Region, Words};
 use shm::ring::Message;
-use shm::sync::Ordering;
+use shm::sync::{Ordering, spin_hint};
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -53,6 +53,15 @@ pub fn pauses_ns(count: u64) -> f64 {
     for _ in 0..count {
         caller.pause();
         echo.pause();
+    }
+    (Monotonic.now() - start) as f64 / count as f64
+}
+
+/// Nanoseconds that the processor's pause hint takes, one behind the other.
+pub fn hint_ns(count: u64) -> f64 {
+    let start = Monotonic.now();
+    for _ in 0..count {
+        spin_hint();
     }
     (Monotonic.now() - start) as f64 / count as f64
 }

@@ -1,7 +1,7 @@
 //! What the launcher does to the run's processes on purpose: the faults that are signals ([`crate::faults::schedule`]).
 
-use super::Supervisor;
-use crate::faults::schedule::{DueFault, Victim};
+use super::{BUSY_LOOK, Supervisor};
+use crate::faults::schedule::{DueFault, Presence, Victim};
 use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
 use protocol::status::ThreadState;
@@ -20,10 +20,13 @@ impl Supervisor<'_> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// The time until the next fault.
+    /// The time until the next fault; if it is due and still there, its victim has yet to begin, until the next look.
     pub(super) fn until_fault(&self) -> Duration {
         match self.faults.next_due_ns() {
-            Some(due) if self.start_ticks > 0 => Duration::from_nanos(due.saturating_sub(self.now_ns())),
+            Some(due) if self.start_ticks > 0 => {
+                let left = due.checked_sub(self.now_ns()).filter(|left| *left > 0);
+                left.map_or(BUSY_LOOK, Duration::from_nanos)
+            }
             _ => Duration::MAX,
         }
     }
@@ -34,10 +37,10 @@ impl Supervisor<'_> {
             return;
         }
         let now = self.now_ns();
-        let living: Vec<bool> =
-            (0..self.plan.trading().strategies).map(|strategy| self.is_living(strategy)).collect();
+        let strategies = 0..self.plan.trading().strategies;
+        let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy)).collect();
         let mut due = Vec::new();
-        while let Some(fault) = self.faults.due(now, |strategy| living[usize::from(strategy)]) {
+        while let Some(fault) = self.faults.due(now, |strategy| presences[usize::from(strategy)]) {
             due.push(fault);
         }
         for DueFault { kind, target, .. } in due {
@@ -76,10 +79,15 @@ impl Supervisor<'_> {
     }
 
     /// Whether a strategy is there to have a fault.
-    fn is_living(&self, strategy: u16) -> bool {
-        let thread = self.plan.thread_of(Role::Strategy(strategy));
-        thread.is_some_and(|thread| self.state(thread) == ThreadState::Running)
-            && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy))
+    fn presence(&self, strategy: u16) -> Presence {
+        let is_living = self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy));
+        let is_there =
+            || self.process_of(Role::Strategy(strategy)).is_some_and(|child| child.status.is_none());
+        match self.plan.thread_of(Role::Strategy(strategy)).map(|thread| self.state(thread)) {
+            Some(ThreadState::Running) if is_living => Presence::There,
+            Some(ThreadState::Ready) if is_living && is_there() => Presence::Begins,
+            _ => Presence::Gone,
+        }
     }
 
     /// The process that runs a role.
