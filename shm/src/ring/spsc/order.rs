@@ -9,12 +9,14 @@ const FEW: u64 = 2;
 pub(super) struct Order {
     blocks: Blocks,
     block_at: Box<[u16]>,
+    /// The first part before which the head is looked at again.
+    look_from: u64,
 }
 
 impl Order {
     /// One after the other.
     pub(super) fn new(blocks: Blocks) -> Self {
-        Self { blocks, block_at: (0..blocks.count()).map(|block| block as u16).collect() }
+        Self { blocks, block_at: (0..blocks.count()).map(|block| block as u16).collect(), look_from: 0 }
     }
 
     /// As a dead producer left it, as far as it matters: `newest` has the count of messages up to the last one that is in each block, 0 if none is.
@@ -32,7 +34,7 @@ impl Order {
         });
         let mut rest = by_age.into_iter().map(|block| block as u16);
         let block_at = block_at.into_iter().map(|block| block.or_else(|| rest.next()).unwrap_or(0));
-        Self { blocks, block_at: block_at.collect() }
+        Self { blocks, block_at: block_at.collect(), look_from: 0 }
     }
 
     /// Where in the order the block of that part is.
@@ -53,17 +55,43 @@ impl Order {
         self.blocks.first(self.block(self.blocks.filled(position))) + self.blocks.within(position)
     }
 
+    /// Blocks that wait, as that head says, when that part is next: but for the one before it, which is not all taken.
+    #[inline(always)]
+    fn waiting(&self, next: u64, head: u64) -> u64 {
+        next.wrapping_sub(self.blocks.filled(head)).wrapping_sub(1)
+    }
+
+    /// Whether so many are few. Two back at the least, because messages of the part before the next one are not taken yet; and the one that is a whole lap back is the
+    /// one that is due anyhow. Never for what no honest head is.
+    #[inline(always)]
+    fn are_few(&self, waiting: u64) -> bool {
+        waiting < self.blocks.count().saturating_sub(2).min(FEW)
+    }
+
+    /// Whether the head is to be looked at before that part's block is decided. A consumer that was too far behind at the last look is left alone for as many blocks as waited: it
+    /// has hardly caught up before, and each look takes its line away and waits for it.
+    #[inline(always)]
+    pub(super) fn is_to_look(&self, next: u64) -> bool {
+        self.blocks.count() > 1 && next >= self.look_from
+    }
+
+    /// Takes note of what a look found.
+    #[inline(always)]
+    pub(super) fn looked(&mut self, next: u64, head: u64) {
+        let waiting = self.waiting(next, head);
+        if !self.are_few(waiting) {
+            // What is no honest head puts it off by a lap.
+            self.look_from = next + waiting.min(self.blocks.count());
+        }
+    }
+
     /// Decides which block the next part goes to, the part before it being the last one that was decided, when the head says so: the one that was emptied
     /// last, or the one that is due if none was emptied since. Which one.
     #[inline(always)]
     pub(super) fn decide(&mut self, next: u64, head: u64) -> u64 {
         // Parts that are emptied: all before this one.
         let emptied = self.blocks.filled(head);
-        // Two back at the least, because messages of the part before this one are not taken yet; and the one that is a whole lap back is the one that is due
-        // anyhow. Also false for what no honest head is.
-        if emptied > 0
-            && next.wrapping_sub(emptied).wrapping_sub(1) < self.blocks.count().saturating_sub(2).min(FEW)
-        {
+        if emptied > 0 && self.are_few(self.waiting(next, head)) {
             let (due, last) = (self.at(next), self.at(emptied - 1));
             self.block_at.swap(due, last);
         }
@@ -110,19 +138,33 @@ mod tests {
         blocks
     }
 
-    /// A producer that fills part after part, and a consumer that empties some of them before each: the parts that hold a block that is not emptied when it is filled
-    /// again, and the blocks that were used.
-    fn played(count: u64, emptied_before: &[u64], decide: fn(&mut Order, u64, u64) -> u64) -> (usize, usize) {
+    /// What came of a game.
+    #[derive(Debug, PartialEq)]
+    struct Played {
+        /// Parts that hold a block that was not emptied when it was filled again.
+        overwritten: usize,
+        /// Blocks that were used.
+        used: usize,
+        /// Looks at the head.
+        looks: usize,
+    }
+
+    /// A producer that fills part after part, and a consumer that empties some of them before each.
+    fn played(count: u64, emptied_before: &[u64], decide: fn(&mut Order, u64, u64) -> u64) -> Played {
         let blocks = Blocks::of(32 * count);
         assert_eq!(blocks.count(), count);
         let mut order = Order::new(blocks);
         let mut parts_of = vec![Vec::new(); count as usize];
         parts_of[order.block(0) as usize].push(0);
-        let (mut emptied, mut overwritten) = (0, 0);
+        let (mut emptied, mut seen, mut overwritten, mut looks) = (0, 0, 0, 0);
         for (part, more) in (1..).zip(emptied_before) {
             // The last message of the part before is not there yet; a lap ahead there is no room.
             emptied = (emptied + more).min(part - 1).max(part.saturating_sub(count));
-            let block = decide(&mut order, part, 32 * emptied + 5);
+            if order.is_to_look(part) {
+                (seen, looks) = (32 * emptied + 5, looks + 1);
+                order.looked(part, seen);
+            }
+            let block = decide(&mut order, part, seen);
             // The block that is due in order may be in use yet: it is filled slot by slot.
             let in_use =
                 parts_of[block as usize].last().is_some_and(|&of| of >= emptied && of + count != part);
@@ -131,21 +173,38 @@ mod tests {
             assert_eq!(blocks_of(&order), (0..count as u16).collect::<Vec<_>>());
             assert_eq!(order.place(32 * part + 3), 32 * block + 3);
         }
-        (overwritten, parts_of.iter().filter(|parts| !parts.is_empty()).count())
+        Played { overwritten, used: parts_of.iter().filter(|parts| !parts.is_empty()).count(), looks }
     }
 
     #[test]
     fn a_consumer_that_keeps_up_makes_two_blocks_of_any_ring() {
         for count in if cfg!(miri) { [4, 8, 8] } else { [4, 8, 64] } {
-            assert_eq!(played(count, &[1; 200], Order::decide), (0, 2));
-            assert_eq!(played(count, &[0; 200], Order::decide), (0, count as usize), "filled in order");
+            let kept_up = Played { overwritten: 0, used: 2, looks: 200 };
+            assert_eq!(played(count, &[1; 200], Order::decide), kept_up);
+            let Played { overwritten, used, .. } = played(count, &[0; 200], Order::decide);
+            assert_eq!((overwritten, used), (0, count as usize), "filled in order");
         }
+    }
+
+    #[test]
+    fn a_consumer_that_is_far_behind_is_left_alone() {
+        // Twice as far at each look.
+        let behind = played(64, &[0; 60], Order::decide);
+        assert!(behind.looks <= 8, "{behind:?}");
+        // 40 blocks behind, and as quick as the producer.
+        let lags: Vec<u64> = (0..400).map(|part| u64::from(part >= 40)).collect();
+        let lagging = played(64, &lags, Order::decide);
+        assert!(lagging.looks <= 8 + 400 / 38, "{lagging:?}");
+        // It catches up, and two blocks are enough again, for the rest of the game.
+        let catches_up: Vec<u64> = lags.into_iter().chain([3; 100]).chain([1; 500]).collect();
+        let caught_up = played(64, &catches_up, Order::decide);
+        assert!(caught_up.looks > 450, "{caught_up:?}");
     }
 
     #[test]
     fn a_block_that_is_not_emptied_and_is_taken_is_found() {
         let broken = |order: &mut Order, next: u64, head: u64| order.decide(next, head + 32);
-        assert!(played(8, &[0, 0, 1, 0, 1, 0, 0, 2, 0, 0, 1], broken).0 > 0);
+        assert!(played(8, &[0, 0, 1, 0, 1, 0, 0, 2, 0, 0, 1], broken).overwritten > 0);
     }
 
     #[test]
@@ -153,6 +212,8 @@ mod tests {
         let mut order = Order::new(Blocks::of(1 << 9));
         for head in [u64::MAX, u64::MAX >> 12, 1 << 51, 40 * 32, 0] {
             (1..40).for_each(|next| assert!(order.decide(next, head) < 16));
+            (1..40).for_each(|next| order.looked(next, head));
+            assert!(order.look_from < 40 + 16, "by a lap at most");
         }
         assert_eq!(blocks_of(&order), (0..16).collect::<Vec<_>>());
     }
@@ -165,7 +226,7 @@ mod tests {
             log2 in 2u32..7,
             emptied in prop::collection::vec(0u64..4, 1..if cfg!(miri) { 30 } else { 300 }),
         ) {
-            prop_assert_eq!(played(1 << log2, &emptied, Order::decide).0, 0);
+            prop_assert_eq!(played(1 << log2, &emptied, Order::decide).overwritten, 0);
         }
 
         #[test]

@@ -179,11 +179,13 @@ impl<const M: usize> Producer<M> {
     /// Decides which block is next, that of the message of this position: its number.
     #[inline(never)]
     fn turn(&mut self, position: u64) -> u64 {
-        if self.blocks.count() > 1 {
+        let next = self.blocks.filled(position);
+        if self.order.is_to_look(next) {
             // Acquire: as in `has_room`, for the whole block.
             self.head_seen = count(self.head_word.load(0, Ordering::Acquire));
+            self.order.looked(next, self.head_seen);
         }
-        let block = self.order.decide(self.blocks.filled(position), self.head_seen);
+        let block = self.order.decide(next, self.head_seen);
         self.first = self.blocks.first(block);
         block
     }
