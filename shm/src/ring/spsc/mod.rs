@@ -20,7 +20,7 @@
 //!
 //! **The footprint follows the occupancy.** Slots are filled in order within *blocks* of 32, but blocks are not filled in order: when the producer comes to the last slot of one, it looks
 //! at the head and goes on in the block that was emptied last, which is still in both caches. A consumer that keeps up makes two blocks of any ring; one that does not makes the producer take the
-//! others, one after the other. Where the next block is stands in the low bits of the last message's sequence, and in those of the head for a successor.
+//! others, one after the other, and look at the head only as many blocks later as waited. Where the next block is stands in the low bits of the last message's sequence, and in those of the head for a successor.
 //! The producer alone keeps the order of blocks: a permutation, in which the block that is due next and the one that was emptied last change places. A ring of less than 32
 //! slots is one block. See "where the nanoseconds go" in the book for what it brings.
 //!
