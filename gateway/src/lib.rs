@@ -192,7 +192,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         if !self.disconnects.is_empty() && self.outbox.is_clear() {
             work += self.cancel(cycle);
         }
-        work + self.receive(cycle)
+        if self.inbox.looks_empty() { work } else { work + self.receive(cycle) }
     }
 }
 

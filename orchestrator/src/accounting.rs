@@ -30,6 +30,15 @@ impl<R: Consumer> Orchestrator<R> {
         self.risk.changed(usize::from(order.id.strategy()), &change, 0, &self.positions);
     }
 
+    /// Books the order that went last. Not when it goes, but when its gateway, where that shares our thread, has had its turn: before
+    /// anything else looks at positions, and at the end of the duty cycle.
+    #[inline(always)]
+    pub(crate) fn book(&mut self) {
+        if let Some(order) = self.unbooked.take() {
+            self.opens(&order);
+        }
+    }
+
     /// An order that waited does not go.
     pub(crate) fn withdraws(&mut self, order: &Order, is_current: bool) {
         let change = self.positions.withdraw(order, is_current);

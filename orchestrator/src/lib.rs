@@ -123,6 +123,8 @@ pub struct Orchestrator<R> {
     /// Venues; their gateways are `venues * credentials`.
     venues: usize,
     work: Work,
+    /// The order that went last, until it is booked.
+    unbooked: Option<Order>,
     /// Orders that passed the checks and found their gateway's inbox full.
     waiting: WaitingRoom,
     waiting_peak: u64,
@@ -253,6 +255,7 @@ impl<R: Consumer> Orchestrator<R> {
     /// memory must the order itself be believed.
     #[inline]
     fn accept<C: Clock>(&mut self, from: Option<usize>, message: Message, cycle: &mut Cycle<C>) {
+        self.book();
         let Ok(order) = Order::from_message(message) else {
             self.misconduct(from, Misconduct::Garbage, cycle);
             return;
@@ -303,7 +306,11 @@ impl<R: Consumer> Orchestrator<R> {
         }
         let digest = self.send(&order, &message, cycle);
         self.lines[strategy].taken.add(digest);
-        self.opens(&order);
+        if self.is_kept {
+            self.opens(&order);
+        } else {
+            self.unbooked = Some(order);
+        }
     }
 
     /// Whether an order can be sent to that gateway now.
@@ -372,6 +379,8 @@ impl<R: Consumer> Orchestrator<R> {
 impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        // What follows looks at positions.
+        self.book();
         if self.is_kept && !self.goes_on(cycle) {
             return 0;
         }
@@ -428,6 +437,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
 
     #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.book();
         let slot = slots.take();
         slot.set(OrchestratorCounter::Dispatched, self.dispatched);
         slot.set(OrchestratorCounter::Settled, self.settled);

@@ -59,6 +59,7 @@ impl<R: Consumer> Orchestrator<R> {
             credentials,
             venues: setup.venues,
             work,
+            unbooked: None,
             waiting,
             waiting_peak: 0,
             #[cfg(test)]
@@ -134,6 +135,7 @@ impl<R: Consumer> Orchestrator<R> {
             credentials: self.credentials,
             venues: self.venues,
             work: self.work,
+            unbooked: self.unbooked,
             waiting: self.waiting,
             waiting_peak: self.waiting_peak,
             #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::risk::RiskSetup;
 use protocol::stamps::{Record, StampLog, count_records};
-use protocol::status::LOG_OFFSET;
+use protocol::status::{LOG_OFFSET, StatusWriter};
 use protocol::wire::{MESSAGE_WORDS, OrderId, Side};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
@@ -68,7 +68,16 @@ fn report(order: &Order) -> Report {
 }
 
 impl Bench {
+    /// A turn as the runner gives one: with its counters behind it.
     fn cycle(&mut self) -> usize {
+        let work = self.turn();
+        let status = StatusWriter::new(&Region::heap(LOG_OFFSET).words());
+        Agent::<Virtual>::publish(&mut self.orchestrator, &mut status.slots());
+        work
+    }
+
+    /// One of the two turns that it has where the gateways share its thread.
+    fn turn(&mut self) -> usize {
         self.orchestrator.duty_cycle(&mut self.cycle)
     }
 
@@ -114,6 +123,28 @@ fn an_order_goes_out_and_its_report_comes_home() {
     assert_eq!(bench.position(1), (0, -7));
     let expected = [Point::OrchRecvSubmit, Point::OrchDispatch, Point::OrchRecvCompletion, Point::OrchReturn];
     assert_eq!(bench.points(), expected);
+}
+
+#[test]
+fn an_order_counts_before_the_next_one_is_checked() {
+    let mut bench = bench(8, 1);
+    bench.send(&order(0, 0, 0), 0);
+    bench.send(&order(0, 1, 0), 0);
+    assert_eq!(bench.turn(), 2, "both in one batch");
+    let refused: Vec<u64> = bench.reports(0).iter().map(|report| report.id.sequence()).collect();
+    assert_eq!(refused, [1], "one may be open");
+}
+
+#[test]
+fn an_order_counts_before_its_report_is_settled() {
+    let mut bench = bench(8, 8);
+    let order = order(1, 0, 1);
+    bench.send(&order, 1);
+    bench.turn();
+    // Its gateway's turn.
+    bench.completion.try_push(&report(&order).to_message()).unwrap();
+    bench.cycle();
+    assert_eq!(bench.position(1), (0, -7));
 }
 
 #[test]
