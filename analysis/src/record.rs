@@ -52,6 +52,10 @@ pub struct RunRecord {
     /// What operators gave the engine to do while it ran, in the order of the commands' numbers.
     #[serde(default)]
     pub commands: Vec<Command>,
+    /// How often each of the plan's faults struck, in their order; null for one that is no signal of the launcher's: a process does it to
+    /// itself. Empty where nobody counted.
+    #[serde(default)]
+    pub strikes: Vec<Option<u64>>,
 }
 
 /// An operator's command.

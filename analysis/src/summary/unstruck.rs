@@ -1,8 +1,10 @@
-//! Faults of the plan that cannot have struck: their order was never sent, or the run was over before their time.
+//! Faults of the plan that did not strike: their order was never sent, the run was over before their time, or nobody was there
+//! to have them.
 
 use crate::merge::Merged;
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::{Fault, Target, When};
+use std::iter::repeat;
 
 /// One line for each; nothing for a run that did not come to its end, where nobody can say what would have come.
 pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<String> {
@@ -12,10 +14,12 @@ pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> V
     let start = record.clock.start_ticks;
     let last = merged.measured().map(|(_, row)| row.ended()).max().unwrap_or(start);
     let end_ns = super::figures::to_ns(last.saturating_sub(start), ns_per_tick);
-    record.plan.faults.iter().filter_map(|fault| unstruck(fault, record, end_ns)).collect()
+    let strikes = record.strikes.iter().copied().chain(repeat(None));
+    let faults = record.plan.faults.iter().zip(strikes);
+    faults.filter_map(|(fault, strikes)| unstruck(fault, strikes, record, end_ns)).collect()
 }
 
-fn unstruck(fault: &Fault, record: &RunRecord, end_ns: u64) -> Option<String> {
+fn unstruck(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64) -> Option<String> {
     let orders = &record.plan.trading().orders;
     let name = match fault.target {
         Target::Strategy(index) => format!("strategy-{index}"),
@@ -36,9 +40,18 @@ fn unstruck(fault: &Fault, record: &RunRecord, end_ns: u64) -> Option<String> {
                 format!("the fault {kind}:{name} never struck: it waits for order {order}, and the strategy has {most}, from 0")
             })
         }
-        When::At { ns } => (ns > end_ns).then(|| {
+        When::At { ns } if ns > end_ns && strikes.is_none_or(|times| times == 0) => {
             let [due, end] = [ns, end_ns].map(crate::numbers::duration);
-            format!("the fault {kind}:{name} never struck: it was due after {due}, and the last order was back after {end}")
-        }),
+            Some(format!(
+                "the fault {kind}:{name} never struck: it was due after {due}, and the last order was back after {end}"
+            ))
+        }
+        When::At { ns } if strikes == Some(0) => {
+            let due = crate::numbers::duration(ns);
+            Some(format!(
+                "the fault {kind}:{name} never struck: it was due after {due}, and nobody was there to have it"
+            ))
+        }
+        When::At { .. } => None,
     }
 }

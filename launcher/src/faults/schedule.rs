@@ -36,6 +36,8 @@ pub enum Presence {
 /// A fault that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
+    /// Which of the plan's faults it is.
+    pub fault: usize,
     /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
     pub kind: FaultKind,
     /// To whom.
@@ -61,6 +63,8 @@ pub struct FaultSchedule {
 /// A fault and when it is due next.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
+    /// Which of the plan's faults it is.
+    fault: usize,
     kind: FaultKind,
     target: Target,
     next_ns: u64,
@@ -75,15 +79,15 @@ impl FaultSchedule {
 
     /// The faults of that plan; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
-        let coming = |fault: &Fault| match fault.when {
-            When::At { ns } if by_signal(fault) => {
-                let Fault { kind, target, every_ns, .. } = *fault;
-                Some(Coming { kind, target, next_ns: ns, every_ns })
+        let coming = |(fault, planned): (usize, &Fault)| match planned.when {
+            When::At { ns } if by_signal(planned) => {
+                let Fault { kind, target, every_ns, .. } = *planned;
+                Some(Coming { fault, kind, target, next_ns: ns, every_ns })
             }
             _ => None,
         };
         Self {
-            coming: plan.faults.iter().filter_map(coming).collect(),
+            coming: plan.faults.iter().enumerate().filter_map(coming).collect(),
             strategies: plan.trading().strategies,
             draws: Draws::new(seed, Draws::SIGNALS),
         }
@@ -103,7 +107,7 @@ impl FaultSchedule {
             let can_strike = due.filter(|(_, coming)| !self.waits(coming.target, &presence));
             // The first one of those of the same time.
             let (place, coming) = can_strike.min_by_key(|(_, coming)| coming.next_ns)?;
-            let Coming { kind, target, every_ns, next_ns: at_ns } = *coming;
+            let Coming { fault, kind, target, every_ns, next_ns: at_ns } = *coming;
             match every_ns {
                 Some(every) => {
                     let next = at_ns.saturating_add(every);
@@ -113,7 +117,7 @@ impl FaultSchedule {
                 None => drop(self.coming.remove(place)),
             }
             if let Some(target) = self.find(target, |index| presence(index) == Presence::There) {
-                return Some(DueFault { kind, target, at_ns });
+                return Some(DueFault { fault, kind, target, at_ns });
             }
         }
     }
@@ -234,9 +238,9 @@ mod tests {
         assert_eq!(schedule.due(5 * MS - 1, |_| Presence::There), None);
         let found = all_due(&mut schedule, 100 * MS, 100 * MS, |_| true);
         let wanted = [
-            DueFault { kind: FaultKind::Kill, target: Victim::Strategy(0), at_ns: 5 * MS },
-            DueFault { kind: FaultKind::Kill, target: Victim::Launcher, at_ns: 7 * MS },
-            DueFault { kind: FaultKind::Stop, target: Victim::Engine, at_ns: 9 * MS },
+            DueFault { fault: 1, kind: FaultKind::Kill, target: Victim::Strategy(0), at_ns: 5 * MS },
+            DueFault { fault: 2, kind: FaultKind::Kill, target: Victim::Launcher, at_ns: 7 * MS },
+            DueFault { fault: 0, kind: FaultKind::Stop, target: Victim::Engine, at_ns: 9 * MS },
         ];
         assert_eq!(found, wanted, "the others are not the launcher's");
         assert_eq!(schedule.next_due_ns(), None);

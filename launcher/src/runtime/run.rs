@@ -114,6 +114,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         incidents: Vec::new(),
         comebacks: Vec::new(),
         commands: Vec::new(),
+        strikes: Vec::new(),
     };
 
     let mut counts_before = KernelCounts::default();
@@ -140,6 +141,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         wake_ups,
         incidents,
         comebacks,
+        strikes,
     } = supervise(
         &segments,
         processes,
@@ -164,6 +166,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let folder = folder.path.clone();
     let known = record.warnings.clone();
     record.commands = segments.commands();
+    record.strikes = strikes;
     progress.phase("saving", 0);
     record.warnings.extend(processes.end_spiller());
     record.warnings.extend(lost(&plan, &segments));

@@ -15,7 +15,7 @@ mod start;
 
 pub use close::have_all_arrived;
 
-use crate::faults::schedule::FaultSchedule;
+use crate::faults::schedule::{FaultSchedule, by_signal};
 use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
@@ -69,6 +69,8 @@ pub struct Supervised {
     pub incidents: Vec<Incident>,
     /// The exchanges that died and came back.
     pub comebacks: Vec<Comeback>,
+    /// How often each of the plan's faults struck, for those that are signals.
+    pub strikes: Vec<Option<u64>>,
 }
 
 /// Why a phase ended.
@@ -92,6 +94,7 @@ struct Supervisor<'a> {
     comebacks: Option<Comebacks<'a>>,
     liveness: Liveness,
     faults: FaultSchedule,
+    strikes: Vec<Option<u64>>,
     processes: Processes,
     segments: &'a Segments,
     signals: &'a Signals,
@@ -131,6 +134,7 @@ pub fn supervise(
         comebacks: None,
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
+        strikes: plan.faults.iter().map(|fault| by_signal(fault).then_some(0)).collect(),
         processes,
         segments,
         signals,
@@ -184,6 +188,7 @@ pub fn supervise(
         open_orders: supervisor.samples.as_ref().map(Samples::taken),
         pss_bytes: supervisor.pss_bytes,
         wake_ups: supervisor.wake_ups,
+        strikes: supervisor.strikes,
         incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
         comebacks: supervisor.comebacks.map(Comebacks::into_list).unwrap_or_default(),
         processes: supervisor.processes,

@@ -382,6 +382,7 @@ fn record(
         incidents,
         comebacks: Vec::new(),
         commands: Vec::new(),
+        strikes: Vec::new(),
         plan,
     }
 }

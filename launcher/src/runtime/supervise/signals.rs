@@ -43,10 +43,11 @@ impl Supervisor<'_> {
         while let Some(fault) = self.faults.due(now, |strategy| presences[usize::from(strategy)]) {
             due.push(fault);
         }
-        for DueFault { kind, target, .. } in due {
+        for DueFault { fault: which, kind, target, .. } in due {
             let stops = kind == FaultKind::Stop;
             let role = match target {
                 Victim::Launcher if stops => {
+                    self.struck(which);
                     fault::stop();
                     continue;
                 }
@@ -69,6 +70,7 @@ impl Supervisor<'_> {
             } else {
                 child.kill()
             }
+            self.struck(which);
             if let (Some(incidents), Victim::Strategy(index)) = (&mut self.incidents, target) {
                 incidents.fault(index, done_at);
             }
@@ -78,16 +80,17 @@ impl Supervisor<'_> {
         }
     }
 
+    /// One of the plan's faults has struck.
+    fn struck(&mut self, fault: usize) {
+        self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
+    }
+
     /// Whether a strategy is there to have a fault.
     fn presence(&self, strategy: u16) -> Presence {
+        let role = Role::Strategy(strategy);
         let is_living = self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy));
-        let is_there =
-            || self.process_of(Role::Strategy(strategy)).is_some_and(|child| child.status.is_none());
-        match self.plan.thread_of(Role::Strategy(strategy)).map(|thread| self.state(thread)) {
-            Some(ThreadState::Running) if is_living => Presence::There,
-            Some(ThreadState::Ready) if is_living && is_there() => Presence::Begins,
-            _ => Presence::Gone,
-        }
+        let has_process = self.process_of(role).is_some_and(|child| child.status.is_none());
+        presence(self.plan.thread_of(role).map(|thread| self.state(thread)), is_living, has_process)
     }
 
     /// The process that runs a role.
@@ -95,5 +98,35 @@ impl Supervisor<'_> {
         let thread = self.plan.thread_of(role)? as u32;
         let place = self.plan.processes.iter().position(|process| process.threads.contains(&thread))?;
         self.processes.all.get(place)
+    }
+}
+
+/// The same by what its thread says of itself, which is believed as far as it has a process and no incident is open: one that says
+/// `Ready` again and again would be waited for, but the liveness checks find it.
+fn presence(state: Option<ThreadState>, is_living: bool, has_process: bool) -> Presence {
+    match state {
+        Some(ThreadState::Running) if is_living => Presence::There,
+        Some(ThreadState::Ready) if is_living && has_process => Presence::Begins,
+        _ => Presence::Gone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_waited_for_who_will_not_come() {
+        let begins = |is_living, has_process| presence(Some(ThreadState::Ready), is_living, has_process);
+        assert_eq!(begins(true, true), Presence::Begins);
+        for (is_living, has_process) in [(false, true), (true, false), (false, false)] {
+            assert_eq!(begins(is_living, has_process), Presence::Gone, "{is_living} {has_process}");
+        }
+        for state in [ThreadState::Starting, ThreadState::Done, ThreadState::Failed] {
+            assert_eq!(presence(Some(state), true, true), Presence::Gone, "{state:?}");
+        }
+        assert_eq!(presence(Some(ThreadState::Running), false, true), Presence::Gone, "an incident is open");
+        assert_eq!(presence(Some(ThreadState::Running), true, true), Presence::There);
+        assert_eq!(presence(None, true, true), Presence::Gone, "the plan has no thread for it");
     }
 }

@@ -59,6 +59,7 @@ fn fixture() -> Fixture {
     record.input.file = Some("flow.csv".into());
     record.input.delay = "uniform:5ms..500ms".into();
     record.input.window_ns = 1_000_000;
+    record.strikes = vec![Some(2), None];
     record.open_orders = Some(OpenOrders { samples: 12, order_ticks: 34.5, variance: 6.25 });
     record.warnings = vec!["a warning".into()];
     record.pss_bytes = Some(31 << 20);

@@ -287,9 +287,15 @@ fn a_process_maps_read_only_what_it_only_reads() {
 #[test]
 fn a_fault_that_never_struck_is_said() {
     let launcher = Launcher::new();
-    for (fault, why) in [("kill:strategy-0@order:99999", "order 99999"), ("kill:strategy-0@60s", "due after")]
-    {
-        let flags = ["--orders", "500", "--window", "100ms", "--idle", "park", "--fault", fault];
+    // The second one finds nobody: the first one was before it, and nobody comes back.
+    let nobody = "kill:strategy-0@20ms; stop:strategy-0@60ms";
+    for (fault, why) in [
+        ("kill:strategy-0@order:99999", "order 99999"),
+        ("kill:strategy-0@60s", "due after"),
+        (nobody, "nobody was there"),
+    ] {
+        let run = ["--strategies", "2", "--orders", "500", "--window", "100ms", "--idle", "park"];
+        let flags = [&run[..], &["--on-death", "continue", "--fault", fault]].concat();
         let summary = launcher.summary(&flags);
         let said = summary["unstruck"][0].as_str().unwrap();
         assert!(said.contains(why) && summary["notes"].to_string().contains(said), "{summary:#}");

@@ -463,6 +463,7 @@ fn record(shape: Shape) -> RunRecord {
         incidents: Vec::new(),
         comebacks: Vec::new(),
         commands: Vec::new(),
+        strikes: Vec::new(),
         plan,
     }
 }
