@@ -184,7 +184,7 @@ impl Receiver {
             Some(index).filter(|index| *index < self.producers && self.peers.producer(*index) == Some(pid));
         match producer {
             Some(producer) => self.known.push((origin, producer)),
-            None => self.fault = Some(PeerFault::Stranger { pid }),
+            None => self.fault = Some(PeerFault::Stranger { pid: pid.into() }),
         }
         producer
     }

@@ -185,7 +185,7 @@ fn a_process_that_nobody_has_started_for_it_is_a_stranger() {
         }
         assert!(since.elapsed() < PATIENCE);
     };
-    assert_eq!(fault, (None, PeerFault::Stranger { pid: std::process::id() }));
+    assert_eq!(fault, (None, PeerFault::Stranger { pid: std::process::id().into() }));
     drop((producer, consumer));
     unlink(&made).unwrap();
     assert!(!Path::new("/dev/shm").join(made).exists());

@@ -5,7 +5,7 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.
 
@@ -14,6 +14,7 @@ mod capacity;
 mod common;
 mod crates;
 mod flow;
+mod halves;
 mod lines;
 mod machine;
 mod one_thread;
@@ -138,6 +139,11 @@ fn main() {
     if options.wants("capacity") {
         std::thread::scope(|scope| {
             scope.spawn(|| capacity::run(&options, &mut report));
+        });
+    }
+    if options.wants("halves") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| halves::run(&options, &mut report));
         });
     }
     if options.wants("lines") {

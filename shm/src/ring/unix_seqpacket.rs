@@ -100,7 +100,7 @@ impl Receiver {
             let place = self.connections.iter().position(Option::is_none);
             let Some(place) = place.filter(|_| self.has_room_for(pid)) else {
                 let producer = self.only_producer_of(pid);
-                self.found(producer, PeerFault::Stranger { pid });
+                self.found(producer, PeerFault::Stranger { pid: pid.into() });
                 continue;
             };
             let event = EpollEvent::new(EpollFlags::EPOLLIN, place as u64);

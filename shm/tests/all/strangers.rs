@@ -112,7 +112,8 @@ fn a_process_that_is_no_producer_gets_no_place() {
         }
     }
     assert!(
-        !seen.is_empty() && seen.iter().all(|fault| *fault == (None, PeerFault::Stranger { pid })),
+        !seen.is_empty()
+            && seen.iter().all(|fault| *fault == (None, PeerFault::Stranger { pid: pid.into() })),
         "{seen:?}"
     );
 }

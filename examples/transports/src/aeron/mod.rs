@@ -158,7 +158,7 @@ impl Origins {
         let (producer, pid) = whose(session);
         let known = self.sessions.get_mut(producer).filter(|_| self.peers.producer(producer) == Some(pid));
         if known.is_none() {
-            self.fault = Some(PeerFault::Stranger { pid });
+            self.fault = Some(PeerFault::Stranger { pid: pid.into() });
         }
         *known? = Some(session);
         Some(())
