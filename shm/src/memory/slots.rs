@@ -133,12 +133,24 @@ impl<const M: usize> Cursor<M> {
     /// Copies its message, which nobody writes now: see [`load_owned`].
     #[inline(always)]
     pub(crate) fn copy_owned(&self) -> [u64; M] {
-        let mut copy = [0; M];
-        for (value, word) in copy.iter_mut().zip(&self.slot().message) {
-            *value = load_owned(word);
-        }
-        copy
+        copy_owned(self.slot())
     }
+
+    /// As [`Cursor::copy_owned`], of the slot of that position, wherever it looks.
+    #[inline(always)]
+    pub(crate) fn copy_owned_of(&self, position: u64) -> [u64; M] {
+        copy_owned(self.slots.slot(position))
+    }
+}
+
+/// Copies a slot's message.
+#[inline(always)]
+fn copy_owned<const M: usize>(slot: &Slot<M>) -> [u64; M] {
+    let mut copy = [0; M];
+    for (value, word) in copy.iter_mut().zip(&slot.message) {
+        *value = load_owned(word);
+    }
+    copy
 }
 
 #[cfg(all(test, not(loom)))]

@@ -91,7 +91,7 @@ impl Mux {
     fn look_closer(&mut self) {
         let mut fault = None;
         let wrong = self.rings.iter_mut().position(|(_, ring)| {
-            ring.is_there(&mut fault);
+            ring.sequence_if_there(&mut fault);
             fault.is_some()
         });
         if let (Some(place), Some(fault)) = (wrong, fault) {

@@ -374,8 +374,10 @@ fn the_footprint_follows_the_occupancy() {
             (0..waiting).for_each(|n| assert_eq!(consumer.try_pop(), Ok(Some(message(messages + n)))));
             used(&words, capacity as u64)
         };
-        assert_eq!(pass(0, 5 * capacity as u64), 2 * block, "{capacity}");
-        assert_eq!(pass(block as u64, 5 * capacity as u64), 3 * block, "{capacity}");
-        assert_eq!(pass(capacity as u64 - 1, 1), capacity);
+        for waiting in [0, 3] {
+            assert_eq!(pass(waiting, 5 * capacity as u64), 2 * block, "{capacity}, {waiting} wait");
+        }
+        // A stream, whose consumer is always a little behind: in order, over all blocks.
+        assert_eq!(pass(5, 2 * capacity as u64), capacity);
     }
 }

@@ -5,6 +5,8 @@
 const BLOCK_LOG2: u32 = 5;
 /// And at least: a ring that had less than four such blocks is one block. In models as few as can have a message that is not the last one of its block.
 const LEAST_LOG2: u32 = if cfg!(loom) { 1 } else { 3 };
+/// Slots from which on a ring is long; see [`Blocks::are_long`]. In models any ring that has blocks.
+const LONG_LOG2: u32 = if cfg!(loom) { 0 } else { 7 };
 /// The low bits of a sequence and of the head, which name a block.
 pub const LINK_BITS: u32 = 12;
 /// One message, as it is counted in these words.
@@ -58,6 +60,12 @@ impl Blocks {
     /// Slots of each.
     pub(super) const fn slots(self) -> u64 {
         self.within + 1
+    }
+
+    /// Whether a consumer of such a ring is to look for a message only when the one before it is there. In a short ring it runs on over what is already there; in a long one it
+    /// catches up with the producer, and then each look ahead takes a line away that is about to be written. See "where the nanoseconds go" in the book.
+    pub(super) const fn are_long(self) -> bool {
+        self.mask > 0 && (self.mask + 1) << self.slots_log2 >= 1 << LONG_LOG2
     }
 
     /// Which part of all messages that position is in: so many blocks were filled before it.
@@ -133,6 +141,7 @@ mod tests {
             assert_eq!(blocks.count() == 1, log2 < 5);
             assert!(blocks.count() >= 4 || log2 < 5);
             assert!(blocks.slots() == 32 || log2 < 7 || blocks.count() == ONE);
+            assert_eq!(blocks.are_long(), log2 >= 7);
         }
     }
 

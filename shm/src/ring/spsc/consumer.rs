@@ -5,6 +5,7 @@ use super::{HEAD, geometry, slot_words, split};
 use crate::memory::{Cursor, HeaderError, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::Ordering;
+use core::sync::atomic::compiler_fence;
 
 /// The receiving end of a ring of messages of `M` words.
 // What an empty poll looks at stands first, side by side: of many rings each takes one line of the first-level cache, not two.
@@ -21,6 +22,8 @@ pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     /// Its block.
     block: u64,
     blocks: Blocks,
+    /// Whether the next slot is found by what was read in the one before.
+    follows: bool,
     head_word: Word,
 }
 
@@ -48,6 +51,7 @@ impl<const M: usize> Consumer<M> {
             place: 0,
             block: 0,
             blocks: Blocks::of(capacity),
+            follows: Blocks::of(capacity).are_long(),
             head_word: Word::new(head, HEAD),
         })
     }
@@ -146,19 +150,23 @@ impl<const M: usize> Consumer<M> {
     ) -> usize {
         // Of one block: its slots are side by side.
         let most = (self.slot.mask() / 2 + 1).min(self.blocks.rest(self.place)).min(most as u64);
-        if most == 0 || !self.is_there(fault) {
+        if most == 0 || self.sequence_if_there(fault).is_none() {
             return 0;
         }
         // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book.
         let next = |ahead: &u64| {
-            // Acquire: as in `is_there`.
+            // Acquire: as in `sequence_if_there`.
             let sequence = self.slot.sequence_of(self.place + ahead, Ordering::Acquire);
             is_of(sequence, self.due + ahead * ONE)
         };
         let taken = 1 + (1..most).take_while(next).count();
-        for _ in 0..taken {
-            each(self.copy_and_pass());
+        for ahead in 0..taken as u64 {
+            // The slots are ours from the Acquire loads of their sequences to the Release store of the head.
+            each(self.slot.copy_owned_of(self.place + ahead));
         }
+        // Relaxed: it was loaded before. A peer that has changed it meanwhile sends us to another of its slots.
+        let last = self.slot.sequence_of(self.place + taken as u64 - 1, Ordering::Relaxed);
+        self.pass(taken as u64, last);
         self.release();
         taken
     }
@@ -201,8 +209,12 @@ impl<const M: usize> Consumer<M> {
             return;
         }
         // They are all there. If this peer has made them disappear, so that nobody can follow them, it has nothing more to say.
-        while self.taken() < taken.min(MANY) && is_of(self.slot.sequence(Ordering::Acquire), self.due) {
-            self.pass();
+        while self.taken() < taken.min(MANY) {
+            // Acquire: as in `sequence_if_there`.
+            match self.slot.sequence(Ordering::Acquire) {
+                sequence if is_of(sequence, self.due) => self.pass(1, sequence),
+                _ => break,
+            }
         }
         self.go_to(sequence(taken.min(MANY), self.block));
         self.release();
@@ -210,28 +222,28 @@ impl<const M: usize> Consumer<M> {
 
     #[inline(always)]
     pub(in crate::ring) fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
-        self.is_there(fault).then(
-            #[inline(always)]
-            || {
-                let message = self.copy_and_pass();
-                // The one after the next, while the caller is busy with this one and then looks at the next: twice as many messages in a
-                // row, see "where the nanoseconds go" in the book.
-                self.slot.ask_ahead();
-                message
-            },
-        )
+        let sequence = self.sequence_if_there(fault)?;
+        // The slot is ours from the Acquire load of the sequence to the Release store of the head.
+        let message = self.slot.copy_owned();
+        self.pass(1, sequence);
+        // The one after the next, while the caller is busy with this one and then looks at the next: twice as many messages in a
+        // row, see "where the nanoseconds go" in the book.
+        self.slot.ask_ahead();
+        Some(message)
     }
 
-    /// Whether the next message is there.
+    /// The next message's sequence, if it is there.
     #[inline(always)]
-    pub(in crate::ring) fn is_there(&mut self, fault: &mut Option<PeerFault>) -> bool {
+    pub(in crate::ring) fn sequence_if_there(&mut self, fault: &mut Option<PeerFault>) -> Option<u64> {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slot.sequence(Ordering::Acquire);
-        let is_there = is_of(sequence, self.due);
-        if !is_there && !self.is_stale(sequence) {
+        if is_of(sequence, self.due) {
+            return Some(sequence);
+        }
+        if !self.is_stale(sequence) {
             *fault = Some(PeerFault::InvalidSequence { found: count(sequence), position: self.taken() });
         }
-        is_there
+        None
     }
 
     /// Whether that is what stands in the next slot before the next message: whatever is lower, and then still that, as nobody writes there.
@@ -243,26 +255,22 @@ impl<const M: usize> Consumer<M> {
         self.stale.1 == self.due && sequence == self.stale.0
     }
 
-    /// Copies the next message, which is there, and goes on to the one behind it.
+    /// Goes on behind so many messages of this block, which are there; that is the last one's sequence.
     #[inline(always)]
-    fn copy_and_pass(&mut self) -> [u64; M] {
-        // The slot is ours from the Acquire load of the sequence to the Release store of the head.
-        let message = self.slot.copy_owned();
-        self.pass();
-        message
-    }
-
-    /// Goes on to the message behind the next one, which is there.
-    #[inline(always)]
-    fn pass(&mut self) {
-        self.place = if self.blocks.within(count(self.due)) == 0 {
-            // Relaxed: it was loaded before. A peer that has changed it meanwhile sends us to another of its slots.
-            self.block = self.blocks.number(self.slot.sequence(Ordering::Relaxed));
+    fn pass(&mut self, messages: u64, last: u64) {
+        let taken = self.taken() + messages;
+        self.due += messages * ONE;
+        self.place = if self.blocks.within(taken) == 0 {
+            self.block = self.blocks.number(last);
             self.blocks.first(self.block)
+        } else if self.follows {
+            // The same place, from the word that was read: no processor looks there before that word is here. With the fence (which is no instruction) this stays
+            // a branch; one place or the other, chosen without one, would always wait.
+            compiler_fence(core::sync::atomic::Ordering::Acquire);
+            self.blocks.first(self.block) + self.blocks.within(count(last))
         } else {
-            self.place + 1
+            self.place + messages
         };
-        self.due += ONE;
         self.slot.go_to(self.place);
     }
 }

@@ -19,10 +19,13 @@
 //! consumer writes.
 //!
 //! **The footprint follows the occupancy.** Slots are filled in order within *blocks* of 32, but blocks are not filled in order: when the producer comes to the last slot of one, it looks
-//! at the head and goes on in the block that was emptied last, which is still in both caches. A consumer that keeps up makes two blocks of any ring; one that does not makes the producer take the
-//! others, one after the other, and look at the head only as many blocks later as waited. Where the next block is stands in the low bits of the last message's sequence, and in those of the head for a successor.
+//! at the head, and if no more than four messages wait it goes on in the block that was emptied last, which is still in both caches. A consumer that keeps up makes two blocks of any ring. One that is further behind, as in a stream,
+//! gets them in order, and the producer looks at the head only as many blocks later as waited, and twice as many as the time before. Where the next block is stands in the low bits of the last message's sequence, and in those of the head for a successor.
 //! The producer alone keeps the order of blocks: a permutation, in which the block that is due next and the one that was emptied last change places. A ring of less than 32
 //! slots is one block. See "where the nanoseconds go" in the book for what it brings.
+//!
+//! **Who reads does not run ahead.** In a ring of 128 slots and more the consumer computes where the next message will be from the sequence that it has just read, so that no processor looks there before
+//! that sequence is there: a look ahead takes the line away from a producer that is about to write it. In a shorter ring, where what is ahead is mostly there already, looks ahead are what makes it fast.
 //!
 //! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the consumer loads the
 //! sequence (Acquire), so it sees the message. The consumer copies the message, then stores the head (Release); the

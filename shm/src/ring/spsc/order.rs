@@ -2,8 +2,10 @@
 
 use super::blocks::{Blocks, count};
 
-/// Blocks that may wait while the last one that was emptied is taken.
-const FEW: u64 = 2;
+/// Messages that may wait while the block that was emptied last is taken: who waits for an answer to each has one or two under way, a stream has more.
+const FEW: u64 = 4;
+/// Blocks between two looks at the head, at most, while more wait.
+const LOOKS_APART: u64 = 64;
 
 /// Which block has which part of all messages: a permutation. Part `n` (messages `n` · slots and on) is in the block that stands at `n` modulo the number of blocks.
 pub(super) struct Order {
@@ -11,12 +13,19 @@ pub(super) struct Order {
     block_at: Box<[u16]>,
     /// The first part before which the head is looked at again.
     look_from: u64,
+    /// Blocks from the last look to that one, if it found too many.
+    apart: u64,
 }
 
 impl Order {
     /// One after the other.
     pub(super) fn new(blocks: Blocks) -> Self {
-        Self { blocks, block_at: (0..blocks.count()).map(|block| block as u16).collect(), look_from: 0 }
+        Self {
+            blocks,
+            block_at: (0..blocks.count()).map(|block| block as u16).collect(),
+            look_from: 0,
+            apart: 1,
+        }
     }
 
     /// As a dead producer left it, as far as it matters: `newest` has the count of messages up to the last one that is in each block, 0 if none is.
@@ -34,7 +43,7 @@ impl Order {
         });
         let mut rest = by_age.into_iter().map(|block| block as u16);
         let block_at = block_at.into_iter().map(|block| block.or_else(|| rest.next()).unwrap_or(0));
-        Self { blocks, block_at: block_at.collect(), look_from: 0 }
+        Self { blocks, block_at: block_at.collect(), look_from: 0, apart: 1 }
     }
 
     /// Where in the order the block of that part is.
@@ -55,21 +64,21 @@ impl Order {
         self.blocks.first(self.block(self.blocks.filled(position))) + self.blocks.within(position)
     }
 
-    /// Blocks that wait, as that head says, when that part is next: but for the one before it, which is not all taken.
+    /// Messages that wait, as that head says, when that part is next.
     #[inline(always)]
     fn waiting(&self, next: u64, head: u64) -> u64 {
-        next.wrapping_sub(self.blocks.filled(head)).wrapping_sub(1)
+        (next * self.blocks.slots()).wrapping_sub(head)
     }
 
-    /// Whether so many are few. Two back at the least, because messages of the part before the next one are not taken yet; and the one that is a whole lap back is the
-    /// one that is due anyhow. Never for what no honest head is.
+    /// Whether so many are few. One at the least, the last one of the part before the next one, which is not there yet; no more than that part has, so that the part before it
+    /// is emptied. Never for what no honest head is.
     #[inline(always)]
     fn are_few(&self, waiting: u64) -> bool {
-        waiting < self.blocks.count().saturating_sub(2).min(FEW)
+        waiting.wrapping_sub(1) < self.blocks.slots().min(FEW)
     }
 
-    /// Whether the head is to be looked at before that part's block is decided. A consumer that was too far behind at the last look is left alone for as many blocks as waited: it
-    /// has hardly caught up before, and each look takes its line away and waits for it.
+    /// Whether the head is to be looked at before that part's block is decided. A consumer that was too far behind at the last look is left alone for as many blocks as waited, and
+    /// for twice as many as the time before: each look takes its line away and waits for it.
     #[inline(always)]
     pub(super) fn is_to_look(&self, next: u64) -> bool {
         self.blocks.count() > 1 && next >= self.look_from
@@ -79,9 +88,12 @@ impl Order {
     #[inline(always)]
     pub(super) fn looked(&mut self, next: u64, head: u64) {
         let waiting = self.waiting(next, head);
-        if !self.are_few(waiting) {
+        if self.are_few(waiting) {
+            self.apart = 1;
+        } else {
+            self.apart = (2 * self.apart).min(LOOKS_APART);
             // What is no honest head puts it off by a lap.
-            self.look_from = next + waiting.min(self.blocks.count());
+            self.look_from = next + self.blocks.filled(waiting).max(self.apart).min(self.blocks.count());
         }
     }
 
@@ -149,29 +161,33 @@ mod tests {
         looks: usize,
     }
 
-    /// A producer that fills part after part, and a consumer that empties some of them before each.
-    fn played(count: u64, emptied_before: &[u64], decide: fn(&mut Order, u64, u64) -> u64) -> Played {
-        let blocks = Blocks::of(32 * count);
+    /// Slots of a block in these games.
+    const SLOTS: u64 = 32;
+
+    /// A producer that fills part after part, and a consumer that takes some messages before each.
+    fn played(count: u64, taken_before: &[u64], decide: fn(&mut Order, u64, u64) -> u64) -> Played {
+        let blocks = Blocks::of(SLOTS * count);
         assert_eq!(blocks.count(), count);
         let mut order = Order::new(blocks);
         let mut parts_of = vec![Vec::new(); count as usize];
         parts_of[order.block(0) as usize].push(0);
-        let (mut emptied, mut seen, mut overwritten, mut looks) = (0, 0, 0, 0);
-        for (part, more) in (1..).zip(emptied_before) {
+        let (mut taken, mut seen, mut overwritten, mut looks) = (0, 0, 0, 0);
+        for (part, more) in (1..).zip(taken_before) {
             // The last message of the part before is not there yet; a lap ahead there is no room.
-            emptied = (emptied + more).min(part - 1).max(part.saturating_sub(count));
+            taken = (taken + more).min(SLOTS * part - 1).max(SLOTS * part.saturating_sub(count));
             if order.is_to_look(part) {
-                (seen, looks) = (32 * emptied + 5, looks + 1);
+                (seen, looks) = (taken, looks + 1);
                 order.looked(part, seen);
             }
             let block = decide(&mut order, part, seen);
             // The block that is due in order may be in use yet: it is filled slot by slot.
-            let in_use =
-                parts_of[block as usize].last().is_some_and(|&of| of >= emptied && of + count != part);
+            let in_use = parts_of[block as usize]
+                .last()
+                .is_some_and(|&of| SLOTS * (of + 1) > taken && of + count != part);
             overwritten += usize::from(in_use);
             parts_of[block as usize].push(part);
             assert_eq!(blocks_of(&order), (0..count as u16).collect::<Vec<_>>());
-            assert_eq!(order.place(32 * part + 3), 32 * block + 3);
+            assert_eq!(order.place(SLOTS * part + 3), SLOTS * block + 3);
         }
         Played { overwritten, used: parts_of.iter().filter(|parts| !parts.is_empty()).count(), looks }
     }
@@ -179,32 +195,47 @@ mod tests {
     #[test]
     fn a_consumer_that_keeps_up_makes_two_blocks_of_any_ring() {
         for count in if cfg!(miri) { [4, 8, 8] } else { [4, 8, 64] } {
-            let kept_up = Played { overwritten: 0, used: 2, looks: 200 };
-            assert_eq!(played(count, &[1; 200], Order::decide), kept_up);
-            let Played { overwritten, used, .. } = played(count, &[0; 200], Order::decide);
-            assert_eq!((overwritten, used), (0, count as usize), "filled in order");
+            // Nothing waits but the message that is on its way, and three more.
+            for waiting in [1, FEW] {
+                let taken: Vec<u64> = std::iter::once(SLOTS - waiting).chain([SLOTS; 199]).collect();
+                let kept_up = Played { overwritten: 0, used: 2, looks: 200 };
+                assert_eq!(played(count, &taken, Order::decide), kept_up, "{waiting}");
+            }
+            for taken in [[0; 200], [SLOTS - FEW - 1; 200]] {
+                let Played { overwritten, used, .. } = played(count, &taken, Order::decide);
+                assert_eq!((overwritten, used), (0, count as usize), "filled in order");
+            }
         }
     }
 
     #[test]
-    fn a_consumer_that_is_far_behind_is_left_alone() {
+    fn a_consumer_that_is_behind_is_left_alone() {
         // Twice as far at each look.
         let behind = played(64, &[0; 60], Order::decide);
         assert!(behind.looks <= 8, "{behind:?}");
-        // 40 blocks behind, and as quick as the producer.
-        let lags: Vec<u64> = (0..400).map(|part| u64::from(part >= 40)).collect();
-        let lagging = played(64, &lags, Order::decide);
-        assert!(lagging.looks <= 8 + 400 / 38, "{lagging:?}");
+        // As quick as the producer, and a few messages or 40 blocks behind.
+        let heels: Vec<u64> = (0..400).map(|part| SLOTS - u64::from(part == 0) * 10).collect();
+        let lags: Vec<u64> = (0..400).map(|part| u64::from(part >= 40) * SLOTS).collect();
+        for (name, taken) in [("heels", &heels), ("lags", &lags)] {
+            let left_alone = played(64, taken, Order::decide);
+            assert_eq!(left_alone.used, 64, "{name}: {left_alone:?}");
+            assert!(left_alone.looks <= 8 + 400 / 38, "{name}: {left_alone:?}");
+        }
         // It catches up, and two blocks are enough again, for the rest of the game.
-        let catches_up: Vec<u64> = lags.into_iter().chain([3; 100]).chain([1; 500]).collect();
+        let catches_up: Vec<u64> = lags.into_iter().chain([3 * SLOTS; 100]).chain([SLOTS; 500]).collect();
         let caught_up = played(64, &catches_up, Order::decide);
         assert!(caught_up.looks > 450, "{caught_up:?}");
     }
 
     #[test]
     fn a_block_that_is_not_emptied_and_is_taken_is_found() {
-        let broken = |order: &mut Order, next: u64, head: u64| order.decide(next, head + 32);
-        assert!(played(8, &[0, 0, 1, 0, 1, 0, 0, 2, 0, 0, 1], broken).overwritten > 0);
+        // One that takes a block for emptied whose last message is not taken.
+        let broken = |order: &mut Order, next: u64, head: u64| order.decide(next, head + SLOTS);
+        assert!(played(8, &[20, 0, 40, 0, 33, 0, 0, 64, 0, 0, 31], broken).overwritten > 0);
+        // And one to which as many messages are few as a block and more has.
+        let careless =
+            |order: &mut Order, next: u64, head: u64| order.decide(next, head.max(SLOTS * next - 1));
+        assert!(played(8, &[20, 0, 40, 0, 33, 0, 0, 64, 0, 0, 31], careless).overwritten > 0);
     }
 
     #[test]
@@ -224,9 +255,13 @@ mod tests {
         #[test]
         fn what_is_not_taken_is_not_written_over(
             log2 in 2u32..7,
-            emptied in prop::collection::vec(0u64..4, 1..if cfg!(miri) { 30 } else { 300 }),
+            // Most often as many as a block has, or nearly: who keeps up is who gets a block again.
+            taken in prop::collection::vec(
+                prop_oneof![2 => SLOTS - 6..=SLOTS + 6, 1 => 0..4 * SLOTS],
+                1..if cfg!(miri) { 30 } else { 300 },
+            ),
         ) {
-            prop_assert_eq!(played(1 << log2, &emptied, Order::decide).overwritten, 0);
+            prop_assert_eq!(played(1 << log2, &taken, Order::decide).overwritten, 0);
         }
 
         #[test]

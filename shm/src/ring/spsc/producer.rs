@@ -43,7 +43,9 @@ pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, Header
     Ok(order::published(sequences::<M>(&slots, capacity), group(capacity)).min(MANY))
 }
 
-/// The sending end of a ring of messages of `M` words.
+/// The sending end of a ring of messages of `M` words. In lines of its own, wherever it is put: it is written at each push, and a receiving end beside it
+/// would share a line with it.
+#[repr(align(128))]
 pub struct Producer<const M: usize = MESSAGE_WORDS> {
     head_word: View,
     slots: Slots<M>,
