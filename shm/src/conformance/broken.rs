@@ -9,6 +9,9 @@ use crate::ring::{
 };
 use core::marker::PhantomData;
 
+/// Looks in vain that a message which was kept back waits for another one of its producer: long enough for a strategy that sends each millisecond, and a run that ends gets all.
+const PATIENCE: u32 = 10_000;
+
 /// A message as a consumer gives it out.
 type Popped = (Option<usize>, Message);
 
@@ -23,7 +26,8 @@ pub trait Spoil: Send + 'static {
     /// From this producer on the consumer finds nothing at its first look at each message.
     const HIDES: usize = usize::MAX;
 
-    /// Spoils a message: what comes out now, and what comes out after the next one or when nothing else is there.
+    /// Spoils a message: what comes out now, and what comes out later: after it, or if nothing comes out now, after the next one of the same producer (or when that has not come
+    /// for a long time).
     fn spoil(message: Popped, before: &Message) -> (Option<Popped>, Option<Popped>);
 }
 
@@ -31,7 +35,7 @@ pub trait Spoil: Send + 'static {
 pub struct Doubles;
 /// Never gives it out.
 pub struct Drops;
-/// Gives it out after the next one.
+/// Gives it out after the next one of the same producer.
 pub struct Reorders;
 /// Gives it out with half of the words of the one before.
 pub struct Tears;
@@ -101,6 +105,8 @@ pub struct Receiver<S, C> {
     before: Message,
     late: Option<Popped>,
     is_due: bool,
+    /// Looks in vain that it goes on waiting for another message of its producer; 0: it waits for none.
+    patience: u32,
     spoil: PhantomData<S>,
 }
 
@@ -109,20 +115,23 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
         if std::mem::take(&mut self.is_due) {
             return self.late.take();
         }
-        let Some(message) = self.inner.try_pop() else { return self.late.take() };
+        let Some(message) = self.inner.try_pop() else {
+            self.patience = self.patience.saturating_sub(1);
+            return if self.patience == 0 { self.late.take() } else { None };
+        };
         if message.0.is_some_and(|producer| producer >= S::HIDES) {
             (self.late, self.is_due) = (Some(message), true);
             return None;
         }
         // What was kept back comes behind this one.
-        self.is_due = self.late.is_some();
+        self.is_due = self.late.is_some_and(|(producer, _)| self.patience == 0 || producer == message.0);
         self.popped += 1;
         let before = std::mem::replace(&mut self.before, message.1);
-        if !self.popped.is_multiple_of(100) {
+        if !self.popped.is_multiple_of(100) || self.late.is_some() {
             return Some(message);
         }
         let (now, late) = S::spoil(message, &before);
-        self.late = self.late.or(late);
+        (self.late, self.patience) = (late, if now.is_none() { PATIENCE } else { 0 });
         now.or_else(|| self.try_pop())
     }
 
@@ -181,6 +190,7 @@ impl<S: Spoil, T: Link> Link for Broken<S, T> {
             before: [0; MESSAGE_WORDS],
             late: None,
             is_due: false,
+            patience: 0,
             spoil: PhantomData,
         })
     }

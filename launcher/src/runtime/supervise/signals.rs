@@ -115,18 +115,41 @@ fn presence(state: Option<ThreadState>, is_living: bool, has_process: bool) -> P
 mod tests {
     use super::*;
 
+    /// What is there of a strategy, by its state, whether no incident of it is open, and whether it has a process.
+    type Judge = fn(Option<ThreadState>, bool, bool) -> Presence;
+
+    /// What that judge says otherwise than it should.
+    fn wrong(judge: Judge) -> Vec<(Option<ThreadState>, bool, bool)> {
+        use ThreadState::{Done, Failed, Ready, Running, Starting};
+        let mut wrong = Vec::new();
+        // `None`: the plan has no thread for it.
+        for state in [None, Some(Starting), Some(Ready), Some(Running), Some(Done), Some(Failed)] {
+            for (is_living, has_process) in [(true, true), (true, false), (false, true), (false, false)] {
+                let should = match (state, is_living, has_process) {
+                    (Some(Running), true, _) => Presence::There,
+                    (Some(Ready), true, true) => Presence::Begins,
+                    _ => Presence::Gone,
+                };
+                if judge(state, is_living, has_process) != should {
+                    wrong.push((state, is_living, has_process));
+                }
+            }
+        }
+        wrong
+    }
+
     #[test]
     fn nobody_is_waited_for_who_will_not_come() {
-        let begins = |is_living, has_process| presence(Some(ThreadState::Ready), is_living, has_process);
-        assert_eq!(begins(true, true), Presence::Begins);
-        for (is_living, has_process) in [(false, true), (true, false), (false, false)] {
-            assert_eq!(begins(is_living, has_process), Presence::Gone, "{is_living} {has_process}");
+        assert_eq!(wrong(presence), []);
+        // Those that believe what a thread says of itself are found.
+        let believes_ready: Judge = |state, is_living, _| presence(state, is_living, true);
+        let believes_all: Judge = |state, _, has_process| presence(state, true, has_process);
+        let waits_for_starters: Judge = |state, is_living, has_process| match state {
+            Some(ThreadState::Starting) => Presence::Begins,
+            _ => presence(state, is_living, has_process),
+        };
+        for broken in [believes_ready, believes_all, waits_for_starters] {
+            assert_ne!(wrong(broken), []);
         }
-        for state in [ThreadState::Starting, ThreadState::Done, ThreadState::Failed] {
-            assert_eq!(presence(Some(state), true, true), Presence::Gone, "{state:?}");
-        }
-        assert_eq!(presence(Some(ThreadState::Running), false, true), Presence::Gone, "an incident is open");
-        assert_eq!(presence(Some(ThreadState::Running), true, true), Presence::There);
-        assert_eq!(presence(None, true, true), Presence::Gone, "the plan has no thread for it");
     }
 }
