@@ -6,11 +6,15 @@ use super::blocks::{Blocks, count};
 const FEW: u64 = 4;
 /// Blocks between two looks at the head, at most, while more wait.
 const LOOKS_APART: u64 = 64;
+/// Blocks from which on they come home: a ring of fewer is in a first-level cache, and there the order of memory brings nothing. In models and in games any ring that has blocks.
+const HOMING: u64 = if cfg!(any(loom, test)) { 2 } else { 32 };
 
 /// Which block has which part of all messages: a permutation. Part `n` (messages `n` · slots and on) is in the block that stands at `n` modulo the number of blocks.
 pub(super) struct Order {
     blocks: Blocks,
     block_at: Box<[u16]>,
+    /// Where each block stands.
+    stands_at: Box<[u16]>,
     /// The first part before which the head is looked at again.
     look_from: u64,
     /// Blocks from the last look to that one, if it found too many.
@@ -23,6 +27,7 @@ impl Order {
         Self {
             blocks,
             block_at: (0..blocks.count()).map(|block| block as u16).collect(),
+            stands_at: (0..blocks.count()).map(|block| block as u16).collect(),
             look_from: 0,
             apart: 1,
         }
@@ -43,7 +48,20 @@ impl Order {
         });
         let mut rest = by_age.into_iter().map(|block| block as u16);
         let block_at = block_at.into_iter().map(|block| block.or_else(|| rest.next()).unwrap_or(0));
-        Self { blocks, block_at: block_at.collect(), look_from: 0, apart: 1 }
+        let block_at: Box<[u16]> = block_at.collect();
+        let mut stands_at = vec![0; newest.len()].into_boxed_slice();
+        for (at, &block) in (0..).zip(&block_at) {
+            stands_at[usize::from(block)] = at;
+        }
+        Self { blocks, block_at, stands_at, look_from: 0, apart: 1 }
+    }
+
+    /// Exchanges the blocks that stand there.
+    #[inline(always)]
+    fn exchange(&mut self, one: usize, other: usize) {
+        self.block_at.swap(one, other);
+        self.stands_at[usize::from(self.block_at[one])] = one as u16;
+        self.stands_at[usize::from(self.block_at[other])] = other as u16;
     }
 
     /// Where in the order the block of that part is.
@@ -98,25 +116,36 @@ impl Order {
     }
 
     /// Decides which block the next part goes to, the part before it being the last one that was decided, when the head says so: the one that was emptied
-    /// last, or the one that is due if none was emptied since. Which one.
+    /// last, if few messages wait; else the one behind the last one in memory if it is empty, or the one that is due. Which one.
     #[inline(always)]
     pub(super) fn decide(&mut self, next: u64, head: u64) -> u64 {
         // Parts that are emptied: all before this one.
         let emptied = self.blocks.filled(head);
         if emptied > 0 && self.are_few(self.waiting(next, head)) {
-            let (due, last) = (self.at(next), self.at(emptied - 1));
-            self.block_at.swap(due, last);
+            self.exchange(self.at(next), self.at(emptied - 1));
+        } else if self.blocks.count() >= HOMING {
+            self.come_home(next, emptied);
         }
         self.block(next)
     }
 
+    /// Makes the next part's block the one that lies behind the last one in memory, if so many parts are emptied that it is: who took blocks out of that order, because few
+    /// messages waited, puts them back while it streams. Processors ask ahead in that order.
+    #[inline(always)]
+    fn come_home(&mut self, next: u64, emptied: u64) {
+        let home = self.blocks.number(self.block(next - 1) + 1);
+        let stands = self.stands_at[home as usize];
+        // So many parts later it is due. What is due before it was filled before it the last time, and so was emptied before it.
+        let later = self.blocks.number(u64::from(stands).wrapping_sub(next));
+        if next + later < emptied.saturating_add(self.blocks.count()) {
+            self.exchange(self.at(next), usize::from(stands));
+        }
+    }
+
     /// Makes that part's block be that one: it was decided so.
     pub(super) fn was_decided(&mut self, next: u64, block: u64) {
-        let block = self.blocks.number(block) as u16;
-        let (due, at) = (self.at(next), self.block_at.iter().position(|&other| other == block));
-        if let Some(at) = at {
-            self.block_at.swap(due, at);
-        }
+        let stands = self.stands_at[self.blocks.number(block) as usize];
+        self.exchange(self.at(next), usize::from(stands));
     }
 }
 
@@ -209,6 +238,33 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_puts_blocks_back_in_the_order_of_memory() {
+        let count = 16;
+        let mut order = Order::new(Blocks::of(SLOTS * count));
+        // Few wait, now and then, whenever it was: blocks leave the order.
+        for part in 1..200u64 {
+            let few = (part * part) % 7 < 3;
+            order.decide(part, SLOTS * part - if few { 1 } else { SLOTS });
+        }
+        let in_order = |order: &Order, from: u64| {
+            (from..from + count)
+                .filter(|&part| (order.block(part) + 1) % count == order.block(part + 1))
+                .count()
+        };
+        assert!(in_order(&order, 199) < 12, "{:?}", order.block_at);
+        // A lap in which all but two blocks are empty each time.
+        (200..200 + count).for_each(|part| {
+            order.decide(part, SLOTS * (part - 1));
+        });
+        assert_eq!(in_order(&order, 199), 16, "{:?}", order.block_at);
+        // A block that is not empty cannot come home: the one that is due is filled.
+        let (home, due) = (order.block(216), order.block(220));
+        order.exchange(order.at(216), order.at(220));
+        assert_eq!(order.decide(216, SLOTS * 205 - 1), due);
+        assert_eq!(order.decide(216, SLOTS * 205), home);
+    }
+
+    #[test]
     fn a_consumer_that_is_behind_is_left_alone() {
         // Twice as far at each look.
         let behind = played(64, &[0; 60], Order::decide);
@@ -236,6 +292,17 @@ mod tests {
         let careless =
             |order: &mut Order, next: u64, head: u64| order.decide(next, head.max(SLOTS * next - 1));
         assert!(played(8, &[20, 0, 40, 0, 33, 0, 0, 64, 0, 0, 31], careless).overwritten > 0);
+        // And one that calls blocks home two parts too early.
+        let early = |order: &mut Order, next: u64, head: u64| {
+            if order.are_few(order.waiting(next, head)) {
+                return order.decide(next, head);
+            }
+            order.come_home(next, order.blocks.filled(head) + 2);
+            order.block(next)
+        };
+        let mixed: Vec<u64> = (0..300).map(|part| [31, 32, 5, 64, 32, 0, 70][part % 7]).collect();
+        assert!(played(8, &mixed, early).overwritten > 0);
+        assert_eq!(played(8, &mixed, Order::decide).overwritten, 0);
     }
 
     #[test]
