@@ -70,6 +70,27 @@ impl<const M: usize> Slots<M> {
         // words side by side (`repr(C)`, all of one type). The window keeps its memory, and its words are initialised atomics.
         unsafe { &*self.words.as_ptr().cast::<Slot<M>>().add(place) }
     }
+
+    /// The slots from that position on that are side by side, `most` at most.
+    #[inline(always)]
+    pub(crate) fn side_by_side(&self, position: u64, most: u64) -> &[Slot<M>] {
+        let place = position & self.mask;
+        let count = most.min(self.mask + 1 - place) as usize;
+        // SAFETY: as in `slot`, and none of these places is beyond the mask.
+        unsafe { core::slice::from_raw_parts(self.slot(place), count) }
+    }
+}
+
+impl<const M: usize> Slot<M> {
+    /// Copies the message, which nobody writes now: see [`load_owned`].
+    #[inline(always)]
+    pub(crate) fn copy_owned(&self) -> [u64; M] {
+        let mut copy = [0; M];
+        for (value, word) in copy.iter_mut().zip(&self.message) {
+            *value = load_owned(word);
+        }
+        copy
+    }
 }
 
 /// Where a consumer looks for its next message: one of the slots, which it only reads. A look is two loads.
@@ -92,12 +113,6 @@ impl<const M: usize> Cursor<M> {
     pub(crate) fn new(view: View) -> Self {
         let slots = Slots::new(view.0);
         Self { at: NonNull::from(slots.slot(0)), slots }
-    }
-
-    /// Slots, less one.
-    #[inline(always)]
-    pub(crate) const fn mask(&self) -> u64 {
-        self.slots.mask()
     }
 
     /// Looks at the slot of that position from now on.
@@ -124,33 +139,17 @@ impl<const M: usize> Cursor<M> {
         self.slot().sequence.load(ordering)
     }
 
-    /// The sequence of the slot of that position, wherever it looks.
+    /// The slots from that position on that are side by side, `most` at most, wherever it looks.
     #[inline(always)]
-    pub(crate) fn sequence_of(&self, position: u64, ordering: Ordering) -> u64 {
-        self.slots.slot(position).sequence.load(ordering)
+    pub(crate) fn side_by_side(&self, position: u64, most: u64) -> &[Slot<M>] {
+        self.slots.side_by_side(position, most)
     }
 
     /// Copies its message, which nobody writes now: see [`load_owned`].
     #[inline(always)]
     pub(crate) fn copy_owned(&self) -> [u64; M] {
-        copy_owned(self.slot())
+        self.slot().copy_owned()
     }
-
-    /// As [`Cursor::copy_owned`], of the slot of that position, wherever it looks.
-    #[inline(always)]
-    pub(crate) fn copy_owned_of(&self, position: u64) -> [u64; M] {
-        copy_owned(self.slots.slot(position))
-    }
-}
-
-/// Copies a slot's message.
-#[inline(always)]
-fn copy_owned<const M: usize>(slot: &Slot<M>) -> [u64; M] {
-    let mut copy = [0; M];
-    for (value, word) in copy.iter_mut().zip(&slot.message) {
-        *value = load_owned(word);
-    }
-    copy
 }
 
 #[cfg(all(test, not(loom)))]
@@ -180,6 +179,21 @@ mod tests {
         }
         cursor.go_to(7);
         assert_eq!(cursor.copy_owned()[0], 5);
+    }
+
+    #[test]
+    fn slots_side_by_side_end_with_the_last_one() {
+        let slots = Slots::<2>::new(Region::heap(40).words().window(16, 24));
+        for place in 0..8u64 {
+            slots.slot(place).sequence.store(place, Ordering::Relaxed);
+        }
+        for (position, most, expected) in
+            [(0, 8, 0..8), (3, 2, 3..5), (13, 99, 5..8), (7, u64::MAX, 7..8), (2, 0, 2..2)]
+        {
+            let found =
+                slots.side_by_side(position, most).iter().map(|slot| slot.sequence.load(Ordering::Relaxed));
+            assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{position}");
+        }
     }
 
     #[test]

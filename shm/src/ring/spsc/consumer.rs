@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, MANY, ONE, count, sequence};
 use super::{HEAD, geometry, slot_words, split};
-use crate::memory::{Cursor, HeaderError, View, Word, Words};
+use crate::memory::{Cursor, HeaderError, Slot, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::Ordering;
 use core::sync::atomic::compiler_fence;
@@ -24,7 +24,15 @@ pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     blocks: Blocks,
     /// Whether the next slot is found by what was read in the one before.
     follows: bool,
+    /// Messages that are taken at once, at most.
+    at_once: u64,
     head_word: Word,
+}
+
+/// Messages of a ring of so many slots that are taken at once, at most: as in the documentation of [`Consumer::drain`].
+const fn at_once(capacity: u64) -> u64 {
+    let most = if Blocks::of(capacity).count() > 1 { capacity / 4 } else { capacity / 2 };
+    if most == 0 { 1 } else { most }
 }
 
 impl<const M: usize> Consumer<M> {
@@ -52,6 +60,7 @@ impl<const M: usize> Consumer<M> {
             block: 0,
             blocks: Blocks::of(capacity),
             follows: Blocks::of(capacity).are_long(),
+            at_once: at_once(capacity),
             head_word: Word::new(head, HEAD),
         })
     }
@@ -123,10 +132,10 @@ impl<const M: usize> Consumer<M> {
         Some(message)
     }
 
-    /// Takes messages, `most` at most, no more than half of the ring, so that the producer has room meanwhile, and none behind the end of a block; gives each to
+    /// Takes messages, `most` at most, and no more than a quarter of the ring, or half of one of less than 32 slots, so that the producer has room meanwhile; gives each to
     /// `each`; how many. Their slots are given back together, when the last one was taken.
     ///
-    /// A consumer that dies here has taken none of them: all come out again.
+    /// A consumer that dies here has taken none of them: all come out again. So do some that `each` was given before, if it panics.
     ///
     /// # Errors
     /// As [`Consumer::try_pop`], if not even one could be taken.
@@ -148,26 +157,45 @@ impl<const M: usize> Consumer<M> {
         each: &mut impl FnMut([u64; M]),
         fault: &mut Option<PeerFault>,
     ) -> usize {
-        // Of one block: its slots are side by side.
-        let most = (self.slot.mask() / 2 + 1).min(self.blocks.rest(self.place)).min(most as u64);
-        if most == 0 || self.sequence_if_there(fault).is_none() {
+        let most = self.at_once.min(most as u64);
+        let mut taken = 0;
+        while taken < most {
+            // Of one block: its slots are side by side.
+            let of_block = self.blocks.rest(self.place).min(most - taken);
+            let more = self.take_side_by_side(of_block, each, fault);
+            taken += more;
+            if more < of_block {
+                break;
+            }
+        }
+        if taken > 0 {
+            self.release();
+        }
+        taken as usize
+    }
+
+    /// Takes messages of this block, as many as are there, `most` at most, which is no more than it has; how many.
+    #[inline(always)]
+    fn take_side_by_side(
+        &mut self,
+        most: u64,
+        each: &mut impl FnMut([u64; M]),
+        fault: &mut Option<PeerFault>,
+    ) -> u64 {
+        if self.sequence_if_there(fault).is_none() {
             return 0;
         }
-        // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book.
-        let next = |ahead: &u64| {
-            // Acquire: as in `sequence_if_there`.
-            let sequence = self.slot.sequence_of(self.place + ahead, Ordering::Acquire);
-            is_of(sequence, self.due + ahead * ONE)
-        };
-        let taken = 1 + (1..most).take_while(next).count();
-        for ahead in 0..taken as u64 {
-            // The slots are ours from the Acquire loads of their sequences to the Release store of the head.
-            each(self.slot.copy_owned_of(self.place + ahead));
-        }
+        let (slots, due) = (self.slot.side_by_side(self.place, most), self.due);
+        // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book. Acquire: as in `sequence_if_there`.
+        let is_there = |(slot, due): &(&Slot<M>, u64)| is_of(slot.sequence.load(Ordering::Acquire), *due);
+        let more =
+            slots.iter().zip((0..).map(|ahead| due + ahead * ONE)).skip(1).take_while(is_there).count();
+        let Some(last) = slots.get(more) else { return 0 };
+        // The slots are ours from the Acquire loads of their sequences to the Release store of the head.
+        slots.iter().take(1 + more).for_each(|slot| each(slot.copy_owned()));
         // Relaxed: it was loaded before. A peer that has changed it meanwhile sends us to another of its slots.
-        let last = self.slot.sequence_of(self.place + taken as u64 - 1, Ordering::Relaxed);
-        self.pass(taken as u64, last);
-        self.release();
+        let (taken, last) = (1 + more as u64, last.sequence.load(Ordering::Relaxed));
+        self.pass(taken, last);
         taken
     }
 
