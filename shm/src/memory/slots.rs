@@ -139,6 +139,12 @@ impl<const M: usize> Cursor<M> {
         self.slot().sequence.load(ordering)
     }
 
+    /// The sequence of the slot of that position, wherever it looks.
+    #[inline(always)]
+    pub(crate) fn sequence_of(&self, position: u64, ordering: Ordering) -> u64 {
+        self.slots.slot(position).sequence.load(ordering)
+    }
+
     /// The slots from that position on that are side by side, `most` at most, wherever it looks.
     #[inline(always)]
     pub(crate) fn side_by_side(&self, position: u64, most: u64) -> &[Slot<M>] {

@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, MANY, ONE, count, sequence};
 use super::{HEAD, geometry, slot_words, split};
-use crate::memory::{Cursor, HeaderError, Slot, View, Word, Words};
+use crate::memory::{Cursor, HeaderError, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::Ordering;
 use core::sync::atomic::compiler_fence;
@@ -185,11 +185,15 @@ impl<const M: usize> Consumer<M> {
         if self.sequence_if_there(fault).is_none() {
             return 0;
         }
-        let (slots, due) = (self.slot.side_by_side(self.place, most), self.due);
-        // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book. Acquire: as in `sequence_if_there`.
-        let is_there = |(slot, due): &(&Slot<M>, u64)| is_of(slot.sequence.load(Ordering::Acquire), *due);
-        let more =
-            slots.iter().zip((0..).map(|ahead| due + ahead * ONE)).skip(1).take_while(is_there).count();
+        // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book. Each by its position: over slots side by
+        // side this loop has so few instructions that a processor looks further ahead than the producer is.
+        let is_there = |ahead: &u64| {
+            // Acquire: as in `sequence_if_there`.
+            let sequence = self.slot.sequence_of(self.place + ahead, Ordering::Acquire);
+            is_of(sequence, self.due + ahead * ONE)
+        };
+        let more = (1..most).take_while(is_there).count();
+        let slots = self.slot.side_by_side(self.place, most);
         let Some(last) = slots.get(more) else { return 0 };
         // The slots are ours from the Acquire loads of their sequences to the Release store of the head.
         slots.iter().take(1 + more).for_each(|slot| each(slot.copy_owned()));
