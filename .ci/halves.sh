@@ -24,7 +24,8 @@ objdump -d --no-show-raw-insn "$bench" | perl -ne '
         if ($narrow) { $half{$base, $place} = 1 } else { delete $half{$base, $place + $_} for 0, 4, 8, 12 }
     } elsif ($op =~ /^call/) {
         %half = ();
-    } elsif ($args =~ /^(-?(?:0x[0-9a-f]+)?)\((%r[sb]p)\),%(?:r..|r\d+|xmm\d+)$/ || $op =~ /^(?:cmp|cmpq)$/ && $args =~ /^(?:%r..|%r\d+|\$\w+),(-?(?:0x[0-9a-f]+)?)\((%r[sb]p)\)$/) {
+    # An address (lea) is not a load, and half a word (r8d) is read as it was written.
+    } elsif ($op ne "lea" && $args =~ /^(-?(?:0x[0-9a-f]+)?)\((%r[sb]p)\),%(?:r[a-d]x|r[sd]i|r[sb]p|r\d+|xmm\d+)$/ || $op =~ /^(?:cmp|cmpq)$/ && $args =~ /^(?:%r[a-d]x|%r[sd]i|%r[sb]p|%r\d+|\$\w+),(-?(?:0x[0-9a-f]+)?)\((%r[sb]p)\)$/) {
         my ($place, $base) = (hex($1 || 0), $2);
         $found{$name}++ if $half{$base, $place} && $half{$base, $place + 4};
     }
