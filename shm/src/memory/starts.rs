@@ -40,6 +40,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn a_process_says_who_it_is_before_it_is_one() {
+        let _guard = crate::os::only_one_has_children();
         let word = Region::memfd("says", 64).unwrap().words().window(60, 1);
         let mut command = std::process::Command::new("sleep");
         say_who_starts(command.arg("60"), &word);

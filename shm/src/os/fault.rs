@@ -117,6 +117,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn a_crowd_holds_its_memory_and_goes_with_its_owner() {
+        let _guard = crate::os::only_one_has_children();
         let mut crowd = Crowd::new().unwrap();
         for bytes in [0, 1, 1 << 20] {
             crowd.add(bytes).unwrap();

@@ -17,3 +17,10 @@ pub mod process;
 pub mod sandbox;
 #[cfg(not(loom))]
 pub mod usage;
+
+/// For a test that has children, while it has them: one waits for any child of the process, and would take another's.
+#[cfg(test)]
+pub(crate) fn only_one_has_children() -> std::sync::MutexGuard<'static, ()> {
+    static CHILDREN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    CHILDREN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -229,6 +229,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn a_pidfd_tells_the_end() {
+        let _guard = crate::os::only_one_has_children();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();
         assert_eq!(wait_readable(&[fd.as_fd()], Duration::ZERO).unwrap(), [false]);
@@ -246,6 +247,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn a_stopped_process_is_killed_all_the_same() {
+        let _guard = crate::os::only_one_has_children();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();
         stop(fd.as_fd()).unwrap();
