@@ -76,8 +76,11 @@ impl<const M: usize> Slots<M> {
     pub(crate) fn side_by_side(&self, position: u64, most: u64) -> &[Slot<M>] {
         let place = position & self.mask;
         let count = most.min(self.mask + 1 - place) as usize;
-        // SAFETY: as in `slot`, and none of these places is beyond the mask.
-        unsafe { core::slice::from_raw_parts(self.slot(place), count) }
+        // SAFETY: as in `slot`, and none of these places is beyond the mask. From the window's own pointer: one to a slot may reach that slot only.
+        unsafe {
+            let first = self.words.as_ptr().cast::<Slot<M>>().add(place as usize);
+            core::slice::from_raw_parts(first, count)
+        }
     }
 }
 

@@ -158,7 +158,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_ring_is_a_bounded_queue(log2 in 1u32..12, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
+    fn a_ring_is_a_bounded_queue(log2 in 1u32..if cfg!(miri) { 10 } else { 12 }, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
         against_a_model(heap, 1 << log2, &steps);
         if !cfg!(miri) {
             against_a_model(mapped, 1 << log2, &steps);
