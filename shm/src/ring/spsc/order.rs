@@ -24,13 +24,16 @@ pub(super) struct Order {
 impl Order {
     /// One after the other.
     pub(super) fn new(blocks: Blocks) -> Self {
-        Self {
-            blocks,
-            block_at: (0..blocks.count()).map(|block| block as u16).collect(),
-            stands_at: (0..blocks.count()).map(|block| block as u16).collect(),
-            look_from: 0,
-            apart: 1,
+        Self::of(blocks, (0..blocks.count()).map(|block| block as u16).collect())
+    }
+
+    /// In that order.
+    fn of(blocks: Blocks, block_at: Box<[u16]>) -> Self {
+        let mut stands_at = vec![0; block_at.len()].into_boxed_slice();
+        for (at, &block) in (0..).zip(&block_at) {
+            stands_at[usize::from(block)] = at;
         }
+        Self { blocks, block_at, stands_at, look_from: 0, apart: 1 }
     }
 
     /// As a dead producer left it, as far as it matters: `newest` has the count of messages up to the last one that is in each block, 0 if none is.
@@ -48,12 +51,7 @@ impl Order {
         });
         let mut rest = by_age.into_iter().map(|block| block as u16);
         let block_at = block_at.into_iter().map(|block| block.or_else(|| rest.next()).unwrap_or(0));
-        let block_at: Box<[u16]> = block_at.collect();
-        let mut stands_at = vec![0; newest.len()].into_boxed_slice();
-        for (at, &block) in (0..).zip(&block_at) {
-            stands_at[usize::from(block)] = at;
-        }
-        Self { blocks, block_at, stands_at, look_from: 0, apart: 1 }
+        Self::of(blocks, block_at.collect())
     }
 
     /// Exchanges the blocks that stand there.
@@ -130,7 +128,7 @@ impl Order {
     }
 
     /// Makes the next part's block the one that lies behind the last one in memory, if so many parts are emptied that it is: who took blocks out of that order, because few
-    /// messages waited, puts them back while it streams. Processors ask ahead in that order.
+    /// messages waited, puts them back while it streams. Processors ask ahead in that order. A consumer whose head lies loses messages of its own ring and nothing else.
     #[inline(always)]
     fn come_home(&mut self, next: u64, emptied: u64) {
         let home = self.blocks.number(self.block(next - 1) + 1);
