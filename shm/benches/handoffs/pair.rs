@@ -51,7 +51,12 @@ pub enum Job {
 /// The peer's part of a job with so many messages.
 pub type Part = Box<dyn FnMut(Job, u64) + Send>;
 
+/// What one thread writes at each message, in lines of its own: the other thread's ends may be beside it on the heap.
+#[repr(align(128))]
+struct Ends<P, C>(P, C);
+
 /// A ring each way.
+#[repr(align(128))]
 pub struct Contestant<P, C> {
     producer: P,
     consumer: C,
@@ -60,12 +65,17 @@ pub struct Contestant<P, C> {
 }
 
 /// The peer's part.
-fn part<P: Push, C: Pop>(mut producer: P, mut consumer: C) -> Part {
-    Box::new(move |job, count| match job {
-        Job::Echo(Step::In) => trip::echo::<false>(&mut producer, &mut consumer, count),
-        Job::Echo(Step::Out) => trip::echo::<true>(&mut producer, &mut consumer, count),
-        Job::Push => flow::send(&mut producer, count),
-        Job::PushMany => producer.send_batches(count),
+fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
+    let mut ends = Ends(producer, consumer);
+    Box::new(move |job, count| {
+        // All of it moves into the closure, and stays in its lines there.
+        let Ends(producer, consumer) = &mut ends;
+        match job {
+            Job::Echo(Step::In) => trip::echo::<false>(producer, consumer, count),
+            Job::Echo(Step::Out) => trip::echo::<true>(producer, consumer, count),
+            Job::Push => flow::send(producer, count),
+            Job::PushMany => producer.send_batches(count),
+        }
     })
 }
 

@@ -25,7 +25,7 @@ const CALLER: u32 = 1;
 const ECHO: u32 = 2;
 
 /// Turns of a pause, at most: with it a trip takes about twice as long, so that the other side's looks fall everywhere between two stores.
-const TURNS: u32 = 255;
+const TURNS: u32 = 4095;
 
 /// Pauses of pseudo-random lengths, the same ones from each beginning: a linear congruential generator with the factors of *Numerical Recipes*.
 pub struct Pauses(u32);
@@ -36,7 +36,8 @@ impl Pauses {
         Self(CALLER)
     }
 
-    #[inline(always)]
+    /// The next one. A function of its own: the same instructions wherever it is called, so that what it takes can be taken off.
+    #[inline(never)]
     fn pause(&mut self) {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // The upper bits: the lower ones repeat soon.

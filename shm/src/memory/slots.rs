@@ -71,6 +71,14 @@ impl<const M: usize> Slots<M> {
         unsafe { &*self.words.as_ptr().cast::<Slot<M>>().add(place) }
     }
 
+    /// Where the slot of that position is; also a pointer to all others of the window.
+    #[inline(always)]
+    fn pointer(&self, position: u64) -> NonNull<Slot<M>> {
+        let place = (position & self.mask) as usize;
+        // SAFETY: as in `slot`.
+        unsafe { NonNull::new_unchecked(self.words.as_ptr().cast_mut().cast::<Slot<M>>().add(place)) }
+    }
+
     /// The slots from that position on that are side by side, `most` at most.
     #[inline(always)]
     pub(crate) fn side_by_side(&self, position: u64, most: u64) -> &[Slot<M>] {
@@ -96,32 +104,57 @@ impl<const M: usize> Slot<M> {
     }
 }
 
-/// Where a consumer looks for its next message: one of the slots, which it only reads. A look is two loads.
+/// Where a consumer looks for its next message: a slot, which it only reads, of a *run* of slots side by side. A look is two loads.
 // In this order: see `ring::spsc::Consumer`.
 #[repr(C)]
 pub(crate) struct Cursor<const M: usize> {
-    /// One of these slots.
+    /// One of the slots of the run.
     at: NonNull<Slot<M>>,
+    /// The first one of them.
+    first: NonNull<Slot<M>>,
+    /// Bytes from there to the last one.
+    reach: u64,
     slots: Slots<M>,
 }
 
-// SAFETY: the pointer is a shared reference to atomics of the slots, which go with it.
+// SAFETY: the pointers are shared references to atomics of the slots, which go with them.
 unsafe impl<const M: usize> Send for Cursor<M> {}
 
 impl<const M: usize> Cursor<M> {
-    /// At position 0.
+    /// Bytes of a slot.
+    const SIZE: u64 = size_of::<Slot<M>>() as u64;
+
+    /// At the first slot of the first run. Runs are so many slots long.
     ///
     /// # Panics
-    /// As [`Slots::new`].
-    pub(crate) fn new(view: View) -> Self {
+    /// As [`Slots::new`]; and if the window is no power of two of runs.
+    pub(crate) fn new(view: View, run: u64) -> Self {
         let slots = Slots::new(view.0);
-        Self { at: NonNull::from(slots.slot(0)), slots }
+        assert!(run.is_power_of_two() && run <= slots.mask + 1, "checked geometries only");
+        let first = slots.pointer(0);
+        Self { at: first, first, reach: (run - 1) * Self::SIZE, slots }
     }
 
-    /// Looks at the slot of that position from now on.
+    /// Looks at the first slot of that run from now on (modulo the runs that there are).
     #[inline(always)]
-    pub(crate) fn go_to(&mut self, position: u64) {
-        self.at = NonNull::from(self.slots.slot(position));
+    pub(crate) fn enter(&mut self, run: u64) {
+        self.first = self.slots.pointer(run.wrapping_mul(self.reach / Self::SIZE + 1));
+        self.at = self.first;
+    }
+
+    /// Looks at that slot of its run from now on: the place is in the bits of the word from `SHIFT` on (modulo the slots of a run). Where a slot is a power of two of bytes, nothing
+    /// but a shift, a mask and a sum stand between the word and the address: in a stream each look may wait for the word before it, and that is the time that a message takes.
+    #[inline(always)]
+    pub(crate) fn go_to<const SHIFT: u32>(&mut self, word: u64) {
+        let bits = Self::SIZE.trailing_zeros();
+        let bytes = if Self::SIZE.is_power_of_two() && bits <= SHIFT {
+            word >> (SHIFT - bits) & self.reach
+        } else {
+            (word >> SHIFT & (self.reach / Self::SIZE)) * Self::SIZE
+        };
+        // SAFETY: so many bytes behind the first slot of a run is another one of it: whole slots, and no more than the reach. All slots of a run are in the window (both
+        // are powers of two of slots, and a run begins at a multiple of its length), and the pointer is the window's.
+        self.at = unsafe { self.first.byte_add(bytes as usize) };
     }
 
     #[inline(always)]
@@ -177,17 +210,60 @@ mod tests {
             slots.slot(position).message[1].store(100 + position, Ordering::Relaxed);
         }
         slots.slot(u64::MAX).message[0].store(5, Ordering::Relaxed);
-        let mut cursor = Cursor::<2>::new(words.window(16, 24).into());
         drop(words);
         for position in 12..20 {
-            cursor.go_to(position);
-            let moved = cursor;
-            assert_eq!(moved.sequence(Ordering::Relaxed), position);
-            assert_eq!(moved.copy_owned()[1], 100 + position);
-            cursor = moved;
+            assert_eq!(slots.slot(position).copy_owned()[1], 100 + position);
         }
-        cursor.go_to(7);
-        assert_eq!(cursor.copy_owned()[0], 5);
+        assert_eq!(slots.slot(7).copy_owned()[0], 5);
+    }
+
+    /// Four runs of four slots of so many words, each of which says its place; what a cursor finds that goes there.
+    fn found<const M: usize>(run: u64, word: u64) -> u64 {
+        let slots = Slots::<M>::new(Region::heap(16 * (M + 1)).words());
+        for place in 0..16 {
+            slots.slot(place).sequence.store(place, Ordering::Relaxed);
+            slots.slot(place).message[0].store(place, Ordering::Relaxed);
+        }
+        let mut cursor = Cursor::<M>::new(slots.words.clone().into(), 4);
+        drop(slots);
+        cursor.enter(run);
+        cursor.go_to::<12>(word << 12 | 0xfff);
+        // Also when its memory has no other owner, and wherever it is.
+        let moved = cursor;
+        assert_eq!(moved.copy_owned()[0], moved.sequence(Ordering::Relaxed));
+        moved.sequence(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_cursor_goes_to_the_slots_of_its_run() {
+        for run in 0..4 {
+            for place in 0..4 {
+                // Slots of 16, 24 and 64 bytes.
+                assert_eq!(found::<1>(run, place), 4 * run + place);
+                assert_eq!(found::<2>(run, place), 4 * run + place);
+                assert_eq!(found::<7>(run, place), 4 * run + place);
+            }
+        }
+    }
+
+    #[test]
+    fn no_word_leads_a_cursor_out_of_its_run_and_no_number_out_of_the_slots() {
+        for word in [4, 5, u64::MAX >> 12, 1 << 40 | 2] {
+            assert_eq!((found::<2>(5, word), found::<7>(5, word)), (4 + word % 4, 4 + word % 4));
+        }
+        for run in [1 << 62, u64::MAX, u64::MAX - 2] {
+            assert_eq!(found::<7>(run, 3), run % 4 * 4 + 3);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a panic takes seconds there")]
+    fn runs_that_do_not_make_up_the_slots_are_refused() {
+        let view = || Region::heap(32).words().into();
+        for run in [0, 3, 16] {
+            assert!(catch_unwind(AssertUnwindSafe(|| drop(Cursor::<3>::new(view(), run)))).is_err());
+        }
+        drop(Cursor::<3>::new(view(), 8));
     }
 
     #[test]

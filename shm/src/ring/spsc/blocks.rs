@@ -7,6 +7,8 @@ const BLOCK_LOG2: u32 = 5;
 const LEAST_LOG2: u32 = if cfg!(loom) { 1 } else { 3 };
 /// Slots from which on a ring is long; see [`Blocks::are_long`]. In models any ring that has blocks.
 const LONG_LOG2: u32 = if cfg!(loom) { 0 } else { 7 };
+/// Slots from which on a message's successor is not asked for; see [`Blocks::are_short`].
+const SHORT_LOG2: u32 = 9;
 /// The low bits of a sequence and of the head, which name a block.
 pub const LINK_BITS: u32 = 12;
 /// One message, as it is counted in these words.
@@ -66,6 +68,12 @@ impl Blocks {
     /// catches up with the producer, and then each look ahead takes a line away that is about to be written. See "where the nanoseconds go" in the book.
     pub(super) const fn are_long(self) -> bool {
         self.mask > 0 && (self.mask + 1) << self.slots_log2 >= 1 << LONG_LOG2
+    }
+
+    /// Whether a consumer of such a ring is to ask for the slot after the next when it takes a message: where the producer comes to the end of the ring, that line is on its way
+    /// meanwhile. In a longer ring, which it does not come to the end of, it would be taken from it. See "where the nanoseconds go" in the book.
+    pub(super) const fn are_short(self) -> bool {
+        (self.mask + 1) << self.slots_log2 < 1 << SHORT_LOG2
     }
 
     /// Which part of all messages that position is in: so many blocks were filled before it.
@@ -142,6 +150,7 @@ mod tests {
             assert!(blocks.count() >= 4 || log2 < 5);
             assert!(blocks.slots() == 32 || log2 < 7 || blocks.count() == ONE);
             assert_eq!(blocks.are_long(), log2 >= 7);
+            assert_eq!(blocks.are_short(), log2 < 9);
         }
     }
 

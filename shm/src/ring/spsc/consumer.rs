@@ -1,6 +1,6 @@
 //! The receiving end.
 
-use super::blocks::{Blocks, MANY, ONE, count, sequence};
+use super::blocks::{Blocks, LINK_BITS, MANY, ONE, count, sequence};
 use super::{HEAD, geometry, slot_words, split};
 use crate::memory::{Cursor, HeaderError, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
@@ -17,13 +17,13 @@ pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     slot: Cursor<M>,
     /// What stood in a slot when we tried to take its message and it was not there yet, and what was due there.
     stale: (u64, u64),
-    /// Which slot that is.
-    place: u64,
-    /// Its block.
+    /// The block of the next message's slot.
     block: u64,
     blocks: Blocks,
     /// Whether the next slot is found by what was read in the one before.
     follows: bool,
+    /// Whether the slot after the next is asked for when a message is taken.
+    asks_ahead: bool,
     /// Messages that are taken at once, at most.
     at_once: u64,
     head_word: Word,
@@ -52,14 +52,17 @@ impl<const M: usize> Consumer<M> {
     pub fn attach_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
-            slot: Cursor::new(tail.window(first, capacity as usize * slot_words(M))),
+            slot: Cursor::new(
+                tail.window(first, capacity as usize * slot_words(M)),
+                Blocks::of(capacity).slots(),
+            ),
             due: ONE,
             // Of a ring that nobody has used.
             stale: (0, ONE),
-            place: 0,
             block: 0,
             blocks: Blocks::of(capacity),
             follows: Blocks::of(capacity).are_long(),
+            asks_ahead: Blocks::of(capacity).are_short(),
             at_once: at_once(capacity),
             head_word: Word::new(head, HEAD),
         })
@@ -102,8 +105,8 @@ impl<const M: usize> Consumer<M> {
         let taken = count(head).min(MANY);
         self.due = sequence(taken + 1, 0);
         self.block = self.blocks.number(head);
-        self.place = self.blocks.first(head) + self.blocks.within(taken);
-        self.slot.go_to(self.place);
+        self.slot.enter(self.block);
+        self.slot.go_to::<0>(taken);
     }
 
     /// Whether there is nothing to take now. Orders nothing, and takes whatever is lower than what is due for nothing: [`Consumer::try_pop`] checks the peer.
@@ -161,7 +164,7 @@ impl<const M: usize> Consumer<M> {
         let mut taken = 0;
         while taken < most {
             // Of one block: its slots are side by side.
-            let of_block = self.blocks.rest(self.place).min(most - taken);
+            let of_block = self.blocks.rest(self.taken()).min(most - taken);
             let more = self.take_side_by_side(of_block, each, fault);
             taken += more;
             if more < of_block {
@@ -185,15 +188,16 @@ impl<const M: usize> Consumer<M> {
         if self.sequence_if_there(fault).is_none() {
             return 0;
         }
+        let place = self.blocks.first(self.block) + self.blocks.within(self.taken());
         // All sequences before the first message is copied: that is what makes it fast, see "where the nanoseconds go" in the book. Each by its position: over slots side by
         // side this loop has so few instructions that a processor looks further ahead than the producer is.
         let is_there = |ahead: &u64| {
             // Acquire: as in `sequence_if_there`.
-            let sequence = self.slot.sequence_of(self.place + ahead, Ordering::Acquire);
+            let sequence = self.slot.sequence_of(place + ahead, Ordering::Acquire);
             is_of(sequence, self.due + ahead * ONE)
         };
         let more = (1..most).take_while(is_there).count();
-        let slots = self.slot.side_by_side(self.place, most);
+        let slots = self.slot.side_by_side(place, most);
         let Some(last) = slots.get(more) else { return 0 };
         // The slots are ours from the Acquire loads of their sequences to the Release store of the head.
         slots.iter().take(1 + more).for_each(|slot| each(slot.copy_owned()));
@@ -258,9 +262,10 @@ impl<const M: usize> Consumer<M> {
         // The slot is ours from the Acquire load of the sequence to the Release store of the head.
         let message = self.slot.copy_owned();
         self.pass(1, sequence);
-        // The one after the next, while the caller is busy with this one and then looks at the next: twice as many messages in a
-        // row, see "where the nanoseconds go" in the book.
-        self.slot.ask_ahead();
+        // The one after the next, while the caller is busy with this one and then looks at the next.
+        if self.asks_ahead {
+            self.slot.ask_ahead();
+        }
         Some(message)
     }
 
@@ -292,18 +297,17 @@ impl<const M: usize> Consumer<M> {
     fn pass(&mut self, messages: u64, last: u64) {
         let taken = self.taken() + messages;
         self.due += messages * ONE;
-        self.place = if self.blocks.within(taken) == 0 {
+        if self.blocks.within(taken) == 0 {
             self.block = self.blocks.number(last);
-            self.blocks.first(self.block)
+            self.slot.enter(self.block);
         } else if self.follows {
             // The same place, from the word that was read: no processor looks there before that word is here. With the fence (which is no instruction) this stays
-            // a branch; one place or the other, chosen without one, would always wait.
+            // a branch; one word or the other, chosen without one, would always be waited for.
             compiler_fence(core::sync::atomic::Ordering::Acquire);
-            self.blocks.first(self.block) + self.blocks.within(count(last))
+            self.slot.go_to::<LINK_BITS>(last);
         } else {
-            self.place + messages
-        };
-        self.slot.go_to(self.place);
+            self.slot.go_to::<LINK_BITS>(self.due - ONE);
+        }
     }
 }
 
