@@ -6,6 +6,7 @@
 #   PAIRS=2 SAMPLES=5 bash .ci/before.sh     fewer and shorter runs
 #   AGAIN=1 bash .ci/before.sh               the same runs printed again
 #
+# Of rt_venue p50 also what is left of it without the clock reads and without one line's way there and back, in step and out of step.
 # A pair whose cores were near each other in one run and far in the other (the floor: below 150 ns, or not) is left out and counted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,6 +32,8 @@ one() { # NAME BENCH LAUNCHER PAIR
     "$3" run --technique spsc-mux --isolation process --strategies 1 --venues 1 --orders "$orders" --window 1s --idle spin \
       --delay uniform:1ms..20ms --seed "$4" --json --out "$out/folders" >"$out/runs/$1.$4.way-$orders.json" 2>/dev/null </dev/null ||
       echo "$1, pair $4, $orders orders: the run failed" >&2
+    # By this build's bench: the other one has no such section, or another one.
+    "$new" --bench floors --samples 5 --json >"$out/runs/$1.$4.way-$orders.floors.json"
   done
   rm -rf "$out/folders"
 }
@@ -63,11 +66,11 @@ cat "$out/runs/header"
 perl -MJSON::PP -Mutf8 -CO -e '
   my ($folder, $pairs) = @ARGV;
   sub quartile { my ($q, @v) = @_; @v = sort { $a <=> $b } @v; $v[int((@v - 1) * $q / 4)] }
+  sub read_json { open my $file, "<", "$folder/$_[0].json" or return; eval { decode_json(join "", <$file>) } }
   # What a run measured: name → figure, and the floor that goes with it.
   sub figures {
     my ($build, $pair, $part) = @_;
-    open my $file, "<", "$folder/$build.$pair.$part.json" or return;
-    my $run = eval { decode_json(join "", <$file>) } or return;
+    my $run = read_json("$build.$pair.$part") or return;
     my (%found, $floor);
     if ($run->{sections}) {
       for my $section (@{$run->{sections}}) {
@@ -84,7 +87,14 @@ perl -MJSON::PP -Mutf8 -CO -e '
       return unless $before && $after && ($before < 150) == ($after < 150);
       $floor = ($before + $after) / 2;
       $found{"rt_venue p50, ns"} = $run->{rt_venue}{p50_ns};
-      $found{"rt_venue p50 less the floor, ns"} = $run->{rt_venue}{p50_ns} - $floor;
+      my $work = $run->{rt_venue}{p50_ns} - $run->{clock}{stamps_ns};
+      $found{"rt_venue p50 less the stamps and the floor, ns"} = $work - $floor;
+      if (my $floors = read_json("$build.$pair.$part.floors")) {
+        my ($in_step, $out_of_step) = map { $_->{median} } @{$floors->{sections}[0]{rows}};
+        return if ($in_step < 150) != ($floor < 150);
+        $found{"a line out of step, ns"} = $out_of_step;
+        $found{"rt_venue p50 less the stamps and a line out of step, ns"} = $work - $out_of_step;
+      }
     }
     return ($floor, \%found);
   }

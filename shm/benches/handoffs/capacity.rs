@@ -43,6 +43,10 @@ impl Push for rtrb::Producer<LineMessage> {
         rtrb::Producer::push(self, LineMessage(*message)).is_ok()
     }
 
+    fn send(&mut self, count: u64) {
+        stream::send_lines(self, count);
+    }
+
     fn send_batches(&mut self, count: u64) {
         stream::send_chunks(self, count);
     }
@@ -52,6 +56,10 @@ impl Pop for rtrb::Consumer<LineMessage> {
     #[inline(always)]
     fn pop(&mut self) -> Option<Message> {
         rtrb::Consumer::pop(self).ok().map(|line| line.0)
+    }
+
+    fn take(&mut self, count: u64) -> f64 {
+        stream::take_lines(self, count)
     }
 
     #[inline(always)]

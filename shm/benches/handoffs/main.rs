@@ -5,7 +5,7 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`, `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.
 
@@ -13,6 +13,7 @@ mod capacity;
 #[path = "../../tests/all/common/mod.rs"]
 mod common;
 mod crates;
+mod floors;
 mod flow;
 mod halves;
 mod lines;
@@ -130,8 +131,13 @@ fn main() {
     if options.wants("protection-threads") {
         protection::run_threads(&options, &mut report);
     }
-    if options.wants("crates") {
+    if options.wants("floors") {
         // A thread of its own is pinned: those that are started later from here may go where they are told.
+        std::thread::scope(|scope| {
+            scope.spawn(|| floors::run(&options, &mut report));
+        });
+    }
+    if options.wants("crates") {
         std::thread::scope(|scope| {
             scope.spawn(|| crates::run(&options, &mut report));
         });

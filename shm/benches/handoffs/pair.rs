@@ -19,6 +19,13 @@ pub trait Push: Send + 'static {
     fn push_many(&mut self, messages: &[Message]) -> usize {
         messages.iter().take_while(|message| self.push(message)).count()
     }
+    /// Puts that many in, one by one.
+    fn send(&mut self, count: u64)
+    where
+        Self: Sized,
+    {
+        flow::send(self, count);
+    }
     /// Puts that many in, in the way in which it does so in batches best.
     fn send_batches(&mut self, count: u64)
     where
@@ -31,6 +38,13 @@ pub trait Push: Send + 'static {
 /// A receiving end.
 pub trait Pop: Send + 'static {
     fn pop(&mut self) -> Option<Message>;
+    /// Takes and checks that many, one by one; million messages a second.
+    fn take(&mut self, count: u64) -> f64
+    where
+        Self: Sized,
+    {
+        flow::take(self, count)
+    }
     /// Takes what is there; how many.
     fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
         self.pop().map_or(0, |message| {
@@ -73,7 +87,7 @@ fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
         match job {
             Job::Echo(Step::In) => trip::echo::<false>(producer, consumer, count),
             Job::Echo(Step::Out) => trip::echo::<true>(producer, consumer, count),
-            Job::Push => flow::send(producer, count),
+            Job::Push => producer.send(count),
             Job::PushMany => producer.send_batches(count),
         }
     })
@@ -175,7 +189,7 @@ impl<P: Push, C: Pop> Contestant<P, C> {
         if MANY {
             peer.with(self.number, Job::PushMany, count, || flow::take_batches(consumer, count))
         } else {
-            peer.with(self.number, Job::Push, count, || flow::take(consumer, count))
+            peer.with(self.number, Job::Push, count, || consumer.take(count))
         }
     }
 }

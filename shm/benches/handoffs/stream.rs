@@ -11,6 +11,14 @@ use shm::floor::wait;
 use shm::ring::element::LineMessage;
 use shm::ring::spsc;
 
+/// rtrb's producer, one by one, each message made where it goes from.
+#[inline(never)]
+pub fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
+    for n in 0..count {
+        wait::<true>(|| producer.push(LineMessage(message(n))).is_ok());
+    }
+}
+
 /// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with whole rings the two ends would wait for each other.
 #[inline(never)]
 pub fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
@@ -41,12 +49,31 @@ pub fn send_in_place(producer: &mut spsc::Producer, count: u64) {
     }
 }
 
+/// rtrb's consumer, one by one, each message checked where it is: by the loop of all others, which hands it on, it has been a third slower in some builds.
+#[inline(never)]
+pub fn take_lines(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
+    let (mut rate, mut n) = (None, 0);
+    while n < count {
+        wait::<true>(
+            #[inline(always)]
+            || {
+                let Ok(line) = consumer.pop() else { return false };
+                check(n, &line.0);
+                true
+            },
+        );
+        rate.get_or_insert_with(Rate::start);
+        n += 1;
+    }
+    rate.map_or(f64::NAN, |rate| rate.of(count - 1))
+}
+
 fn ours(peer: &mut Peer, count: u64) -> f64 {
     peer.job(Job::Push, count, |peer| flow::take(&mut peer.consumer, count))
 }
 
 fn rtrb(rtrb: &mut Rtrb, count: u64) -> f64 {
-    rtrb.job(Job::Push, count, |rtrb| flow::take(&mut rtrb.consumer, count))
+    rtrb.job(Job::Push, count, |rtrb| take_lines(&mut rtrb.consumer, count))
 }
 
 fn rtrb_chunks(rtrb: &mut Rtrb, count: u64) -> f64 {

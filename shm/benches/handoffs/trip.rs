@@ -24,7 +24,9 @@ pub enum Step {
 const CALLER: u32 = 1;
 const ECHO: u32 = 2;
 
-/// Turns of a pause, at most: with it a trip takes about twice as long, so that the other side's looks fall everywhere between two stores.
+/// Turns of a pause, at most: half a microsecond in the mean, longer than the longest way of a line, so that nothing of one message is still under way when the next
+/// comes. With pauses that are as short as a line's way (255 turns) trips are neither in step nor out of it: a line that two cores bounce is then a third shorter
+/// than a line each way, between cores that are far from each other; with these they are alike.
 const TURNS: u32 = 4095;
 
 /// Pauses of pseudo-random lengths, the same ones from each beginning: a linear congruential generator with the factors of *Numerical Recipes*.
