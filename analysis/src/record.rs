@@ -190,7 +190,7 @@ pub struct Clock {
     pub start_ticks: u64,
 }
 
-/// One cache line bounced between two cores, before and after the run.
+/// One cache line bounced between two cores, before and after the run: by threads that wait for nothing but each other, and by such as come when they like, as orders do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
     /// The two cores; `None` where the run had only one.
@@ -199,6 +199,9 @@ pub struct Floor {
     pub before_ns: Option<f64>,
     /// Median round trip after the run, in nanoseconds.
     pub after_ns: Option<f64>,
+    /// The same out of step (`shm::floor::out_of_step_ns`).
+    #[serde(default)]
+    pub out_of_step_ns: Option<f64>,
 }
 
 /// How a run ended.

@@ -135,7 +135,12 @@ fn clock(summary: &Summary) -> Vec<Fact> {
         ),
         (
             "floor",
-            format!("{between}{} before, {} after the run", known(floor.before_ns), known(floor.after_ns)),
+            format!(
+                "{between}{} before, {} after the run{}",
+                known(floor.before_ns),
+                known(floor.after_ns),
+                floor.out_of_step_ns.map_or_else(String::new, |ns| format!(", {ns:.0} ns out of step"))
+            ),
         ),
     ]
 }

@@ -115,11 +115,13 @@ fn run(page: &mut Page, summary: &Summary) {
     let parts: Vec<String> =
         [summary.run.clone()].into_iter().chain(parts).chain(priority).chain(apart).collect();
     page.fields("run", &parts);
-    let floor = match (summary.floor.before_ns, summary.floor.after_ns) {
+    let floor: String = match (summary.floor.before_ns, summary.floor.after_ns) {
         (Some(before), Some(after)) => format!("core to core {before:.0} ns, after {after:.0} ns"),
         (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),
         (None, None) => "core to core not measured".into(),
     };
+    let out_of_step = summary.floor.out_of_step_ns.map(|ns| format!(", out of step {ns:.0} ns"));
+    let floor = floor + &out_of_step.unwrap_or_default();
     let ClockSummary { source, read_ns, step_ns, stamps_ns, .. } = summary.clock;
     let stamps = format!("stamps ({}) {stamps_ns:.0} ns of rt_venue", summary.plan.stamps);
     let clock = format!("{source} clock, {read_ns:.1} ns a read, steps of {step_ns:.1} ns");

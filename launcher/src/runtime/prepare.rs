@@ -236,6 +236,15 @@ pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
 }
 
+/// The same out of step, as orders come.
+///
+/// # Errors
+/// As there.
+pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
+    let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
+    Ok(Some(floor::out_of_step_ns(a, b, floor::OUT_OF_STEP_ROUNDS)?.median_ns))
+}
+
 /// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
 ///
 /// # Errors

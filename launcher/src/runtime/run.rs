@@ -10,7 +10,9 @@ use crate::runtime::gather;
 use crate::runtime::isolate::{Isolated, Tree};
 use crate::runtime::living;
 use crate::runtime::merge_room;
-use crate::runtime::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
+use crate::runtime::prepare::{
+    Prepared, check_disk, describe_input, floor_cores, measure_floor, measure_out_of_step, prepare,
+};
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
@@ -99,7 +101,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
             drift_ppm: 0.0,
             start_ticks: 0,
         },
-        floor: Floor { cores: floor_cores(&plan), before_ns: floor_ns, after_ns: None },
+        floor: Floor { cores: floor_cores(&plan), before_ns: floor_ns, ..Floor::default() },
         outcome: Outcome::Failed {
             process: "launcher".into(),
             pid: plan.launcher_pid,
@@ -191,9 +193,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         complain(&format!("note: not put back, launcher clean tries again: {left}"));
     }
     drop(aside);
-    let (after_ns, no_floor) = floor_after(&plan);
-    record.floor.after_ns = after_ns;
-    record.warnings.extend(no_floor);
+    record.warnings.extend(floor_after(&plan, &mut record.floor));
     record.outcome = outcome;
     record.exits = exits;
     record.startup_ns = startup.as_nanos() as u64;
@@ -226,17 +226,17 @@ fn lost<'a>(plan: &'a Plan, segments: &'a Segments) -> impl Iterator<Item = Stri
     })
 }
 
-/// The floor after the run, and what to say where it cannot be measured any more: that is no reason to lose the run.
-fn floor_after(plan: &Plan) -> (Option<f64>, Option<String>) {
-    match measure_floor(plan) {
-        Ok(floor) => (floor, None),
-        Err(error) => {
-            let warning = format!(
-                "the floor could not be measured after the run: {error:#}: nobody knows if the machine changed"
-            );
-            (None, Some(warning))
-        }
-    }
+/// Measures the floor after the run, in step and out of step; what to say where it cannot be measured any more: that is no reason to lose the run.
+fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
+    let mut measure = || -> Result<()> {
+        floor.after_ns = measure_floor(plan)?;
+        floor.out_of_step_ns = measure_out_of_step(plan)?;
+        Ok(())
+    };
+    let error = measure().err()?;
+    Some(format!(
+        "the floor could not be measured after the run: {error:#}: nobody knows if the machine changed"
+    ))
 }
 
 /// So many of a run's worst orders are saved one by one.
@@ -337,8 +337,9 @@ mod tests {
         for (thread, core) in plan.threads.iter_mut().zip([4094, 4095]) {
             thread.core = Some(core);
         }
-        let (floor, warning) = floor_after(&plan);
-        assert_eq!(floor, None);
+        let mut floor = Floor::default();
+        let warning = floor_after(&plan, &mut floor);
+        assert_eq!(floor, Floor::default());
         assert!(warning.unwrap().contains("floor"));
     }
 }

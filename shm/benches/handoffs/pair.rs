@@ -1,9 +1,9 @@
 //! Two threads on two cores: a ring each way, and what one thread asks the other to do with its ends.
 
 use crate::flow;
-use crate::trip::{self, Pauses, Step};
+use crate::trip::{self, Step};
 use shm::clock::{Clock, Monotonic};
-use shm::floor::{self, FloorSample};
+use shm::floor::{self, FloorSample, Pauses};
 use shm::memory::{Region, Words};
 use shm::ring::Message;
 use std::ops::Range;
@@ -166,7 +166,7 @@ impl<P: Push, C: Pop> Contestant<P, C> {
     pub fn trips(&mut self, peer: &Peer, step: Step, count: u64) -> f64 {
         let batch = (count / BATCHES).max(1);
         let (producer, consumer) = (&mut self.producer, &mut self.consumer);
-        let mut pauses = Pauses::of_caller();
+        let mut pauses = Pauses::of_asker();
         let mut each = |numbers: Range<u64>| match step {
             Step::In => trip::call::<false>(producer, consumer, &mut pauses, numbers),
             Step::Out => trip::call::<true>(producer, consumer, &mut pauses, numbers),

@@ -6,11 +6,10 @@
 
 use crate::pair::{Pop, Push};
 use shm::clock::{Clock, Monotonic};
-use shm::floor::wait;
+use shm::floor::{Pauses, wait};
 use shm::memory::{Region, Words};
 use shm::ring::Message;
 use shm::sync::{Ordering, spin_hint};
-use std::hint::black_box;
 use std::ops::Range;
 
 /// Which of both ways.
@@ -20,38 +19,9 @@ pub enum Step {
     Out,
 }
 
-/// What the two sides' pauses begin with.
-const CALLER: u32 = 1;
-const ECHO: u32 = 2;
-
-/// Turns of a pause, at most: half a microsecond in the mean, longer than the longest way of a line, so that nothing of one message is still under way when the next
-/// comes. With pauses that are as short as a line's way (255 turns) trips are neither in step nor out of it: a line that two cores bounce is then a third shorter
-/// than a line each way, between cores that are far from each other; with these they are alike.
-const TURNS: u32 = 4095;
-
-/// Pauses of pseudo-random lengths, the same ones from each beginning: a linear congruential generator with the factors of *Numerical Recipes*.
-pub struct Pauses(u32);
-
-impl Pauses {
-    /// Those of the side that calls.
-    pub fn of_caller() -> Self {
-        Self(CALLER)
-    }
-
-    /// The next one. A function of its own: the same instructions wherever it is called, so that what it takes can be taken off.
-    #[inline(never)]
-    fn pause(&mut self) {
-        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        // The upper bits: the lower ones repeat soon.
-        for turn in 0..(self.0 >> 16) & TURNS {
-            black_box(turn);
-        }
-    }
-}
-
 /// Nanoseconds that the pauses of both sides take in a trip, by themselves.
 pub fn pauses_ns(count: u64) -> f64 {
-    let (mut caller, mut echo) = (Pauses::of_caller(), Pauses(ECHO));
+    let (mut caller, mut echo) = (Pauses::of_asker(), Pauses::of_answerer());
     let start = Monotonic.now();
     for _ in 0..count {
         caller.pause();
@@ -86,7 +56,7 @@ pub fn receive(consumer: &mut impl Pop) -> Message {
 /// Sends every message back. A function of its own, as [`call`]: what else its caller does would change its instructions.
 #[inline(never)]
 pub fn echo<const OUT: bool>(producer: &mut impl Push, consumer: &mut impl Pop, count: u64) {
-    let mut pauses = Pauses(ECHO);
+    let mut pauses = Pauses::of_answerer();
     for _ in 0..count {
         let message = receive(consumer);
         if OUT {

@@ -452,7 +452,12 @@ fn record(shape: Shape) -> RunRecord {
             drift_ppm: 0.4,
             start_ticks: START,
         },
-        floor: Floor { cores: Some((0, 1)), before_ns: Some(104.0), after_ns: Some(106.0) },
+        floor: Floor {
+            cores: Some((0, 1)),
+            before_ns: Some(104.0),
+            after_ns: Some(106.0),
+            out_of_step_ns: Some(210.0),
+        },
         outcome: Outcome::Complete,
         exits: exits.collect(),
         startup_ns: 21_000_000,
