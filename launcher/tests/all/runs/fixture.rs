@@ -433,6 +433,7 @@ fn record(shape: Shape) -> RunRecord {
         how: "exit 0".into(),
         usage: None,
     });
+    let [before_ns, after_ns, out_of_step_ns] = [104.0, 106.0, 210.0].map(Some);
     RunRecord {
         version: "0.1.0".into(),
         started: "2026-11-20T06:15:02Z".into(),
@@ -452,12 +453,7 @@ fn record(shape: Shape) -> RunRecord {
             drift_ppm: 0.4,
             start_ticks: START,
         },
-        floor: Floor {
-            cores: Some((0, 1)),
-            before_ns: Some(104.0),
-            after_ns: Some(106.0),
-            out_of_step_ns: Some(210.0),
-        },
+        floor: Floor { cores: Some((0, 1)), before_ns, after_ns, out_of_step_ns },
         outcome: Outcome::Complete,
         exits: exits.collect(),
         startup_ns: 21_000_000,
