@@ -20,6 +20,7 @@ mod paused;
 mod permissions;
 mod programs;
 mod quiet;
+mod random_kills;
 mod room;
 mod runs;
 mod sandboxed;
