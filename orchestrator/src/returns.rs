@@ -1,23 +1,17 @@
-//! The way back to one strategy: its return ring, and room for reports that find the ring full.
+//! The way back to one strategy: its return ring, and a queue of reports that found the ring full.
 
-use protocol::checksum::Checksum;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::bell::Bell;
 use shm::ring::spsc;
 use std::collections::VecDeque;
 
-/// A strategy that is slow to take its reports must not hold up the others, so its reports wait here, in their order.
-/// There is room for all reports that the strategy's open orders can have; one that keeps to its limit never
-/// loses a report.
+/// A strategy that is slow to take its reports must not delay the others, so its reports are queued here, in order. There is room
+/// for all reports that its open orders can have: a strategy that keeps to its limit never loses one.
 pub struct ReturnPath {
     pub(crate) ring: spsc::Producer,
     bell: Option<Bell>,
-    pub(crate) waiting: VecDeque<Message>,
-    /// The strategy is alive.
-    pub(crate) is_open: bool,
-    room: usize,
-    /// What was returned to the living incarnation, word for word.
-    pub(crate) sum: Checksum,
+    pub(crate) queue: VecDeque<Message>,
+    capacity: usize,
 }
 
 /// What became of a report.
@@ -25,73 +19,73 @@ pub struct ReturnPath {
 pub(crate) enum Pushed {
     /// It is in the ring.
     Returned,
-    /// It waits for room.
-    Waits,
-    /// There is no room for it.
+    /// It waits for room in the ring.
+    Queued,
+    /// The queue is full.
     Dropped,
 }
 
 impl ReturnPath {
-    /// A path with room for so many waiting reports; nothing is allocated after this.
-    pub fn new(ring: spsc::Producer, bell: Option<Bell>, room: usize) -> Self {
-        // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
-        let mut waiting = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; room]);
-        waiting.clear();
-        Self { ring, bell, waiting, is_open: true, room, sum: Checksum::default() }
+    /// A path with a queue of `capacity` reports, which is allocated here.
+    pub fn new(ring: spsc::Producer, bell: Option<Bell>, capacity: usize) -> Self {
+        // Filled once and cleared, so that no page is touched for the first time in the middle of a run.
+        let mut queue = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
+        queue.clear();
+        Self { ring, bell, queue, capacity }
     }
 
-    /// Returns a report, or lets it wait if the ring is full. If there is no room to wait either, the report is dropped: only
-    /// a strategy that ignores its limit gets there.
+    /// Returns a report, or queues it if the ring is full. If the queue is full as well, the report is dropped: only a strategy that
+    /// ignores its limit gets there.
     #[inline]
     pub(crate) fn push(&mut self, message: &Message) -> Pushed {
-        if self.waiting.is_empty() && self.ring.try_push(message).is_ok() {
-            if let Some(bell) = &self.bell {
-                bell.ring();
-            }
+        if self.queue.is_empty() && self.ring.try_push(message).is_ok() {
+            self.ring_bell();
             return Pushed::Returned;
         }
-        if self.waiting.len() < self.room {
-            self.waiting.push_back(*message);
-            Pushed::Waits
+        if self.queue.len() < self.capacity {
+            self.queue.push_back(*message);
+            Pushed::Queued
         } else {
             Pushed::Dropped
         }
     }
 
-    /// Moves waiting reports into the ring; how many it took.
+    /// Moves queued reports into the ring. Returns how many.
     #[inline]
     pub(crate) fn flush(&mut self) -> usize {
         let mut moved = 0;
-        while let Some(message) = self.waiting.front() {
+        while let Some(message) = self.queue.front() {
             if self.ring.try_push(message).is_err() {
                 break;
             }
-            self.waiting.pop_front();
+            self.queue.pop_front();
             moved += 1;
         }
-        if moved > 0
-            && let Some(bell) = &self.bell
-        {
-            bell.ring();
+        if moved > 0 {
+            self.ring_bell();
         }
         moved
     }
 
-    /// Lets every report wait, until the ring that is given back here is put in again.
-    pub(crate) fn stop(&mut self) -> spsc::Producer {
-        let (mut full, _) = spsc::heap_ring(1);
-        let _ = full.try_push(&[0; MESSAGE_WORDS]);
-        core::mem::replace(&mut self.ring, full)
+    /// The strategy is dead: drops what is queued.
+    pub(crate) fn close(&mut self) {
+        self.queue.clear();
+    }
+
+    /// The ring was made again for the next incarnation.
+    pub(crate) fn restart(&mut self) {
+        self.ring.restart();
     }
 
     /// Wakes the strategy.
+    #[inline(always)]
     pub(crate) fn ring_bell(&self) {
         if let Some(bell) = &self.bell {
             bell.ring();
         }
     }
 
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
     }
 }

@@ -1,11 +1,9 @@
 //! What a snapshot must hold: one that goes on from it comes to the state of one that carried out everything, byte for byte, wherever it
 //! was made. Snapshots that forget something are found.
 
-use super::events::Event;
+use super::core::{Core, Input};
+use super::replica::{Replica, Saved, VERSION};
 use super::risk::RiskSetup;
-use super::shadow::{Saved, Shadow, VERSION};
-use super::work::Work;
-use super::{Inbox, Mute, Orchestrator, ReturnPath};
 use journal::{Record, State, codec};
 use proptest::prelude::*;
 use protocol::desk::Command;
@@ -16,20 +14,15 @@ use protocol::stamps::Stamps;
 use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 use shm::clock::Timebase;
-use shm::ring::spsc;
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 const STRATEGIES: usize = 4;
 const VENUES: usize = 2;
 const CREDENTIALS: usize = 2;
-const GATEWAYS: u16 = (VENUES * CREDENTIALS) as u16;
 const OPEN: u64 = 64;
 
-/// An orchestrator with every control on, so wide that most orders pass.
-fn shadow() -> Shadow {
-    let heap = || spsc::heap_ring::<7>(2).0;
-    let inboxes = (0..GATEWAYS).map(|_| Inbox::new(heap(), None)).collect();
-    let returns = (0..STRATEGIES).map(|_| ReturnPath::new(heap(), None, 64)).collect();
+/// A replica with every control on, so wide that most orders pass.
+fn replica() -> Replica {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
         of(Control::MessageRate, 100_000_000),
@@ -52,21 +45,20 @@ fn shadow() -> Shadow {
         limits: &limits,
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
-    let orchestrator = Orchestrator::new(Mute, Mute, inboxes, returns, &setup, Work::new(0)).unwrap();
-    let orchestrator =
-        orchestrator.expecting(&[40; STRATEGIES]).expecting_at_venues(&[30; STRATEGIES * VENUES]);
-    Shadow::new(orchestrator, TIME, Stamps::All).0
+    let core = Core::new(&setup).unwrap().expecting(&[40; STRATEGIES]);
+    let core = core.expecting_at_venues(&[30; STRATEGIES * VENUES]).with_gateway_limit(Some(25));
+    Replica::new(core, TIME, Stamps::All)
 }
 
 /// What is drawn for one event.
 type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and go.
-fn events(drawn: &[Drawn]) -> Vec<Event> {
+fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut next = [0u64; STRATEGIES];
     let mut epochs = [0u16; STRATEGIES];
     let mut dead = [0u8; STRATEGIES];
-    let mut waiting = [0u64; GATEWAYS as usize];
+    let mut sent: Vec<Order> = Vec::new();
     let mut commands = 0;
     let mut events = Vec::new();
     for (strategy, what, kind, price, quantity, flag) in drawn {
@@ -75,7 +67,7 @@ fn events(drawn: &[Drawn]) -> Vec<Event> {
         let gateway = venue * CREDENTIALS as u16 + strategy % CREDENTIALS as u16;
         let side = if *flag { Side::Buy } else { Side::Sell };
         let id = |sequence| OrderId::new(*strategy, epochs[owner], sequence);
-        let event = match what {
+        let input = match what {
             0..=6 => {
                 let mut order = Order::new(id(next[owner]), if *kind == 9 { 7 } else { venue });
                 (order.side, order.price, order.quantity) = (side, *price, *quantity);
@@ -87,9 +79,8 @@ fn events(drawn: &[Drawn]) -> Vec<Event> {
                 };
                 order.target = next[owner].saturating_sub(quantity % 4);
                 next[owner] += 1;
-                let has_room = *kind != 3;
-                waiting[usize::from(gateway)] += u64::from(!has_room);
-                Event::Submitted { from: Some(*strategy), has_room, message: order.to_message() }
+                sent.push(order);
+                Input::Order { from: Some(*strategy), message: order.to_message() }
             }
             7..=9 => {
                 let is_last = *what < 9;
@@ -107,25 +98,27 @@ fn events(drawn: &[Drawn]) -> Vec<Event> {
                     number: 0,
                     is_last,
                 };
-                Event::Reported { gateway: Some(gateway), message: report.to_message() }
+                Input::Report { gateway: Some(gateway), message: report.to_message() }
             }
             10 if *kind < 3 => {
                 dead[owner] = (dead[owner] + 1) % 4;
                 match dead[owner] {
                     1 => {
                         let life = Incarnation { epoch: epochs[owner], fenced: true };
-                        Event::Life { strategy: *strategy, life }
+                        Input::Lifecycle { strategy: *strategy, life }
                     }
-                    2 => Event::Told { strategy: *strategy, gateway },
-                    3 => Event::Retired { strategy: *strategy },
+                    2 | 3 => Input::Retired { strategy: *strategy },
                     _ => {
                         (epochs[owner], next[owner]) = (epochs[owner] + 1, 0);
                         let life = Incarnation { epoch: epochs[owner], fenced: false };
-                        Event::Life { strategy: *strategy, life }
+                        Input::Lifecycle { strategy: *strategy, life }
                     }
                 }
             }
-            10 => Event::Flushed { gateway },
+            10 => {
+                let Some(order) = sent.pop() else { continue };
+                Input::Recalled { message: order.to_message() }
+            }
             11 => {
                 commands += 1;
                 let scope = match kind % 4 {
@@ -144,34 +137,33 @@ fn events(drawn: &[Drawn]) -> Vec<Event> {
                         Command::SetLimit { scope, control: control.code(), value }
                     }
                 };
-                Event::Command { number: commands - 1, command: (*kind != 11).then_some(command) }
+                Input::Command { number: commands - 1, command: (*kind != 11).then_some(command) }
             }
-            12 if *flag => Event::KillTold { kill: 0, gateway },
-            _ => Event::Misconduct { from: None, why: Misconduct::Garbage },
+            _ => Input::Violation { from: None, why: Misconduct::Garbage },
         };
-        events.push(event);
+        events.push(input);
     }
     events
 }
 
-fn carried_out(mut shadow: Shadow, events: &[(usize, Event)]) -> Shadow {
-    for (place, event) in events {
-        let (bytes, length) = event.encode(10 * *place as u64);
+fn carried_out(mut replica: Replica, events: &[(usize, Input)]) -> Replica {
+    for (place, input) in events {
+        let (bytes, length) = input.encode(10 * *place as u64);
         let sequence = *place as u64 + 1;
-        // Of a kill switch that is done there is nothing to tell.
-        let _ = shadow.carry_out(Record { sequence, payload: &bytes[..length] });
+        // A recall of an order that was rejected is refused.
+        let _ = replica.carry_out(Record { sequence, payload: &bytes[..length] });
     }
-    shadow
+    replica
 }
 
-fn all(drawn: &[Drawn]) -> Vec<(usize, Event)> {
+fn all(drawn: &[Drawn]) -> Vec<(usize, Input)> {
     events(drawn).into_iter().enumerate().collect()
 }
 
-fn from_bytes(bytes: &[u8]) -> Shadow {
-    let mut shadow = shadow();
-    shadow.restore(1, bytes).unwrap();
-    shadow
+fn from_bytes(bytes: &[u8]) -> Replica {
+    let mut replica = replica();
+    replica.restore(1, bytes).unwrap();
+    replica
 }
 
 fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
@@ -185,9 +177,9 @@ proptest! {
     #[test]
     fn the_rest_behind_a_snapshot_comes_to_the_same_at_every_cut(drawn in drawn()) {
         let events = all(&drawn);
-        let whole = carried_out(shadow(), &events).encode().unwrap();
+        let whole = carried_out(replica(), &events).encode().unwrap();
         for cut in 0..=events.len() {
-            let bytes = carried_out(shadow(), &events[..cut]).encode().unwrap();
+            let bytes = carried_out(replica(), &events[..cut]).encode().unwrap();
             let again = from_bytes(&bytes);
             prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
             let end = carried_out(again, &events[cut..]).encode().unwrap();
@@ -200,18 +192,18 @@ proptest! {
     fn bytes_of_a_snapshot_that_were_changed_are_refused_or_a_state(
         drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
-        let mut bytes = carried_out(shadow(), &all(&drawn)).encode().unwrap();
+        let mut bytes = carried_out(replica(), &all(&drawn)).encode().unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        let mut shadow = shadow();
-        if shadow.restore(1, &bytes).is_ok() {
-            prop_assert!(shadow.encode().is_ok());
+        let mut replica = replica();
+        if replica.restore(1, &bytes).is_ok() {
+            prop_assert!(replica.encode().is_ok());
         }
     }
 }
 
 /// A load in which everything happens.
-fn load() -> Vec<(usize, Event)> {
+fn load() -> Vec<(usize, Input)> {
     let one = |n: u64| {
         let what = [2, 3, 4, 2, 7, 1, 9, 5, 2, 8, 3, 0][(n % 12) as usize];
         // Late enough that much is open then, a venue is killed.
@@ -225,8 +217,8 @@ fn load() -> Vec<(usize, Event)> {
 fn a_snapshot_that_forgets_is_found() {
     let events = load();
     let (before, after) = events.split_at(100);
-    let whole = carried_out(shadow(), &events).encode().unwrap();
-    let bytes = carried_out(shadow(), before).encode().unwrap();
+    let whole = carried_out(replica(), &events).encode().unwrap();
+    let bytes = carried_out(replica(), before).encode().unwrap();
     type Forgets = fn(&mut Saved);
     let forgetful: [(&str, Forgets); 15] = [
         ("nothing", |_| {}),
@@ -237,17 +229,15 @@ fn a_snapshot_that_forgets_is_found() {
             state.positions.strategies.iter_mut().for_each(|of| of.requests += 1);
         }),
         ("positions", |(_, state, _)| state.positions.accounts.fill(Default::default())),
-        ("kill switches", |(_, state, _)| state.risk.switches = shadow().orchestrator.risk.state().switches),
-        ("whom it tells of them", |(_, state, _)| state.kills = shadow().orchestrator.kills.state()),
+        ("kill switches", |(_, state, _)| state.risk.switches = replica().core.risk.state().switches),
+        ("whom it tells of them", |(_, state, _)| state.kills = replica().core.kills),
         ("message rates", |(_, state, _)| state.risk.messages.fill(Default::default())),
-        ("the reference price", |(_, state, _)| {
-            state.risk.traded = shadow().orchestrator.risk.state().traded
-        }),
-        ("exposures", |(_, state, _)| state.risk.exposures = shadow().orchestrator.risk.state().exposures),
+        ("the reference price", |(_, state, _)| state.risk.traded = replica().core.risk.state().traded),
+        ("exposures", |(_, state, _)| state.risk.exposures = replica().core.risk.state().exposures),
         ("profits", |(_, state, _)| state.risk.profits.fill(0)),
-        ("which order is next", |(_, state, _)| state.lines = shadow().orchestrator.lines),
-        ("orders that wait", |(_, state, _)| state.waiting.iter_mut().for_each(Vec::clear)),
-        ("checksums", |(_, state, _)| state.reported = Default::default()),
+        ("which order is next", |(_, state, _)| state.sessions = replica().core.sessions),
+        ("orders at gateways", |(_, state, _)| state.gateway_orders.fill(0)),
+        ("checksums", |(_, state, _)| state.checksums.reports = Default::default()),
         ("how much was sent", |(given, _, _)| {
             given.gateways.iter_mut().for_each(|of| *of = Default::default())
         }),

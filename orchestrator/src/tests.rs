@@ -1,12 +1,16 @@
 //! The orchestrator between heap rings, on a virtual clock.
 
 use super::*;
-use crate::risk::RiskSetup;
-use protocol::stamps::{Record, StampLog, count_records};
+use crate::core::SessionState;
+use crate::risk::{Reject, RiskSetup};
+use crate::work::Work;
+use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
-use protocol::wire::{MESSAGE_WORDS, OrderId, Side};
+use protocol::supervision::Misconduct;
+use protocol::wire::{MESSAGE_WORDS, Message, Order, OrderId, OrderStatus, Report, Side};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
+use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use shm::sync::Ordering;
 
@@ -40,12 +44,13 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
     let orchestrator = Orchestrator::new(
         Mux::new(submit_ends),
         Mux::new(completion_ends),
-        inbox_ends.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
-        return_ends.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
-        &RiskSetup::open_orders(2, 2, max_open),
-        Work::new(0),
-    )
-    .unwrap();
+        Core::new(&RiskSetup::open_orders(2, 2, max_open)).unwrap(),
+        Outputs::new(
+            inbox_ends.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
+            return_ends.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
+            Work::new(0),
+        ),
+    );
     Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
 }
 
@@ -83,8 +88,21 @@ impl Bench {
 
     /// Requests that are open and what is held of the first instrument.
     fn position(&self, strategy: usize) -> (u64, i64) {
-        let positions = &self.orchestrator.positions;
+        let positions = &self.orchestrator.core.positions;
         (positions.open(strategy), positions.account(strategy, 0).net)
+    }
+
+    /// An order that comes through memory that several strategies write.
+    fn accept(&mut self, order: &Order) {
+        self.orchestrator.take_order(None, order.to_message(), |_| (), &mut self.cycle);
+    }
+
+    fn faults(&self) -> u64 {
+        self.orchestrator.core.counts().faults
+    }
+
+    fn queued(&self) -> u64 {
+        self.orchestrator.outputs.pending.len()
     }
 
     fn send(&mut self, order: &Order, through: usize) {
@@ -155,7 +173,7 @@ fn a_refused_order_is_reported_and_never_dispatched() {
     let reports = bench.reports(0);
     assert_eq!((reports[0].status, reports[0].reason), (OrderStatus::Rejected, Reject::UnknownVenue as u8));
     assert_eq!(bench.points(), [Point::OrchRecvSubmit, Point::Rejected, Point::OrchReturn]);
-    assert_eq!(bench.orchestrator.positions.open(0), 0);
+    assert_eq!(bench.orchestrator.core.positions.open(0), 0);
 }
 
 #[test]
@@ -164,7 +182,7 @@ fn the_owner_is_who_sent_it_not_who_it_says() {
     bench.send(&order(1, 0, 0), 0);
     bench.submit[0].try_push(&[u64::MAX; MESSAGE_WORDS]).unwrap();
     bench.cycle();
-    assert_eq!(bench.orchestrator.faults, 2);
+    assert_eq!(bench.faults(), 2);
     assert_eq!(bench.inboxes[0].try_pop().unwrap(), None);
     assert!(bench.points().is_empty());
 }
@@ -189,7 +207,7 @@ fn a_full_inbox_holds_the_order_and_its_place() {
     for _ in 0..5 {
         bench.cycle();
     }
-    assert_eq!(bench.orchestrator.waiting.len(), 2, "the third and the fourth found the inbox full");
+    assert_eq!(bench.queued(), 2, "the third and the fourth found the inbox full");
     let other = bench.inboxes[1].try_pop().unwrap();
     assert_eq!(other, Some(order(1, 0, 1).to_message()), "nobody waits for another one's venue");
     let mut sequences = Vec::new();
@@ -200,7 +218,7 @@ fn a_full_inbox_holds_the_order_and_its_place() {
         bench.cycle();
     }
     assert_eq!(sequences, [0, 1, 2, 3]);
-    assert!(bench.orchestrator.full > 0);
+    assert!(bench.orchestrator.outputs.full > 0);
 }
 
 #[test]
@@ -213,14 +231,14 @@ fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
     bench.completion.try_push(&report(&order(1, 0, 0)).to_message()).unwrap();
     bench.cycle();
     assert_eq!(bench.reports(1).len(), 1, "strategy 1 is served although strategy 0 reads nothing");
-    assert_eq!(bench.orchestrator.returned, 3, "two that fit, and the other one's");
+    assert_eq!(bench.orchestrator.outputs.returned, 3, "two that fit, and the other one's");
     let mut sequences = Vec::new();
     for _ in 0..5 {
         sequences.extend(bench.reports(0).iter().map(|r| r.id.sequence()));
         bench.cycle();
     }
     assert_eq!(sequences, [0, 1, 2, 3, 4, 5]);
-    assert_eq!((bench.orchestrator.faults, bench.orchestrator.returned), (0, 7));
+    assert_eq!((bench.faults(), bench.orchestrator.outputs.returned), (0, 7));
 }
 
 #[test]
@@ -231,8 +249,8 @@ fn a_strategy_that_never_reads_is_quarantined_once_nothing_fits_any_more() {
         bench.cycle();
     }
     // Two in the ring, eight that wait, one that did not fit; the others are nobody's.
-    assert_eq!((bench.orchestrator.faults, bench.orchestrator.lines[0].orphaned), (1, 20 - 2 - 8 - 1));
-    assert_eq!(bench.orchestrator.lines[0].state, line::LineState::Quarantined);
+    assert_eq!((bench.faults(), bench.orchestrator.core.sessions[0].orphaned), (1, 20 - 2 - 8 - 1));
+    assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Quarantined);
 }
 
 #[test]
@@ -245,15 +263,16 @@ fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
         bench.completion.try_push(&part.to_message()).unwrap();
     }
     bench.cycle();
-    assert_eq!((bench.orchestrator.reports, bench.orchestrator.settled), (3, 0));
-    assert_eq!(bench.orchestrator.positions.open(0), 1);
+    let counts = bench.orchestrator.core.counts();
+    assert_eq!((counts.reports, counts.settled), (3, 0));
+    assert_eq!(bench.orchestrator.core.positions.open(0), 1);
 }
 
 #[test]
 fn what_is_kept_warm_may_be_dead() {
     let mut bench = bench(8, 8);
-    bench.orchestrator.lines[1].close(line::LineState::Dead);
-    (0..10).chain([usize::MAX]).for_each(|round| bench.orchestrator.warm(round));
+    bench.orchestrator.core.sessions[1].close(SessionState::Dead);
+    (0..10).chain([usize::MAX]).for_each(|round| Agent::<Virtual>::keep_warm(&bench.orchestrator, round));
     bench.send(&order(0, 0, 1), 0);
     assert_eq!((bench.cycle(), bench.position(0).0), (1, 1));
 }

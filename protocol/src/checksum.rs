@@ -39,6 +39,12 @@ impl Checksum {
         self.0 = self.0.wrapping_add(digest);
     }
 
+    /// Takes back a message that was counted and not sent.
+    #[inline(always)]
+    pub const fn remove(&mut self, digest: u64) {
+        self.0 = self.0.wrapping_sub(digest);
+    }
+
     /// The sum so far; 0 before the first message.
     pub const fn value(self) -> u64 {
         self.0

@@ -163,7 +163,7 @@ impl Positions {
         self.reserve(strategy, order.instrument, side, more.cast_signed())
     }
 
-    /// A request that waited does not go; `is_current`: it is of the living incarnation.
+    /// Takes back a request that did not reach its venue; `is_current`: it is of the living incarnation.
     pub(crate) fn withdraw(&mut self, order: &Order, is_current: bool) -> Change {
         let strategy = usize::from(order.id.strategy());
         let of = &mut self.strategies[strategy];
@@ -172,8 +172,9 @@ impl Positions {
             Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
                 self.replaced(strategy, OrderId::from_word(target))
             }
-            Some(OpenOrder { kind: Kind::Order(side), leaves, instrument, .. }) => {
-                self.reserve(strategy, instrument, side, leaves.cast_signed().wrapping_neg())
+            Some(OpenOrder { kind: Kind::Order(side), leaves, instrument, is_killed, venue, .. }) => {
+                let change = self.reserve(strategy, instrument, side, leaves.cast_signed().wrapping_neg());
+                Change { killed: is_killed.then_some(Closed { venue, instrument }), ..change }
             }
             None => Change::default(),
         }

@@ -31,7 +31,7 @@ impl Positions {
 
     /// Goes on from there, with nothing open yet; `None`: it cannot be of these strategies and instruments.
     pub(crate) fn restore(&mut self, state: &PositionsState) -> Option<()> {
-        crate::put::put(&mut self.accounts, &state.accounts)?;
+        crate::copy_exact::copy_exact(&mut self.accounts, &state.accounts)?;
         (self.strategies.len() == state.strategies.len()).then_some(())?;
         let instruments = self.instruments;
         for ((strategy, of), state) in (0..).zip(&mut self.strategies).zip(&state.strategies) {

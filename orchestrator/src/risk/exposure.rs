@@ -9,8 +9,8 @@
 //! always that is all that a check reads. One that is worth more is checked exactly, and the allowance is measured anew.
 
 use super::limits::money;
+use crate::copy_exact::copy_exact;
 use crate::positions::{Change, Positions};
-use crate::put::put;
 use protocol::instrument::MOST;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
@@ -251,9 +251,9 @@ impl Exposures {
 
     /// Goes on from there; `None`: it is of other credentials or instruments.
     pub(super) fn restore(&mut self, state: &ExposuresState) -> Option<()> {
-        put(&mut self.allowances, &state.allowances)?;
-        put(&mut self.credentials, &state.credentials)?;
-        put(&mut self.held, &state.held)?;
+        copy_exact(&mut self.allowances, &state.allowances)?;
+        copy_exact(&mut self.credentials, &state.credentials)?;
+        copy_exact(&mut self.held, &state.held)?;
         self.is_on = self.credentials.iter().any(|of| of.is_on);
         Some(())
     }

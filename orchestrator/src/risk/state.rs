@@ -6,7 +6,7 @@ use super::exposure::ExposuresState;
 use super::limits::{AccountLimits, StrategyRow};
 use super::price::TradedState;
 use super::switches::Switches;
-use crate::put::put;
+use crate::copy_exact::copy_exact;
 use serde::{Deserialize, Serialize};
 
 /// The state of the controls.
@@ -42,11 +42,11 @@ impl Risk {
     pub(crate) fn restore(&mut self, state: &RiskState) -> Option<()> {
         let credentials = self.strategies.iter().map(|row| row.credential);
         state.strategies.iter().map(|row| row.credential).eq(credentials).then_some(())?;
-        put(&mut self.strategies, &state.strategies)?;
-        put(&mut self.accounts, &state.accounts)?;
-        put(&mut self.messages, &state.messages)?;
-        put(&mut self.rates, &state.rates)?;
-        put(&mut self.profits, &state.profits)?;
+        copy_exact(&mut self.strategies, &state.strategies)?;
+        copy_exact(&mut self.accounts, &state.accounts)?;
+        copy_exact(&mut self.messages, &state.messages)?;
+        copy_exact(&mut self.rates, &state.rates)?;
+        copy_exact(&mut self.profits, &state.profits)?;
         (self.traded.len() == state.traded.len()).then_some(())?;
         for (traded, state) in self.traded.iter_mut().zip(&state.traded) {
             traded.restore(state);

@@ -2,6 +2,7 @@
 
 use super::{Positions, Risk};
 use protocol::kill::Scope;
+use protocol::wire::{Operation, Order};
 use serde::{Deserialize, Serialize};
 
 /// All switches.
@@ -91,6 +92,15 @@ impl Risk {
                 row.forgive();
             }
         }
+    }
+
+    /// Whether a kill switch stops an order that passed the controls before. Cancels are never stopped.
+    #[cold]
+    pub(crate) fn stops(&self, order: &Order) -> bool {
+        matches!(order.operation, Operation::New | Operation::Replace)
+            && (self.strategies[usize::from(order.id.strategy())].is_killed
+                || self.traded.get(usize::from(order.instrument)).is_some_and(|traded| traded.is_killed)
+                || self.venues.get(usize::from(order.venue)).is_some_and(|is_killed| *is_killed))
     }
 
     /// Whether a kill switch of the strategy's own is on.

@@ -1,7 +1,6 @@
 //! Strategies that die or misbehave.
 
 use super::*;
-use crate::line::LineState;
 use protocol::control::{Launching, PLAN};
 use protocol::supervision::{Death, REPAIRS_WORDS, Repairs};
 use protocol::wire::{CancelScope, Instruction};
@@ -12,8 +11,8 @@ pub(super) fn supervised(capacity: usize) -> (Bench, Launching, Repairs) {
     let mut bench = bench(capacity, 100);
     let launching = Launching::new(Region::heap(PLAN + 8).words());
     let repairs = Region::heap(REPAIRS_WORDS).words();
-    let supervision = Supervision::new(launching.control(), RepairsWriter::new(&repairs));
-    bench.orchestrator.supervision = Some(supervision);
+    let supervision = Supervision::new(launching.control());
+    bench.orchestrator = bench.orchestrator.supervised(supervision, RepairsWriter::new(&repairs));
     (bench, launching, Repairs::new(repairs.into()))
 }
 
@@ -28,6 +27,24 @@ pub(super) fn death() -> Death {
 use protocol::supervision::RepairsWriter;
 
 impl Bench {
+    fn with_core(&mut self, change: impl FnOnce(Core) -> Core) {
+        let nothing = Core::new(&RiskSetup::open_orders(0, 0, 1)).unwrap();
+        let core = std::mem::replace(&mut self.orchestrator.core, nothing);
+        self.orchestrator.core = change(core);
+    }
+
+    fn expecting(&mut self, orders: &[u64]) {
+        self.with_core(|core| core.expecting(orders));
+    }
+
+    fn expecting_at_venues(&mut self, orders: &[u64]) {
+        self.with_core(|core| core.expecting_at_venues(orders));
+    }
+
+    pub(super) fn limit_gateways(&mut self, orders: u64) {
+        self.with_core(|core| core.with_gateway_limit(Some(orders)));
+    }
+
     fn cycles(&mut self) {
         for _ in 0..8 {
             self.cycle();
@@ -74,7 +91,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
     bench.cycles();
     launching.fence(0, 0, &death());
     bench.cycles();
-    assert_eq!(bench.orchestrator.lines[0].state, LineState::Dead);
+    assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
     // The launcher makes the ring anew; here both ends are new.
     let (ring, end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
     let (_, other) = spsc::heap_ring::<MESSAGE_WORDS>(8);
@@ -85,7 +102,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
     bench.send(&Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) }, 0);
     bench.cycles();
     assert_eq!(bench.instructions(0).len(), 1);
-    assert_eq!(bench.orchestrator.positions.open(0), 1, "the dead one's open order does not count");
+    assert_eq!(bench.orchestrator.core.positions.open(0), 1, "the dead one's open order does not count");
     bench.send(&order(0, 1, 0), 0);
     bench.cycles();
     assert_eq!(repairs.of(0).quarantined, Some((1, Misconduct::WrongEpoch)));
@@ -131,14 +148,14 @@ fn each_misconduct_has_its_name_and_the_other_goes_on() {
 fn a_flood_is_quarantined_and_a_mistake_is_not() {
     for (venue, why) in [(9, Misconduct::UnknownVenue), (0, Misconduct::Flood)] {
         let (mut bench, _, repairs) = supervised(256);
-        bench.orchestrator.risk = Risk::new(&RiskSetup::open_orders(2, 2, 2)).unwrap();
+        bench.orchestrator.core.risk = risk::Risk::new(&RiskSetup::open_orders(2, 2, 2)).unwrap();
         let first = if venue == 0 { 2 } else { 0 };
-        for n in 0..u64::from(TOLERATED) + first {
+        for n in 0..u64::from(TOLERATED_OFFENCES) + first {
             bench.send(&order(0, n, venue), 0);
         }
         (0..20).for_each(|_| bench.cycles());
         assert_eq!(repairs.of(0).quarantined, None, "so many may be a mistake");
-        bench.send(&order(0, u64::from(TOLERATED) + first, venue), 0);
+        bench.send(&order(0, u64::from(TOLERATED_OFFENCES) + first, venue), 0);
         bench.cycles();
         assert_eq!(repairs.of(0).quarantined, Some((0, why)));
     }
@@ -147,7 +164,7 @@ fn a_flood_is_quarantined_and_a_mistake_is_not() {
 #[test]
 fn more_orders_than_the_plan_has_are_a_flood() {
     let (mut bench, _, repairs) = supervised(8);
-    bench.orchestrator = bench.orchestrator.expecting(&[2, 2]);
+    bench.expecting(&[2, 2]);
     (0..3).for_each(|n| bench.send(&order(0, n, 0), 0));
     bench.cycles();
     assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Flood)));
@@ -160,12 +177,12 @@ fn in_a_shared_ring_the_first_order_of_a_new_incarnation_may_be_faster_than_the_
     let (mut bench, launching, repairs) = supervised(8);
     launching.fence(0, 0, &death());
     bench.cycles();
-    assert_eq!(bench.orchestrator.lines[0].state, LineState::Dead);
+    assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
     // In the middle of a duty cycle, which has looked at the fences already.
     launching.revive(0, 1);
     let first = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
-    bench.orchestrator.accept(None, first.to_message(), &mut bench.cycle);
-    assert_eq!((bench.orchestrator.faults, repairs.of(0).refused), (0, 0));
+    bench.accept(&first);
+    assert_eq!((bench.faults(), repairs.of(0).refused), (0, 0));
     assert!(bench.points().contains(&Point::OrchDispatch), "it is taken");
 }
 
@@ -173,18 +190,14 @@ fn in_a_shared_ring_the_first_order_of_a_new_incarnation_may_be_faster_than_the_
 fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
     for (venue, expecting) in [(9, 10_000), (0, 10_000), (0, 3)] {
         let (mut bench, _, repairs) = supervised(256);
-        bench.orchestrator = bench.orchestrator.expecting(&[expecting, 10]);
-        bench.orchestrator.risk = Risk::new(&RiskSetup::open_orders(2, 2, 2)).unwrap();
-        for n in 0..3 * u64::from(TOLERATED) {
-            bench.orchestrator.accept(None, order(0, n, venue).to_message(), &mut bench.cycle);
+        bench.expecting(&[expecting, 10]);
+        bench.orchestrator.core.risk = risk::Risk::new(&RiskSetup::open_orders(2, 2, 2)).unwrap();
+        for n in 0..3 * u64::from(TOLERATED_OFFENCES) {
+            bench.accept(&order(0, n, venue));
         }
         assert_eq!(repairs.of(0).quarantined, None, "its name is all that is known");
-        assert!(
-            bench.orchestrator.faults > u64::from(TOLERATED),
-            "it is counted: {}",
-            bench.orchestrator.faults
-        );
-        assert_eq!(bench.orchestrator.lines[0].state, LineState::Alive);
+        assert!(bench.faults() > u64::from(TOLERATED_OFFENCES), "it is counted: {}", bench.faults());
+        assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Alive);
     }
 }
 
@@ -192,7 +205,7 @@ fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
 fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
     let (mut bench, _, repairs) = supervised(256);
     // Strategy 0: one to each venue. Strategy 1: 300 to venue 1.
-    bench.orchestrator = bench.orchestrator.expecting_at_venues(&[1, 1, 0, 300]);
+    bench.expecting_at_venues(&[1, 1, 0, 300]);
     for n in 0..10 {
         bench.send(&order(0, n, 0), 0);
     }
@@ -204,7 +217,7 @@ fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
     let refused = reports.iter().filter(|report| report.reason == Reject::NotPlanned as u8).count();
     assert_eq!((reports.len(), refused), (9, 9));
     assert_eq!(repairs.of(0).quarantined, None, "so many may be a mistake");
-    (10..12 + u64::from(TOLERATED)).for_each(|n| bench.send(&order(0, n, 0), 0));
+    (10..12 + u64::from(TOLERATED_OFFENCES)).for_each(|n| bench.send(&order(0, n, 0), 0));
     (0..20).for_each(|_| bench.cycles());
     assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Flood)));
 }
@@ -212,15 +225,15 @@ fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
 #[test]
 fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
     let (mut bench, launching, repairs) = supervised(8);
-    bench.orchestrator.lines[0].open(2);
+    bench.orchestrator.core.sessions[0].open(2);
     let late = Order { id: OrderId::new(0, 1, 5), ..order(0, 5, 0) };
-    bench.orchestrator.accept(None, late.to_message(), &mut bench.cycle);
+    bench.accept(&late);
     let next = Order { id: OrderId::new(0, 2, 0), ..order(0, 0, 0) };
-    bench.orchestrator.accept(None, next.to_message(), &mut bench.cycle);
+    bench.accept(&next);
     launching.fence(0, 2, &death());
     bench.cycles();
     let late = Order { id: OrderId::new(0, 2, 1), ..order(0, 1, 0) };
-    bench.orchestrator.accept(None, late.to_message(), &mut bench.cycle);
+    bench.accept(&late);
     let points = bench.points();
     assert_eq!(points.iter().filter(|point| **point == Point::Rejected).count(), 2);
     assert_eq!(points.iter().filter(|point| **point == Point::OrchDispatch).count(), 1);

@@ -4,6 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use protocol::desk::{ANSWERS_WORDS, Answers, Command, DESK_WORDS, Operator, Status};
 use protocol::kill::{Cause, Scope, Switch};
+use protocol::limits::Control;
 use protocol::wire::{CancelScope, Instruction};
 
 /// What the orchestrator's log holds.
@@ -23,7 +24,7 @@ fn switches(bench: &Bench) -> Vec<(Point, Scope, bool)> {
     records(bench).iter().filter_map(of).collect()
 }
 
-fn commanded(capacity: usize) -> (Bench, Operator, Answers) {
+pub(super) fn commanded(capacity: usize) -> (Bench, Operator, Answers) {
     let mut bench = bench(capacity, 100);
     let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
     let operator = Operator::new(&desk);
@@ -35,21 +36,27 @@ fn commanded(capacity: usize) -> (Bench, Operator, Answers) {
 type Kill = fn(&mut Bench, Scope);
 
 fn kill(bench: &mut Bench, scope: Scope) {
-    assert!(bench.orchestrator.kill(scope, Cause::Operator, Some(0), &mut bench.cycle));
+    let command = Input::Command { number: 0, command: Some(Command::Kill(scope)) };
+    assert!(bench.orchestrator.take(command, |_| (), &mut bench.cycle));
 }
 
 /// Sends orders, kills a scope in between, and looks for what got through. `Err`: what did.
 fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill: Kill) -> Result<(), String> {
     let mut bench = bench(4, 100);
-    bench.orchestrator = bench.orchestrator.waiting(64, 64);
     let mut next = [0, 0];
     let mut send = |bench: &mut Bench, (strategy, venue): (u16, u16)| {
         let order = order(strategy, next[usize::from(strategy)], venue);
         next[usize::from(strategy)] += 1;
-        bench.orchestrator.accept(None, order.to_message(), &mut bench.cycle);
+        bench.accept(&order);
     };
     before.iter().for_each(|which| send(&mut bench, *which));
     let killed_at = records(&bench).len();
+    let queued = |bench: &Bench, id: OrderId| {
+        let is_it = |message: &Message| Order::from_message(*message).is_ok_and(|order| order.id == id);
+        (0..2).any(|gateway| bench.orchestrator.outputs.pending.find(gateway, is_it).is_some())
+    };
+    let sent_before = (0..2).flat_map(|strategy| (0..30).map(move |n| OrderId::new(strategy, 0, n)));
+    let queued: Vec<OrderId> = sent_before.filter(|id| queued(&bench, *id)).collect();
     kill(&mut bench, scope);
     after.iter().for_each(|which| send(&mut bench, *which));
     // The gateways take everything: what waited and may go goes now.
@@ -69,6 +76,9 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
     for (order, is_late) in &sent {
         if concerns(order) && *is_late {
             return Err(format!("{} reached its venue after the word to cancel", order.id));
+        }
+        if concerns(order) && queued.contains(&order.id) {
+            return Err(format!("{} was queued and went after the switch", order.id));
         }
     }
     let late =
@@ -109,7 +119,8 @@ fn a_kill_that_lets_an_instrument_or_what_waits_through_is_found() {
     // It tells the venues and forgets to throw the switch.
     fn only_tells(bench: &mut Bench, scope: Scope) {
         kill(bench, scope);
-        bench.orchestrator.risk.turn(scope, false, &bench.orchestrator.positions);
+        let Core { risk, positions, .. } = &mut bench.orchestrator.core;
+        risk.turn(scope, false, positions);
     }
     let many = [(0, 0); 8];
     assert_eq!(kill_between(Scope::Instrument(0), &many, &many, kill), Ok(()));
@@ -117,9 +128,8 @@ fn a_kill_that_lets_an_instrument_or_what_waits_through_is_found() {
     assert!(found.contains("after the"), "{found}");
     // It throws the switch and lets what waits go.
     fn lets_wait(bench: &mut Bench, scope: Scope) {
-        let waiting = core::mem::replace(&mut bench.orchestrator.waiting, WaitingRoom::new(2, 64, 64));
         kill(bench, scope);
-        bench.orchestrator.waiting = waiting;
+        bench.orchestrator.outputs.recall_is_due = false;
     }
     let found = kill_between(Scope::Strategy(0), &many, &[], lets_wait).unwrap_err();
     assert!(found.contains("after the"), "{found}");
@@ -192,18 +202,16 @@ fn what_cannot_be_commanded_is_answered() {
 }
 
 #[test]
-fn a_full_inbox_is_told_later_and_only_then_is_it_done() {
+fn kill_is_done_with_its_last_order_although_cancel_is_queued() {
     let mut bench = bench(2, 100);
     (0..2).for_each(|n| bench.send(&order(0, n, 0), 0));
     bench.cycle();
     kill(&mut bench, Scope::Venue(0));
+    assert_eq!((switches(&bench).len(), bench.queued()), (1, 1));
     for n in 0..2 {
         bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
         bench.cycle();
     }
-    assert_eq!(switches(&bench).len(), 1, "the gateway does not know yet");
-    assert!(bench.inboxes[0].try_pop().unwrap().is_some());
-    bench.cycle();
     assert_eq!(switches(&bench)[1], (Point::KillDone, Scope::Venue(0), true));
 }
 
@@ -215,7 +223,8 @@ fn limits_kill_by_themselves() {
     };
     let set = |bench: &mut Bench, control, value| {
         let setting = protocol::limits::LimitSetting { scope: Scope::All, control, value };
-        bench.orchestrator.risk.set(&setting, &bench.orchestrator.positions).unwrap();
+        let Core { risk, positions, .. } = &mut bench.orchestrator.core;
+        risk.set(&setting, positions).unwrap();
     };
     let mut rejected = bench(16, 100);
     set(&mut rejected, Control::MaxRejections, 1);
@@ -248,7 +257,8 @@ fn a_death_kills_where_that_is_wanted() {
     let (mut bench, launching, _) = super::incidents::supervised(8);
     let setting =
         protocol::limits::LimitSetting { scope: Scope::Strategy(0), control: Control::KillOnDeath, value: 1 };
-    bench.orchestrator.risk.set(&setting, &bench.orchestrator.positions).unwrap();
+    let Core { risk, positions, .. } = &mut bench.orchestrator.core;
+    risk.set(&setting, positions).unwrap();
     for strategy in 0..2 {
         launching.fence(strategy, 0, &super::incidents::death());
     }
@@ -263,6 +273,6 @@ fn a_death_kills_where_that_is_wanted() {
         bench.cycle();
     });
     let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
-    bench.orchestrator.accept(None, next.to_message(), &mut bench.cycle);
+    bench.accept(&next);
     assert_eq!(bench.reports(0)[0].reason, Reject::Killed.code(), "the next incarnation is refused");
 }

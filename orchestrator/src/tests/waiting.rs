@@ -1,26 +1,32 @@
-//! Orders that wait for room in their gateway's inbox.
+//! Messages that wait for room in their gateway's inbox.
 
 use super::incidents::{death, supervised};
 use super::*;
 use proptest::prelude::*;
-use protocol::wire::CancelScope;
+use protocol::kill::Scope;
+use protocol::wire::{CancelScope, Instruction};
 
 impl Bench {
-    /// What a gateway takes from its inbox, at most so many.
-    fn take(&mut self, venue: usize, most: usize) -> Vec<OrderId> {
+    /// Up to `max` orders that a gateway takes from its inbox.
+    fn take(&mut self, venue: usize, max: usize) -> Vec<OrderId> {
         let taken = std::iter::from_fn(|| self.inboxes[venue].try_pop().unwrap());
-        taken.take(most).map(|message| Order::from_message(message).unwrap().id).collect()
+        taken.take(max).map(|message| Order::from_message(message).unwrap().id).collect()
+    }
+
+    /// Lets the last queued order of a gateway overtake the others.
+    fn reorder_queue(&mut self, gateway: usize) {
+        let pending = &mut self.orchestrator.outputs.pending;
+        if let Some(first) = pending.pop(gateway) {
+            pending.push(gateway, &first);
+        }
     }
 }
 
-/// What a run of steps shows: `(venue, orders sent to it, orders taken by its gateway)` for each step. `Err`: what went wrong.
-fn trade(steps: &[(usize, usize, usize)], limit: u32, is_broken: bool) -> Result<(), String> {
+/// Plays steps of `(venue, orders sent to it, orders taken by its gateway)`. `Err`: what went wrong.
+fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String> {
     let mut bench = bench(4, 1000);
-    bench.orchestrator = bench.orchestrator.waiting(2 * limit, limit);
-    bench.orchestrator.is_broken = is_broken;
     let mut next = [0; 2];
     let (mut sent, mut taken) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
-    let mut busy = Vec::new();
     for &(venue, orders, takes) in steps {
         for n in 0..orders {
             let strategy = n % 2;
@@ -29,19 +35,13 @@ fn trade(steps: &[(usize, usize, usize)], limit: u32, is_broken: bool) -> Result
             next[strategy] += 1;
             sent[venue].push(order.id);
             // One at a time, so that the order in which they are taken is known.
-            let held_up = bench.orchestrator.dispatched;
             bench.cycle();
-            let goes = bench.orchestrator.dispatched > held_up;
-            let reports = bench.reports(strategy);
-            if !goes && reports.is_empty() && bench.orchestrator.waiting.len() == 0 {
-                return Err(format!("{:?} is neither dispatched nor rejected nor waits", order.id));
+            if let Some(report) = bench.reports(strategy).first() {
+                return Err(format!("{report:?}"));
             }
-            for report in reports {
-                if report.reason != Reject::VenueBusy as u8 {
-                    return Err(format!("{report:?}"));
-                }
-                busy.push(report.id);
-            }
+        }
+        if is_broken {
+            bench.reorder_queue(venue);
         }
         taken[venue].extend(bench.take(venue, takes));
         bench.cycle();
@@ -52,15 +52,12 @@ fn trade(steps: &[(usize, usize, usize)], limit: u32, is_broken: bool) -> Result
         }
         bench.cycle();
     }
-    for venue in 0..2 {
-        let expected: Vec<OrderId> = sent[venue].iter().copied().filter(|id| !busy.contains(id)).collect();
-        if taken[venue] != expected {
-            return Err(format!("venue {venue} got {:?}, in order were {expected:?}", taken[venue]));
-        }
+    if taken != sent {
+        return Err(format!("the venues got {taken:?}, they were sent {sent:?}"));
     }
-    let open: u64 = (0..2).map(|strategy| bench.orchestrator.positions.open(strategy)).sum();
-    let dispatched = taken.iter().map(Vec::len).sum::<usize>() as u64;
-    if (open, bench.orchestrator.dispatched) != (dispatched, dispatched) {
+    let open: u64 = (0..2).map(|strategy| bench.position(strategy).0).sum();
+    let dispatched = bench.orchestrator.core.counts().dispatched;
+    if (open, dispatched) != (taken.iter().map(Vec::len).sum::<usize>() as u64, open) {
         return Err(format!("{open} open of {dispatched} dispatched"));
     }
     Ok(())
@@ -68,66 +65,50 @@ fn trade(steps: &[(usize, usize, usize)], limit: u32, is_broken: bool) -> Result
 
 proptest! {
     #[test]
-    fn what_waits_keeps_its_place_at_its_venue_and_none_is_lost(
-        steps in prop::collection::vec((0usize..2, 0usize..7, 0usize..5), 0..30), limit in 1u32..6,
+    fn queued_orders_reach_their_venue_in_order(
+        steps in prop::collection::vec((0usize..2, 0usize..7, 0usize..5), 0..30),
     ) {
-        trade(&steps, limit, false).map_err(TestCaseError::fail)?;
+        trade(&steps, false).map_err(TestCaseError::fail)?;
     }
 }
 
 #[test]
-fn one_that_lets_orders_past_those_that_wait_is_found() {
-    // The inbox of 4 is full, two wait; room comes, and the next order takes it.
+fn overtaking_in_queue_is_found() {
     let steps = [(0, 6, 1), (0, 4, 1), (0, 3, 4)];
-    trade(&steps, 10, false).unwrap();
-    // With room that the waiting have not taken yet: the flush of a cycle comes first, so it must meet more than a batch.
-    let mut bench = bench(64, 1000);
-    bench.orchestrator = bench.orchestrator.waiting(100, 100);
-    bench.orchestrator.is_broken = true;
-    for n in 0..100 {
-        bench.send(&order(0, n, 0), 0);
-        bench.cycle();
-    }
-    let mut taken = bench.take(0, 40);
-    (100..103).for_each(|n| bench.send(&order(0, n, 0), 0));
-    for _ in 0..20 {
-        bench.cycle();
-        taken.extend(bench.take(0, 64));
-    }
-    assert_eq!(taken.len(), 103);
-    assert!(!taken.is_sorted(), "the broken one was not found");
+    trade(&steps, false).unwrap();
+    assert!(trade(&steps, true).is_err());
 }
 
 #[test]
-fn an_order_that_finds_its_line_full_is_rejected_and_the_other_venue_s_is_not() {
+fn full_gateway_rejects_new_orders_and_passes_cancels() {
     let mut bench = bench(2, 100);
-    bench.orchestrator = bench.orchestrator.waiting(8, 3);
+    bench.limit_gateways(5);
     (0..7).for_each(|n| {
         bench.send(&order(0, n, 0), 0);
         bench.cycle();
     });
     let reports = bench.reports(0);
     let ids: Vec<(u64, u8)> = reports.iter().map(|report| (report.id.sequence(), report.reason)).collect();
-    assert_eq!(
-        ids,
-        [(5, Reject::VenueBusy as u8), (6, Reject::VenueBusy as u8)],
-        "two in the inbox, three wait"
-    );
-    assert_eq!(bench.orchestrator.positions.open(0), 5);
+    assert_eq!(ids, [(5, Reject::VenueBusy as u8), (6, Reject::VenueBusy as u8)], "five are open");
+    assert_eq!((bench.position(0).0, bench.queued()), (5, 3));
     bench.send(&order(1, 0, 1), 1);
+    let cancel = Order { operation: protocol::wire::Operation::Cancel, target: 0, ..order(0, 7, 0) };
+    bench.send(&cancel, 0);
     bench.cycle();
-    assert_eq!(bench.take(1, 9).len(), 1);
-    // An order is stamped as dispatched when it is, and one that is rejected never.
-    let dispatched =
-        |bench: &Bench| bench.points().iter().filter(|point| **point == Point::OrchDispatch).count();
-    assert_eq!(dispatched(&bench), 3);
-    assert_eq!(bench.take(0, 1).len(), 1);
+    assert_eq!(bench.take(1, 9).len(), 1, "the other venue is not full");
+    assert!(bench.reports(0).is_empty(), "a cancel passes");
+    // A report ends an order and makes room for the next one.
+    bench.completion.try_push(&report(&order(0, 0, 0)).to_message()).unwrap();
+    bench.completion.try_push(&report(&cancel).to_message()).unwrap();
     bench.cycle();
-    assert_eq!(dispatched(&bench), 4);
+    bench.reports(0);
+    bench.send(&order(0, 8, 0), 0);
+    bench.cycle();
+    assert!(bench.reports(0).is_empty());
 }
 
 #[test]
-fn what_waits_of_the_dead_never_leaves_and_their_venues_are_told_at_once() {
+fn queued_orders_of_dead_strategy_are_recalled() {
     let (mut bench, launching, repairs) = supervised(2);
     for n in 0..4 {
         bench.send(&order(0, n, 0), 0);
@@ -135,17 +116,16 @@ fn what_waits_of_the_dead_never_leaves_and_their_venues_are_told_at_once() {
     }
     bench.send(&order(1, 0, 0), 1);
     bench.cycle();
-    assert_eq!(bench.orchestrator.waiting.len(), 3);
+    assert_eq!(bench.queued(), 3);
     launching.fence(0, 0, &death());
     bench.cycle();
-    assert_eq!(bench.orchestrator.waiting.len(), 1, "only the living one's");
-    let mut cancels = 0;
     let mut orders = Vec::new();
+    let mut cancels = 0;
     for _ in 0..8 {
         while let Some(message) = bench.inboxes[0].try_pop().unwrap() {
-            match protocol::wire::Instruction::from_message(message).unwrap() {
-                protocol::wire::Instruction::Order(order) => orders.push(order.id),
-                protocol::wire::Instruction::CancelAll(_) => cancels += 1,
+            match Instruction::from_message(message).unwrap() {
+                Instruction::Order(order) => orders.push(order.id),
+                Instruction::CancelAll(_) => cancels += 1,
             }
         }
         bench.cycle();
@@ -153,23 +133,30 @@ fn what_waits_of_the_dead_never_leaves_and_their_venues_are_told_at_once() {
     assert_eq!(cancels, 1);
     let ids: Vec<(u16, u64)> = orders.iter().map(|id| (id.strategy(), id.sequence())).collect();
     assert_eq!(ids, [(0, 0), (0, 1), (1, 0)]);
-    assert_eq!(repairs.of(0).refused, 2);
+    assert_eq!((repairs.of(0).refused, repairs.of(0).repaired), (2, Some(0)));
     assert!(bench.reports(0).is_empty(), "nobody is there to take a report");
 }
 
 #[test]
-fn what_waits_of_the_living_is_turned_away_with_a_report() {
-    let mut bench = bench(2, 100);
+fn kill_recalls_queued_orders_in_same_cycle() {
+    let (mut bench, operator, _) = super::kills::commanded(2);
     for n in 0..4 {
         bench.send(&order(0, n, 0), 0);
         bench.send(&order(1, n, 0), 1);
         bench.cycle();
     }
-    let scope = CancelScope { strategy: Some(OrderId::new(1, 0, 0)), instrument: None };
-    let open = bench.orchestrator.positions.open(1);
-    bench.orchestrator.turn_away(scope, Reject::Killed, &mut bench.cycle);
+    assert_eq!(bench.queued(), 6);
+    operator.give(protocol::desk::Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
+    bench.cycle();
     let reports = bench.reports(1);
-    assert!(reports.iter().all(|report| report.reason == Reject::Killed as u8));
-    assert_eq!(bench.orchestrator.positions.open(1), open - 3);
-    assert_eq!(bench.orchestrator.waiting.len(), 3, "the other one's wait on");
+    assert!(reports.len() >= 2 && reports.iter().all(|report| report.reason == Reject::Killed as u8));
+    let others = (0..8).flat_map(|_| {
+        bench.cycle();
+        std::iter::from_fn(|| bench.inboxes[0].try_pop().unwrap()).collect::<Vec<_>>()
+    });
+    let later: Vec<Instruction> =
+        others.map(|message| Instruction::from_message(message).unwrap()).skip(2).collect();
+    let cancel = Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0)));
+    let expected: Vec<Instruction> = (1..4).map(|n| Instruction::Order(order(0, n, 0))).collect();
+    assert_eq!(later, [expected, vec![cancel]].concat(), "the other one's orders wait on");
 }

@@ -9,10 +9,11 @@ mod spare;
 mod world;
 
 use core::cell::Cell;
-use journal::{Durability, Refusing};
+use journal::{Durability, Refusing, Writer};
 use orchestrator::Orchestrator;
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
+use protocol::reject::Reject;
 use protocol::stamps::{Point, Record, StampLog};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{Death, Repairs};
@@ -142,7 +143,7 @@ fn play_in(
 }
 
 /// One duty cycle; how much it did, with what it still has to do.
-fn turn(agent: &mut Orchestrator<Mux>, world: &World, clock: Deadly, now: u64) -> usize {
+fn turn(agent: &mut Orchestrator<Mux, Writer>, world: &World, clock: Deadly, now: u64) -> usize {
     let mut cycle = Cycle { clock, now, time: time(), draining: false, log: StampLog::new(&world.log) };
     let work = agent.duty_cycle(&mut cycle);
     work + usize::from(Agent::<Deadly>::next_deadline(agent, false) == 0)
@@ -157,7 +158,7 @@ fn records(log: &Words, from: usize) -> Vec<Record> {
 }
 
 /// What it seals: positions and checksums.
-fn seal(agent: &Orchestrator<Mux>, log: &Words) -> Vec<Record> {
+fn seal(agent: &Orchestrator<Mux, Writer>, log: &Words) -> Vec<Record> {
     let before = records(log, 0).len();
     Agent::<Deadly>::seal(agent, &mut StampLog::new(log));
     records(log, before)
@@ -186,12 +187,17 @@ fn check(world: &World, venues: &[Venue], traders: &[Trader]) -> Result<(), Stri
                 return Err(format!("order {id:?} was answered {} times", heard.len()));
             };
             let was_there = at_venues.contains(&id);
+            // An order that a kill switch has taken back from its venue's queue was dispatched.
+            let is_recalled = !was_there && report.reason == Reject::Killed.code();
             if was_there != (report.status == OrderStatus::Filled) {
                 return Err(format!("order {id:?} is {:?}, at its venue: {was_there}", report.status));
             }
             let expected = [
                 (Point::OrchRecvSubmit, true),
-                (Point::OrchDispatch, was_there),
+                (
+                    Point::OrchDispatch,
+                    was_there || is_recalled && stamps.contains(&(Point::OrchDispatch, id, 0)),
+                ),
                 (Point::OrchRecvCompletion, was_there),
                 (Point::Rejected, !was_there),
                 (Point::OrchReturn, true),

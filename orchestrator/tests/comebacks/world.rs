@@ -1,9 +1,9 @@
 //! What is around the orchestrator: rings, a log, strategies, venues, and a clock that kills.
 
-use journal::{Disk, Durability, Follower, Options};
+use journal::{Disk, Durability, Follower, Options, Writer};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{self as engine, Estate, Inbox, Mute, Orchestrator, ReturnPath, Shadow, Supervision};
+use orchestrator::{Core, Estate, Inbox, Orchestrator, Outputs, Replica, ReturnPath, Supervision};
 use protocol::agent::{Agent, Cycle};
 use protocol::control::{Launching, PLAN};
 use protocol::kill::Scope;
@@ -90,7 +90,7 @@ pub const fn time() -> Timebase {
 }
 
 /// An orchestrator, and what each of its venues is to take first.
-pub type Attached = (Orchestrator<Mux>, Vec<Option<Message>>);
+pub type Attached = (Orchestrator<Mux, Writer>, Vec<Option<Message>>);
 
 impl World {
     pub fn new() -> Self {
@@ -113,7 +113,7 @@ impl World {
         folder: &Path,
         durability: Durability,
         venues: &[Venue],
-        (how, follower): (Successor, Option<Follower<Shadow>>),
+        (how, follower): (Successor, Option<Follower<Replica>>),
     ) -> Result<Attached, String> {
         let mut estate = self.estate(venues);
         let heir = |words: &Words| spsc::Producer::resume(words).unwrap();
@@ -133,27 +133,30 @@ impl World {
             spsc::Consumer::<7>::resume(words).unwrap().skip_to(ring.published());
             ring
         });
-        let ends = engine::Ends { inboxes: inboxes.collect(), returns, desk: None };
+        let inboxes = inboxes.map(|ring| Inbox::new(ring, None)).collect();
+        let path = |ring| ReturnPath::new(ring, None, MAX_OPEN as usize);
+        let outputs = Outputs::new(inboxes, returns.into_iter().map(path).collect(), Work::new(0));
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
-        let (shadow, reader) = match follower.map(Follower::into_parts) {
-            Some((shadow, reader)) => (shadow, Some(reader)),
-            None => (shadow(), None),
+        let (replica, reader) = match follower.map(Follower::into_parts) {
+            Some((replica, reader)) => (replica, Some(reader)),
+            None => (replica(), None),
         };
-        let recovered = shadow.come_back(reader, (folder, &options), estate, ends, 1);
-        let (orchestrator, mut recovered) = recovered.map_err(|error| error.to_string())?;
+        let recovered = replica.promote(reader, (folder, &options), estate, outputs, 1);
+        let (successor, mut recovered) = recovered.map_err(|error| error.to_string())?;
         let mut log = StampLog::new(&self.log);
         recovered.unlogged.iter().for_each(|record| log.append_record(*record));
         if how == Successor::KeepsTheDead {
             recovered.retired.clear();
         }
-        let successor = |words: &Words| spsc::Consumer::resume(words).unwrap();
-        let mux = |rings: &[Words]| Mux::new(rings.iter().map(successor).collect());
-        let orchestrator = orchestrator.attached(mux(&self.submit), mux(&self.completion), &recovered);
+        let end = |words: &Words| spsc::Consumer::resume(words).unwrap();
+        let mux = |rings: &[Words]| Mux::new(rings.iter().map(end).collect());
+        let orchestrator = successor.attach(mux(&self.submit), mux(&self.completion), &recovered);
         let orchestrator = orchestrator.map_err(|error| error.to_string())?;
-        let supervision = Supervision::new(self.launching.control(), RepairsWriter::new(&self.repairs));
+        let supervision = Supervision::new(self.launching.control());
+        let repairs = RepairsWriter::new(&self.repairs);
         let first = recovered.gateways.iter().map(|gateway| gateway.first).collect();
-        Ok((orchestrator.supervised_again(supervision, 1), first))
+        Ok((orchestrator.supervised_again(supervision, repairs, 1), first))
     }
 
     /// What is left of what the orchestrator has given.
@@ -170,14 +173,10 @@ impl World {
 }
 
 /// The state of this world's orchestrator before the first record.
-pub fn shadow() -> Shadow {
-    let heap = || spsc::heap_ring::<7>(SLOTS).0;
-    let inboxes = (0..VENUES).map(|_| Inbox::new(heap(), None)).collect();
-    let returns = (0..STRATEGIES).map(|_| ReturnPath::new(heap(), None, MAX_OPEN as usize)).collect();
+pub fn replica() -> Replica {
     let limits = [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
     let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
-    let orchestrator = Orchestrator::new(Mute, Mute, inboxes, returns, &setup, Work::new(0)).unwrap();
-    Shadow::new(orchestrator, time(), Stamps::All).0
+    Replica::new(Core::new(&setup).unwrap(), time(), Stamps::All)
 }
 
 /// Changes a bit in the newest snapshot of a folder, if there is one.

@@ -1,6 +1,7 @@
-//! What an orchestrator has given up to a record of its journal, and what of that may not have gone out.
+//! The output ledger: what an engine produced up to a record of its journal, and what of that may not have gone out.
 //!
-//! Everything that it gives has its place in an order that the journal alone decides, so counts are enough to say what has gone out:
+//! This is a transactional outbox. Outputs are produced in an order that the journal alone decides, so counts are enough to know what has
+//! gone out:
 //!
 //! | left behind | what follows from it |
 //! |---|---|
@@ -8,8 +9,7 @@
 //! | messages in a strategy's return ring | so many reports were returned |
 //! | stamps in the log | so many are there, of returns and of all others |
 
-use super::events::RecoveryError;
-use super::line::StrategyLine;
+use super::core::{RecoveryError, StrategySession};
 use protocol::checksum::{Checksum, digest};
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
@@ -141,14 +141,14 @@ impl Outbox {
 
 /// What a strategy has sent and was given since its memory was last made anew.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct OfStrategy {
+pub(crate) struct StrategyOutput {
     pub taken: u64,
     pub returned: Outbox,
 }
 
 /// What a gateway was given and has given.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct OfGateway {
+pub(crate) struct GatewayOutput {
     pub dispatched: Outbox,
     /// Those that have gone out, and orders among them.
     pub sent: Checksum,
@@ -157,7 +157,7 @@ pub(crate) struct OfGateway {
     pub reported: Checksum,
 }
 
-impl OfGateway {
+impl GatewayOutput {
     fn has_gone(&mut self, gone: u64) {
         while let Some(message) = self.dispatched.next_of(gone) {
             self.sent.add(digest(&message));
@@ -168,9 +168,9 @@ impl OfGateway {
 
 /// All that was given.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Given {
-    pub strategies: Vec<OfStrategy>,
-    pub gateways: Vec<OfGateway>,
+pub(crate) struct OutputLedger {
+    pub strategies: Vec<StrategyOutput>,
+    pub gateways: Vec<GatewayOutput>,
     /// Records that were logged, of returns and others; and those of both that may not be in the log.
     pub logged: [u64; 2],
     pub unlogged: VecDeque<[u64; 2]>,
@@ -178,11 +178,11 @@ pub(crate) struct Given {
     pub commands: u64,
 }
 
-impl Given {
+impl OutputLedger {
     pub fn new(strategies: usize, gateways: usize) -> Self {
         Self {
-            strategies: (0..strategies).map(|_| OfStrategy::default()).collect(),
-            gateways: (0..gateways).map(|_| OfGateway::default()).collect(),
+            strategies: (0..strategies).map(|_| StrategyOutput::default()).collect(),
+            gateways: (0..gateways).map(|_| GatewayOutput::default()).collect(),
             ..Self::default()
         }
     }
@@ -214,6 +214,25 @@ impl Given {
         if let Some(known) = known {
             of.has_gone(known.sent(gateway));
         }
+    }
+
+    /// A message for a gateway was taken back: it has not gone out. It may have been taken for one that has, because a later one had.
+    /// Returns `None` if nothing like it was produced.
+    pub fn recall(&mut self, gateway: usize, message: &Message, known: Option<&Estate>) -> Option<()> {
+        let of = &mut self.gateways[gateway];
+        let Outbox { given, kept } = &mut of.dispatched;
+        if let Some(index) = kept.iter().position(|kept| kept == message) {
+            kept.remove(index);
+        } else {
+            (*given > kept.len() as u64).then_some(())?;
+            of.sent.remove(digest(message));
+            of.orders = of.orders.checked_sub(1)?;
+        }
+        *given -= 1;
+        if let Some(known) = known {
+            of.has_gone(known.sent(gateway));
+        }
+        Some(())
     }
 
     /// A report for a strategy.
@@ -264,18 +283,18 @@ impl Given {
     pub fn settle(
         self,
         estate: &Estate,
-        lines: &[StrategyLine],
+        sessions: &[StrategySession],
         now: u64,
     ) -> Result<(Recovered, Rest), RecoveryError> {
-        self.check(estate, lines)?;
+        self.check(estate, sessions)?;
         let timed = |[key, value]: [u64; 2]| {
             let record = Record::from_words(key, value)?;
             Some(if record.point == Point::Rejected { record } else { Record { value: now, ..record } })
         };
-        let is_retired = |(index, line): (usize, &StrategyLine)| line.is_retired().then_some(index);
+        let is_retired = |(index, session): (usize, &StrategySession)| session.is_retired().then_some(index);
         let mut recovered = Recovered {
             taken: self.strategies.iter().map(|of| of.taken).collect(),
-            retired: lines.iter().enumerate().filter_map(is_retired).collect(),
+            retired: sessions.iter().enumerate().filter_map(is_retired).collect(),
             gateways: Vec::new(),
             unlogged: self.unlogged.into_iter().filter_map(timed).collect(),
         };
@@ -284,7 +303,7 @@ impl Given {
             unsent: self.strategies.into_iter().map(|of| of.returned.kept).collect(),
             commands: self.commands,
         };
-        for OfGateway { dispatched: Outbox { mut kept, .. }, sent, orders, reports, reported } in
+        for GatewayOutput { dispatched: Outbox { mut kept, .. }, sent, orders, reports, reported } in
             self.gateways
         {
             let first = kept.pop_front();
@@ -295,7 +314,7 @@ impl Given {
     }
 
     /// Whether the journal has as much as there was.
-    fn check(&self, estate: &Estate, lines: &[StrategyLine]) -> Result<(), RecoveryError> {
+    fn check(&self, estate: &Estate, sessions: &[StrategySession]) -> Result<(), RecoveryError> {
         let enough = |what, index, journal, there| match there <= journal {
             true => Ok(()),
             false => Err(RecoveryError::Short { what, index, journal, there }),
@@ -305,8 +324,8 @@ impl Given {
         }
         enough("returns in the log", 0, self.logged[0], estate.returns_stamped)?;
         enough("records in the log", 0, self.logged[1], estate.others_logged)?;
-        for ((strategy, of), line) in self.strategies.iter().enumerate().zip(lines) {
-            if line.is_served() {
+        for ((strategy, of), session) in self.strategies.iter().enumerate().zip(sessions) {
+            if session.is_served() {
                 let there = estate.returned(strategy);
                 enough("reports to strategy", strategy, of.returned.given, there)?;
             }
@@ -323,7 +342,7 @@ mod tests {
     #[test]
     fn nothing_is_logged_again_where_no_count_says_what_is_there() {
         let unlogged = |estate: Estate| {
-            let mut given = Given::new(0, 0);
+            let mut given = OutputLedger::new(0, 0);
             for n in 0..5 {
                 let id = OrderId::new(0, 0, n);
                 given.for_log(Record { point: Point::OrchReturn, id, detail: 0, value: 7 }, None);

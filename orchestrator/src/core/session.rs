@@ -1,37 +1,35 @@
-//! A strategy's line as the orchestrator sees it: which incarnation is there, and which order of it comes next.
+//! A strategy's session: which incarnation is served, and which order comes next.
 
 use protocol::checksum::Checksum;
 use protocol::supervision::Misconduct;
 use protocol::wire::{MAX_SEQUENCE, OrderId};
 use serde::{Deserialize, Serialize};
 
-/// How a strategy is.
+/// The state of a strategy's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum LineState {
-    /// Its orders are taken.
+pub(crate) enum SessionState {
+    /// Its orders are accepted.
     Alive,
-    /// It misbehaved: nothing more is taken from it. Its process may still run.
+    /// It misbehaved: nothing more is accepted. Its process may still run.
     Quarantined,
-    /// It is dead for certain. What it left is being repaired, and its venues are being told.
+    /// Its death is certain. The venues are told, and what it left in the submit hand-off is being taken.
     Dying {
         /// When the fence was seen, in ticks.
         noticed: u64,
-        /// How many venues have been told.
-        told: usize,
     },
-    /// All of that is done.
+    /// Nothing of it is left.
     Dead,
 }
 
-/// One strategy's line.
+/// One strategy's session.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct StrategyLine {
+pub(crate) struct StrategySession {
     /// The id that its next order must have, as a word; [`NOBODY`] while none is taken. One comparison says that an order is
     /// from the living incarnation of the right strategy and that none was left out, repeated or forged.
     expected: u64,
     /// The incarnation.
     pub epoch: u16,
-    pub state: LineState,
+    pub state: SessionState,
     pub strategy: u16,
     /// The next sequence when it was last alive.
     next: u64,
@@ -52,12 +50,12 @@ pub(crate) struct StrategyLine {
 /// No order's id.
 const NOBODY: u64 = u64::MAX;
 
-impl StrategyLine {
+impl StrategySession {
     pub(crate) fn new(strategy: u16) -> Self {
         Self {
             expected: OrderId::new(strategy, 0, 0).word(),
             epoch: 0,
-            state: LineState::Alive,
+            state: SessionState::Alive,
             strategy,
             next: 0,
             budget: u64::MAX,
@@ -75,9 +73,9 @@ impl StrategyLine {
         id.word() == self.expected
     }
 
-    /// The order with this id was taken.
+    /// Moves on after the order with this id.
     #[inline(always)]
-    pub(crate) const fn took(&mut self, id: OrderId) {
+    pub(crate) const fn advance(&mut self, id: OrderId) {
         self.expected = id.word() + 1;
     }
 
@@ -90,12 +88,12 @@ impl StrategyLine {
 
     /// It is dead, and nothing waits for it any more.
     pub(crate) fn is_retired(&self) -> bool {
-        self.state == LineState::Dead
+        self.state == SessionState::Dead
     }
 
     /// Reports are returned to it.
     pub(crate) fn is_served(&self) -> bool {
-        matches!(self.state, LineState::Alive | LineState::Quarantined)
+        matches!(self.state, SessionState::Alive | SessionState::Quarantined)
     }
 
     /// The next sequence of this incarnation.
@@ -108,8 +106,8 @@ impl StrategyLine {
         (self.expected != NOBODY).then(|| OrderId::from_word(self.expected))
     }
 
-    /// An order of the dead incarnation, which is refused, was looked at.
-    pub(crate) fn passed(&mut self, id: OrderId) {
+    /// Skips a refused order of a dead incarnation.
+    pub(crate) fn skip(&mut self, id: OrderId) {
         if id.epoch() == self.epoch {
             self.next = self.next.max(id.sequence() + 1);
         }
@@ -117,7 +115,7 @@ impl StrategyLine {
     }
 
     /// Nothing more is taken from this incarnation.
-    pub(crate) fn close(&mut self, state: LineState) {
+    pub(crate) fn close(&mut self, state: SessionState) {
         self.next = self.next();
         self.expected = NOBODY;
         self.state = state;
@@ -142,12 +140,12 @@ mod tests {
 
     #[test]
     fn only_the_next_order_of_the_living_is_expected() {
-        let mut line = StrategyLine::new(3);
+        let mut line = StrategySession::new(3);
         assert!(line.is_next(OrderId::new(3, 0, 0)) && !line.is_next(OrderId::new(3, 0, 1)));
-        line.took(OrderId::new(3, 0, 0));
+        line.advance(OrderId::new(3, 0, 0));
         assert!(line.is_next(OrderId::new(3, 0, 1)) && !line.is_next(OrderId::new(4, 0, 1)));
         assert!(line.is_current(OrderId::new(3, 0, 77)) && !line.is_current(OrderId::new(3, 1, 0)));
-        line.close(LineState::Dead);
+        line.close(SessionState::Dead);
         assert!(!line.is_next(OrderId::new(3, 0, 1)) && !line.is_current(OrderId::new(3, 0, 0)));
         assert_eq!(line.next(), 1);
         line.open(1);

@@ -1,0 +1,129 @@
+//! Reports on their way home, and what orders and reports do to positions, limits and counts.
+
+use super::{Core, Effects, Moment, Notice};
+use crate::risk::Reject;
+use protocol::checksum::digest;
+use protocol::limits::Control;
+use protocol::record::Point;
+use protocol::wire::{Message, NOTHING, Order, Report};
+
+impl Core {
+    /// Takes one report from a gateway.
+    #[inline(always)]
+    pub(super) fn report(&mut self, message: &Message, at: Moment, out: &mut impl Effects) {
+        self.counts.reports += 1;
+        // Gateways are trusted, so this is a bug and not a hostile peer: counted and skipped. What an exchange sent that is
+        // not allowed they have counted themselves.
+        let report = Report::from_message(*message).ok();
+        let known = report.filter(|report| usize::from(report.id.strategy()) < self.sessions.len());
+        let Some(report) = known else {
+            self.checksums.reports.add(digest(message));
+            self.counts.faults += u64::from(message != &NOTHING);
+            return;
+        };
+        // Needed after the hand-over, in the cache by then.
+        self.positions.prefetch(report.id);
+        out.stamp(Point::OrchRecvCompletion, report.id, report.number);
+        let strategy = usize::from(report.id.strategy());
+        let is_current = self.sessions[strategy].is_current(report.id);
+        self.counts.settled += u64::from(report.is_last);
+        let digest = if is_current {
+            self.give_back(&report, message, out)
+        } else {
+            self.orphan(strategy, out);
+            digest(message)
+        };
+        self.checksums.reports.add(digest);
+        // After the hand-over, off the report's path.
+        self.account_for(&report, is_current, at, out);
+    }
+
+    /// Returns a report to its strategy. Returns its digest, which is computed after the hand-over, off the report's path.
+    #[inline(always)]
+    pub(super) fn give_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
+        out.to_strategy(report, message);
+        let digest = digest(message);
+        self.checksums.to_strategy[usize::from(report.id.strategy())].add(digest);
+        digest
+    }
+
+    /// Counts a report whose strategy's incarnation is gone.
+    #[cold]
+    fn orphan(&mut self, strategy: usize, out: &mut impl Effects) {
+        self.sessions[strategy].orphaned += 1;
+        self.notify_dead_counts(strategy, out);
+    }
+
+    #[inline(always)]
+    fn account_for(&mut self, report: &Report, is_current: bool, at: Moment, out: &mut impl Effects) {
+        let strategy = usize::from(report.id.strategy());
+        if report.is_last && self.gateway_limit.is_some() {
+            let credential = usize::from(self.risk.credential(strategy));
+            self.close_at_gateway(usize::from(report.venue) * self.credentials + credential);
+        }
+        let Some(change) = self.positions.settle(report, is_current) else {
+            self.counts.faults += 1;
+            return;
+        };
+        if let Some(closed) = change.killed {
+            self.confirmed(strategy, closed, out);
+        }
+        let loser = self.risk.changed(strategy, &change, report.price, &self.positions);
+        if let Some(loser) = loser {
+            self.kill_by_limit(loser, Control::MaxLoss, at, out);
+        }
+    }
+
+    /// Books the order that was sent last: not when it is sent, but when its gateway, where that shares the engine's thread, has
+    /// had its turn. Before anything else looks at positions, and at the end of the duty cycle.
+    #[inline(always)]
+    pub(crate) fn book(&mut self) {
+        if let Some(order) = self.unbooked.take() {
+            let change = self.positions.send(&order);
+            self.risk.changed(usize::from(order.id.strategy()), &change, 0, &self.positions);
+            if self.gateway_limit.is_some() {
+                let gateway = self.gateway_of(&order);
+                self.gateway_orders[gateway] += 1;
+            }
+        }
+    }
+
+    /// An order is no longer open at a gateway.
+    pub(super) fn close_at_gateway(&mut self, gateway: usize) {
+        if let Some(open) = self.gateway_orders.get_mut(gateway) {
+            *open = open.saturating_sub(1);
+        }
+    }
+
+    /// Returns the index of an order's gateway: its venue's, for the credential of its strategy.
+    #[inline(always)]
+    pub(crate) fn gateway_of(&self, order: &Order) -> usize {
+        let credential = self.risk.credential(usize::from(order.id.strategy()));
+        usize::from(order.venue) * self.credentials + usize::from(credential)
+    }
+
+    /// Returns the orders left in the plan for an order's strategy and venue; `None` without such a limit.
+    #[inline(always)]
+    pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
+        let index = usize::from(order.id.strategy()) * self.venues + usize::from(order.venue);
+        self.venue_budgets.get_mut(index)
+    }
+
+    /// Counts a rejected order.
+    #[cold]
+    pub(super) fn count_refused(&mut self, reason: Reject, out: &mut impl Effects) {
+        self.counts.rejected += 1;
+        let count = &mut self.refused[usize::from(reason.code())];
+        *count += 1;
+        out.notify(Notice::Rejections { reason: reason.code(), count: *count });
+    }
+
+    pub(super) fn notify_dead_counts(&self, strategy: usize, out: &mut impl Effects) {
+        let session = &self.sessions[strategy];
+        out.notify(Notice::DeadCounts {
+            strategy: session.strategy,
+            refused: session.refused,
+            orphaned: session.orphaned,
+        });
+    }
+}

@@ -1,0 +1,153 @@
+//! Orders on their way out: identity, limits, dispatch; and what a rejection does.
+
+use super::lifecycle::Decision;
+use super::{Core, Effects, Moment};
+use crate::risk::Reject;
+use protocol::checksum::digest;
+use protocol::limits::Control;
+use protocol::record::Point;
+use protocol::supervision::Misconduct;
+use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
+
+impl Core {
+    /// Takes one order. Its owner is the memory that it came through; only where several strategies write the same memory
+    /// must the order itself be believed.
+    #[inline(always)]
+    pub(super) fn order(
+        &mut self,
+        from: Option<usize>,
+        message: &Message,
+        at: Moment,
+        out: &mut impl Effects,
+    ) {
+        self.book();
+        let Ok(order) = Order::from_message(*message) else {
+            self.violation(from, Misconduct::Garbage, out);
+            return;
+        };
+        let strategy = usize::from(order.id.strategy());
+        let is_next = from.unwrap_or(strategy) == strategy
+            && self.sessions.get(strategy).is_some_and(|session| session.is_next(order.id));
+        if !is_next && self.unexpected_order(from, &order, out) == Decision::Drop {
+            return;
+        }
+        let session = &mut self.sessions[strategy];
+        if session.budget == 0 {
+            self.violation(from, Misconduct::Flood, out);
+            return;
+        }
+        session.budget -= 1;
+        session.advance(order.id);
+        self.sender_is_authenticated = from.is_some();
+        out.stamp(Point::OrchRecvSubmit, order.id, 0);
+        if self.risk.floods(strategy, at.since_start) {
+            self.kill_by_limit(strategy, Control::KillMessageRate, at, out);
+        }
+        if let Err(reason) = self.check(&order, at) {
+            self.sessions[strategy].taken.add(digest(message));
+            self.reject(from, &order, reason, at, out);
+            return;
+        }
+        out.work();
+        let digest = self.send(&order, message, out);
+        self.sessions[strategy].taken.add(digest);
+    }
+
+    /// Checks an order against every control, and takes it from the plan's budgets if it passes.
+    #[inline(always)]
+    fn check(&mut self, order: &Order, at: Moment) -> Result<(), Reject> {
+        self.risk.check(order, &self.positions, at.since_start)?;
+        if let Some(limit) = self.gateway_limit
+            && order.operation == Operation::New
+            && self.gateway_orders[self.gateway_of(order)] >= limit
+        {
+            return Err(Reject::VenueBusy);
+        }
+        match self.venue_budget(order) {
+            Some(0) => Err(Reject::NotPlanned),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Stamps an order and sends it to its gateway. Returns its digest, which is computed after the push, off the order's path.
+    #[inline(always)]
+    fn send(&mut self, order: &Order, message: &Message, out: &mut impl Effects) -> u64 {
+        // The detail tells a new order, which a kill switch stops, from anything else, which may pass one.
+        out.stamp(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
+        self.counts.dispatched += 1;
+        let gateway = self.gateway_of(order);
+        out.to_gateway(gateway, message);
+        let digest = digest(message);
+        self.checksums.to_gateway[gateway].add(digest);
+        self.unbooked = Some(*order);
+        digest
+    }
+
+    /// An order was taken back from its gateway's queue: it never reached the venue.
+    pub(super) fn recalled(&mut self, message: &Message, at: Moment, out: &mut impl Effects) {
+        let Ok(order) = Order::from_message(*message) else { return };
+        let strategy = usize::from(order.id.strategy());
+        let gateway = self.gateway_of(&order);
+        self.checksums.to_gateway[gateway].remove(digest(message));
+        self.counts.dispatched -= 1;
+        self.close_at_gateway(gateway);
+        let is_current = self.sessions[strategy].is_current(order.id);
+        let change = self.positions.withdraw(&order, is_current);
+        self.risk.changed(strategy, &change, 0, &self.positions);
+        if let Some(closed) = change.killed {
+            self.confirmed(strategy, closed, out);
+        }
+        if is_current {
+            self.reject(None, &order, Reject::Killed, at, out);
+        } else {
+            self.sessions[strategy].refused += 1;
+            self.notify_dead_counts(strategy, out);
+            out.log_value(Point::Rejected, order.id, Reject::Gone as u64);
+            self.count_refused(Reject::Gone, out);
+        }
+    }
+
+    /// Rejects an order and reports that to its strategy.
+    #[cold]
+    pub(super) fn reject(
+        &mut self,
+        from: Option<usize>,
+        order: &Order,
+        reason: Reject,
+        at: Moment,
+        out: &mut impl Effects,
+    ) {
+        self.count_refused(reason, out);
+        out.log_value(Point::Rejected, order.id, reason as u64);
+        let report = Report {
+            id: order.id,
+            venue: order.venue,
+            instrument: order.instrument,
+            status: OrderStatus::Rejected,
+            reason: reason as u8,
+            side: order.side,
+            price: order.price,
+            filled: 0,
+            leaves: 0,
+            cumulative: 0,
+            number: 0,
+            is_last: true,
+        };
+        self.give_back(&report, &report.to_message(), out);
+        self.offence(from, reason, out);
+        self.count_toward_kill(order.id, reason, at, out);
+    }
+
+    /// Turns a strategy's kill switch on after too many rejections, not counting those by a kill switch.
+    #[cold]
+    fn count_toward_kill(&mut self, id: OrderId, reason: Reject, at: Moment, out: &mut impl Effects) {
+        let strategy = usize::from(id.strategy());
+        if reason != Reject::Killed && self.risk.is_refused_too_often(strategy, at.since_start) {
+            self.kill_by_limit(strategy, Control::MaxRejections, at, out);
+        }
+    }
+}

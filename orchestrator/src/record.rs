@@ -1,0 +1,94 @@
+//! Where inputs are recorded before they are applied: a journal, or nowhere. A type parameter of the engine, not a flag.
+
+use crate::core::Input;
+use journal::{End, JournalError, Watermark, Writer};
+
+/// A log of the engine's inputs.
+pub trait InputLog: Send {
+    /// Whether inputs are recorded.
+    const IS_KEPT: bool;
+
+    /// Records an input before it is applied; `now` is in ticks.
+    ///
+    /// # Errors
+    /// [`JournalError::Failed`]: the input must not be applied.
+    fn record(&mut self, input: &Input, now: u64) -> Result<(), JournalError>;
+
+    /// Returns the record that a report must wait for, under group commit; `has_deferred`: others wait already.
+    fn undurable(&self, has_deferred: bool) -> Option<u64>;
+
+    /// The last durable record.
+    fn durable(&self) -> u64;
+
+    /// Why the log can record no more, if it cannot.
+    fn failure(&self) -> Option<JournalError>;
+
+    /// The last record, and what was recovered.
+    fn progress(&self) -> (u64, Option<&End>);
+
+    /// How far the log is on the disk, if it is there.
+    fn watermark(&self) -> Option<Watermark>;
+}
+
+/// No journal: nothing is recorded, and nothing is compiled for it.
+impl InputLog for () {
+    const IS_KEPT: bool = false;
+
+    #[inline(always)]
+    fn record(&mut self, _: &Input, _: u64) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn undurable(&self, _: bool) -> Option<u64> {
+        None
+    }
+
+    #[inline(always)]
+    fn durable(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn failure(&self) -> Option<JournalError> {
+        None
+    }
+
+    fn progress(&self) -> (u64, Option<&End>) {
+        (0, None)
+    }
+
+    fn watermark(&self) -> Option<Watermark> {
+        None
+    }
+}
+
+impl InputLog for Writer {
+    const IS_KEPT: bool = true;
+
+    #[inline(always)]
+    fn record(&mut self, input: &Input, now: u64) -> Result<(), JournalError> {
+        input.append(self, now)
+    }
+
+    #[inline(always)]
+    fn undurable(&self, has_deferred: bool) -> Option<u64> {
+        (self.waits() && (has_deferred || self.settled() < self.last())).then(|| self.last())
+    }
+
+    #[inline(always)]
+    fn durable(&self) -> u64 {
+        self.settled()
+    }
+
+    fn failure(&self) -> Option<JournalError> {
+        Writer::failure(self)
+    }
+
+    fn progress(&self) -> (u64, Option<&End>) {
+        (self.last(), Some(self.recovered()))
+    }
+
+    fn watermark(&self) -> Option<Watermark> {
+        Some(Writer::watermark(self))
+    }
+}

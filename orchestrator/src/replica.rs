@@ -1,0 +1,239 @@
+//! A replica of the engine: a core that applies the inputs of a journal, and a ledger of the outputs that may not have gone out.
+//!
+//! As bytes it is a snapshot. Beside a living engine it follows the journal as a hot standby and writes the snapshots. A crashed
+//! engine's successor continues from it ([`Replica::promote`]). The same records give the same bytes in every process: times are in the
+//! records, and what was not stamped in time gets the time of the promotion.
+
+use super::core::{Core, CoreState, Effects, Input, Moment, Notice, RecoveryError};
+use super::ledger::{Estate, OutputLedger, Recovered};
+use super::outputs::Outputs;
+use super::successor::Successor;
+use journal::{Options, Reader, Record as Written, State, Writer, codec};
+use protocol::checksum::digest;
+use protocol::desk::{ANSWERS_WORDS, Answer, Answers, COMMANDS, Desk};
+use protocol::record::{Point, Record, Stamps};
+use protocol::wire::{Message, Order, OrderId, Report};
+use shm::clock::Timebase;
+use shm::memory::{Region, Words};
+use shm::ring::spsc;
+use std::path::Path;
+
+/// The version of a snapshot's form.
+pub(crate) const VERSION: u32 = 2;
+
+/// The state of an engine after a record of its journal.
+pub struct Replica {
+    pub(crate) core: Core,
+    pub(crate) ledger: OutputLedger,
+    time: Timebase,
+    stamps: Stamps,
+    /// All that has gone out, as soon as that is certain.
+    known: Option<Estate>,
+    /// What operators were answered.
+    answers: Words,
+    desk: Desk,
+}
+
+/// What a snapshot holds.
+pub(crate) type Saved = (OutputLedger, CoreState, Vec<Answer>);
+
+/// The replica's effects: into the ledger.
+struct Recorded<'a> {
+    ledger: &'a mut OutputLedger,
+    known: Option<&'a Estate>,
+    stamps: Stamps,
+    desk: &'a Desk,
+}
+
+impl Recorded<'_> {
+    fn log(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
+        self.ledger.for_log(Record { point, id, detail, value }, self.known);
+    }
+}
+
+impl Effects for Recorded<'_> {
+    fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
+        if self.stamps == Stamps::All {
+            self.log(point, id, detail, 0);
+        }
+    }
+
+    fn log_now(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
+        self.log(point, id, detail, 0);
+        0
+    }
+
+    fn log_value(&mut self, point: Point, id: OrderId, value: u64) {
+        self.log(point, id, 0, value);
+    }
+
+    fn to_gateway(&mut self, gateway: usize, message: &Message) {
+        self.ledger.for_gateway(gateway, *message, self.known);
+    }
+
+    fn to_strategy(&mut self, report: &Report, message: &Message) {
+        self.stamp(Point::OrchReturn, report.id, report.number);
+        self.ledger.for_strategy(report.id.strategy().into(), *message, self.known);
+    }
+
+    fn close(&mut self, strategy: usize) {
+        self.ledger.strategies[strategy].returned.forget();
+    }
+
+    fn reopen(&mut self, strategy: usize) {
+        self.ledger.strategies[strategy] = Default::default();
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        match notice {
+            Notice::CommandSeen { number, ticks, orders } => {
+                self.desk.seen(number, ticks.unwrap_or(0), orders)
+            }
+            Notice::CommandDone { number, ticks } => self.desk.done(number, ticks),
+            Notice::CommandRefused { number, why } => self.desk.refused(number, 0, why),
+            // Published by the successor from the state.
+            _ => {}
+        }
+    }
+}
+
+impl Replica {
+    /// A replica in which nothing has happened. `time` and `stamps` are the run's.
+    pub fn new(core: Core, time: Timebase, stamps: Stamps) -> Self {
+        let answers = Region::heap(ANSWERS_WORDS).words();
+        // No command is taken from there: those that were taken are in the journal.
+        let desk = Desk::new(&answers.clone().into(), &answers);
+        let ledger = OutputLedger::new(core.strategies(), core.gateways());
+        Self { core, ledger, time, stamps, known: None, answers, desk }
+    }
+
+    /// Drops what has gone out from the ledger.
+    pub fn has_gone(&mut self, estate: &Estate) {
+        self.ledger.has_gone(estate);
+    }
+
+    /// Reports that each strategy was given since its memory was last made again.
+    pub fn returned(&self) -> Vec<u64> {
+        self.ledger.strategies.iter().map(|output| output.returned.given()).collect()
+    }
+
+    /// Whether the ledger has something that may not have gone out.
+    pub fn keeps_something(&self) -> bool {
+        self.ledger.keeps_something()
+    }
+
+    /// Makes the engine that takes the place of a crashed one. Reads what is left of the journal in `folder`: after what `followed` has
+    /// read, or from a snapshot or the start on. `outputs` are attached after the crashed engine's, with empty inboxes; `now` is in ticks.
+    ///
+    /// # Errors
+    /// See [`RecoveryError`].
+    ///
+    /// # Panics
+    /// If core and outputs are for other numbers of strategies and gateways.
+    pub fn promote(
+        mut self,
+        followed: Option<Reader>,
+        (folder, options): (&Path, &Options),
+        estate: Estate,
+        mut outputs: Outputs,
+        now: u64,
+    ) -> Result<(Successor, Recovered), RecoveryError> {
+        let returned = outputs.returns.iter().map(|path| spsc::Producer::published(&path.ring)).collect();
+        let estate = Estate { returned, ..estate };
+        self.ledger.has_gone(&estate);
+        self.known = Some(estate);
+        let journal = Writer::recover(folder, options, followed, |part| self.take(part))?;
+        let Self { core, ledger, known, answers, .. } = self;
+        let returned: u64 = ledger.strategies.iter().map(|output| output.returned.given()).sum();
+        let (recovered, rest) = ledger.settle(&known.unwrap_or_default(), core.sessions(), now)?;
+        for (gateway, backlog) in rest.backlog.iter().enumerate() {
+            backlog.iter().for_each(|message| outputs.to_gateway(gateway, message));
+        }
+        let unsent: usize = rest.unsent.iter().map(|reports| reports.len()).sum();
+        outputs.returned = returned.saturating_sub(unsent as u64);
+        for (path, unsent) in outputs.returns.iter_mut().zip(rest.unsent) {
+            path.queue.extend(unsent);
+        }
+        outputs.has_queued_reports = true;
+        // A recall that the crashed engine had no time for.
+        outputs.recall_is_due = true;
+        if let Some(desk) = &mut outputs.desk {
+            for (number, answer) in answered(&answers, rest.commands) {
+                desk.say(number, Answer { seen_ticks: now, done_ticks: now, ..answer });
+            }
+            (0..).zip(core.refused()).for_each(|(reason, count)| desk.rejections(reason, *count));
+            desk.skip_to(rest.commands);
+        }
+        Ok((Successor { core, outputs, journal }, recovered))
+    }
+
+    /// Counts in the ledger what an input says was taken.
+    /// Returns `None` if it was not: the input is of another engine.
+    fn count_taken(&mut self, input: &Input) -> Option<()> {
+        match *input {
+            Input::Order { from: Some(from), .. } => self.ledger.strategies[usize::from(from)].taken += 1,
+            Input::Report { gateway: Some(gateway), message } => {
+                let past = &mut self.ledger.gateways[usize::from(gateway)];
+                past.reports += 1;
+                past.reported.add(digest(&message));
+            }
+            Input::Command { number, .. } => {
+                self.ledger.commands = self.ledger.commands.max(u64::from(number) + 1);
+            }
+            Input::Recalled { message } => {
+                let order = Order::from_message(message).ok()?;
+                self.ledger.recall(self.core.gateway_of(&order), &message, self.known.as_ref())?;
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// What each command was answered.
+fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer)> {
+    let answers = Answers::new(&answers.clone().into());
+    (0..commands.min(COMMANDS as u64) as u32).map(move |number| (number, answers.of(number)))
+}
+
+impl State for Replica {
+    type Error = RecoveryError;
+
+    fn restore(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
+        let saved = codec::decode::<Saved>(VERSION, bytes);
+        let (ledger, state, answers) = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
+        self.core.restore(&state).map_err(|what| RecoveryError::State(sequence, what))?;
+        if !ledger.is_of(self.core.strategies(), self.core.gateways()) {
+            return Err(RecoveryError::State(sequence, "outputs"));
+        }
+        self.ledger = ledger;
+        (0..).zip(answers).for_each(|(number, answer)| self.desk.say(number, answer));
+        if let Some(known) = &self.known {
+            self.ledger.has_gone(known);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {
+        let (input, ticks) = Input::from_record(&record)?;
+        let is_ours = self.core.accepts(&input) && self.count_taken(&input).is_some();
+        if !is_ours {
+            return Err(RecoveryError::Foreign(record.sequence));
+        }
+        let Self { core, ledger, time, stamps, known, desk, .. } = self;
+        let at = Moment { ticks, since_start: ticks.saturating_sub(time.start_ticks) };
+        core.apply(input, at, &mut Recorded { ledger, known: known.as_ref(), stamps: *stamps, desk });
+        core.book();
+        Ok(())
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
+        let answers: Vec<Answer> =
+            answered(&self.answers, self.ledger.commands).map(|(_, answer)| answer).collect();
+        Ok(codec::encode(VERSION, &(&self.ledger, self.core.state(), answers))?)
+    }
+
+    fn size(&self) -> u64 {
+        self.core.positions().requests()
+    }
+}

@@ -1,0 +1,146 @@
+//! What the engine and the launcher tell each other about strategies that die, and operators' commands.
+
+use super::{InputLog, Orchestrator};
+use crate::core::{Input, SessionState, StrategySession};
+use protocol::agent::Cycle;
+use protocol::control::Control;
+use protocol::desk::{Desk, Entry};
+use protocol::supervision::{Misconduct, RepairsWriter, Standstill};
+use shm::clock::Clock;
+use shm::ring::{Blocked, Consumer};
+
+/// How often the submit hand-off is inspected for damage and for slots that nobody writes, in nanoseconds: often enough for
+/// every deadline, also where the engine's thread sleeps; too seldom to cost anything.
+const INSPECTION_NS: u64 = 250_000;
+
+/// What the launcher says about strategies: fences.
+pub struct Supervision {
+    control: Control,
+    /// The generation of fences that was last read.
+    seen: u64,
+    /// When to inspect the submit hand-off again, in ticks.
+    next_inspection: u64,
+    /// The submit hand-off is damaged.
+    is_damaged: bool,
+}
+
+impl Supervision {
+    /// Reads fences from the control segment.
+    pub fn new(control: Control) -> Self {
+        // Not the generation of now: a fence that is up already must be seen.
+        Self { control, seen: 0, next_inspection: 0, is_damaged: false }
+    }
+
+    /// Whether a fence may have changed.
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        self.control.generation() != self.seen
+    }
+
+    /// Whether the submit hand-off is to be inspected now.
+    #[inline(always)]
+    pub(crate) const fn must_inspect(&self, now: u64) -> bool {
+        now >= self.next_inspection
+    }
+}
+
+impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
+    /// Reads every strategy's fence, if one may have changed.
+    #[cold]
+    pub(crate) fn poll_fences<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        let Some(supervision) = self.supervision.as_mut().filter(|supervision| supervision.has_news()) else {
+            return;
+        };
+        supervision.seen = supervision.control.generation();
+        for strategy in 0..self.core.strategies() as u16 {
+            let Some(supervision) = &self.supervision else { return };
+            let life = supervision.control.life(strategy);
+            let session = &self.core.sessions()[usize::from(strategy)];
+            let is_new = session.is_retired() && life.epoch > session.epoch;
+            let is_dead = session.is_served() && life.fenced && life.epoch == session.epoch;
+            if (is_new || is_dead) && !self.take(Input::Lifecycle { strategy, life }, |_| (), cycle) {
+                return;
+            }
+        }
+    }
+
+    /// Continues the retirements that have begun.
+    #[cold]
+    pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        // First: what was queued of the dead must be recalled before anything says that nothing is left of them.
+        self.recall_pending(cycle);
+        for strategy in 0..self.core.strategies() {
+            let is_dying = matches!(self.core.sessions()[strategy].state, SessionState::Dying { .. });
+            if is_dying
+                && self.submit.retire(strategy)
+                && !self.take(Input::Retired { strategy: strategy as u16 }, |_| (), cycle)
+            {
+                return;
+            }
+        }
+    }
+
+    /// Carries out the operators' new commands.
+    #[cold]
+    pub(crate) fn poll_commands<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        while let Some(Entry { number, command, .. }) = self.outputs.desk.as_mut().and_then(Desk::take) {
+            if !self.take(Input::Command { number, command }, |_| (), cycle) {
+                return;
+            }
+        }
+    }
+
+    /// Inspects the submit hand-off for what stops everybody: damage, and a slot that is claimed and not written.
+    #[cold]
+    pub(crate) fn inspect_submit<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        let Some(supervision) = &mut self.supervision else { return };
+        supervision.next_inspection = cycle.now.saturating_add(cycle.time.ticks(INSPECTION_NS));
+        if !supervision.is_damaged && self.submit.check().is_err() {
+            supervision.is_damaged = true;
+            self.take(Input::Violation { from: None, why: Misconduct::RingDamaged }, |_| (), cycle);
+            if let Some(repairs) = &self.outputs.repairs {
+                repairs.damaged(Misconduct::RingDamaged);
+            }
+        }
+        // Since when is as of the first look: a producer may be about to write the slot, or to take its announcement back.
+        let found = self.submit.blocked().map(|Blocked { place, announcer }| {
+            let announcer = announcer.map(|producer| producer as u16);
+            let known = self.outputs.standstill.filter(|at| (at.place, at.announcer) == (place, announcer));
+            known.unwrap_or(Standstill { place, announcer, since_ticks: cycle.now })
+        });
+        if found != self.outputs.standstill {
+            self.outputs.standstill = found;
+            if let Some(repairs) = &self.outputs.repairs {
+                repairs.stands_still(found);
+            }
+        }
+    }
+
+    /// Is supervised by the launcher from here on.
+    #[must_use]
+    pub fn supervised(mut self, supervision: Supervision, repairs: RepairsWriter) -> Self {
+        self.supervision = Some(supervision);
+        self.outputs.repairs = Some(repairs);
+        self
+    }
+
+    /// As [`Orchestrator::supervised`], in the place of an engine that has crashed: publishes what that one may have had no time to
+    /// publish.
+    #[must_use]
+    pub fn supervised_again(self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
+        for session in self.core.sessions() {
+            let StrategySession { strategy, epoch, state, refused, orphaned, why, .. } = *session;
+            match (state, why) {
+                (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
+                    repairs.repaired(strategy, epoch, now, now);
+                }
+                (SessionState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy, epoch) => {
+                    repairs.quarantine(strategy, epoch, why, now);
+                }
+                _ => {}
+            }
+            repairs.count(strategy, refused, orphaned);
+        }
+        self.supervised(supervision, repairs)
+    }
+}
