@@ -15,7 +15,7 @@
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Inbox, Orchestrator, ReturnPath};
+use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Control, Launching, PLAN, RunState};
 use protocol::stamps::StampLog;
@@ -92,15 +92,14 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
     let (inbox, inbox_end) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
     let (completion, completion_end) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
     let (return_ring, returns) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
-    let orchestrator = Orchestrator::new(
-        Mux::new(vec![submit_end]),
-        Mux::new(vec![completion_end]),
+    let core = Core::new(&RiskSetup::open_orders(1, 1, MAX_OPEN)).expect("no limits");
+    let outputs = Outputs::new(
         vec![Inbox::new(inbox, None)],
         vec![ReturnPath::new(return_ring, None, MAX_OPEN as usize)],
-        &RiskSetup::open_orders(1, 1, MAX_OPEN),
         Work::new(0),
-    )
-    .expect("there are no limits");
+    );
+    let orchestrator =
+        Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs);
     let venue = DelayVenue::holding(InFull, MAX_OPEN as usize);
     let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, venue);
 

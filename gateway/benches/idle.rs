@@ -7,7 +7,7 @@
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Inbox, Orchestrator, ReturnPath};
+use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Launching, PLAN, RunState};
 use protocol::plan::Pacing;
@@ -44,15 +44,13 @@ fn engine() -> (impl Agent<Tsc>, (Vec<spsc::Producer>, Vec<spsc::Consumer>)) {
         let order = Order { delay_ns: NEVER_NS, ..Order::new(OrderId::new(0, 0, 0), venue) };
         inbox.try_push(&order.to_message()).expect("there is room");
     }
-    let orchestrator = Orchestrator::new(
-        Mux::new(submit_ends),
-        Mux::new(completion_ends),
+    let core = Core::new(&RiskSetup::open_orders(STRATEGIES, VENUES.into(), 64)).expect("no limits");
+    let outputs = Outputs::new(
         inboxes.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
         returns.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
-        &RiskSetup::open_orders(STRATEGIES, VENUES.into(), 64),
         Work::new(0),
-    )
-    .expect("there are no limits");
+    );
+    let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs);
     let gateways: Vec<_> = (0..VENUES)
         .zip(inbox_ends.into_iter().zip(completions))
         .map(|(index, (inbox, completion))| {

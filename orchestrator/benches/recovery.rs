@@ -10,7 +10,7 @@ use comebacks::{Case, options, table};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Ends, Estate, Event, Inbox, Mute, Orchestrator, ReturnPath, Shadow};
+use orchestrator::{Core, Estate, Inbox, Input, Outputs, Replica, ReturnPath};
 use protocol::stamps::Stamps;
 use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
 use shm::clock::Timebase;
@@ -21,17 +21,14 @@ use std::time::{Duration, Instant};
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 const STRATEGIES: u64 = 8;
 
-fn orchestrator(open: u64) -> Orchestrator<Mute> {
-    let heap = || spsc::heap_ring::<7>(64).0;
-    let most = open / STRATEGIES + 64;
-    let returns = (0..STRATEGIES).map(|_| ReturnPath::new(heap(), None, most as usize)).collect();
-    let setup = RiskSetup::open_orders(STRATEGIES as usize, 1, most);
-    Orchestrator::new(Mute, Mute, vec![Inbox::new(heap(), None)], returns, &setup, Work::new(0))
-        .expect("a plain orchestrator")
+/// Open orders that each strategy may have.
+const fn max_open(open: u64) -> u64 {
+    open / STRATEGIES + 64
 }
 
-fn shadow(open: u64) -> Shadow {
-    Shadow::new(orchestrator(open), TIME, Stamps::All).0
+fn replica(open: u64) -> Replica {
+    let setup = RiskSetup::open_orders(STRATEGIES as usize, 1, max_open(open));
+    Replica::new(Core::new(&setup).expect("no limits"), TIME, Stamps::All)
 }
 
 /// Of a record behind the first `open` orders: reports of the eight oldest orders and eight new ones take turns. Each of eight
@@ -41,7 +38,7 @@ fn reported(number: u64, open: u64) -> Option<u64> {
     turn.is_multiple_of(2).then_some(turn / 2)
 }
 
-fn event(number: u64, open: u64) -> Event {
+fn input(number: u64, open: u64) -> Input {
     let strategy = (number % STRATEGIES) as u16;
     let side = if strategy.is_multiple_of(2) { Side::Buy } else { Side::Sell };
     let Some(row) = reported(number, open) else {
@@ -49,7 +46,7 @@ fn event(number: u64, open: u64) -> Event {
         let row = new.map_or(number / STRATEGIES, |new| open / STRATEGIES + new);
         let mut order = Order::new(OrderId::new(strategy, 0, row), 0);
         (order.side, order.price, order.quantity) = (side, 100, 10);
-        return Event::Submitted { from: Some(strategy), has_room: true, message: order.to_message() };
+        return Input::Order { from: Some(strategy), message: order.to_message() };
     };
     let report = Report {
         id: OrderId::new(strategy, 0, row),
@@ -65,7 +62,7 @@ fn event(number: u64, open: u64) -> Event {
         number: 0,
         is_last: true,
     };
-    Event::Reported { gateway: Some(0), message: report.to_message() }
+    Input::Report { gateway: Some(0), message: report.to_message() }
 }
 
 /// Everything that the orchestrator gave has gone out.
@@ -87,7 +84,7 @@ fn estate(records: u64, open: u64) -> Estate {
 }
 
 /// The rings, through which all of that went.
-fn ends(estate: &Estate) -> Ends {
+fn outputs(estate: &Estate, open: u64) -> Outputs {
     let ring = |messages: u64| {
         let words = Region::heap(spsc::ring_words(64, 7)).words();
         spsc::write_header::<7>(&words, 64);
@@ -99,40 +96,41 @@ fn ends(estate: &Estate) -> Ends {
         }
         spsc::Producer::resume(&words).expect("a ring")
     };
-    let returns = estate.returned.iter().map(|messages| ring(*messages)).collect();
-    Ends { inboxes: vec![ring(0)], returns, desk: None }
+    let path = |messages: &u64| ReturnPath::new(ring(*messages), None, max_open(open) as usize);
+    let returns = estate.returned.iter().map(path).collect();
+    Outputs::new(vec![Inbox::new(ring(0), None)], returns, Work::new(0))
 }
 
 fn comes_back(case: Case<'_>) -> (Duration, u64) {
     write(&case);
     let estate = estate(case.records, case.open);
-    let ends = ends(&estate);
-    let follower = case.followed(|| shadow(case.open)).map(|mut follower| {
+    let outputs = outputs(&estate, case.open);
+    let follower = case.followed(|| replica(case.open)).map(|mut follower| {
         follower.state.has_gone(&estate);
         follower
     });
     let begun = Instant::now();
-    let (shadow, reader) = match follower {
+    let (replica, reader) = match follower {
         Some(follower) => {
-            let (shadow, reader) = follower.into_parts();
-            (shadow, Some(reader))
+            let (replica, reader) = follower.into_parts();
+            (replica, Some(reader))
         }
-        None => (shadow(case.open), None),
+        None => (self::replica(case.open), None),
     };
-    let back = shadow.come_back(reader, (case.folder, &options()), estate, ends, 1);
-    let (orchestrator, _) = back.expect("it comes back");
+    let promoted = replica.promote(reader, (case.folder, &options()), estate, outputs, 1);
+    let (successor, _) = promoted.expect("it is promoted");
     let took = begun.elapsed();
-    (took, orchestrator.open_orders())
+    (took, successor.open_orders())
 }
 
 /// Writes the log, with the snapshot in it.
 fn write(case: &Case<'_>) {
     let mut writer = Writer::open(case.folder, &options(), |_| {}).expect("a folder");
     for number in 0..case.records {
-        event(number, case.open).append(&mut writer, number).expect("room");
+        input(number, case.open).append(&mut writer, number).expect("room");
         if case.snapshot == Some(number + 1) {
             let gone = estate(number + 1, case.open);
-            case.snapshot(shadow(case.open), |state| state.has_gone(&gone));
+            case.snapshot(replica(case.open), |state| state.has_gone(&gone));
         }
     }
     writer.close().expect("written");

@@ -1,7 +1,7 @@
 //! Where inputs are recorded before they are applied: a journal, or nowhere. A type parameter of the engine, not a flag.
 
 use crate::core::Input;
-use journal::{End, JournalError, Watermark, Writer};
+use journal::{End, JournalError, Writer};
 
 /// A log of the engine's inputs.
 pub trait InputLog: Send {
@@ -25,9 +25,6 @@ pub trait InputLog: Send {
 
     /// The last record, and what was recovered.
     fn progress(&self) -> (u64, Option<&End>);
-
-    /// How far the log is on the disk, if it is there.
-    fn watermark(&self) -> Option<Watermark>;
 }
 
 /// No journal: nothing is recorded, and nothing is compiled for it.
@@ -56,10 +53,6 @@ impl InputLog for () {
     fn progress(&self) -> (u64, Option<&End>) {
         (0, None)
     }
-
-    fn watermark(&self) -> Option<Watermark> {
-        None
-    }
 }
 
 impl InputLog for Writer {
@@ -86,9 +79,5 @@ impl InputLog for Writer {
 
     fn progress(&self) -> (u64, Option<&End>) {
         (self.last(), Some(self.recovered()))
-    }
-
-    fn watermark(&self) -> Option<Watermark> {
-        Some(Writer::watermark(self))
     }
 }

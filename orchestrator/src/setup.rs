@@ -33,9 +33,4 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub fn commanded(self, desk: Desk) -> Self {
         Self { outputs: self.outputs.commanded(desk), ..self }
     }
-
-    /// The journal.
-    pub const fn journal(&self) -> &J {
-        &self.journal
-    }
 }

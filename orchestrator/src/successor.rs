@@ -11,7 +11,7 @@
 
 use super::core::{Core, RecoveryError};
 use super::ledger::{GatewayPast, Recovered};
-use super::{InputLog, Orchestrator, Outputs};
+use super::{Orchestrator, Outputs};
 use journal::{Watermark, Writer};
 use shm::ring::Consumer;
 
@@ -48,13 +48,6 @@ impl Successor {
 
     /// How far its journal is on the disk.
     pub fn watermark(&self) -> Watermark {
-        self.journal.watermark()
-    }
-}
-
-impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// How far its journal is on the disk, if it has one.
-    pub fn watermark(&self) -> Option<Watermark> {
         self.journal.watermark()
     }
 

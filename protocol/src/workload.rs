@@ -99,8 +99,8 @@ pub struct Trading {
     pub capacity: u32,
     /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
     pub max_open: u32,
-    /// The most orders that wait in the orchestrator for room in one gateway's inbox; past that they are rejected. `None`: all that
-    /// may be open.
+    /// The most orders that may be open at one gateway; a new one beyond that is rejected. `None`: no limit but that of the
+    /// strategies.
     #[serde(default)]
     pub max_waiting: Option<u32>,
     /// The most orders that a gateway holds at once; past that it takes no more from its inbox.

@@ -274,7 +274,9 @@ fn check_lane(
                 },
             );
         }
-        let never = UP_TO_ENGINE & !required(row) | bit(Point::Cancelled);
+        // An order that a kill switch or a death takes back from its gateway's queue was dispatched, and reaches no gateway.
+        let recalled = if is_recalled(row) { bit(Point::OrchDispatch) } else { 0 };
+        let never = UP_TO_ENGINE & !required(row) & !recalled | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
             broken(None, ViolationKind::RejectedDispatched, &|| {
                 format!("rejected, yet it has {}", points_of(row.points()))
@@ -311,6 +313,11 @@ fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
         OrderEnd::Cancelled | OrderEnd::Lost => required(row) & below_last(row),
     };
     points & context.taken
+}
+
+/// Whether an order was rejected for a reason for which it may be taken back from its gateway's queue.
+const fn is_recalled(row: &OrderRow) -> bool {
+    matches!(row.reason(), Some(reason) if reason == Reject::Killed.code() || reason == Reject::Gone.code())
 }
 
 /// The points that an order that came back must have, beside what the pacing adds.

@@ -110,7 +110,7 @@ pub struct Settings {
     /// Most orders that a strategy has open at once [default: what the load keeps open, and more]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub max_open: Option<Count>,
-    /// Most orders that wait in the engine for one venue; more are rejected [default: all that may be open]
+    /// Limit the orders that are open at one gateway; more are rejected as venue-busy [default: no limit]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub max_waiting: Option<Count>,
 

@@ -30,17 +30,14 @@ pub(crate) fn audit(
     Audit::of(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
 }
 
-/// How many reports each strategy must have been given by the engine's journal, since its memory was last made anew. `attached` is what
-/// the engine's process has.
+/// How many reports each strategy must have been given by the engine's journal, since its memory was last made anew.
 ///
 /// # Errors
 /// A journal that cannot be followed.
-pub(crate) fn returned(plan: &Plan, control: &Control, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
+pub(crate) fn returned(plan: &Plan, control: &Control) -> Result<Vec<u64>> {
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
-    let ends = build::ends(plan, false, attached)?;
-    let orchestrator = build::orchestrator_parts(plan, ends, attached)?;
-    let shadow = orchestrator::Shadow::new(orchestrator, time, plan.stamps).0;
-    let follower = Follower::begin(&engine::journal_folder(plan), shadow);
+    let replica = orchestrator::Replica::new(build::core_of(plan)?, time, plan.stamps);
+    let follower = Follower::begin(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
     while follower.follow(1024).context("the engine's journal")? > 0 {}
     Ok(follower.state.returned())

@@ -9,9 +9,10 @@ use super::takeover::Takeover;
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
 use gateway::{Gateway, SessionVenue, Venue, VenueContext};
+use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Ends, Inbox, Mute, Orchestrator, ReturnPath, Supervision};
+use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath, Supervision};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
@@ -41,6 +42,17 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     // One that checks is not among those whose loops are compiled for what is measured.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
     let gateway = |parts: &mut Parts<'_, '_>, index| gateway::<T, V>(parts, index, venue);
+    let journaled = match roles.contains(&Role::Orchestrator) {
+        true => successor::<T>(parts)?,
+        false => None,
+    };
+    if let Some(orchestrator) = journaled {
+        let others: Vec<Role> = roles.iter().copied().filter(|role| *role != Role::Orchestrator).collect();
+        let others = any_agents::<T, V>(parts, &others, venue, strategy)?;
+        // Loops of its own would be compiled for every technique and venue once more.
+        let pair = (Mixed(vec![Box::new(orchestrator)]), Mixed(others));
+        return Ok(Box::new(Mixed(vec![Box::new(pair)])));
+    }
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator::<T>(parts)?),
         [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, *index)?),
@@ -54,27 +66,30 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
             let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
             Box::new(gateways?)
         }
-        roles => {
-            let all: Result<Vec<Box<dyn AnyAgent>>> = roles
-                .iter()
-                .map(|role| match role {
-                    Role::Strategy(index) => Ok(strategy(parts, *index)? as Box<dyn AnyAgent>),
-                    Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn AnyAgent>),
-                    Role::Gateway(index) if parts.plan.is_checked(*index) => {
-                        let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| {
-                            checked(parts, context, venue)
-                        };
-                        Ok(Box::new(self::gateway::<T, _>(parts, *index, &make)?) as Box<dyn AnyAgent>)
-                    }
-                    Role::Gateway(index) => Ok(Box::new(gateway(parts, *index)?) as Box<dyn AnyAgent>),
-                    Role::Exchange(venue) => {
-                        Ok(Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent>)
-                    }
-                })
-                .collect();
-            Box::new(Mixed(all?))
-        }
+        roles => Box::new(Mixed(any_agents::<T, V>(parts, roles, venue, strategy)?)),
     })
+}
+
+/// Builds an agent for each role, each behind a dynamic call a duty cycle.
+fn any_agents<T: Link, V: Venue + 'static>(
+    parts: &mut Parts<'_, '_>,
+    roles: &[Role],
+    venue: &VenueBuilder<'_, V>,
+    strategy: &StrategyBuilder<'_>,
+) -> Result<Vec<Box<dyn AnyAgent>>> {
+    let one = |role: &Role| {
+        Ok(match role {
+            Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent>,
+            Role::Orchestrator => Box::new(orchestrator::<T>(parts)?) as Box<dyn AnyAgent>,
+            Role::Gateway(index) if parts.plan.is_checked(*index) => {
+                let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| checked(parts, context, venue);
+                Box::new(self::gateway::<T, _>(parts, *index, &make)?) as Box<dyn AnyAgent>
+            }
+            Role::Gateway(index) => Box::new(gateway::<T, V>(parts, *index, venue)?) as Box<dyn AnyAgent>,
+            Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent>,
+        })
+    };
+    roles.iter().map(one).collect()
 }
 
 /// The same of a thread whose gateways are those of exchanges, and which may run exchanges behind them.
@@ -88,7 +103,9 @@ pub(super) fn book_agent<T: Link>(
     let split = roles.iter().position(is_exchange).unwrap_or(roles.len());
     let (engine, exchanges) = roles.split_at(split);
     let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.is_checked(*index));
-    if exchanges.is_empty() || !exchanges.iter().all(is_exchange) || engine.iter().any(checks) {
+    let is_journaled = engine.contains(&Role::Orchestrator) && parts.plan.engine_has_journal();
+    if is_journaled || exchanges.is_empty() || !exchanges.iter().all(is_exchange) || engine.iter().any(checks)
+    {
         return thread_agent::<T, SessionVenue>(parts, roles, &book::session, strategy);
     }
     let gateways = |parts: &mut Parts<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {
@@ -152,77 +169,78 @@ pub fn strategy<P: Producer>(
     Ok(StrategyAgent::new(context.player(), session(plan, &context, submit, attached)?))
 }
 
-/// The orchestrator.
-fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Consumer>> {
-    let Parts { plan, control, ref mut attached, .. } = *parts;
-    let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
-    let supervision = Supervision::new(control.clone(), repairs);
+/// The orchestrator of an engine with a journal, promoted before the threads were built; `None` without a journal.
+fn successor<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Option<Orchestrator<T::Consumer, Writer>>> {
+    let Parts { plan, ref mut attached, .. } = *parts;
     let recovery = estate::recovery(attached);
     let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
-    let recovered =
-        recovery.as_mut().and_then(|engine| Some((engine.orchestrator.take()?, &engine.recovered)));
-    if let Some((orchestrator, recovered)) = recovered {
-        let (submit, completion) = match plan.engine_comes_back() {
-            true => (T::resume(&submit_link(plan), attached)?, T::resume(&completion_link(plan), attached)?),
-            false => {
-                (T::consumer(&submit_link(plan), attached)?, T::consumer(&completion_link(plan), attached)?)
-            }
-        };
-        let orchestrator = orchestrator.attached(submit, completion, recovered)?;
-        return Ok(orchestrator.supervised_again(supervision, (Takeover::of(attached).now)(plan)));
-    }
-    let submit = attached.consumer::<T>(&submit_link(plan))?;
-    let completion = attached.consumer::<T>(&completion_link(plan))?;
-    let desk = segments::desk(attached)?;
-    let orchestrator =
-        orchestrator_parts(plan, ends(plan, false, attached)?, attached)?.over(submit, completion);
-    Ok(orchestrator.commanded(desk).supervised(supervision))
+    let recovered = recovery.as_mut().and_then(|engine| Some((engine.successor.take()?, &engine.recovered)));
+    let Some((successor, recovered)) = recovered else { return Ok(None) };
+    let (submit, completion) = match plan.engine_comes_back() {
+        true => (T::resume(&submit_link(plan), attached)?, T::resume(&completion_link(plan), attached)?),
+        false => (T::consumer(&submit_link(plan), attached)?, T::consumer(&completion_link(plan), attached)?),
+    };
+    let orchestrator = successor.attach(submit, completion, recovered)?;
+    let now = (Takeover::of(attached).now)(plan);
+    let (supervision, repairs) = supervision(parts)?;
+    Ok(Some(orchestrator.supervised_again(supervision, repairs, now)))
 }
 
-/// The orchestrator before it is attached to the contended hand-offs.
-pub(super) fn orchestrator_parts(
-    plan: &Plan,
-    ends: Ends,
-    attached: &mut Attached<'_>,
-) -> Result<Orchestrator<Mute>> {
-    let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
-    let thread = &plan.threads[thread];
-    let mut inboxes = Vec::new();
-    for (gateway, ring) in (0..).zip(ends.inboxes) {
-        inboxes.push(Inbox::new(ring, bell_of(attached, plan, thread, Role::Gateway(gateway))?));
-    }
-    let mut returns = Vec::new();
-    for (index, ring) in (0..).zip(ends.returns) {
-        let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
-        let room = plan.trading().max_open as usize * usize::from(plan.trading().reports_an_order);
-        returns.push(ReturnPath::new(ring, bell, room));
-    }
+/// The orchestrator of an engine without a journal.
+fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Consumer>> {
+    let Parts { plan, ref mut attached, .. } = *parts;
+    let submit = attached.consumer::<T>(&submit_link(plan))?;
+    let completion = attached.consumer::<T>(&completion_link(plan))?;
+    let outputs = outputs(plan, false, attached)?.commanded(segments::desk(attached)?);
+    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs);
+    let (supervision, repairs) = supervision(parts)?;
+    Ok(orchestrator.supervised(supervision, repairs))
+}
+
+/// What the launcher and the orchestrator tell each other.
+fn supervision(parts: &mut Parts<'_, '_>) -> Result<(Supervision, RepairsWriter)> {
+    let repairs = RepairsWriter::new(&parts.attached.region(REPAIRS, supervision::KIND)?.words());
+    Ok((Supervision::new(parts.control.clone()), repairs))
+}
+
+/// The engine's core before its first input.
+pub(super) fn core_of(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
-    let open = RiskSetup::open_orders(returns.len(), trading.venues.into(), trading.max_open.into());
+    let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
     let setup = RiskSetup {
         credentials: trading.credentials.into(),
         instruments: &trading.instruments,
         limits: &trading.limits,
         ns_per_tick: plan.ns_per_tick,
-        ..open
+        ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
-    let orchestrator = Orchestrator::new(Mute, Mute, inboxes, returns, &setup, Work::new(trading.work_ns))?;
-    let room = plan.trading().waiting_room();
-    let orchestrator = orchestrator.waiting(room, plan.trading().max_waiting.unwrap_or(room));
-    Ok(orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders))
+    let core = Core::new(&setup)?.expecting(&trading.orders).expecting_at_venues(&trading.venue_orders);
+    Ok(core.with_gateway_limit(trading.max_waiting.map(u64::from)))
 }
 
-/// What the orchestrator sends through: as the heir of one that was, if there was one, or as the first.
-pub(super) fn ends(plan: &Plan, is_heir: bool, attached: &mut Attached<'_>) -> Result<Ends> {
-    let end = |what: String| match is_heir {
+/// What the orchestrator sends through: attached after a crashed one's if `is_successor`, or as the first.
+pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'_>) -> Result<Outputs> {
+    let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
+    let thread = &plan.threads[thread];
+    let trading = plan.trading();
+    let end = |what: String, attached: &mut Attached<'_>| match is_successor {
         true => attached.heir(&what),
         false => attached.sender(&what),
     };
-    let trading = plan.trading();
-    let rings = (0..trading.gateways()).map(inbox).chain((0..trading.strategies).map(return_path));
-    let mut inboxes = rings.map(end).collect::<Result<Vec<_>, _>>()?;
-    let returns = inboxes.split_off(trading.gateways().into());
-    Ok(Ends { inboxes, returns, desk: None })
+    let mut inboxes = Vec::new();
+    for gateway in 0..trading.gateways() {
+        let ring = end(inbox(gateway), attached)?;
+        inboxes.push(Inbox::new(ring, bell_of(attached, plan, thread, Role::Gateway(gateway))?));
+    }
+    let mut returns = Vec::new();
+    for index in 0..trading.strategies {
+        let ring = end(return_path(index), attached)?;
+        let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
+        let capacity = trading.max_open as usize * usize::from(trading.reports_an_order);
+        returns.push(ReturnPath::new(ring, bell, capacity));
+    }
+    let outputs = Outputs::new(inboxes, returns, Work::new(trading.work_ns));
+    Ok(outputs.with_capacity(trading.waiting_room()))
 }
 
 /// The gateway with that index.

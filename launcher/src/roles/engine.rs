@@ -9,7 +9,7 @@
 //! ```
 
 use super::book;
-use super::build::{ends, orchestrator_parts};
+use super::build::{core_of, outputs};
 use super::estate::{self, Engine, recovery};
 use super::gateway_log::{Last, Rest};
 use super::takeover::Takeover;
@@ -17,7 +17,7 @@ use analysis::logfile::{self, file_name};
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
 use journal::Follower;
-use orchestrator::{Ends, GatewayPast, Shadow};
+use orchestrator::{GatewayPast, Replica};
 use protocol::checksum::digest;
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
@@ -66,23 +66,18 @@ pub(crate) fn recover(
     let folder = journal_folder(plan);
     takeover.of_engine(&mut estate, &folder);
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
-    let ends = ends(plan, comes_back, attached)?;
-    let (shadow, ends, reader) = match followed.map(Follower::into_parts) {
-        Some((shadow, mut reader)) => {
+    let outputs = outputs(plan, comes_back, attached)?.commanded(segments::desk(attached)?);
+    let (replica, reader) = match followed.map(Follower::into_parts) {
+        Some((replica, mut reader)) => {
             takeover.of_reader(&mut reader);
-            (shadow, ends, Some(reader))
+            (replica, Some(reader))
         }
-        None => {
-            let orchestrator = orchestrator_parts(plan, ends, attached)?;
-            let (shadow, ends) = Shadow::new(orchestrator, time, plan.stamps);
-            (shadow, ends, None)
-        }
+        None => (Replica::new(core_of(plan)?, time, plan.stamps), None),
     };
-    let ends = Ends { desk: Some(segments::desk(attached)?), ..ends };
-    let recovered = shadow.come_back(reader, (&folder, &options), estate, ends, now);
-    let (orchestrator, mut recovered) =
+    let recovered = replica.promote(reader, (&folder, &options), estate, outputs, now);
+    let (successor, mut recovered) =
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
-    takeover.of_opened(&folder, orchestrator.watermark());
+    takeover.of_opened(&folder, Some(successor.watermark()));
     takeover.of_recovered(&mut recovered);
     let mut writer = log_of(plan, thread, attached)?;
     recovered.unlogged.iter().for_each(|record| writer.append_record(*record));
@@ -91,7 +86,7 @@ pub(crate) fn recover(
         let gateway = recover_gateway(plan, index, past, (takeover.now)(plan), attached)?;
         gateways.push(takeover.of_gateway(gateway));
     }
-    let engine = Engine { orchestrator: Some(orchestrator), recovered, gateways };
+    let engine = Engine { successor: Some(successor), recovered, gateways };
     *recovery(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
     Ok(())
 }

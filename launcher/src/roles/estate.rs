@@ -2,7 +2,7 @@
 
 use gateway::GatewayEstate;
 use journal::Follower;
-use orchestrator::{Estate, Mute, Orchestrator, Recovered, Shadow};
+use orchestrator::{Estate, Recovered, Replica, Successor};
 use protocol::stamps::Point;
 use protocol::tally::{Past, Tally};
 use shm::attached::Attached;
@@ -13,7 +13,7 @@ pub(super) type Recovery = Mutex<Option<Engine>>;
 
 /// The engine before it is attached.
 pub(super) struct Engine {
-    pub orchestrator: Option<Orchestrator<Mute>>,
+    pub successor: Option<Successor>,
     pub recovered: Recovered,
     /// By their index; empty where it does not come back.
     pub gateways: Vec<GatewayEstate>,
@@ -39,7 +39,7 @@ pub(super) fn of_log(log: &Past, tally: &Tally) -> Estate {
 }
 
 /// The state of a follower, if it is of use, and what it has counted in the log.
-pub(super) type Kept = (Option<Follower<Shadow>>, Tally);
+pub(super) type Kept = (Option<Follower<Replica>>, Tally);
 
 fn place(attached: &mut Attached<'_>) -> Arc<Mutex<Option<Kept>>> {
     attached.shared("kept-engine", Mutex::default)

@@ -1,12 +1,12 @@
 //! What the spare of the engine has.
 
 use super::{Body, Sent};
-use crate::roles::build::{ends, orchestrator_parts};
+use crate::roles::build::core_of;
 use crate::roles::engine::{map, past_of_orchestrator};
 use crate::roles::estate;
 use anyhow::Result;
 use journal::Follower;
-use orchestrator::{Estate, Mute, Orchestrator, Shadow};
+use orchestrator::{Core, Estate, Replica};
 use protocol::plan::Plan;
 use protocol::stamps::Stamps;
 use protocol::tally::{Past, Tally};
@@ -17,7 +17,7 @@ use shm::clock::Timebase;
 
 /// The engine's spare.
 pub(super) struct Spare {
-    orchestrator: Option<Orchestrator<Mute>>,
+    core: Option<Core>,
     stamps: Stamps,
     sessions: Sent,
     returns: Sent,
@@ -28,9 +28,8 @@ pub(super) struct Spare {
 impl Spare {
     pub(super) fn new(plan: &Plan, attached: &mut Attached<'_>) -> Result<Self> {
         map(plan, attached)?;
-        let ends = ends(plan, false, attached)?;
         Ok(Self {
-            orchestrator: Some(orchestrator_parts(plan, ends, attached)?),
+            core: Some(core_of(plan)?),
             stamps: plan.stamps,
             sessions: Sent::new((0..plan.trading().gateways()).map(session_out), attached)?,
             returns: Sent::new((0..plan.trading().strategies).map(return_path), attached)?,
@@ -41,22 +40,22 @@ impl Spare {
 }
 
 impl Body for Spare {
-    type State = Shadow;
+    type State = Replica;
 
-    fn begin(&mut self, time: Timebase) -> Option<Shadow> {
-        Some(Shadow::new(self.orchestrator.take()?, time, self.stamps).0)
+    fn begin(&mut self, time: Timebase) -> Option<Replica> {
+        Some(Replica::new(self.core.take()?, time, self.stamps))
     }
 
-    fn keeps_something(state: &Shadow) -> bool {
+    fn keeps_something(state: &Replica) -> bool {
         state.keeps_something()
     }
 
-    fn has_gone(&self, state: &mut Shadow) {
+    fn has_gone(&self, state: &mut Replica) {
         let (sent, returned) = (self.sessions.published(), self.returns.published());
         state.has_gone(&Estate { sent, returned, ..estate::of_log(&self.log, &self.tally) });
     }
 
-    fn has_all_gone(state: &mut Shadow) {
+    fn has_all_gone(state: &mut Replica) {
         let all = vec![u64::MAX; MAX_STRATEGIES];
         let estate = Estate { sent: all.clone(), returned: all, ..Estate::default() };
         state.has_gone(&Estate { returns_stamped: u64::MAX, others_logged: u64::MAX, ..estate });
@@ -66,7 +65,7 @@ impl Body for Spare {
         self.log.look(&mut self.tally);
     }
 
-    fn keep(self, follower: Option<Follower<Shadow>>, attached: &mut Attached<'_>) {
+    fn keep(self, follower: Option<Follower<Replica>>, attached: &mut Attached<'_>) {
         estate::keep(attached, (follower, self.tally));
     }
 }

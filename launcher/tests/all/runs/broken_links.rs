@@ -7,7 +7,7 @@ use analysis::merge::{Merged, ViolationKind, merge};
 use gateway::{DelayVenue, Gateway, InFull, Venue};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Inbox, Orchestrator, ReturnPath};
+use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath};
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{Pacing, Role, Threading};
 use protocol::stamps::{RECORD_WORDS, StampLog};
@@ -155,15 +155,19 @@ fn actors<V: Venue + 'static>(
         let session = Session::new(index, 64, SpscMuxProducer(submit), None, returns);
         actors.push(actor(clock, StrategyAgent::new(Metronome { sent: 0 }, session)));
     }
+    let core = Core::new(&RiskSetup::open_orders(SHAPE.strategies.into(), SHAPE.venues.into(), 64))
+        .expect("no limits");
+    let outputs = Outputs::new(
+        inbox.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
+        returns.into_iter().map(|ring| ReturnPath::new(ring, None, 256)).collect(),
+        Work::new(0),
+    );
     let orchestrator = Orchestrator::new(
         Broken::new(Mux::new(submit_ends), submit_defect),
         Broken::new(Mux::new(completion_ends), completion_defect),
-        inbox.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
-        returns.into_iter().map(|ring| ReturnPath::new(ring, None, 256)).collect(),
-        &RiskSetup::open_orders(SHAPE.strategies.into(), SHAPE.venues.into(), 64),
-        Work::new(0),
-    )
-    .expect("no limit is set");
+        core,
+        outputs,
+    );
     actors.push(actor(clock, orchestrator));
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
         let gateway = Gateway::new(index, inbox, SpscMuxProducer(completion), None, venue());
