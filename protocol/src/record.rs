@@ -176,6 +176,14 @@ impl Point {
         )
     }
 
+    /// Returns `true` if the time is read when the record is appended, so that these times never fall within a log. Not so: a schedule
+    /// ([`Point::Due`]), the end of a delay ([`Point::Release`]), when a thread came back and when a touch was written, which are
+    /// appended later.
+    pub const fn is_stamped_when_logged(self) -> bool {
+        self.is_time()
+            && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::Touch)
+    }
+
     /// Whether a run that stamps so stamps this.
     pub const fn is_taken(self, stamps: Stamps) -> bool {
         use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};

@@ -12,6 +12,9 @@
 //!  key: written second (Release), never zero                          value: written first
 //! ```
 //!
+//! One thread writes a log, so the times of its stamps never fall. [`Point::is_stamped_when_logged`] names the points for which this
+//! holds.
+//!
 //! | points | what the detail is |
 //! |---|---|
 //! | t3 | 1: not a new order, but a cancel, a replace or a mass cancel |

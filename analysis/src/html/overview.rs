@@ -2,18 +2,17 @@
 
 use crate::lists;
 use crate::report::units::{count, duration, duration_or_dash, percent, plain};
-use crate::summary::{Distribution, Summary, ThreadSummary};
+use crate::summary::{Distribution, Summary, ThreadSummary, leave_one_out_words};
 use crate::units::Nanos;
 use maud::{Markup, html};
 use protocol::plan::{Pacing, Role, ThreadPlan};
 
 /// May the latencies be quoted, and if not, why.
 pub fn verdict(summary: &Summary) -> Markup {
-    let (class, mark, text) = match (summary.valid, summary.fit_for_latency) {
-        (false, _) => ("verdict bad", "✘", "Invalid run, not fit for latency claims"),
-        (true, false) => ("verdict bad", "✘", "Not fit for latency claims"),
-        (true, true) => ("verdict good", "✔", "Fit for latency claims"),
-    };
+    let (class, mark) =
+        if summary.fit_for_latency { ("verdict good", "✔") } else { ("verdict bad", "✘") };
+    let (first, rest) = summary.verdict().split_at(1);
+    let text = first.to_uppercase() + rest;
     html! {
         section class=(class) data-valid=(summary.valid) data-fit=(summary.fit_for_latency) {
             h2 { span aria-hidden="true" { (mark) } " " (text) }
@@ -213,6 +212,10 @@ fn engine(summary: &Summary) -> Vec<Fact> {
             ),
         ),
     ];
+    let less_one = leave_one_out_words(&summary.leave_one_out);
+    if !less_one.is_empty() {
+        facts.push(("less one", format!("{}, whichever strategy is left out", less_one.join(", "))));
+    }
     if let Some(fifo) = summary.plan.priority {
         facts.push(("priority", format!("fifo:{fifo}, of every role's thread")));
     }

@@ -14,9 +14,10 @@ use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of,
 use super::links::LinkSums;
 use super::market::Touches;
 use super::row::{OrderRow, bit};
+use super::source::LogSource;
 use super::switches::Switches;
 use super::table::{Bounds, NoRow, Table};
-use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
+use super::violation::{Findings, Violation, ViolationKind, name_of};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, mask};
 use protocol::plan::{Plan, Role};
@@ -30,21 +31,6 @@ pub(super) const MAX_REASONS: usize = 128;
 
 /// What the strategies stamp.
 pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
-
-/// Whose log it is.
-struct LogSource {
-    thread: usize,
-    file: String,
-    /// The points that the thread's roles stamp.
-    points: u64,
-    /// The log proves nothing: what makes no sense in it is passed over.
-    is_untrusted: bool,
-    /// How much was.
-    ignored: u64,
-    /// The strategy that alone writes this log, where nonsense in it is its own affair: `own` says what was found.
-    author: Option<u16>,
-    own: Violations,
-}
 
 /// The join of all logs.
 pub(super) struct Join<'a> {
@@ -79,15 +65,6 @@ impl<'a> Join<'a> {
         room: &Room,
         findings: &'a mut Findings,
     ) -> Self {
-        let source = LogSource {
-            thread: 0,
-            file: String::new(),
-            points: 0,
-            is_untrusted: false,
-            ignored: 0,
-            author: None,
-            own: Violations::default(),
-        };
         Self {
             plan,
             deaths,
@@ -108,7 +85,7 @@ impl<'a> Join<'a> {
             switches: Switches::default(),
             touches: Touches::new(plan),
             rejections: [0; MAX_REASONS],
-            source,
+            source: LogSource::default(),
         }
     }
 
@@ -122,9 +99,8 @@ impl<'a> Join<'a> {
             file: file_name(&plan.name),
             points,
             is_untrusted: self.deaths.is_untrusted_log(plan),
-            ignored: 0,
             author: self.deaths.sole_author(plan),
-            own: Violations::default(),
+            ..LogSource::default()
         };
     }
 
@@ -136,6 +112,12 @@ impl<'a> Join<'a> {
     /// What no honest strategy writes and the log that began last has, the first of it.
     pub fn nonsense(&self) -> Option<&Violation> {
         self.source.own.first()
+    }
+
+    /// The stamps of the log that began last that lie before the one in front of them: how many, and the first. Not of a log that one
+    /// strategy writes: there that is nonsense.
+    pub fn went_back(&self) -> Option<&Violation> {
+        self.source.went_back.first()
     }
 
     /// The strategy's log proves nothing: what was taken from it stays, and counts for nothing.
@@ -156,6 +138,16 @@ impl<'a> Join<'a> {
     /// Only that there is no room; whatever is wrong with the record is a violation.
     #[inline]
     pub fn take(&mut self, record: Record) -> Result<(), MergeError> {
+        self.take_into_table(record)?;
+        // Last: what else is wrong with a record says more.
+        if let Some(back) = self.source.follow(&record) {
+            self.source.goes_back(&record, back, self.plan.ns_per_tick);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take_into_table(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let of_strategy = BY_STRATEGY & bit(point) != 0;
         if self.source.points & bit(point) == 0 || (of_strategy && !self.is_owner(id.strategy())) {
@@ -385,9 +377,8 @@ impl<'a> Join<'a> {
             }
             _ => {}
         }
-        let LogSource { file, author, own, is_untrusted, ignored, .. } = &mut self.source;
-        if *is_untrusted {
-            *ignored += 1;
+        if self.source.is_untrusted {
+            self.source.ignored += 1;
             return;
         }
         let what = match record.point {
@@ -395,11 +386,9 @@ impl<'a> Join<'a> {
             Point::Touch => "a board".into(),
             _ => name_of(record.id),
         };
-        let example = || format!("{what}: {} stands in {file}", record.point.name());
-        match author {
-            Some(_) => own.add(ViolationKind::Misplaced, example),
-            None => self.findings.add(None, ViolationKind::Misplaced, example),
-        }
+        self.source.accuse(self.findings, ViolationKind::Misplaced, |file| {
+            format!("{what}: {} stands in {file}", record.point.name())
+        });
     }
 
     /// The checksum of one end of a link, which stands behind all stamps of its log; `false` if that end is none of the

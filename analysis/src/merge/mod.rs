@@ -18,8 +18,10 @@ mod links;
 mod market;
 mod orders;
 mod row;
+mod source;
 mod switches;
 mod table;
+mod thread_log;
 mod violation;
 
 pub use accounts::{Account, Position};
@@ -29,6 +31,7 @@ pub use market::Trigger;
 pub use orders::{Losses, OrderEnd, Orders, Span};
 pub use row::{AtExchange, OrderRow, bit};
 pub use switches::Kill;
+pub use thread_log::ThreadLog;
 pub use violation::{Violation, ViolationKind, name_of};
 
 use crate::document::Document;
@@ -40,13 +43,14 @@ use join::Join;
 use protocol::counters::Counters;
 use protocol::labels::FULL;
 use protocol::plan::{Plan, PlanError, Role};
-use protocol::stamps::{Gap, RECORD_BYTES};
-use protocol::status::{Field, STATUS_WORDS, Status};
+use protocol::stamps::RECORD_BYTES;
+use protocol::status::Field;
 use protocol::wire::OrderId;
 use shm::scratch::{Column, Plain, Room};
 use std::path::PathBuf;
 use table::Bounds;
 use thiserror::Error;
+use thread_log::nothing;
 use violation::{Findings, Violations};
 
 /// A run that cannot be merged at all. What is wrong with single orders is a [`Violation`].
@@ -85,40 +89,6 @@ impl MergeError {
         match room.folder() {
             None => Self::Memory { bytes },
             Some(folder) => Self::Disk { bytes, folder: folder.to_owned() },
-        }
-    }
-}
-
-/// What the merge knows about one thread's log.
-#[derive(Clone, Debug)]
-pub struct ThreadLog {
-    /// The thread's name in the plan.
-    pub name: String,
-    /// Records in its log.
-    pub records: u64,
-    /// Its status block, as it was at the end; empty if it proves nothing.
-    pub status: Status,
-    /// The counters of its agents, as they were at the end; all zero if they prove nothing.
-    pub counters: Counters,
-    /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
-    pub is_untrusted: bool,
-    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS) times; in the order of its log.
-    pub gaps: Vec<Gap>,
-    /// When it had given its core away by its idle strategy, at most as often as its log has room for; in the order of its log.
-    pub sleeps: Vec<Gap>,
-}
-
-impl ThreadLog {
-    /// A log that proves nothing.
-    fn unproven(name: String, records: u64) -> Self {
-        Self {
-            name,
-            records,
-            status: nothing(),
-            counters: Counters::default(),
-            is_untrusted: true,
-            gaps: Vec::new(),
-            sleeps: Vec::new(),
         }
     }
 }
@@ -353,11 +323,6 @@ pub fn merge_in<L: Logs + ?Sized>(
     })
 }
 
-/// A status block that says nothing.
-fn nothing() -> Status {
-    Status::from_words([0; STATUS_WORDS])
-}
-
 /// Takes the records of one log; beside what is known about it, a note on what is wrong with it where that is no error.
 /// `progress` hears how many more were taken.
 fn read<L: Logs + ?Sized>(
@@ -430,10 +395,19 @@ fn read<L: Logs + ?Sized>(
         let note = doubted(&name, &why);
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
-    Ok((
-        ThreadLog { name, records, status, counters, is_untrusted, gaps: Vec::new(), sleeps: Vec::new() },
-        damage.map(|(_, what)| what),
-    ))
+    let backwards = join.went_back();
+    let note = backwards.map(|found| format!("time goes back {} times: first {}", found.count, found.first));
+    let log = ThreadLog {
+        name,
+        records,
+        status,
+        counters,
+        is_untrusted,
+        went_back: backwards.map_or(0, |found| found.count),
+        gaps: Vec::new(),
+        sleeps: Vec::new(),
+    };
+    Ok((log, damage.map(|(_, what)| what).or(note)))
 }
 
 /// What a log that proves nothing means for the figures.

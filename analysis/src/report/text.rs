@@ -5,7 +5,7 @@ use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
 use super::width::width;
 use super::{comebacks, strategies, trading, venues};
-use crate::summary::{ClockSummary, InFlight, Measure, Summary};
+use crate::summary::{ClockSummary, InFlight, Measure, Summary, leave_one_out_words};
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
@@ -70,11 +70,8 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
 }
 
 fn verdict(page: &mut Page, summary: &Summary) {
-    let (mark, text) = match (summary.valid, summary.fit_for_latency) {
-        (false, _) => ("✘", "INVALID RUN, NOT FIT FOR LATENCY CLAIMS"),
-        (true, false) => ("✘", "NOT FIT FOR LATENCY CLAIMS"),
-        (true, true) => ("✔", "FIT FOR LATENCY CLAIMS"),
-    };
+    let mark = if summary.fit_for_latency { "✔" } else { "✘" };
+    let text = summary.verdict().to_uppercase();
     let look = if summary.fit_for_latency { Look::Good } else { Look::Bad };
     match summary.reasons.as_slice() {
         [] => page.line(&format!("{mark} {text}"), Some(look)),
@@ -185,6 +182,11 @@ fn tallies(page: &mut Page, summary: &Summary) {
         engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
     }
     page.fields("engine", &engine);
+    let mut less_one = leave_one_out_words(&summary.leave_one_out);
+    if !less_one.is_empty() {
+        less_one.push("whichever strategy is left out".into());
+        page.fields("less one", &less_one);
+    }
     if let Some(traded) = &summary.trading {
         page.fields("trading", &trading::totals(traded));
     }

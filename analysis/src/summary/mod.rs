@@ -5,6 +5,7 @@ mod comebacks;
 mod containment;
 pub mod figures;
 mod in_flight;
+mod leave_one_out;
 mod stall_free;
 mod strategies;
 mod threads;
@@ -20,6 +21,7 @@ pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
+pub use leave_one_out::{LeaveOneOut, PooledPercentiles, leave_one_out_words};
 pub use stall_free::StallFree;
 pub use strategies::{StrategySummary, StrategyTail};
 pub use threads::ThreadSummary;
@@ -119,6 +121,9 @@ pub struct Summary {
     /// Each strategy by itself; empty where all are of one kind and none is a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategySummary>,
+    /// The pooled figures without the orders of each strategy; empty where only one has orders in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leave_one_out: Vec<LeaveOneOut>,
     /// The orchestrator's extra work.
     pub work: WorkSummary,
     /// How time was measured.
@@ -288,6 +293,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
     });
     let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
     let unstruck = unstruck::faults(record, merged, ns_per_tick);
+    let leave_one_out = leave_one_out::leave_one_out(plan.trading().strategies, merged, figures, ns_per_tick);
+    let dependence = leave_one_out::notes(&leave_one_out, figures);
     let mut summary = Summary {
         run: plan.run.clone(),
         version: record.version.clone(),
@@ -297,7 +304,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         valid: merged.violations.is_empty() && merged.lost_of_survivors == 0,
         fit_for_latency: false,
         reasons: Vec::new(),
-        notes: merged.notes.iter().chain(&unstruck).cloned().collect(),
+        notes: merged.notes.iter().chain(&unstruck).chain(&dependence).cloned().collect(),
         unstruck,
         technique: plan.technique,
         isolation: plan.isolation,
@@ -325,6 +332,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         venue_incidents: venues::summarise(record, merged, ns_per_tick),
         trading: trading::summarise(record, merged, ns_per_tick),
         strategies: strategies::summarise(record, merged, &processes, ns_per_tick),
+        leave_one_out,
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,
             achieved_ns: counted.map_or(0.0, |engine| engine.get(OrchestratorCounter::Work) as f64 / 1000.0),
@@ -382,6 +390,15 @@ fn market(plan: &Plan, figures: &Figures, merged: &Merged) -> Option<MarketStage
 }
 
 impl Summary {
+    /// Returns the verdict as the report, the page and `launcher list` word it.
+    pub const fn verdict(&self) -> &'static str {
+        match (self.valid, self.fit_for_latency) {
+            (false, _) => "invalid run, not fit for latency claims",
+            (true, false) => "not fit for latency claims",
+            (true, true) => "fit for latency claims",
+        }
+    }
+
     /// The measures that the run has, in the order of the reports: parts behind what they are part of, those of market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
         let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());

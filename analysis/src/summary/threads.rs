@@ -71,6 +71,9 @@ pub struct ThreadSummary {
     pub full: u64,
     /// What peers wrote that none may, seen by its agents.
     pub peer_faults: u64,
+    /// Stamps that lie before the stamp in front of them in its log: its clock went back.
+    #[serde(default)]
+    pub went_back: u64,
     /// What each of its agents counted.
     #[serde(default)]
     pub agents: Vec<AgentSummary>,
@@ -138,6 +141,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
             full: log.counters.total(roles, FULL),
             peer_faults: log.counters.total(roles, PROTOCOL_ERRORS),
+            went_back: log.went_back,
             agents: log.counters.agents(roles).filter(|_| !log.is_untrusted).map(agent).collect(),
             untrusted: log.is_untrusted,
         }

@@ -46,6 +46,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(faults(summary));
     reasons.extend(little(summary));
     reasons.extend(drift(summary));
+    reasons.extend(backwards(summary));
     reasons.extend(floor(summary));
     reasons
 }
@@ -262,6 +263,18 @@ fn drift(summary: &Summary) -> Option<String> {
     // Not a number is not steady either.
     (drift.is_nan() || drift.abs() > DRIFT_PPM).then(|| {
         format!("the clock drifted by {drift:.0} ppm during the run: use --clock monotonic or a longer run")
+    })
+}
+
+/// Of a strategy whose log is its own affair that is a reason to believe nothing of it: see [`distrusted`].
+fn backwards(summary: &Summary) -> Option<String> {
+    let worst = summary.processes.iter().max_by_key(|thread| thread.went_back)?;
+    (worst.went_back > 0).then(|| {
+        format!(
+            "the clock of {} went back {} times: the cores' counters differ; use --clock monotonic",
+            worst.role,
+            count(worst.went_back)
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::deaths::{killed, mortal};
 use super::figures::summary;
-use super::fixture::{Fixture, RT_VENUE, START, Shape};
+use super::fixture::{Fixture, RT_VENUE, START, Shape, sort_by_event};
 use super::killing::{DETECTED, Death, REPAIRED};
 use analysis::merge::Losses;
 use analysis::summary::{Distribution, Summary, worst};
@@ -96,6 +96,7 @@ fn an_order_that_stood_in_the_ring_was_touched_however_early_it_was_sent() {
     for point in PATH.into_iter().chain([Point::Release]).filter(|point| *point != Point::StrategySend) {
         fixture.set(point, id, |ticks| ticks + later);
     }
+    fixture.logs.iter_mut().for_each(|log| sort_by_event(log));
     let summary = summary(&fixture);
     assert_eq!(summary.violations, []);
     let slow = summary.incidents[0].survivors;

@@ -32,7 +32,7 @@ fn scribbled(fixture: &Fixture, scribble: impl FnOnce(&mut Vec<u8>)) -> Merged {
 }
 
 /// Strategy 1 is believed in nothing, and all that the engine knows of its orders and all of strategy 0's stand.
-fn is_contained(merged: &Merged, words: &str) {
+pub(super) fn is_contained(merged: &Merged, words: &str) {
     assert_eq!(merged.violations, [], "{words}");
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
     assert_eq!(merged.threads[1].status.get(Field::Pid), 0);
@@ -118,8 +118,13 @@ fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
         (ViolationKind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
             f.set(Point::StrategySend, ID, |t1| t1 + 401)
         }),
-        (ViolationKind::ReturnOrder, "strategy 1 order 7: reached its strategy in another order", |f| {
-            f.set(Point::StrategyRecv, ID, |_| 1);
+        (ViolationKind::ReturnOrder, "reached its strategy in another order", |f| {
+            // Two reports that came one after the other change places, and their times with them.
+            let reports = (0..f.logs[1].len()).filter(|at| f.logs[1][*at].point == Point::StrategyRecv);
+            let [first, second] = reports.take(2).collect::<Vec<_>>()[..] else { panic!("two reports") };
+            let earlier = f.logs[1].remove(first);
+            let value = f.logs[1][second - 1].value + 1;
+            f.logs[1].insert(second, Record { value, ..earlier });
         }),
         (ViolationKind::Lost, "strategy 1 order 7: sent and never returned", |f| {
             f.remove(Point::StrategyRecv, ID);
@@ -199,8 +204,8 @@ fn a_strategy_that_hides_its_log_hides_none_of_its_orders() {
 fn a_report_that_the_engine_never_gave_is_its_strategy_s_tale() {
     for number in [1, 2, 127, 201, 255] {
         let mut fixture = honest(Isolation::Sandbox);
-        let forged = Record { point: Point::StrategyRecv, id: ID, detail: number, value: START };
-        fixture.logs[1].push(forged);
+        let value = fixture.logs[1].last().map_or(START, |last| last.value + 1);
+        fixture.logs[1].push(Record { point: Point::StrategyRecv, id: ID, detail: number, value });
         let merged = run(&fixture);
         assert_eq!(merged.violations, [], "{number}");
         assert_eq!(merged.orders.further_reports, 0, "{number}");

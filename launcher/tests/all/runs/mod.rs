@@ -20,6 +20,7 @@ mod market;
 mod merging;
 mod quarantine;
 mod reporting;
+mod shifted;
 mod spilled;
 mod venues;
 mod verdicts;

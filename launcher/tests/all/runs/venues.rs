@@ -1,7 +1,7 @@
 //! Venues with faults: what the stamps say of them, against a count by hand.
 
 use super::figures::summary;
-use super::fixture::{Fixture, NS_PER_TICK, START, Shape};
+use super::fixture::{Fixture, NS_PER_TICK, START, Shape, sort_by_event};
 use analysis::report::{WIDTH, terminal};
 use protocol::plan::{Fault, FaultKind, Target, When};
 use protocol::stamps::{Point, Record};
@@ -47,6 +47,7 @@ fn stuck_orders_and_the_end_are_told_by_the_stamps() {
             fixture.set(point, *id, |ticks| ticks + LATER);
         }
     }
+    fixture.logs.iter_mut().for_each(|log| sort_by_event(log));
     let summary = summary(&fixture);
     let [incident] = &summary.venue_incidents[..] else { panic!("{:?}", summary.venue_incidents) };
     assert_eq!((incident.venue, incident.fault), (1, FaultKind::Slow));

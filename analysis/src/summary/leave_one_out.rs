@@ -1,0 +1,133 @@
+//! How much the pooled figures depend on each strategy: the pooled percentiles again, without its orders (leave-one-out).
+//!
+//! A strategy stamps t1 and t8 itself. One that moves its stamps consistently contradicts nobody as long as t1 stays before the
+//! engine's t2 and t8 behind its t7. So nobody can prove these stamps; what can be said is how far one strategy moves the pool.
+
+use super::figures::{Figures, Measure, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P99, rt_venue};
+use crate::merge::Merged;
+use crate::numbers::duration;
+use hdrhistogram::Histogram;
+use protocol::flow::Stage;
+use serde::{Deserialize, Serialize};
+
+/// A pooled percentile that one strategy moves by more than this share of the smaller value gets a note.
+const MOVED: f64 = 0.5;
+
+/// The figures that rest on stamps of the strategies.
+const MEASURES: [Measure; 3] =
+    [Measure::Stage(Stage::Submit), Measure::Stage(Stage::Return), Measure::RtVenue];
+
+/// The pooled figures of a run without the orders of one strategy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaveOneOut {
+    /// The strategy that is left out.
+    pub strategy: u16,
+    /// Its orders in the pool.
+    pub orders: u64,
+    /// Of the stage `submit`, without it.
+    pub submit: PooledPercentiles,
+    /// Of the stage `return`, without it.
+    #[serde(rename = "return")]
+    pub returned: PooledPercentiles,
+    /// Of `rt_venue`, without it.
+    pub rt_venue: PooledPercentiles,
+}
+
+/// Two percentiles of a pool, in nanoseconds; null where there are too few orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PooledPercentiles {
+    /// The median.
+    pub p50_ns: Option<u64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<u64>,
+}
+
+impl PooledPercentiles {
+    fn of(pool: &Histogram<u64>) -> Self {
+        let at = |quantile, needed| (pool.len() >= needed).then(|| pool.value_at_quantile(quantile));
+        Self { p50_ns: at(0.5, SAMPLES_FOR_P50), p99_ns: at(0.99, SAMPLES_FOR_P99) }
+    }
+
+    /// Of a pool without these samples of it.
+    fn without(pool: &Histogram<u64>, own: &Histogram<u64>) -> Self {
+        let mut rest = pool.clone();
+        match rest.subtract(own) {
+            Ok(()) => Self::of(&rest),
+            Err(_) => Self::default(),
+        }
+    }
+}
+
+/// Leaves out each strategy that has orders in the pool; none if it is the only one.
+pub(super) fn leave_one_out(
+    strategies: u16,
+    merged: &Merged,
+    figures: &Figures,
+    ns_per_tick: f64,
+) -> Vec<LeaveOneOut> {
+    let pooled = MEASURES.map(|measure| figures.series(measure).histogram());
+    let mut all = Vec::new();
+    for strategy in 0..strategies {
+        let mut own = MEASURES.map(|_| MeasureSeries::new());
+        for (_, row) in merged.orders_of(strategy).filter(|(_, row)| row.is_measured()) {
+            let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(rt_venue(row))];
+            for (series, ticks) in own.iter_mut().zip(ticks) {
+                ticks.into_iter().for_each(|ticks| series.take(ticks, ns_per_tick));
+            }
+        }
+        let [submit, returned, rt_venue] = [0, 1, 2].map(|at| (pooled[at], own[at].histogram()));
+        let orders = rt_venue.1.len();
+        if orders == rt_venue.0.len() {
+            return Vec::new();
+        }
+        let without = |(pool, own)| PooledPercentiles::without(pool, own);
+        let (submit, returned, rt_venue) = (without(submit), without(returned), without(rt_venue));
+        if orders > 0 {
+            all.push(LeaveOneOut { strategy, orders, submit, returned, rt_venue });
+        }
+    }
+    all
+}
+
+/// One line for each percentile that one strategy alone moves far: the measure and the strategy for which that is most.
+pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
+    let pooled = MEASURES.map(|measure| {
+        let all = figures.distribution(measure);
+        PooledPercentiles { p50_ns: all.p50_ns, p99_ns: all.p99_ns }
+    });
+    type Of = fn(&PooledPercentiles) -> Option<u64>;
+    let percentiles: [(&str, Of); 2] = [("p50", |of| of.p50_ns), ("p99", |of| of.p99_ns)];
+    let mut notes = Vec::new();
+    for (name, of) in percentiles {
+        let moved = all.iter().flat_map(|one| {
+            let without = [one.submit, one.returned, one.rt_venue];
+            MEASURES.iter().zip(pooled).zip(without).filter_map(move |((measure, with), without)| {
+                let (with, without) = (of(&with)?, of(&without)?);
+                let (low, high) = (with.min(without).max(1), with.max(without));
+                Some(((high - low.min(high)) as f64 / low as f64, one.strategy, measure, with, without))
+            })
+        });
+        let most = moved.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|most| most.0 > MOVED);
+        notes.extend(most.map(|(_, strategy, measure, with, without)| {
+            format!(
+                "{name} of {} is {} with strategy-{strategy} and {} without it: the pooled figure depends on the stamps of one strategy",
+                measure.name(),
+                duration(with),
+                duration(without)
+            )
+        }));
+    }
+    notes
+}
+
+/// Between which values the pooled percentiles of rt_venue lie if one strategy is left out: a part for each percentile.
+pub fn leave_one_out_words(all: &[LeaveOneOut]) -> Vec<String> {
+    let range = |of: fn(&LeaveOneOut) -> Option<u64>| {
+        let low = all.iter().filter_map(of).min()?;
+        let high = all.iter().filter_map(of).max()?;
+        Some(if low == high { duration(low) } else { format!("{} to {}", duration(low), duration(high)) })
+    };
+    let p50 = range(|one| one.rt_venue.p50_ns).map(|range| format!("rt_venue p50 {range}"));
+    let p99 = range(|one| one.rt_venue.p99_ns).map(|range| format!("p99 {range}"));
+    p50.into_iter().chain(p99).collect()
+}
