@@ -56,10 +56,11 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
         writeln!(out, "{}: no results", flags.folder.display())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rows = table(ruled(), &["folder", "setting", "verdict", "tags"]);
+    let mut rows = table(ruled(), &["folder", "setting", "verdict", "for latency claims", "tags"]);
     for entry in &entries {
         let name = Path::new(&entry.folder).file_name().unwrap_or_default().to_string_lossy();
-        rows.add_row([name.as_ref(), &entry.setting, &entry.verdict, &entry.tags.join(" ")]);
+        let fitness = entry.fitness_in_short();
+        rows.add_row([name.as_ref(), &entry.setting, &entry.verdict, &fitness, &entry.tags.join(" ")]);
     }
     for line in rows.lines() {
         writeln!(out, "{}", line.trim_end())?;

@@ -24,7 +24,7 @@ const TAGS: &str = "tags";
 const LONGEST_TAG: usize = 64;
 
 /// One result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// Its folder.
     pub folder: String,
@@ -36,6 +36,12 @@ pub struct Entry {
     pub setting: String,
     /// `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or what the folder is.
     pub verdict: String,
+    /// What its report says of its latencies: `fit for latency claims`, `not fit for latency claims`; null: there is no report.
+    pub fitness: Option<&'static str>,
+    /// Whether its latencies may be quoted; null: there is no report.
+    pub fit_for_latency: Option<bool>,
+    /// Why its latencies should not be quoted, as its report says it.
+    pub reasons: Vec<String>,
     /// What the user has called it.
     pub tags: Vec<String>,
 }
@@ -84,20 +90,23 @@ fn entry(folder: &Path, living: &[String]) -> Option<Entry> {
     let name = folder.display().to_string();
     let tags = read_tags(folder);
     if folder.join(RunRecord::FILE).exists() {
-        let entry = |run: String, started, setting, verdict| Entry {
-            folder: name.clone(),
-            run,
-            started,
-            setting,
-            verdict,
-            tags,
-        };
+        let entry = Entry { folder: name, tags, ..Entry::default() };
         return Some(match RunRecord::read(folder) {
             Ok(record) => {
-                let verdict = verdict(folder, &record, living);
-                entry(record.plan.run.clone(), record.started.clone(), setting(&record), verdict)
+                let is_living = living.contains(&record.plan.run);
+                let summary = Summary::read(folder).ok().filter(|_| !is_living);
+                Entry {
+                    run: record.plan.run.clone(),
+                    started: record.started.clone(),
+                    setting: setting(&record),
+                    verdict: if is_living { "running".into() } else { verdict(&record, summary.as_ref()) },
+                    fitness: summary.as_ref().map(Summary::verdict),
+                    fit_for_latency: summary.as_ref().map(|summary| summary.fit_for_latency),
+                    reasons: summary.map_or_else(Vec::new, |summary| summary.reasons),
+                    ..entry
+                }
             }
-            Err(error) => entry(String::new(), String::new(), String::new(), error.to_string()),
+            Err(error) => Entry { verdict: error.to_string(), ..entry },
         });
     }
     let what = match SweepRecord::read(folder) {
@@ -106,8 +115,7 @@ fn entry(folder: &Path, living: &[String]) -> Option<Entry> {
         }
         Err(_) => return None,
     };
-    let (run, started) = (String::new(), String::new());
-    Some(Entry { folder: name, run, started, setting: what, verdict: "many runs".into(), tags })
+    Some(Entry { folder: name, setting: what, verdict: "many runs".into(), tags, ..Entry::default() })
 }
 
 fn setting(record: &RunRecord) -> String {
@@ -124,16 +132,38 @@ fn setting(record: &RunRecord) -> String {
     )
 }
 
-fn verdict(folder: &Path, record: &RunRecord, living: &[String]) -> String {
-    if living.contains(&record.plan.run) {
-        return "running".into();
-    }
-    match (&record.outcome, Summary::read(folder)) {
+fn verdict(record: &RunRecord, summary: Option<&Summary>) -> String {
+    match (&record.outcome, summary) {
         (Outcome::Failed { what, .. }, _) => format!("failed: {what}"),
         (Outcome::Interrupted, _) => "interrupted".into(),
-        (Outcome::Complete, Ok(summary)) if summary.valid => "valid".into(),
-        (Outcome::Complete, Ok(_)) => "not valid".into(),
-        (Outcome::Complete, Err(_)) => "not merged".into(),
+        (Outcome::Complete, Some(summary)) if summary.valid => "valid".into(),
+        (Outcome::Complete, Some(_)) => "not valid".into(),
+        (Outcome::Complete, None) => "not merged".into(),
+    }
+}
+
+/// Characters of a reason that the table shows.
+const REASON_LEN: usize = 48;
+
+impl Entry {
+    /// What the table shows of its fitness: `fit`, or `not fit` with the first reason, without what to do about it.
+    fn fitness_in_short(&self) -> String {
+        let reason = match (self.fit_for_latency, self.reasons.first()) {
+            (None, _) => return String::new(),
+            (Some(true), _) => return "fit".into(),
+            (Some(false), None) => return "not fit".into(),
+            (Some(false), Some(reason)) => reason,
+        };
+        let what = reason.rsplit_once(": ").map_or(reason.as_str(), |(what, _)| what);
+        let mut words: String = what.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if let Some((end, _)) = words.char_indices().nth(REASON_LEN) {
+            words.truncate(end);
+            words.push('…');
+        }
+        match self.reasons.len() - 1 {
+            0 => format!("not fit: {words}"),
+            more => format!("not fit: {words} (and {more} more)"),
+        }
     }
 }
 
@@ -197,6 +227,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write_tags(folder.path(), &["a".into(), "b-1".into()]).unwrap();
         assert_eq!(read_tags(folder.path()), ["a", "b-1"]);
+    }
+
+    #[test]
+    fn fitness_in_short_names_first_reason() {
+        let entry = |fit_for_latency, reasons: &[&str]| {
+            let reasons = reasons.iter().map(|reason| (*reason).into()).collect();
+            Entry { fit_for_latency, reasons, ..Entry::default() }.fitness_in_short()
+        };
+        assert_eq!(entry(None, &[]), "");
+        assert_eq!(entry(Some(true), &[]), "fit");
+        let few = "500 orders came back, a p99.9 needs 10,000: send more orders";
+        assert_eq!(entry(Some(false), &[few]), "not fit: 500 orders came back, a p99.9 needs 10,000");
+        let long = format!("\u{1b}[31m{}: do something", "é".repeat(99));
+        let shown = entry(Some(false), &[&long, few, few]);
+        assert_eq!(shown, format!("not fit:  [31m{}… (and 2 more)", "é".repeat(REASON_LEN - 5)));
     }
 
     #[test]

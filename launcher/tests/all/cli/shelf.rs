@@ -30,10 +30,22 @@ fn results_are_listed_found_and_taken_away() {
     let verdicts: Vec<&str> = all.iter().map(|entry| entry["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["valid", "running"]);
     assert_eq!(all[0]["tags"], serde_json::json!(["nightly", "v1"]));
+    // Valid, and too short for its latencies to be quoted: in the words of its report.
+    let report = output(&["report", folder.to_str().unwrap()]);
+    let json = output(&["report", folder.to_str().unwrap(), "--json"]);
+    let summary: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(all[0]["fit_for_latency"], false);
+    assert_eq!(all[0]["reasons"], summary["reasons"]);
+    let fitness = all[0]["fitness"].as_str().unwrap();
+    assert_eq!(fitness, "not fit for latency claims");
+    assert!(said(&report).contains(&fitness.to_uppercase()), "{}", said(&report));
+    assert_eq!((&all[1]["fitness"], &all[1]["fit_for_latency"]), (&Value::Null, &Value::Null));
     assert_eq!(list(launcher.out.path(), &["--tag", "v1"]).len(), 1);
     let table = output(&["list", launcher.out.path().to_str().unwrap()]);
     assert!(
-        said(&table).contains("nightly v1") && said(&table).contains("spsc-mux process"),
+        ["nightly v1", "spsc-mux process", "for latency claims", "not fit: "]
+            .iter()
+            .all(|words| said(&table).contains(words)),
         "{}",
         said(&table)
     );
