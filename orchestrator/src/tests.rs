@@ -14,8 +14,8 @@ use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use shm::sync::Ordering;
 
-struct Bench {
-    orchestrator: Orchestrator<Mux>,
+struct Bench<J = ()> {
+    orchestrator: Orchestrator<Mux, J>,
     submit: Vec<spsc::Producer>,
     inboxes: Vec<spsc::Consumer>,
     completion: spsc::Producer,
@@ -55,6 +55,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
 }
 
 mod incidents;
+mod kill_cycles;
 mod kills;
 mod waiting;
 
@@ -72,7 +73,7 @@ fn report(order: &Order) -> Report {
     Report::whole_fill(order)
 }
 
-impl Bench {
+impl<J: InputLog> Bench<J> {
     /// A turn as the runner gives one: with its counters behind it.
     fn cycle(&mut self) -> usize {
         let work = self.turn();

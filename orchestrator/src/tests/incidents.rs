@@ -8,7 +8,11 @@ use std::os::fd::AsFd;
 
 /// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
 pub(super) fn supervised(capacity: usize) -> (Bench, Launching, Repairs) {
-    let mut bench = bench(capacity, 100);
+    supervise(bench(capacity, 100))
+}
+
+/// The bench, supervised: with the launcher's side of fences and repairs.
+pub(super) fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, Launching, Repairs) {
     let launching = Launching::new(Region::heap(PLAN + 8).words());
     let repairs = Region::heap(REPAIRS_WORDS).words();
     let supervision = Supervision::new(launching.control());

@@ -1,0 +1,122 @@
+//! In which duty cycle a kill switch reaches the gateways: the same one with a journal and without.
+
+use super::*;
+use journal::{Options, Writer};
+use protocol::control::Launching;
+use protocol::desk::{ANSWERS_WORDS, Command, DESK_WORDS, Operator};
+use protocol::kill::Scope;
+use protocol::limits::{Control, LimitSetting};
+use protocol::stamps::Stamps;
+use protocol::wire::Instruction;
+use std::path::Path;
+
+/// What throws the switch.
+#[derive(Clone, Copy, Debug)]
+enum Trigger {
+    /// An operator's command.
+    Command,
+    /// An order that is rejected once too often.
+    Order,
+    /// A report that makes a loss.
+    Report,
+    /// The death of a strategy.
+    Death,
+}
+
+/// The bench with a journal in that directory. What the journal holds already is applied first.
+fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
+    let Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment } = bench(capacity, 100);
+    let Orchestrator { submit: orders, completion: reports, core, outputs, .. } = orchestrator;
+    let replica = Replica::new(core, cycle.time, Stamps::All);
+    let place = (directory, &Options::default());
+    let (successor, recovered) = replica.promote(None, place, Estate::default(), outputs, 0).unwrap();
+    // The rings are new: nothing in them was taken.
+    let fresh = Recovered { taken: Vec::new(), gateways: Vec::new(), ..recovered };
+    let orchestrator = successor.attach(orders, reports, &fresh).unwrap();
+    Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment }
+}
+
+fn set_limit<J>(bench: &mut Bench<J>, control: Control, value: u64) {
+    let setting = LimitSetting { scope: Scope::Strategy(1), control, value };
+    let Core { risk, positions, .. } = &mut bench.orchestrator.core;
+    risk.set(&setting, positions).unwrap();
+}
+
+/// Returns the duty cycles that pass until the first gateway is told to cancel, and what it was sent until then, in order.
+fn cycles_until_told<J: InputLog>(
+    trigger: Trigger,
+    (mut bench, launching): (Bench<J>, Launching),
+) -> (usize, Vec<String>) {
+    let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
+    bench.orchestrator = bench.orchestrator.commanded(Desk::new(&desk.clone().into(), &answers));
+    bench.send(&order(1, 0, 0), 1);
+    bench.turn();
+    match trigger {
+        Trigger::Command => {
+            Operator::new(&desk).give(Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
+        }
+        Trigger::Order => {
+            set_limit(&mut bench, Control::MaxRejections, 1);
+            (1..3).for_each(|n| bench.send(&Order { price: -1, ..order(1, n, 0) }, 1));
+        }
+        Trigger::Report => {
+            set_limit(&mut bench, Control::MaxLoss, 0);
+            let sold = Order { price: 10, ..order(1, 0, 0) };
+            let dearer = Order { price: 100_000_000, ..order(0, 0, 0) };
+            for order in [sold, dearer] {
+                bench.completion.try_push(&report(&order).to_message()).unwrap();
+            }
+        }
+        Trigger::Death => {
+            set_limit(&mut bench, Control::KillOnDeath, 1);
+            launching.fence(1, 0, &incidents::death());
+        }
+    }
+    // Orders of another strategy are behind the trigger in the same batch.
+    (0..4).for_each(|n| bench.send(&order(0, n, 0), 0));
+    let mut sent = Vec::new();
+    for cycles in 1..10 {
+        bench.turn();
+        while let Some(message) = bench.inboxes[0].try_pop().unwrap() {
+            sent.push(match Instruction::from_message(message).unwrap() {
+                Instruction::Order(order) => order.id.to_string(),
+                Instruction::CancelAll(_) => "cancel".into(),
+            });
+        }
+        if sent.iter().any(|message| message == "cancel") {
+            return (cycles, sent);
+        }
+    }
+    panic!("{trigger:?}: the gateway was never told");
+}
+
+#[test]
+fn kill_reaches_gateways_in_same_cycle_with_journal() {
+    for trigger in [Trigger::Command, Trigger::Order, Trigger::Report, Trigger::Death] {
+        let directory = tempfile::tempdir().unwrap();
+        let (plain, launching, _) = incidents::supervise(bench(64, 100));
+        let without = cycles_until_told(trigger, (plain, launching));
+        let (kept, launching, _) = incidents::supervise(journaled(directory.path(), 64));
+        let with = cycles_until_told(trigger, (kept, launching));
+        assert_eq!(without.0, 1, "{trigger:?}");
+        assert_eq!(with, without, "{trigger:?}: duty cycles, and what the gateway was sent");
+    }
+}
+
+#[test]
+fn recall_is_recovered_from_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bench = journaled(directory.path(), 2);
+    (0..5).for_each(|n| {
+        bench.send(&order(0, n, 1), 0);
+        bench.turn();
+    });
+    assert_eq!(bench.queued(), 3);
+    let kill = Input::Command { number: 0, command: Some(Command::Kill(Scope::Strategy(0))) };
+    assert!(bench.orchestrator.take(kill, |_| (), &mut bench.cycle));
+    bench.turn();
+    assert_eq!((bench.position(0).0, bench.orchestrator.core.counts().dispatched), (2, 2));
+    drop(bench.orchestrator);
+    let recovered = journaled(directory.path(), 8).orchestrator;
+    assert_eq!((recovered.core.positions().open(0), recovered.core.counts().dispatched), (2, 2));
+}
