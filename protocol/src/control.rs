@@ -235,7 +235,7 @@ impl Launching {
 
 #[cfg(not(loom))]
 mod plan_bytes {
-    use super::{Control, Launching, Ordering, PLAN};
+    use super::{Control, Launching, Ordering, PLAN, View};
     use crate::codec::{self, CodecError};
     use crate::plan::Plan;
 
@@ -245,6 +245,11 @@ mod plan_bytes {
     }
 
     impl Launching {
+        /// Returns the control segment's memory, to look at.
+        pub fn memory(&self) -> View {
+            self.words.clone().into()
+        }
+
         /// Writes the plan, before the children that read it are started.
         ///
         /// # Errors

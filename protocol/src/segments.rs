@@ -4,7 +4,7 @@ use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::desk::{self, Desk};
 use crate::market::{self, Market, market_segment};
-use crate::plan::{Handle, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
+use crate::plan::{Handle, Idle, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::spill::{Ring, SPILLED_KIND};
 use crate::stamps::StampLog;
 use crate::status;
@@ -112,9 +112,11 @@ pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
 ///
 /// # Errors
 /// See [`Shared::create`].
-pub fn create_shared(plan: &Plan, spec: &SegmentSpec) -> Result<(Shared, Words), RegionError> {
-    let name = plan.segment_name(&spec.what);
-    let (shared, words) = Shared::create(&spec.what, name, spec.words, spec.place == SegmentPlace::Memory)?;
+pub fn create_shared(plan: &Plan, segment: &Segment) -> Result<(Shared, Words), RegionError> {
+    let spec = &segment.spec;
+    let create = if segment.is_final() { Shared::create_read_only } else { Shared::create };
+    let is_prefaulted = spec.place == SegmentPlace::Memory;
+    let (shared, words) = create(&spec.what, plan.segment_name(&spec.what), spec.words, is_prefaulted)?;
     write_header(plan, spec, &words);
     Ok((shared, words))
 }
@@ -286,8 +288,7 @@ impl Source for Segments<'_> {
     }
 
     fn handles(&self) -> &[Handle] {
-        // In a container segments have names: what it is handed as a descriptor is none.
-        if self.plan.isolation == Isolation::Container { &[] } else { &self.plan.handles }
+        &self.plan.handles
     }
 
     fn peers(&self, link: &str) -> Box<dyn Peers> {

@@ -6,7 +6,7 @@
 use crate::control;
 use crate::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, DESK, DESK_KIND, DESK_WORDS};
 use crate::market;
-use crate::plan::{Plan, ProcessPlan, ThreadPlan};
+use crate::plan::{Isolation, Plan, ProcessPlan, ThreadPlan};
 use crate::role::Role;
 use crate::spill::{CHUNK_RECORDS, Ring, SPILLED_KIND};
 use crate::stamps::RECORD_WORDS;
@@ -145,6 +145,33 @@ impl Segment {
                 found
             }
         }
+    }
+
+    /// Returns `true` if the segment is sealed memory without a name in a run of that plan, which its processes are handed as
+    /// descriptors. At `sandbox` that is all memory, at `container` what a strategy writes; operators find the desk by its name at
+    /// every level.
+    pub fn is_sealed(&self, plan: &Plan) -> bool {
+        let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
+        let is_candidate = is_memory && self.purpose != Purpose::Desk;
+        match plan.isolation {
+            Isolation::Thread | Isolation::Process => false,
+            Isolation::Container => is_candidate && self.is_written_by_strategies(),
+            Isolation::Sandbox => is_candidate,
+        }
+    }
+
+    fn is_written_by_strategies(&self) -> bool {
+        match &self.rights {
+            Rights::Everybody(access) => *access == Access::Write,
+            Rights::Roles(rights) => {
+                rights.iter().any(|right| matches!(right, (Role::Strategy(_), Access::Write)))
+            }
+        }
+    }
+
+    /// Returns `true` if the launcher writes it before the start, and nobody does afterwards.
+    pub const fn is_final(&self) -> bool {
+        matches!(self.purpose, Purpose::Schedule(_) | Purpose::Turns)
     }
 
     /// The one role that writes it; `None`: several do, or only the launcher does.

@@ -44,7 +44,7 @@ pub trait Source {
     /// What this process may do with it; `None`: nothing.
     fn right(&self, what: &str) -> Option<Access>;
 
-    /// The descriptors that this process inherited; empty where segments are opened by their names.
+    /// The descriptors that processes of the run inherit. A segment that is not among them is opened by its name.
     fn handles(&self) -> &[Handle];
 
     /// Who is at the ends of a link. If nobody says otherwise, this process alone.
@@ -170,15 +170,15 @@ impl<'a> Attached<'a> {
         Ok(view)
     }
 
-    /// The inherited descriptor of a segment; `None` where segments have names.
+    /// The inherited descriptor of a segment; `None` if the segment is opened by its name.
     fn handed_over(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
-        let handles = self.source.handles();
-        if handles.is_empty() {
+        let mut handles = self.source.handles().iter().filter(|handle| handle.what == what).peekable();
+        if handles.peek().is_none() {
             return Ok(None);
         }
-        let wanted = |handle: &&Handle| handle.what == what && handle.writable == (access == Access::Write);
+        let wanted = |handle: &&Handle| handle.writable == (access == Access::Write);
         let missing = || std::io::Error::other("it was not handed over");
-        let file = handles.iter().find(wanted).ok_or_else(missing).and_then(sealed::take);
+        let file = handles.find(wanted).ok_or_else(missing).and_then(sealed::take);
         let os =
             |source| RegionError::Os { name: what.to_owned(), what: "take the descriptor of it", source };
         file.map(Some).map_err(os)

@@ -48,6 +48,20 @@ pub fn load_owned(word: &AtomicU64) -> u64 {
     return unsafe { word.unsync_load() };
 }
 
+/// Loads a word whose page may not be writable.
+///
+/// The standard library promises only Relaxed loads of such memory. An Acquire fence after a Relaxed load gives what an
+/// Acquire load gives, and pairs with the same Release stores. On x86-64 it is the same instruction.
+#[inline(always)]
+pub fn load_read_only(word: &AtomicU64, ordering: Ordering) -> u64 {
+    let value = word.load(Ordering::Relaxed);
+    if !matches!(ordering, Ordering::Relaxed) {
+        // Acquire: pairs with the Release store that the caller names.
+        fence(Ordering::Acquire);
+    }
+    value
+}
+
 /// Lets another thread of this core go on.
 #[inline]
 pub(crate) fn give_way() {

@@ -40,6 +40,7 @@ use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
+use shm::memory::sigbus;
 use std::io::{Write, stdout};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -49,6 +50,10 @@ use std::time::{Duration, SystemTime};
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
     output::measure();
+    if !matches!(cli.command, Command::Role(_)) {
+        // Without it a segment that somebody truncates ends this process, as it always has.
+        let _ = sigbus::survive();
+    }
     let result = match cli.command {
         Command::Run(flags) => run(&flags),
         Command::Join(flags) => join(&flags).map(|never| match never {}),

@@ -12,10 +12,11 @@ const SPARE: u64 = 64;
 /// is handed over, holds each segment twice; or the engine, which has a connection to each strategy and gateway in the
 /// techniques that go through the kernel.
 pub fn descriptors_needed(plan: &Plan) -> u64 {
+    let sealed = || 2 * topology::segments(plan).iter().filter(|segment| segment.is_sealed(plan)).count();
     let segments = match plan.isolation {
         Isolation::Sandbox => 2 * topology::segments(plan).len(),
         // Of each container it watches the first process and the strategy as well.
-        Isolation::Container => 2 * usize::from(plan.trading().strategies),
+        Isolation::Container => sealed() + 2 * usize::from(plan.trading().strategies),
         Isolation::Thread | Isolation::Process => 0,
     };
     let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().gateways()));
@@ -31,8 +32,8 @@ pub fn allow_descriptors(plan: &Plan) -> Result<()> {
     let allowed = descriptors::allow(needed).context("cannot raise the limit of open files")?;
     if allowed < needed {
         let process = match plan.isolation {
-            Isolation::Sandbox => ", --isolation process",
-            Isolation::Thread | Isolation::Process | Isolation::Container => "",
+            Isolation::Container | Isolation::Sandbox => ", --isolation process",
+            Isolation::Thread | Isolation::Process => "",
         };
         bail!(
             "this run has {needed} files open at once and {allowed} are allowed (ulimit -Hn).\n\
@@ -53,6 +54,7 @@ mod tests {
         let machine = fake::two_core_vm().machine();
         let needed = |words: &str| descriptors_needed(&planned(words, &machine).unwrap().1);
         assert!(needed("strategies=70 isolation=sandbox") > 1024);
+        assert!(needed("strategies=70 isolation=container") > 512);
         assert!(needed("strategies=70") < 256 && needed("strategies=256 venues=64") < 1024);
         assert!(needed("strategies=70 isolation=thread") < 256);
     }

@@ -58,13 +58,13 @@ impl fmt::Display for Unsaved {
     }
 }
 
-/// The logs of a run as they are in memory, in the order of the plan's threads.
+/// The logs of a run as they are in memory, in the order of the plan's threads. `None`: that segment cannot be mapped.
 #[derive(Clone, Copy)]
 pub struct Logs<'a> {
     /// The threads' segments.
-    pub threads: &'a [View],
-    /// What the spiller says of each; none where no log is spilled.
-    pub spilled: &'a [View],
+    pub threads: &'a [Option<View>],
+    /// What the spiller says of each; empty where no log is spilled.
+    pub spilled: &'a [Option<View>],
 }
 
 /// Saves each thread's log; where it is spilled, the rest of it: no spiller may be at it any more. What cannot be saved stays in `/dev/shm`, or is put there if its segment has no name.
@@ -74,9 +74,14 @@ pub struct Logs<'a> {
 pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved> {
     let mut unsaved: Option<Unsaved> = None;
     for (index, (thread, segment)) in plan.threads.iter().zip(logs.threads).enumerate() {
+        // What is left of one that cannot be mapped is what its file has already.
+        let Some(segment) = segment else { continue };
         let path = folder.join(file_name(&thread.name));
         let header = log_header(plan, index);
-        let spilled = logs.spilled.get(index);
+        let spilled = match logs.spilled.get(index) {
+            Some(None) => continue,
+            spilled => spilled.and_then(Option::as_ref),
+        };
         let saved = match spilled {
             Some(spilled) => spill::finish(plan, index, segment, spilled, &path),
             None => File::create(&path).and_then(|mut file| write(&header, segment, &mut file)),

@@ -10,6 +10,7 @@
 //! dead one's memory is only written after the engine has said that it no longer reads it.
 
 use crate::runtime::liveness::{Liveness, Suspicion};
+use crate::runtime::lost_memory;
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context, Result};
@@ -268,7 +269,13 @@ impl<'a> Incidents<'a> {
                 let suspicion = liveness
                     .suspicion(case.thread, &plan.processes[place].threads)
                     .filter(|found| children.ended(place).is_none() || matches!(found, Suspicion::Forged(_)));
-                if let Some(how) = ended(children, place, &self.segments.threads[case.thread]) {
+                let is_withheld = self.withholds(strategy, liveness) && children.ended(place).is_none();
+                let how = ended(children, place, &self.segments.threads[case.thread]);
+                if lost_memory::is_met(self.segments) {
+                    // Something above may have been read where memory is gone: the run ends, and nobody is blamed.
+                    return Ok(false);
+                }
+                if let Some(how) = how {
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     let lie = children.has_lied(place).then_some(Misconduct::ForgedStatus);
                     self.list[incident].quarantined = quarantined.map(|(_, why)| why).or(lie);
@@ -287,7 +294,7 @@ impl<'a> Incidents<'a> {
                     let incident = self.begin(strategy, pid, format!("{why}{suspicion}"), now);
                     self.list[incident].quarantined = quarantined;
                     self.kill(strategy, incident, children);
-                } else if self.withholds(strategy, liveness) && children.ended(place).is_none() {
+                } else if is_withheld {
                     let why = Misconduct::WithheldPlace;
                     let how = format!(
                         "quarantined: {why}: nothing comes past a place of the submit hand-off that it announces, \

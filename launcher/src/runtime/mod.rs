@@ -13,6 +13,7 @@ pub mod incidents;
 pub mod isolate;
 pub mod liveness;
 pub mod living;
+pub mod lost_memory;
 pub mod merge_room;
 pub mod prepare;
 pub mod process;

@@ -9,6 +9,7 @@ use crate::runtime::folder::Folder;
 use crate::runtime::gather;
 use crate::runtime::isolate::{Isolated, Tree};
 use crate::runtime::living;
+use crate::runtime::lost_memory;
 use crate::runtime::merge_room;
 use crate::runtime::prepare::{
     Prepared, check_disk, describe_input, floor_cores, measure_floor, measure_out_of_step, prepare,
@@ -30,7 +31,7 @@ use analysis::summary::{Figures, Summary, summarise};
 use analysis::tail::Tail;
 use analysis::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
-use protocol::plan::{Isolation, Plan, ThreadPlan};
+use protocol::plan::{Plan, ThreadPlan};
 use shm::clock::ClockPair;
 use shm::scratch::Room;
 use std::collections::BTreeSet;
@@ -160,7 +161,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         },
     )?;
     if start_ticks == 0 {
-        return Err(not_begun(&outcome));
+        return Err(not_begun(&lost_memory::judge(&segments, outcome)));
     }
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
     let since = KernelCounts::now().since(&counts_before, &cores);
@@ -172,7 +173,9 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     progress.phase("saving", 0);
     record.warnings.extend(processes.end_spiller());
     record.warnings.extend(lost(&plan, &segments));
-    let logs = gather::Logs { threads: &segments.threads, spilled: &segments.spilled };
+    let threads: Vec<_> = segments.threads.iter().cloned().map(Some).collect();
+    let spilled: Vec<_> = segments.spilled.iter().cloned().map(Some).collect();
+    let logs = gather::Logs { threads: &threads, spilled: &spilled };
     let saved = gather::gather(&plan, logs, &folder);
     // Not before: until the logs are safe, only the warden could save them if this process were killed.
     processes.end_warden();
@@ -184,6 +187,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.warnings.extend(later.into_iter().filter(|said| !known.contains(said)));
     let taped = tapes::save(&segments.tapes, start_ticks, plan.ns_per_tick, &folder);
     record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
+    // Now that everything in it was read that is saved.
+    let outcome = lost_memory::judge(&segments, outcome);
     drop(segments);
     let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
     record.clock.drift_ppm = (ns_per_tick / plan.ns_per_tick - 1.0) * 1e6;
@@ -300,15 +305,10 @@ pub fn evaluate_in(room: &Room, folder: &Path, record: &RunRecord, progress: &Pr
 /// after those that have none, since it inherits the logs.
 fn create(plan: &Plan, schedule: &Schedule) -> Result<(Segments, Processes)> {
     let mut segments = Segments::begin(plan)?;
-    if plan.isolation == Isolation::Sandbox {
-        segments.create(schedule)?;
-        let processes = Processes::begin(&segments)?;
-        Ok((segments, processes))
-    } else {
-        let processes = Processes::begin(&segments)?;
-        segments.create(schedule)?;
-        Ok((segments, processes))
-    }
+    segments.create_sealed()?;
+    let processes = Processes::begin(&segments)?;
+    segments.create_named(schedule)?;
+    Ok((segments, processes))
 }
 
 fn not_begun(outcome: &Outcome) -> anyhow::Error {

@@ -13,10 +13,10 @@ use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
-use shm::memory::{Region, SHM_DIR, View, Words, list_segments, unlink};
+use shm::memory::{Region, SHM_DIR, View, Words, list_segments, sigbus, unlink};
 use shm::os::process;
-use shm::ring::SegmentPlace;
 use shm::sync::Ordering;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -52,6 +52,12 @@ pub struct Segments {
     returning: Vec<(usize, Words)>,
     /// What is handed over; empty where segments have names.
     shared: Vec<(Segment, Shared)>,
+    /// What was created to be handed over and is not in its place here yet, by its name within the run.
+    sealed: HashMap<String, Words>,
+    /// Everything that stays mapped here, by its name within the run.
+    pub(super) mapped: Vec<(String, View)>,
+    /// Pages that were lost in this process before: see [`shm::memory::sigbus`].
+    pub(super) faults_before: u64,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
     /// By what processes in containers see this one's end: see [`own_end`].
@@ -99,6 +105,9 @@ impl Segments {
             owners: vec![None; usize::from(plan.trading().strategies)],
             returning: Vec::new(),
             shared: Vec::new(),
+            sealed: HashMap::new(),
+            mapped: Vec::new(),
+            faults_before: sigbus::faults(),
             left_behind: Vec::new(),
             end: None,
             heap,
@@ -145,49 +154,79 @@ impl Segments {
         Some(Operator::new(&region.words()))
     }
 
-    /// Creates the other segments and copies the schedule into its own.
+    /// Creates the sealed segments, which have no names, and writes their descriptors into the plan. At `sandbox` no other can be opened by its
+    /// name, so those that have one are created and handed over as well.
     ///
     /// # Errors
     /// As [`Segments::begin`].
-    pub fn create(&mut self, schedule: &Schedule) -> Result<()> {
-        let hand_over = self.plan.isolation == Isolation::Sandbox;
+    pub fn create_sealed(&mut self) -> Result<()> {
         for segment in topology::segments(&self.plan) {
-            let in_memory = matches!(segment.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
-            // Operators find the desk by its name at every level.
-            let is_named = segment.purpose == Purpose::Desk;
-            let words = if hand_over && in_memory && !is_named {
-                let (shared, words) = segments::create_shared(&self.plan, &segment.spec)?;
-                self.shared.push((segment.clone(), shared));
-                Some(words)
-            } else {
-                segments::create(&self.plan, &segment.spec)?
-            };
-            if hand_over && is_named {
-                let what = &segment.spec.what;
-                let path = format!("{SHM_DIR}/{}", self.plan.segment_name(what));
-                let shared = Shared::named(what, &path).with_context(|| format!("cannot open {what}"))?;
-                self.shared.push((segment.clone(), shared));
+            if segment.is_sealed(&self.plan) {
+                let (shared, words) = segments::create_shared(&self.plan, &segment)?;
+                self.sealed.insert(segment.spec.what.clone(), words);
+                self.shared.push((segment, shared));
             }
-            let Some(words) = words else { continue };
-            fill(&segment, &words, schedule);
-            self.keep(&segment, words);
         }
-        if hand_over {
+        if self.plan.isolation == Isolation::Sandbox {
+            self.create_desk()?;
             let path = format!("{SHM_DIR}/{}", self.plan.segment_name(CONTROL));
             let control = Shared::read_only(CONTROL, &path).context("cannot open the control segment")?;
             self.shared.push((topology::control(0), control));
+        }
+        if !self.shared.is_empty() {
             // Now that the descriptors have their numbers.
-            self.plan.handles = self.shared.iter().flat_map(|(_, shared)| shared.handles()).collect();
+            self.plan.handles.extend(self.shared.iter().flat_map(|(_, shared)| shared.handles()));
             self.control.write_plan(&self.plan)?;
+        }
+        Ok(())
+    }
+
+    /// The desk where it is handed over: operators find it by its name at every level.
+    fn create_desk(&mut self) -> Result<()> {
+        for segment in topology::segments(&self.plan) {
+            if segment.purpose != Purpose::Desk {
+                continue;
+            }
+            let what = &segment.spec.what;
+            let words = segments::create(&self.plan, &segment.spec)?;
+            let path = format!("{SHM_DIR}/{}", self.plan.segment_name(what));
+            let shared = Shared::named(what, &path).with_context(|| format!("cannot open {what}"))?;
+            self.sealed.extend(words.map(|words| (what.clone(), words)));
+            self.shared.push((segment, shared));
+        }
+        Ok(())
+    }
+
+    /// Creates the segments that have names, and copies the schedule into its own.
+    ///
+    /// # Errors
+    /// As [`Segments::begin`].
+    pub fn create_named(&mut self, schedule: &Schedule) -> Result<()> {
+        for segment in topology::segments(&self.plan) {
+            let words = match self.sealed.remove(&segment.spec.what) {
+                Some(words) => Some(words),
+                None => segments::create(&self.plan, &segment.spec)?,
+            };
+            let Some(words) = words else { continue };
+            fill(&segment, &words, schedule);
+            self.keep(&segment, words);
         }
         Ok(())
     }
 
     /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
     fn keep(&mut self, segment: &Segment, words: Words) {
+        let view = View::from(words.clone());
+        if self.place(segment, words) && self.heap.is_none() {
+            self.mapped.push((segment.spec.what.clone(), view));
+        }
+    }
+
+    /// Puts a segment where the launcher looks for it. Returns `false` if it looks for it nowhere.
+    fn place(&mut self, segment: &Segment, words: Words) -> bool {
         if let Some(Role::Strategy(strategy)) = segment.renewed_with {
             self.lines[usize::from(strategy)].push((segment.clone(), words));
-            return;
+            return true;
         }
         match segment.purpose {
             Purpose::Thread(place) => {
@@ -208,8 +247,9 @@ impl Segments {
             Purpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
                 self.engine_bell = Some(words);
             }
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp log stays. Only after the
@@ -256,13 +296,10 @@ impl Segments {
 
     /// The descriptors that a process of the plan inherits.
     pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
-        if let Some(end) = self.end.as_ref().filter(|_| self.plan.is_contained(process)) {
-            return vec![end];
-        }
-        self.shared
-            .iter()
-            .filter_map(|(segment, shared)| Some(shared.file(segment.access(self.plan.roles_of(process))?)))
-            .collect()
+        let end = self.end.as_ref().filter(|_| self.plan.is_contained(process));
+        let right = |segment: &Segment| segment.access(self.plan.roles_of(process));
+        let shared = self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
+        end.into_iter().chain(shared).collect()
     }
 
     /// The descriptors that the warden inherits: the logs, read-only, and the control segment.

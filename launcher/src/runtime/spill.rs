@@ -15,7 +15,7 @@ use protocol::segments::{self, log_header};
 use protocol::spill::{CHUNK_BYTES, Drain, Rest};
 use protocol::status::LOG_OFFSET;
 use protocol::topology;
-use shm::memory::{View, lock};
+use shm::memory::{View, lock, sigbus};
 use shm::os::{pin, process};
 use shm::sync::Ordering;
 use std::fs::File;
@@ -40,6 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-spill");
+    // Without it a segment that somebody truncates ends the spiller, and it is started again.
+    let _ = sigbus::survive();
     process::die_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let spill = plan.spill.as_ref().context("this run spills nothing")?;
     if let Some(core) = spill.core {
@@ -125,8 +127,15 @@ pub(super) fn finish(plan: &Plan, index: usize, log: &View, spilled: &View, path
         std::thread::sleep(Duration::from_millis(5));
     }
     let rest = Rest::new(log, spilled, ring);
-    let end = RECORDS_AT + rest.saved() * CHUNK_BYTES;
-    if rest.saved() > 0 && file.metadata()?.len() < end {
+    let saved = rest.saved();
+    if spilled.is_lost() {
+        // How much of the file is good cannot be told any more: all whole chunks of it stay, and nothing is added.
+        let chunks = file.metadata()?.len().saturating_sub(RECORDS_AT) / CHUNK_BYTES;
+        file.set_len(RECORDS_AT + chunks * CHUNK_BYTES)?;
+        return write_front(plan, index, log, &file);
+    }
+    let end = RECORDS_AT + saved * CHUNK_BYTES;
+    if saved > 0 && file.metadata()?.len() < end {
         return Err(invalid("chunks that were moved to it are not in it: somebody has cut it"));
     }
     // What a spiller wrote that died before it said so.

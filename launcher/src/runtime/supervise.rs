@@ -19,6 +19,8 @@ use crate::faults::schedule::{FaultSchedule, by_signal};
 use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
+use crate::runtime::lost_memory;
+use crate::runtime::process::Process;
 use crate::runtime::progress::Progress;
 use crate::runtime::samples::Samples;
 use crate::runtime::setup::Segments;
@@ -38,8 +40,11 @@ use shm::clock::Clock;
 use shm::memory::View;
 use stall::StallWatch;
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
+/// The signal that ends a process whose memory is gone. The same number on all Linux processors that bulkhead is for.
+const SIGBUS: i32 = 7;
 /// How often the launcher looks while nothing happens. Ends of processes and signals wake it at once.
 const LOOK: Duration = Duration::from_millis(50);
 /// The same while a death is being repaired.
@@ -103,6 +108,8 @@ struct Supervisor<'a> {
     samples: Option<Samples>,
     pss_bytes: Option<u64>,
     wake_ups: Option<WakeUps>,
+    /// Processes whose last incarnation has died of SIGBUS.
+    victims: usize,
 }
 
 /// Runs the plan's processes from start to end. `processes` holds the warden already; `start_timeout` is how long they
@@ -143,6 +150,7 @@ pub fn supervise(
         samples: None,
         pss_bytes: None,
         wake_ups: None,
+        victims: 0,
     };
     progress.phase("starting", 0);
     let mut startup = Duration::ZERO;
@@ -216,6 +224,23 @@ impl Supervisor<'_> {
     /// Sleeps a little, no longer than that, then looks for trouble: a process that ended before its threads were done, a thread that
     /// failed.
     fn look_within(&mut self, longest: Duration) -> Result<Option<Outcome>> {
+        let found = self.look(longest)?;
+        let taken = self.memory_taken();
+        // What the launcher read of memory that is gone was zeros: nobody is blamed for that.
+        Ok(if lost_memory::is_met(self.segments) { taken.or(found) } else { found.or(taken) })
+    }
+
+    /// The failure of the run if memory of it is gone: the launcher has met that, or a process has died of it.
+    fn memory_taken(&mut self) -> Option<Outcome> {
+        let died = |process: &&Process| process.status.is_some_and(|status| status.signal() == Some(SIGBUS));
+        let victims = self.processes.all.iter().filter(died).count();
+        let is_new = victims > std::mem::replace(&mut self.victims, victims);
+        let is_gone =
+            lost_memory::is_met(self.segments) || (is_new && !lost_memory::found(self.segments).is_empty());
+        is_gone.then(|| lost_memory::failure(self.plan.launcher_pid))
+    }
+
+    fn look(&mut self, longest: Duration) -> Result<Option<Outcome>> {
         let pause = longest.min(self.liveness.interval()).min(self.until_fault());
         let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {

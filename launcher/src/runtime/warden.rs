@@ -12,12 +12,10 @@ use crate::runtime::{progress, setup};
 use anyhow::Result;
 use protocol::control::Control;
 use protocol::orphan;
-use protocol::plan::{Isolation, Plan};
+use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, ThreadState};
-use shm::memory::View;
-use shm::memory::lock;
-use shm::memory::open_safely;
+use shm::memory::{RegionError, View, lock, open_safely, sigbus};
 use shm::os::process;
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,8 +32,9 @@ pub const NAME: &str = "warden";
 pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
+    // Without it the warden dies of a segment that somebody truncates; it can do everything else.
+    let _ = sigbus::survive();
     let _locked = hold(&plan);
-    let logs = if plan.isolation == Isolation::Sandbox { Some(map_logs(&plan)?) } else { None };
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
             if process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)).is_err() {
@@ -44,7 +43,7 @@ pub fn run(run: &str) -> Result<()> {
         }
     }
     // A record that is in a log stays there, also if its process does not end.
-    let left_behind = save_logs(&plan, logs).unwrap_or_else(|error| {
+    let left_behind = save_logs(&plan).unwrap_or_else(|error| {
         progress::complain(&format!("warden: {error:#}"));
         error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
     });
@@ -92,32 +91,42 @@ fn hold(plan: &Plan) -> Option<File> {
     lock::hold(&file).ok().map(|()| file)
 }
 
-/// Logs that were handed over must be mapped while they are there; named ones may not be there yet.
-fn map_logs(plan: &Plan) -> Result<[Vec<View>; 2]> {
+/// Each thread's log, and what the spiller says of it. Not before the launcher is gone: when the warden starts, those that have
+/// names may not be there yet. One that cannot be mapped (somebody has truncated it) costs no other.
+fn map_logs(plan: &Plan) -> [Vec<Option<View>>; 2] {
     let mut attached = segments::attach_as_warden(plan);
-    let logs = plan.threads.iter().map(|thread| segments::log(&mut attached, &thread.name));
-    let logs = logs.collect::<Result<_, _>>()?;
+    let mapped = |view: Result<View, RegionError>| {
+        view.inspect_err(|error| progress::complain(&format!("warden: not saved: {error}"))).ok()
+    };
+    let logs = plan.threads.iter().map(|thread| mapped(segments::log(&mut attached, &thread.name)));
+    let logs = logs.collect();
     let threads = plan.threads.iter().filter(|_| plan.spill.is_some());
-    let spilled = threads.map(|thread| segments::spilled(&mut attached, &thread.name));
-    Ok([logs, spilled.collect::<Result<_, _>>()?])
+    let spilled = threads.map(|thread| mapped(segments::spilled(&mut attached, &thread.name)));
+    [logs, spilled.collect()]
 }
 
 /// Until every thread has finished its log, or its process must have ended.
-fn wait_for_the_roles(logs: &[View]) {
+fn wait_for_the_roles(logs: &[Option<View>]) {
     let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
     let runs = |log: &View| matches!(status::state(log), ThreadState::Ready | ThreadState::Running);
-    while logs.iter().any(runs) && Instant::now() < deadline {
+    while logs.iter().flatten().any(runs) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// The segments to leave behind: none.
-fn save_logs(plan: &Plan, logs: Option<[Vec<View>; 2]>) -> Result<Vec<String>> {
+fn save_logs(plan: &Plan) -> Result<Vec<String>> {
     let folder = Path::new(&plan.folder);
     if folder.is_dir() {
-        let [threads, spilled] = logs.map_or_else(|| map_logs(plan), Ok)?;
+        let [threads, spilled] = map_logs(plan);
         wait_for_the_roles(&threads);
-        gather::gather(plan, gather::Logs { threads: &threads, spilled: &spilled }, folder)?;
+        let saved = gather::gather(plan, gather::Logs { threads: &threads, spilled: &spilled }, folder);
+        for (thread, log) in plan.threads.iter().zip(&threads) {
+            if log.as_ref().is_some_and(View::is_lost) {
+                progress::complain(&format!("warden: a part of the log of {} was taken away", thread.name));
+            }
+        }
+        saved?;
     }
     Ok(Vec::new())
 }

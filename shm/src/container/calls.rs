@@ -8,6 +8,11 @@ const FCHMODAT2: i64 = 452;
 const SET_USER_ID: i32 = 0o4000;
 const SET_GROUP_ID: i32 = 0o2000;
 
+/// `_IOW('X', NUMBER, struct space_resv)`: what `fallocate` does, by the older way of `ioctl`.
+const fn space(number: i32) -> Arg {
+    Arg::Is(1, 0x4030_5800 | number)
+}
+
 /// Refused with EPERM.
 const REFUSED: &[Call] = &[
     Call {
@@ -19,6 +24,17 @@ const REFUSED: &[Call] = &[
             Arg::Not(0, libc::AF_NETLINK),
         ]],
         why: "the hypervisor (AF_VSOCK) and what else is no network of a namespace",
+    },
+    Call {
+        number: libc::SYS_madvise,
+        when: &[&[Arg::Is(2, libc::MADV_REMOVE)]],
+        why: "holes in memory that others have mapped as well",
+    },
+    refused(libc::SYS_process_madvise, "the same, of its own memory (Linux 6.13)"),
+    Call {
+        number: libc::SYS_ioctl,
+        when: &[&[space(40)], &[space(41)], &[space(42)], &[space(43)], &[space(57)]],
+        why: "the same by a descriptor: reserve, unreserve, zero a range",
     },
     refused(libc::SYS_io_uring_setup, "calls that no filter sees, sockets among them"),
     refused(libc::SYS_keyctl, "keys of whoever started the launcher"),
@@ -33,6 +49,10 @@ const REFUSED: &[Call] = &[
     #[cfg(target_arch = "x86_64")]
     rights(libc::SYS_chmod, 1),
 ];
+
+/// Refused with EOPNOTSUPP, after which a C library reserves room for a file in its own way.
+const UNSUPPORTED: &[Call] =
+    &[refused(libc::SYS_fallocate, "holes in memory that others have mapped as well")];
 
 const fn refused(number: i64, why: &'static str) -> Call {
     Call { number, when: &[], why }
@@ -53,5 +73,6 @@ const fn rights(number: i64, arg: u8) -> Call {
 
 /// Refuses them, to the calling thread and all that it starts.
 pub(super) fn refuse() -> Result<(), SandboxError> {
-    refuse_calls(REFUSED.iter())
+    refuse_calls(REFUSED.iter(), libc::EPERM)?;
+    refuse_calls(UNSUPPORTED.iter(), libc::EOPNOTSUPP)
 }

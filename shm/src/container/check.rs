@@ -4,6 +4,7 @@
 
 use crate::memory::SHM_DIR;
 use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -87,6 +88,10 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
     match socket(family, SockType::Stream, SockFlag::empty(), None) {
         Err(Errno::EPERM) => {}
         _ => found.push(format!("it may make sockets of the kind {family:?}, which no namespace separates")),
+    }
+    // Its standard input is a pipe: the kernel itself would refuse that with another code.
+    if fallocate(io::stdin(), FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 1) != Err(Errno::EOPNOTSUPP) {
+        found.push("it may punch holes into memory that it was handed".into());
     }
     // Below a heading. Some kernels give each namespace tunnels of its own, which lead nowhere.
     if fs::read_to_string("/proc/self/net/route")?.lines().count() > 1 {

@@ -1,6 +1,7 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
 use super::region::{Backing, Region, RegionError, View};
+use super::sigbus::Guard;
 use super::{SHM_DIR, folder, lock};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
@@ -42,10 +43,11 @@ fn options(prefault: bool) -> MmapOptions {
     options
 }
 
-fn from_map(map: MmapRaw) -> Arc<Region> {
+fn from_map(map: MmapRaw, is_writable: bool) -> Arc<Region> {
     // Mappings start at a page, so they are aligned for words; a trailing part of a word is left out.
     let start = NonNull::new(map.as_mut_ptr().cast()).expect("mmap never returns null");
-    Arc::new(Region { start, len: map.len() / 8, _backing: Backing::Map(map) })
+    let guard = Guard::new(start.addr().get(), map.len(), is_writable);
+    Arc::new(Region { start, len: map.len() / 8, guard, _backing: Backing::Map(map) })
 }
 
 impl Region {
@@ -78,7 +80,7 @@ impl Region {
             .map_err(os(name, "create it"))?;
         let mapped = reserve(name, &file, words as u64 * 8)
             .and_then(|()| options(prefault).map_raw(&file).map_err(os(name, "map it")));
-        mapped.map(from_map).inspect_err(|_| drop(std::fs::remove_file(&path)))
+        mapped.map(|map| from_map(map, true)).inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
 
     /// Maps a named segment for reading and writing, prefaulted.
@@ -142,7 +144,8 @@ impl Region {
     /// # Errors
     /// What the system refused, for example because the file is open for reading only.
     pub fn map(name: &str, file: &File, prefault: bool) -> Result<Arc<Self>, RegionError> {
-        options(prefault).map_raw(file).map(from_map).map_err(os(name, "map it"))
+        let map = options(prefault).map_raw(file).map_err(os(name, "map it"))?;
+        Ok(from_map(map, true))
     }
 
     /// Maps every page for writing now, so that no later store faults. Its words keep their values; of a file its pages count as
@@ -167,7 +170,7 @@ impl Region {
     /// What the system refused.
     pub fn map_read_only(name: &str, file: &File) -> Result<View, RegionError> {
         let map = MmapOptions::new().populate().map_raw_read_only(file).map_err(os(name, "map it"))?;
-        Ok(from_map(map).words().into())
+        Ok(from_map(map, false).words().into())
     }
 
     /// Creates the control segment, the one that a run is found by. It appears under its name whole: reserved, and locked
@@ -198,7 +201,8 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     let start = NonNull::new(shmem.as_ptr().cast())
         .ok_or_else(|| os(name, "map it")(io::Error::other("mapped at null")))?;
     let len = shmem.len() / 8;
-    Ok(Arc::new(Region { start, len, _backing: Backing::Named(Box::new((shmem, locked))) }))
+    let guard = Guard::new(start.addr().get(), shmem.len(), true);
+    Ok(Arc::new(Region { start, len, guard, _backing: Backing::Named(Box::new((shmem, locked))) }))
 }
 
 /// Opens what stands under a segment's name, whatever it is: follows no link, does not wait (for the other end of a FIFO),

@@ -10,6 +10,8 @@ mod mapped;
 pub mod region;
 #[cfg(not(loom))]
 pub mod sealed;
+#[cfg(not(loom))]
+pub mod sigbus;
 mod slots;
 #[cfg(not(loom))]
 mod starts;

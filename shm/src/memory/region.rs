@@ -6,9 +6,11 @@
 //! plain data, but is an ordinary race on an atomic. A hostile peer can therefore make us read nonsense (which is
 //! validated after it was copied out), never make the program unsound.
 
+#[cfg(not(loom))]
+use super::sigbus::Guard;
 use crate::memory::header::HeaderError;
 use crate::os::futex;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -68,6 +70,9 @@ pub(super) enum Backing {
 pub struct Region {
     pub(super) start: NonNull<AtomicU64>,
     pub(super) len: usize,
+    /// The mapping's entry in the table of [`sigbus`](super::sigbus); `None` on the heap. Dropped before the memory.
+    #[cfg(not(loom))]
+    pub(super) guard: Option<Guard>,
     pub(super) _backing: Backing,
 }
 
@@ -93,7 +98,13 @@ impl Region {
         // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box would not: it claims
         // its contents anew, and Miri objects.)
         let start = NonNull::new(first.wrapping_add(skipped)).expect("a vector is never at null");
-        Arc::new(Self { start, len: words, _backing: Backing::Heap(backing) })
+        Arc::new(Self {
+            start,
+            len: words,
+            #[cfg(not(loom))]
+            guard: None,
+            _backing: Backing::Heap(backing),
+        })
     }
 
     /// All of its words.
@@ -125,6 +136,12 @@ impl Words {
         let start = NonNull::from(&self[offset..offset + len]).cast();
         Words { start, len, _region: Arc::clone(&self._region) }
     }
+
+    /// Returns `true` if a page of the region was lost and replaced by zeros in this process: see [`sigbus`](super::sigbus).
+    #[cfg(not(loom))]
+    pub fn is_lost(&self) -> bool {
+        self._region.guard.as_ref().is_some_and(Guard::is_lost)
+    }
 }
 
 impl Deref for Words {
@@ -137,16 +154,16 @@ impl Deref for Words {
         // are initialised (zeroed by the allocator or by the kernel) and are only ever accessed as atomics here.
         // Another process may change them at any time, which is a race between atomics and not undefined.
         // The mapping is as long as the file was when it was checked. Of named segments (0600) a process of the same user can cut
-        // the file off: an access behind its end then ends this process by SIGBUS, which reads and writes nothing. Sealed
-        // memory, which the sandbox is given, cannot be cut off.
+        // the file off: an access behind its end is then a SIGBUS, which reads and writes nothing. It ends this process, or a
+        // zeroed page takes the lost one's place (`sigbus`). Sealed memory, which is handed over, cannot be cut off.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 /// A read-only window: the type gives no way to store, and the pages may be mapped without write permission.
 ///
-/// From such pages the standard library promises loads of a word on x86-64 and aarch64, the processors that this crate is for, with every
-/// ordering: there each is one instruction that only reads.
+/// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is therefore followed by a fence, which
+/// is no instruction on x86-64.
 #[derive(Clone)]
 pub struct View(pub(super) Words);
 
@@ -157,7 +174,13 @@ impl View {
     /// If `index` is outside the window.
     #[inline(always)]
     pub fn load(&self, index: usize, ordering: Ordering) -> u64 {
-        self.0[index].load(ordering)
+        load_read_only(&self.0[index], ordering)
+    }
+
+    /// As [`Words::is_lost`].
+    #[cfg(not(loom))]
+    pub fn is_lost(&self) -> bool {
+        self.0.is_lost()
     }
 
     /// Words in the window.

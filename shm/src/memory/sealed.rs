@@ -11,7 +11,7 @@ use nix::sys::stat::{Mode, fchmod};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 /// What a process may do with a segment.
@@ -54,12 +54,37 @@ impl Shared {
         words: usize,
         prefault: bool,
     ) -> Result<(Self, Words), RegionError> {
+        Self::create_with(SealFlag::empty(), what, name, words, prefault)
+    }
+
+    /// As [`Shared::create`], for memory that only its creator writes: nobody can map it for writing afterwards, not even with
+    /// the descriptor to write.
+    ///
+    /// # Errors
+    /// As [`Shared::create`].
+    pub fn create_read_only(
+        what: &str,
+        name: String,
+        words: usize,
+        prefault: bool,
+    ) -> Result<(Self, Words), RegionError> {
+        Self::create_with(SealFlag::F_SEAL_FUTURE_WRITE, what, name, words, prefault)
+    }
+
+    fn create_with(
+        seals: SealFlag,
+        what: &str,
+        name: String,
+        words: usize,
+        prefault: bool,
+    ) -> Result<(Self, Words), RegionError> {
         let (region, write) = Region::memfd_and_file(&name, words, prefault)?;
         let os = |what| {
             let name = name.clone();
             move |source: io::Error| RegionError::Os { name, what, source }
         };
-        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        // The mapping above is older than the seals, and stays as it is.
+        let seals = seals | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&write, FcntlArg::F_ADD_SEALS(seals)).map_err(|e| os("seal it")(e.into()))?;
         // Opened anew, not duplicated: a duplicate would keep the right to write.
         let read =
@@ -105,6 +130,10 @@ impl Shared {
     }
 }
 
+/// Held while inheritance is changed or asked about. Two starts at once would take each other's descriptors back, and hand
+/// them to each other's children. Nothing is kept under the lock, so one that panicked left nothing half done.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// Lets the children that are started while `start` runs inherit these descriptors and the standard three, and no others: not
 /// either what this process was given by accident, by a shell for example. Nobody inherits them afterwards.
 ///
@@ -120,9 +149,6 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
             .try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop))
             .map_err(io::Error::from)
     };
-    // Two at once would take each other's descriptors back, and hand them to each other's children. Nothing is kept under the
-    // lock, so one that panicked left nothing half done.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     process::keep_descriptors();
     set(FdFlag::empty())?;
@@ -131,17 +157,33 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
     started
 }
 
-/// Takes an inherited descriptor of the plan: each at most once.
+/// The first number that is not a standard stream's.
+const FIRST: i32 = 3;
+
+/// Takes an inherited descriptor of the plan, which must be open and must not be close-on-exec.
+///
+/// A handle is read from shared memory and can hold any number, so the number alone proves nothing. The flag does: a
+/// descriptor that came through `exec` cannot have it, and the standard library sets it on every descriptor that it opens. A
+/// file of this process is therefore refused, and so is a second `take` of one number, since taking sets the flag.
 ///
 /// # Errors
-/// If there is no such open descriptor.
+/// There is no such open descriptor, it is a standard stream, or it was not inherited, or it was taken before.
 pub fn take(handle: &Handle) -> io::Result<File> {
-    // SAFETY: the number comes from the plan of the launcher that started this process and left this descriptor open for
-    // it. Nothing else in this process knows it: the standard library opens none below it by itself, and
-    // `Attached`, the only caller beside whoever opens the control segment, asks for each segment once. Should the number be wrong all the same, the
-    // check below finds that it is not open, before anything is done with it.
-    let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(handle.fd) };
-    fcntl(borrowed, FcntlArg::F_GETFD)?;
-    // SAFETY: as above; it is open.
+    let refused =
+        |why| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {}: {why}", handle.fd)));
+    if handle.fd < FIRST {
+        return refused("a standard stream is nobody's to take");
+    }
+    // While a child is being started, descriptors of this process look like inherited ones.
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: a number that is not open is an error of the call. The descriptor is only asked about and given a flag: nothing
+    // is read, written or closed.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(handle.fd) };
+    if fcntl(borrowed, FcntlArg::F_GETFD)? & FdFlag::FD_CLOEXEC.bits() != 0 {
+        return refused("it was not inherited, or was taken before");
+    }
+    fcntl(borrowed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    // SAFETY: it is open and came through `exec`, since it was not close-on-exec: no object of this process owns it, because
+    // those that the standard library makes are. Only this function takes such descriptors, one at a time, and marks what it took.
     Ok(unsafe { OwnedFd::from_raw_fd(handle.fd) }.into())
 }

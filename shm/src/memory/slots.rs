@@ -2,7 +2,7 @@
 
 use super::{View, Words};
 use crate::prefetch::prefetch_ahead;
-use crate::sync::{AtomicU64, Ordering, load_owned};
+use crate::sync::{AtomicU64, Ordering, load_owned, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
@@ -172,13 +172,13 @@ impl<const M: usize> Cursor<M> {
     /// The sequence of that slot.
     #[inline(always)]
     pub(crate) fn sequence(&self, ordering: Ordering) -> u64 {
-        self.slot().sequence.load(ordering)
+        load_read_only(&self.slot().sequence, ordering)
     }
 
     /// The sequence of the slot of that position, wherever it looks.
     #[inline(always)]
     pub(crate) fn sequence_of(&self, position: u64, ordering: Ordering) -> u64 {
-        self.slots.slot(position).sequence.load(ordering)
+        load_read_only(&self.slots.slot(position).sequence, ordering)
     }
 
     /// The slots from that position on that are side by side, `most` at most, wherever it looks.

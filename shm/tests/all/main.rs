@@ -11,6 +11,7 @@
 //! | `scribbler` | a real process that writes over all that it may |
 //! | `strangers` | other processes at the socket of `unix-seqpacket` |
 //! | `sandbox` | what a process in the sandbox tries, and which layer refuses it |
+//! | `truncated` | memory that is taken away while it is mapped |
 //! | `fuzzed` | the fuzz targets' bodies, with random bytes |
 //!
 //! Whatever changes the process itself (limits, layers of the sandbox, descriptors) happens in a child: this binary started
@@ -38,3 +39,5 @@ mod scribbler;
 #[cfg(not(miri))]
 mod strangers;
 mod successors;
+#[cfg(not(miri))]
+mod truncated;

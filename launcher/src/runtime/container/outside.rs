@@ -106,7 +106,10 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::set_thread_name("container");
     groups::enter(Tree::real(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
+    // What is handed over as a descriptor has no name.
+    let is_named = |what: &String| plan.handles.iter().all(|handle| handle.what != *what);
     let memory = topology::rights(&plan, me)
+        .filter(|(what, _)| is_named(what))
         .map(|(what, access)| Handed { name: plan.segment_name(&what), access })
         .collect();
     let limits = (plan.priority.unwrap_or(0), plan.weaker_sandbox);

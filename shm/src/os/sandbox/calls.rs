@@ -125,7 +125,8 @@ pub(super) const JOURNALLING: &[Call] = &[
     call(libc::SYS_newfstatat, "how long a file is: what the C library makes of `fstat`"),
     call(libc::SYS_fstat, "the same"),
     call(libc::SYS_statx, "the same by the standard library"),
-    call(libc::SYS_fallocate, "reserve a segment's room"),
+    // No other mode: one punches holes.
+    Call { number: libc::SYS_fallocate, when: &[&[Arg::Is(1, 0)]], why: "reserve a segment's room" },
     call(libc::SYS_fstatfs, "the same, where a file system cannot and the C library does it"),
     call(libc::SYS_pread64, "the same"),
     call(libc::SYS_pwrite64, "the same"),
@@ -162,9 +163,9 @@ pub(super) fn forbid<'a>(deadly: impl Iterator<Item = &'a Call>) -> Result<(), S
     put_up(deadly, SeccompAction::KillProcess, SeccompAction::Allow)
 }
 
-/// Refuses these calls, and no others, to all threads of the process, with EPERM.
-pub(crate) fn refuse<'a>(refused: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
-    put_up(refused, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+/// Refuses these calls, and no others, to all threads of the process, with that error.
+pub(crate) fn refuse<'a>(refused: impl Iterator<Item = &'a Call>, error: i32) -> Result<(), SandboxError> {
+    put_up(refused, SeccompAction::Errno(error.cast_unsigned()), SeccompAction::Allow)
 }
 
 /// Says of these calls that this kernel does not have them, to all threads of the process: who knows another one makes that.

@@ -3,6 +3,7 @@
 
 use crate::common::itself;
 use shm::attached::Access;
+use shm::memory::Region;
 use shm::memory::sealed::{Handle, Shared, inherited_by, take};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -106,6 +107,48 @@ fn sealed_memory_is_neither_resized_nor_written_by_who_may_read_it() {
     let open_is_open =
         said.lines().filter(|line| line.ends_with(" ALLOWED")).all(|line| line.starts_with("open-"));
     assert!(open_is_open, "{said}");
+}
+
+/// What safe code may have: a number in a handle that it makes or reads.
+#[test]
+fn number_that_was_not_inherited_is_refused() {
+    // Where no other test changes what is inherited.
+    alone("descriptors::taker");
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn taker() {
+    if std::env::var(HANDED).is_err() {
+        return;
+    }
+    let own = tempfile::tempfile().unwrap();
+    let take_number = |fd: i32| {
+        let json = format!("{{\"what\":\"any\",\"fd\":{fd},\"writable\":true}}");
+        take(&serde_json::from_str::<Handle>(&json).unwrap())
+    };
+    for fd in [own.as_raw_fd(), 0, 1, 2, -1, i32::MAX] {
+        assert!(take_number(fd).is_err(), "{fd}");
+    }
+    assert!(own.metadata().is_ok(), "it is still open, and its owner's");
+    let accident = given_by_accident();
+    let number = std::mem::ManuallyDrop::new(accident).as_raw_fd();
+    let taken = take_number(number).unwrap();
+    assert_eq!(taken.as_raw_fd(), number, "as one that came through `exec`");
+    assert!(take_number(number).is_err(), "each at most once");
+}
+
+#[test]
+fn memory_that_nobody_else_writes_cannot_be_mapped_for_writing() {
+    let (shared, words) =
+        Shared::create_read_only("schedule", "sandbox-test-schedule".into(), 1024, true).unwrap();
+    words[5].store(9, shm::sync::Ordering::Relaxed);
+    let map = |access| Region::map("schedule", shared.file(access), true);
+    assert!(map(Access::Write).is_err() && map(Access::Read).is_err());
+    let view = Region::map_read_only("schedule", shared.file(Access::Read)).unwrap();
+    assert_eq!(view.load(5, shm::sync::Ordering::Relaxed), 9, "its creator goes on writing");
+    let (shared, _) = Shared::create("ring", "sandbox-test-ring".into(), 1024, true).unwrap();
+    assert!(Region::map("ring", shared.file(Access::Write), true).is_ok());
 }
 
 #[test]

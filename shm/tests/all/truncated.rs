@@ -1,0 +1,156 @@
+//! Memory that is taken away: a process that survives SIGBUS reads zeros, knows which region has lost pages, and still ends by a
+//! SIGBUS that has nothing to do with regions.
+
+use crate::common::itself;
+use shm::memory::{Region, SHM_DIR, View, Words, sigbus, unlink};
+use shm::sync::Ordering;
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+
+/// Set for the children.
+const CHILD: &str = "BULKHEAD_TEST_TRUNCATED";
+/// Words of four pages.
+const WORDS: usize = 4 * 512;
+
+/// Runs an ignored test of this file in a process of its own, since signal handlers belong to the process.
+fn alone(test: &str) -> ExitStatus {
+    let mut command = itself(&format!("truncated::{test}"));
+    command.env(CHILD, "").stdout(Stdio::null()).stderr(Stdio::inherit()).status().unwrap()
+}
+
+fn is_child() -> bool {
+    std::env::var(CHILD).is_ok()
+}
+
+/// A named segment, mapped for writing and for reading, whose name goes with it.
+struct Named(String, Words, View);
+
+impl Named {
+    fn new(what: &str) -> Self {
+        let name = format!("bulkhead.unit-{}.{what}", std::process::id());
+        let words = Region::create(&name, WORDS).unwrap().words();
+        (0..WORDS).for_each(|word| words[word].store(7, Ordering::Relaxed));
+        let view = Region::open_read_only(&name).unwrap();
+        Self(name, words, view)
+    }
+
+    fn truncate(&self, bytes: u64) {
+        File::options()
+            .write(true)
+            .open(format!("{SHM_DIR}/{}", self.0))
+            .and_then(|file| file.set_len(bytes))
+            .unwrap();
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = unlink(&self.0);
+    }
+}
+
+#[test]
+fn truncated_region_reads_as_zeros_and_is_marked_lost() {
+    assert!(alone("survivor").success());
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn survivor() {
+    if !is_child() {
+        return;
+    }
+    sigbus::survive().unwrap();
+    let (cut, whole) = (Named::new("cut"), Named::new("whole"));
+    cut.truncate(4096);
+    let Named(_, words, view) = &cut;
+    let load = |word: usize| (words[word].load(Ordering::Relaxed), view.load(word, Ordering::Acquire));
+    assert_eq!(load(511), (7, 7), "what is left is left");
+    assert!(!words.is_lost() && !view.is_lost() && sigbus::faults() == 0);
+    assert_eq!(load(512), (0, 0));
+    assert!(words.is_lost() && view.is_lost());
+    assert_eq!(sigbus::faults(), 2, "one page of each mapping");
+    words[512].store(8, Ordering::Relaxed);
+    assert_eq!(load(512), (8, 0), "what is written there reaches nobody");
+    words[WORDS - 1].fetch_add(1, Ordering::Relaxed);
+    assert_eq!((load(WORDS - 1), sigbus::faults()), ((1, 0), 4));
+    assert_eq!(whole.2.load(WORDS - 1, Ordering::Relaxed), 7);
+    assert!(!whole.1.is_lost() && !whole.2.is_lost());
+    drop(cut);
+    // The same addresses, most likely, and a new region.
+    let next = Named::new("next");
+    assert!(!next.1.is_lost() && !next.2.is_lost());
+    next.truncate(0);
+    assert_eq!(next.2.load(0, Ordering::Relaxed), 0);
+    assert!(next.2.is_lost() && !next.1.is_lost());
+}
+
+#[test]
+fn control_segment_that_is_truncated_is_survived() {
+    assert!(alone("controller").success());
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn controller() {
+    if !is_child() {
+        return;
+    }
+    sigbus::survive().unwrap();
+    let name = format!("bulkhead.unit-{}.mine", std::process::id());
+    let words = Region::create_control(&name, WORDS).unwrap().words();
+    File::options().write(true).open(format!("{SHM_DIR}/{name}")).and_then(|file| file.set_len(0)).unwrap();
+    words[0].store(1, Ordering::Release);
+    assert!(words.is_lost());
+    unlink(&name).unwrap();
+}
+
+#[test]
+fn sigbus_outside_of_regions_ends_the_process() {
+    for test in ["stranger", "unprotected", "recipient"] {
+        assert_eq!(alone(test).signal(), Some(libc::SIGBUS), "{test}");
+    }
+}
+
+/// A mapping that is no region's.
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn stranger() {
+    if !is_child() {
+        return;
+    }
+    sigbus::survive().unwrap();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(8192).unwrap();
+    let map = memmap2::MmapRaw::map_raw(&file).unwrap();
+    file.set_len(0).unwrap();
+    // SAFETY: inside a mapping that lives; the page is gone, so the access does not take place.
+    unsafe { map.as_ptr().read_volatile() };
+}
+
+/// A region in a process that has not asked to survive.
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn unprotected() {
+    if !is_child() {
+        return;
+    }
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(8192).unwrap();
+    let view = Region::map_read_only("file", &file).unwrap();
+    file.set_len(0).unwrap();
+    view.load(0, Ordering::Relaxed);
+}
+
+/// A signal that another process sends.
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn recipient() {
+    if !is_child() {
+        return;
+    }
+    sigbus::survive().unwrap();
+    // SAFETY: two integers; this process has asked for nothing else.
+    unsafe { libc::kill(libc::getpid(), libc::SIGBUS) };
+}
