@@ -28,6 +28,7 @@ mod spares;
 mod spill;
 mod spilled_comebacks;
 mod stalls;
+mod taken;
 mod techniques;
 mod venues;
 mod watching;

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 /// Runs a script in a mount namespace of its own, with `$L` as the launcher and `$OUT` as an empty folder; `None` where
 /// that is not allowed.
-fn in_namespace(script: &str) -> Option<Output> {
+pub fn in_namespace(script: &str) -> Option<Output> {
     let may = Command::new("unshare").args(["--mount", "true"]).output();
     if !may.is_ok_and(|output| output.status.success()) {
         eprintln!("SKIPPED: no right to make a mount namespace here; run as root to test small file systems");
