@@ -111,7 +111,10 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
         | FaultKind::Disk
         | FaultKind::Children
         | FaultKind::Peek
-        | FaultKind::Network => means.taking = Some(Taking::new(kind, means.place.clone())),
+        | FaultKind::Network
+        | FaultKind::Punch => {
+            means.taking = Some(Taking::new(kind, means.place.clone(), means.writable.clone()));
+        }
         // No strategy's: the planner refuses them.
         FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {
         }

@@ -17,13 +17,16 @@ use crate::faults::takings::Place;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
-use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
+use protocol::plan::{FaultKind, Isolation, Plan, Role, Target, When};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
+use protocol::topology::{self, Segment};
 use protocol::wire::{Message, Order, OrderId};
+use shm::attached::Access;
 use shm::clock::Clock;
-use shm::memory::Words;
+use shm::memory::{SHM_DIR, Words};
 use shm::ring::{Full, Producer, Step};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How many orders one duty cycle of a flood tries to push.
@@ -69,7 +72,11 @@ impl OwnFaults {
         }
         at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
         let (venues, is_thread) = (plan.trading().venues, plan.isolation == Isolation::Thread);
-        let place = Place { folder: plan.folder.clone().into(), launcher: plan.launcher_pid };
+        let role = Role::Strategy(strategy);
+        let is_own = |segment: &Segment| segment.access([role]) == Some(Access::Write);
+        let path = |segment: Segment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.what));
+        let own = topology::segments(plan).into_iter().filter(is_own).map(path).collect();
+        let place = Place { folder: plan.folder.clone().into(), launcher: plan.launcher_pid, own };
         Some(Self { strategy, venues, is_thread, at, pushes, place })
     }
 

@@ -1,12 +1,14 @@
 //! What a strategy takes that is everybody's: processes, descriptors, room on the disk, memory in processes of its own, a look into another
-//! process, a way to a network.
+//! process, a way to a network, the pages of memory that others have mapped as well.
 //!
 //! It takes some of it in each duty cycle, so that nobody takes it for hanging, and up to a bound that no machine minds; and it gives all of it
 //! back when it ends, which it does as soon as it has it all or is refused it. Each bound is beyond what a container allows.
 
+use nix::fcntl::{FallocateFlags, fallocate};
 use protocol::plan::FaultKind;
+use shm::memory::Words;
 use shm::os::descriptors;
-use shm::os::fault::Crowd;
+use shm::os::fault::{self, Crowd};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::UdpSocket;
@@ -23,6 +25,9 @@ const CHILDREN: usize = 80;
 /// Little, so that a duty cycle that starts one takes no time that looks like a hang.
 const CHILD_BYTES: usize = 8 << 20;
 
+/// Bytes that a segment is to become longer.
+const GROWTH: u64 = 1 << 20;
+
 /// What a strategy knows of its surroundings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -30,22 +35,25 @@ pub struct Place {
     pub folder: PathBuf,
     /// The launcher's process.
     pub launcher: u32,
+    /// Where its own segments are, if they have names.
+    pub own: Vec<PathBuf>,
 }
 
 /// What was taken so far.
-#[derive(Debug)]
 pub struct Taking {
     kind: FaultKind,
     place: Place,
     steps: usize,
     crowd: Option<Crowd>,
     files: Vec<File>,
+    /// What it has mapped of the run's memory to write.
+    memory: Vec<Words>,
 }
 
 impl Taking {
     /// Nothing yet.
-    pub const fn new(kind: FaultKind, place: Place) -> Self {
-        Self { kind, place, steps: 0, crowd: None, files: Vec::new() }
+    pub const fn new(kind: FaultKind, place: Place, memory: Vec<Words>) -> Self {
+        Self { kind, place, steps: 0, crowd: None, files: Vec::new(), memory }
     }
 
     /// Takes some more: whether it has all of it, once that is known.
@@ -91,9 +99,30 @@ impl Taking {
                 let maps = fs::read(format!("/proc/{}/maps", self.place.launcher))?;
                 if maps.is_empty() { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
             }
+            FaultKind::Punch => self.punch(),
             // Nothing is sent: the kernel looks for the way.
             _ => UdpSocket::bind("0.0.0.0:0")?.connect("127.0.0.1:9"),
         }
+    }
+
+    /// Holes in everything that it can write, by its mappings and by its names, and another length: longer, then none. Refused only if all of
+    /// it was.
+    fn punch(&self) -> io::Result<()> {
+        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let resize = |path: &PathBuf| {
+            let file = File::options().write(true).open(path)?;
+            let bytes = file.metadata()?.len();
+            let steps = [
+                fallocate(&file, hole, 0, bytes as i64).map_err(io::Error::from),
+                file.set_len(bytes + GROWTH),
+                file.set_len(0),
+            ];
+            one_of(steps)
+        };
+        let mapped = self.memory.iter().map(fault::punch);
+        // All of them, whatever comes of the first.
+        let all: Vec<io::Result<()>> = mapped.chain(self.place.own.iter().map(resize)).collect();
+        one_of(all)
     }
 
     fn crowd(&mut self) -> io::Result<&mut Crowd> {
@@ -115,19 +144,24 @@ impl Taking {
     }
 }
 
+/// That one of them succeeded.
+fn one_of(all: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
+    all.into_iter().find(Result::is_ok).unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn taken(kind: FaultKind, place: &Place) -> bool {
-        let mut taking = Taking::new(kind, place.clone());
+        let mut taking = Taking::new(kind, place.clone(), Vec::new());
         (0..10_000).find_map(|_| taking.step()).unwrap()
     }
 
     #[test]
     fn what_is_there_is_taken_up_to_the_bound_and_given_back() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place { folder: folder.path().into(), launcher: std::process::id() };
+        let place = Place { folder: folder.path().into(), launcher: std::process::id(), ..Place::default() };
         for kind in [FaultKind::Disk, FaultKind::Peek] {
             assert!(taken(kind, &place), "{kind}");
         }
@@ -138,6 +172,16 @@ mod tests {
     fn what_is_not_there_is_refused() {
         // The zero page's process: nobody's.
         assert!(!taken(FaultKind::Peek, &Place { launcher: 0x7fff_fff0, ..Place::default() }));
+        let own = vec!["/dev/shm/bulkhead.unit.nobody-s".into()];
+        assert!(!taken(FaultKind::Punch, &Place { own, ..Place::default() }));
+    }
+
+    #[test]
+    fn file_with_a_name_is_cut_by_a_punch() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(8192).unwrap();
+        assert!(taken(FaultKind::Punch, &Place { own: vec![file.path().into()], ..Place::default() }));
+        assert_eq!(file.as_file().metadata().unwrap().len(), 0);
     }
 
     #[test]

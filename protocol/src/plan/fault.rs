@@ -45,6 +45,8 @@ names! {
         Peek = "peek",
         /// Looks for a way to a network, and ends likewise.
         Network = "network",
+        /// Takes the memory of its own segments from under everybody who has them mapped, and ends likewise.
+        Punch = "punch",
         /// Of a venue: each of its reports comes later.
         Slow = "slow",
         /// Of a venue: it closes the session, cancels what is open there and refuses what comes.
@@ -69,7 +71,13 @@ impl FaultKind {
     pub const fn takes(self) -> bool {
         matches!(
             self,
-            Self::Forkbomb | Self::Descriptors | Self::Disk | Self::Children | Self::Peek | Self::Network
+            Self::Forkbomb
+                | Self::Descriptors
+                | Self::Disk
+                | Self::Children
+                | Self::Peek
+                | Self::Network
+                | Self::Punch
         )
     }
 

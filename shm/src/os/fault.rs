@@ -1,5 +1,6 @@
 //! What a process does to itself for a fault on purpose. Also from inside the sandbox.
 
+use crate::memory::Words;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
@@ -32,6 +33,18 @@ pub fn segv() -> ! {
         unsafe { page.cast::<u8>().write_volatile(1) }
     }
     std::process::abort()
+}
+
+/// Punches a hole into the file behind a region, as far as it is mapped: everybody who has it mapped reads zeros from there on.
+///
+/// # Errors
+/// What the system refused.
+pub fn punch(words: &Words) -> io::Result<()> {
+    let start = words.as_ptr().cast_mut().cast::<libc::c_void>();
+    // SAFETY: the words are mapped and stay so during the call. It makes them zero, which any process that has them mapped may
+    // do by a store; they are atomics.
+    let result = unsafe { libc::madvise(start, size_of_val::<[_]>(words), libc::MADV_REMOVE) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Ends with that code at once: nothing is dropped, flushed or said.

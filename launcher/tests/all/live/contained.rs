@@ -204,6 +204,8 @@ fn who_takes_what_is_everybody_s_is_stopped_in_a_container() {
         return;
     }
     let (_, limits) = doctor();
+    // A punch at `process` ends the run: see `taken`.
+    assert_eq!(cause("container", "punch"), ("exit 41".into(), true));
     for fault in ["forkbomb", "descriptors", "disk", "children", "peek", "network"] {
         let (at_process, _) = cause("process", fault);
         assert!(["exit 40", "exit 41"].contains(&at_process.as_str()), "{fault}: {at_process}");

@@ -5,7 +5,8 @@ use super::contained::unsupported;
 use super::programs::Program;
 use super::room::in_namespace;
 use crate::common::{
-    Launcher, Running, assert_exists, assert_nothing_left, segments, signal, text, wait_for, wait_until,
+    Launcher, Running, assert_exists, assert_nothing_left, command, segments, signal, text, wait_for,
+    wait_until,
 };
 use serde_json::Value;
 use shm::memory::SHM_DIR;
@@ -68,6 +69,27 @@ fn contained_strategy_takes_no_memory_while_it_trades() {
     assert!(stdout.contains("rc=0") && stdout.contains("\"exit 40\""), "{stdout}{stderr}");
     assert!(stdout.contains("\"valid\": true") && stdout.contains("run.json"), "{stdout}{stderr}");
     assert!(stdout.contains("strategy-1.stamps") && stdout.contains("left=0"), "{stdout}{stderr}");
+}
+
+/// What `contain` says of a strategy that takes its own memory away, by level.
+#[test]
+fn punch_is_refused_where_memory_is_sealed() {
+    let levels = if unsupported() { "process,sandbox" } else { "process,container,sandbox" };
+    let out = tempfile::tempdir().unwrap();
+    let flags = ["--technique", "spsc-mux", "--isolation", levels, "--fault", "punch", "--idle", "park"];
+    let mut contain = command(&["contain", "--json", "--allow-weaker-sandbox", "--out"]);
+    let output = contain.arg(out.path()).args(flags).output().unwrap();
+    let table: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    for row in table["rows"].as_array().unwrap() {
+        let (contained, seen) = (row["contained"].as_str().unwrap(), row["seen"].as_str().unwrap());
+        if row["isolation"] == "process" {
+            assert!(contained == "no" && seen.contains("thread-strategy-1 (truncated to 0 of"), "{row:#}");
+        } else {
+            assert!(["yes", "waited"].contains(&contained) && seen == "exit 41", "{row:#}");
+            assert_eq!(row["lost_of_others"], 0, "{row:#}");
+        }
+    }
 }
 
 /// A segment's name without the run's and without numbers.
