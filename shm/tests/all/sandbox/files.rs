@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::{alone, child, told};
+use nix::fcntl::{FallocateFlags, fallocate};
 use shm::memory::Region;
 use shm::os::sandbox::{Files, JOURNALLED, Profile, missing};
 use std::fs::{self, File};
@@ -18,6 +19,9 @@ fn tries(who: &str, inside: &Path, outside: &Path) {
     };
     let [new, named] = ["unfinished", "log"].map(|name| inside.join(format!("{name}-{who}")));
     say("write-inside", journals(&new, &named));
+    let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let punch = |file: File| fallocate(&file, hole, 0, 4096).map_err(io::Error::from);
+    say("punch", File::options().write(true).open(&named).and_then(punch));
     say("remove-inside", fs::remove_file(&named));
     say("sync-inside", File::open(inside).and_then(|folder| folder.sync_all()));
     say("descriptors", (0..400).map(|_| File::open(inside)).collect::<io::Result<Vec<_>>>().map(drop));
@@ -77,7 +81,7 @@ fn writing() {
 
 const INSIDE: [&str; 3] = ["write-inside", "remove-inside", "sync-inside"];
 const FILES: [&str; 5] = ["open-outside", "create-outside", "rename-outside", "shared-memory", "passwords"];
-const OTHERS: [&str; 3] = ["socket", "execute", "thread"];
+const OTHERS: [&str; 4] = ["socket", "execute", "thread", "punch"];
 
 /// What both of them may and may not with these layers.
 fn check(layers: &str, allowed: &[&str], refused: &[&str]) {
