@@ -125,7 +125,7 @@ impl LiveRun {
         if let Ok(region) = Region::open(&self.plan.segment_name(&bell_segment(&thread.name)))
             && region.words().len() >= shm::bell::BELL_WORDS
         {
-            Bell::new(&region.words()).ring();
+            Bell::from_outside(&region.words()).ring();
         }
     }
 

@@ -15,19 +15,19 @@ use shm::os::{priority, process};
 use std::io;
 use thiserror::Error;
 
-/// What a thread of the plan does when there is nothing to do; one that parks, on its own bell.
+/// What a thread of the plan does when there is nothing to do; one that parks does so on its own bell.
 ///
 /// # Errors
 /// A bell that is missing or not what it should be.
 ///
 /// # Panics
-/// If the thread has no role: no valid plan has such a thread.
+/// If the plan has no such thread.
 pub fn idle(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<Chosen, RegionError> {
     Ok(match thread.idle {
         Idle::Spin => Chosen::Spin(Spin::default()),
         Idle::Yield => Chosen::Yield(Yield),
         Idle::Backoff => Chosen::Backoff(Backoff::default()),
-        Idle::Park => Chosen::Park(Park::new(segments::bell(attached, plan, thread.roles[0])?)),
+        Idle::Park => Chosen::Park(Park::new(segments::listener(attached, plan, thread)?)),
     })
 }
 

@@ -137,13 +137,9 @@ impl Market {
     /// Follows the board of a venue too.
     ///
     /// # Errors
-    /// Memory that is not a board of this shape.
+    /// Memory that does not have the size of a board for so many instruments.
     pub fn follow(&mut self, venue: u16, view: &View, instruments: usize) -> Result<(), BoardError> {
-        let reader = Reader::attach(view)?;
-        let (cells, words, slots) = (reader.shape().cells(), reader.shape().words(), reader.shape().slots());
-        if (cells, words) != (instruments, TOUCH_WORDS) {
-            return Err(BoardError::Shape { cells, words, slots });
-        }
+        let reader = Reader::attach_as(shape(instruments)?, view)?;
         let board = self.boards.len();
         let cell = |instrument| Cell { board, venue, instrument: instrument as u16, seen: 0 };
         self.cells.extend((0..instruments).map(cell));

@@ -1,10 +1,14 @@
 //! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a process needs.
 
+mod bells;
+
+pub use bells::{bell_of, listener};
+
 use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::desk::{self, Desk};
 use crate::market::{self, Market, market_segment};
-use crate::plan::{Handle, Idle, Plan, ProcessPlan, Role, ThreadPlan};
+use crate::plan::{Handle, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::spill::{Ring, SPILLED_KIND};
 use crate::stamps::StampLog;
 use crate::status;
@@ -15,7 +19,6 @@ pub use crate::topology::{
 };
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
-use shm::bell::{self, Bell};
 use shm::board::{self, BoardError};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
@@ -61,7 +64,8 @@ pub fn log_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::log(plan, index, plan.threads[index].log_records))
 }
 
-fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
+/// The words of a segment's header as they were written when it was created.
+pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
     write_header(plan, spec, &words);
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
@@ -154,8 +158,8 @@ pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<Launching, Re
     Ok(control)
 }
 
-/// Writes the header of a fresh segment, all zero so far; that of a board says its shape too.
-fn write_header(plan: &Plan, spec: &SegmentSpec, words: &Words) {
+/// The header that a segment of a run is created with.
+fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
     let header = Header {
         kind: spec.kind,
         bytes: spec.words as u64 * 8,
@@ -167,8 +171,16 @@ fn write_header(plan: &Plan, spec: &SegmentSpec, words: &Words) {
         index: spec.index,
     };
     match market::shape(spec.capacity as usize) {
-        Ok(shape) if spec.kind == board::KIND => shape.write_header(words, header),
-        _ => header.write(words),
+        Ok(shape) if spec.kind == board::KIND => shape.header(header),
+        _ => header,
+    }
+}
+
+/// Writes the header of a fresh segment, all zero so far; that of a board says its shape too.
+fn write_header(plan: &Plan, spec: &SegmentSpec, words: &Words) {
+    match market::shape(spec.capacity as usize) {
+        Ok(shape) if spec.kind == board::KIND => shape.write_header(words, header(plan, spec)),
+        _ => header(plan, spec).write(words),
     }
 }
 
@@ -250,8 +262,18 @@ impl Who {
 struct Segments<'a> {
     plan: &'a Plan,
     who: Who,
+    /// What each segment's header was when it was created, by the segment's name.
+    headers: HashMap<String, Header>,
     /// Who knows the processes' ids.
     control: Option<Control>,
+}
+
+impl<'a> Segments<'a> {
+    fn new(plan: &'a Plan, who: Who, control: Option<Control>) -> Self {
+        let of = |segment: Segment| (header(plan, &segment.spec), segment.spec.what);
+        let headers = topology::segments(plan).into_iter().map(of).map(|(header, what)| (what, header));
+        Self { plan, who, headers: headers.collect(), control }
+    }
 }
 
 /// The ends of a link, as places among the plan's processes, and who knows their ids.
@@ -280,6 +302,10 @@ impl Source for Segments<'_> {
         run_hash(&self.plan.run)
     }
 
+    fn header(&self, what: &str) -> Option<Header> {
+        self.headers.get(what).copied()
+    }
+
     fn right(&self, what: &str) -> Option<Access> {
         match &self.who {
             Who::Launcher => Some(Access::Write),
@@ -306,12 +332,12 @@ impl Source for Segments<'_> {
 
 /// Nothing attached yet; by `process`, one of the plan's, with the rights of its roles, or by the launcher, which has all.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
-    Attached::new(Segments { plan, who: Who::of(plan, process), control: None })
+    Attached::new(Segments::new(plan, Who::of(plan, process), None))
 }
 
 /// As [`attach`], with the other ends of links in other processes, whose ids the control segment has.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
-    Attached::new(Segments { plan, who: Who::of(plan, process), control: Some(control.clone()) })
+    Attached::new(Segments::new(plan, Who::of(plan, process), Some(control.clone())))
 }
 
 /// Nothing attached yet; by the warden, which reads the threads' logs.
@@ -327,7 +353,7 @@ pub fn attach_as_spiller(plan: &Plan) -> Attached<'_> {
 fn attach_logs(plan: &Plan, access: Access) -> Attached<'_> {
     let of = |thread: &ThreadPlan| [thread_segment(&thread.name), spilled_segment(&thread.name)];
     let logs = plan.threads.iter().flat_map(of).map(|what| (what, access));
-    Attached::new(Segments { plan, who: Who::Other(logs.collect()), control: None })
+    Attached::new(Segments::new(plan, Who::Other(logs.collect()), None))
 }
 
 /// A strategy's schedule, which it only reads, and its number of entries.
@@ -412,10 +438,15 @@ pub fn desk(attached: &mut Attached<'_>) -> Result<Desk, RegionError> {
 ///
 /// # Errors
 /// As [`Attached::region`]; memory that is not a board.
-pub fn market_writer(attached: &mut Attached<'_>, venue: u16) -> Result<board::Writer, RegionError> {
+pub fn market_writer(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    venue: u16,
+) -> Result<board::Writer, RegionError> {
     let what = market_segment(venue);
     let words = attached.region(&what, board::KIND)?.words();
-    board::Writer::attach(&words).map_err(|error| no_board(what, error))
+    let shape = market::shape(plan.trading().instrument_count());
+    shape.and_then(|shape| board::Writer::attach_as(shape, &words)).map_err(|error| no_board(what, error))
 }
 
 /// The boards of all exchanges, for a strategy; `None`: there are none.
@@ -439,33 +470,5 @@ fn no_board(name: String, error: BoardError) -> RegionError {
     RegionError::Os { name, what: "attach to the board in it", source }
 }
 
-/// The doorbell of the thread that runs a role.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan runs no such role.
-pub fn bell(attached: &mut Attached<'_>, plan: &Plan, role: Role) -> Result<Bell, RegionError> {
-    let thread = plan.thread_of(role).expect("a valid plan runs every role");
-    let what = bell_segment(&plan.threads[thread].name);
-    Ok(Bell::new(&attached.region(&what, bell::KIND)?.words()))
-}
-
-/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
-/// its turn before the thread idles.
-///
-/// # Errors
-/// As [`Attached::region`].
-pub fn bell_of(
-    attached: &mut Attached<'_>,
-    plan: &Plan,
-    from: &ThreadPlan,
-    role: Role,
-) -> Result<Option<Bell>, RegionError> {
-    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
-    match plan.thread_of(role).map(|index| &plan.threads[index]) {
-        Some(thread) if parks(thread) => bell(attached, plan, role).map(Some),
-        _ => Ok(None),
-    }
-}
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -164,6 +164,9 @@ names! {
         RingDamaged = "ring-damaged",
         /// A status that no honest thread writes. Found by the launcher, not by the engine.
         ForgedStatus = "forged-status",
+        /// The header of a segment that only it can write is not the one that was written there. Found by the launcher, which
+        /// knows the plan.
+        ForgedHeader = "forged-header",
     }
 }
 

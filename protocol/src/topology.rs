@@ -15,7 +15,7 @@ use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
 use crate::tape;
 use crate::workload::Sequence;
 use shm::attached::Access;
-use shm::bell::{self, BELL_WORDS};
+use shm::bell;
 use shm::board;
 use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
@@ -155,23 +155,30 @@ impl Segment {
         let is_candidate = is_memory && self.purpose != Purpose::Desk;
         match plan.isolation {
             Isolation::Thread | Isolation::Process => false,
-            Isolation::Container => is_candidate && self.is_written_by_strategies(),
+            Isolation::Container => is_candidate && self.is_open_to_strategies(),
             Isolation::Sandbox => is_candidate,
-        }
-    }
-
-    fn is_written_by_strategies(&self) -> bool {
-        match &self.rights {
-            Rights::Everybody(access) => *access == Access::Write,
-            Rights::Roles(rights) => {
-                rights.iter().any(|right| matches!(right, (Role::Strategy(_), Access::Write)))
-            }
         }
     }
 
     /// Returns `true` if the launcher writes it before the start, and nobody does afterwards.
     pub const fn is_final(&self) -> bool {
         matches!(self.purpose, Purpose::Schedule(_) | Purpose::Turns)
+    }
+
+    /// The strategy whose process alone writes it, so that what is wrong in it is that strategy's doing; `None`: there is none, or
+    /// another role writes it too. The launcher and the spiller can write everything, and do not count.
+    pub fn culprit(&self, plan: &Plan) -> Option<u16> {
+        let Rights::Roles(rights) = &self.rights else { return None };
+        let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
+        let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
+        let process = &plan.processes[plan.process_of(Role::Strategy(strategy))?];
+        (plan.roles_of(process).count() == 1).then_some(strategy)
+    }
+
+    /// Whether a strategy can write it.
+    pub fn is_open_to_strategies(&self) -> bool {
+        let Rights::Roles(rights) = &self.rights else { return false };
+        rights.iter().any(|(role, access)| *access == Access::Write && matches!(role, Role::Strategy(_)))
     }
 
     /// The one role that writes it; `None`: several do, or only the launcher does.
@@ -411,24 +418,47 @@ fn spilled(plan: &Plan, index: usize) -> Option<Segment> {
     })
 }
 
-/// A thread's bell: the thread waits on it, and whoever sends to one of its roles rings it. Ringing is a write to a word of
-/// another's thread, which loses at most the time of one sleep.
+/// A thread's bell: only that thread writes it. Whoever sends to the thread, or is sent to by it, reads it: see [`shm::bell`].
 fn bell(plan: &Plan, index: usize) -> Segment {
-    let thread = &plan.threads[index];
-    let is_heard = |role: &Role| thread.roles.contains(role);
-    let to_us = plan.links.iter().filter(|link| link.readers.iter().any(is_heard));
-    let mut holders: Vec<Role> = thread.roles.clone();
-    for role in to_us.flat_map(|link| &link.writers) {
-        if !holders.contains(role) {
-            holders.push(*role);
-        }
-    }
+    let roles = &plan.threads[index].roles;
+    let readers = peers(plan, index).into_iter().flat_map(|peer| &plan.threads[peer].roles);
+    let read = readers.map(|role| (*role, Access::Read));
+    let threads = plan.threads.len();
     Segment {
-        spec: single(bell_segment(&thread.name), BELL_WORDS, bell::KIND, index as u64),
+        spec: SegmentSpec {
+            capacity: threads as u64,
+            ..single(
+                bell_segment(&plan.threads[index].name),
+                bell::bell_words(threads),
+                bell::KIND,
+                index as u64,
+            )
+        },
         purpose: Purpose::Bell(index),
         renewed_with: None,
-        rights: Rights::Roles(holders.into_iter().map(|role| (role, Access::Write)).collect()),
+        rights: Rights::Roles(roles.iter().map(|role| (*role, Access::Write)).chain(read).collect()),
     }
+}
+
+/// The other threads that share a link with that one, in the order of the plan, and each once.
+pub(crate) fn peers(plan: &Plan, index: usize) -> Vec<usize> {
+    let ours = &plan.threads[index].roles;
+    let is_ours = |role: &Role| ours.contains(role);
+    let mut peers = vec![false; plan.threads.len()];
+    let mut add = |roles: &[Role]| {
+        for peer in roles.iter().filter_map(|role| plan.thread_of(*role)).filter(|peer| *peer != index) {
+            peers[peer] = true;
+        }
+    };
+    for link in &plan.links {
+        if link.readers.iter().any(is_ours) {
+            add(&link.writers);
+        }
+        if link.writers.iter().any(is_ours) {
+            add(&link.readers);
+        }
+    }
+    peers.iter().enumerate().filter_map(|(peer, is_peer)| is_peer.then_some(peer)).collect()
 }
 
 #[cfg(test)]

@@ -41,6 +41,13 @@ pub trait Source {
     /// The hash that the headers of the run's segments carry.
     fn run(&self) -> u64;
 
+    /// The header that the segment was created with, if a plan says it. Then nothing in its memory is believed: whoever may
+    /// write the segment may have written over its header. `None`: the header in memory is checked.
+    fn header(&self, what: &str) -> Option<Header> {
+        let _ = what;
+        None
+    }
+
     /// What this process may do with it; `None`: nothing.
     fn right(&self, what: &str) -> Option<Access>;
 
@@ -96,8 +103,7 @@ impl<'a> Attached<'a> {
             None if kind.prefault => Region::open(&name)?,
             None => Region::open_reserve(&name)?,
         };
-        let words = region.words();
-        self.check(name, kind, &words.into())?;
+        self.check(what, name, kind, &region.words().into())?;
         self.regions.insert(what.to_owned(), Arc::clone(&region));
         Ok(region)
     }
@@ -113,8 +119,12 @@ impl<'a> Attached<'a> {
     }
 
     /// Takes a region as one of the run's segments, whether or not it has a name: for memory that was handed over, and
-    /// for tests over the heap. Its header must be written.
+    /// for tests over the heap. Its header must be written, unless the plan says it.
     pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
+        if let Some(header) = self.source.header(what) {
+            // Of another size it is not the plan's segment, and has a header of its own.
+            let _ = region.set_header(header);
+        }
         self.regions.insert(what.to_owned(), region);
     }
 
@@ -147,7 +157,7 @@ impl<'a> Attached<'a> {
     pub fn view(&mut self, what: &str, kind: SegmentKind) -> Result<View, RegionError> {
         if let Some(region) = self.lent.get(what) {
             let view = region.words().into();
-            self.check(self.name(what), kind, &view)?;
+            self.check(what, self.name(what), kind, &view)?;
             return Ok(view);
         }
         if self.source.right(what) == Some(Access::Write) || self.regions.contains_key(what) {
@@ -165,7 +175,7 @@ impl<'a> Attached<'a> {
             Some(file) => Region::map_read_only(&name, &file)?,
             None => Region::open_read_only(&name)?,
         };
-        self.check(name, kind, &view)?;
+        self.check(what, name, kind, &view)?;
         self.views.insert(what.to_owned(), view.clone());
         Ok(view)
     }
@@ -184,16 +194,17 @@ impl<'a> Attached<'a> {
         file.map(Some).map_err(os)
     }
 
-    /// That a segment is one of this run. Rings check their own geometry when an end attaches.
-    fn check(&self, name: String, kind: SegmentKind, view: &View) -> Result<Header, RegionError> {
-        let header =
-            Header::read(|i, ordering| view.load(i, ordering), view.len(), kind).and_then(|header| {
-                if let Some(words) = kind.slot_words {
-                    header.check_geometry(kind.offset, words)?;
-                }
-                let ours = header.run == self.source.run();
-                if ours { Ok(header) } else { Err(HeaderError::OtherRun) }
-            });
+    /// Checks that a segment is one of this run: by the plan, and where there is none by its header. Rings check their own
+    /// geometry when an end attaches.
+    fn check(&self, what: &str, name: String, kind: SegmentKind, view: &View) -> Result<Header, RegionError> {
+        let known = self.source.header(what).map_or(Ok(()), |header| view.set_header(header));
+        let header = known.and_then(|()| view.header(kind)).and_then(|header| {
+            if let Some(words) = kind.slot_words {
+                header.check_geometry(kind.offset, words)?;
+            }
+            let ours = header.run == self.source.run();
+            if ours { Ok(header) } else { Err(HeaderError::OtherRun) }
+        });
         header.map_err(|source| RegionError::Header { name, source })
     }
 

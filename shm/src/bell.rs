@@ -1,39 +1,84 @@
 //! The doorbell: how a sender wakes a receiver that parks on a futex, across processes.
 //!
-//! One word: 0 awake, 1 about to sleep or asleep. **Why no wake-up is lost:** the receiver stores 1, fences, and
-//! polls its rings once more before it waits; the sender publishes its message, fences, and then looks at the word.
-//! Both fences are SeqCst, so in their single total order one comes first (Dekker's argument). Either the receiver's
-//! last poll sees the message, or the sender sees the 1 and rings. A wait has a time-out all the same: a peer is
-//! not trusted to ring.
+//! ```text
+//! the listener's segment:   header │ flag │ outside │ rung: a word for each thread that this one rings
+//!                                    ▲                  │ the listener writes nothing else of its own
+//!                                    └─ read by its senders
+//! each sender's segment:    header │ flag │ outside │ rung … the word for that listener … ◀── read by the listener
+//! ```
+//!
+//! Each thread has a segment that it alone writes. `flag` says whether the thread is asleep or about to be, and which
+//! park that is: it counts in steps of two, and its lowest bit is set while the thread sleeps. A sender that finds the bit
+//! set copies the flag into its own word for that listener, and wakes whoever waits on that word. The listener waits on
+//! the words of all its senders at once (`futex_waitv`).
+//!
+//! **Why no wake-up is lost.** The listener sets the flag, fences, and polls its rings once more before it waits; the
+//! sender publishes its message, fences, and then reads the flag. Both fences are SeqCst, so in their single total order
+//! one comes first (Dekker's argument). Either the listener's last poll sees the message, or the sender sees the flag of
+//! this park and writes it into its word. The listener looks at that word before it waits, and the kernel compares it
+//! once more when it puts the listener to sleep.
+//!
+//! **Why no sender can take another one's wake-up away.** It can write neither the flag nor another sender's word, and it
+//! does not map the other's word, so it cannot wait there in the listener's place. What it can do is to wake the listener
+//! for nothing, which costs the listener a look at its rings. A wait has a time-out all the same: a peer is not trusted
+//! to ring.
+//!
+//! The word `outside` is for whoever has no thread in the plan: the launcher and operators.
 
 use crate::memory::header::HEADER_WORDS;
-use crate::memory::{SegmentKind, Words};
+use crate::memory::{SegmentKind, View, Words};
+use crate::os::futex;
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
-/// Where the bell's word is in its segment.
+/// Where the flag is in a thread's segment.
 pub const BELL: usize = HEADER_WORDS;
-/// Words in a bell's segment.
-pub const BELL_WORDS: usize = HEADER_WORDS + 16;
+/// Where the launcher and operators ring. Two cache lines behind the flag, which senders read at each message.
+pub const OUTSIDE: usize = BELL + 16;
+/// Where the words are by which the thread rings others.
+pub const RUNG: usize = OUTSIDE + 16;
+/// Words in the segment of a thread that rings nobody, and one of them to spare.
+pub const BELL_WORDS: usize = bell_words(1);
 /// A thread's doorbell.
-pub const KIND: SegmentKind = SegmentKind::new(5, "bell", &[("bell", BELL)]).of_slots(BELL, 1);
+pub const KIND: SegmentKind =
+    SegmentKind::new(5, "bell", &[("bell", BELL), ("outside", OUTSIDE), ("rung", RUNG)]).of_slots(RUNG, 1);
 
-const AWAKE: u64 = 0;
+/// The lowest bit of a flag: the listener is asleep, or about to be.
 const SLEEPING: u64 = 1;
+/// From one park to the next.
+const PARK: u64 = 2;
 
-/// One thread's doorbell: that thread listens, anybody who sends to it rings.
+/// The longest sleep of a listener that cannot wait on the words of all its senders: there are more than
+/// [`futex::MAX_WORDS`], or the kernel is older than Linux 5.16.
+const SHORT_SLEEP: Duration = Duration::from_micros(100);
+
+/// Words in the segment of a thread, in a run of so many threads.
+pub const fn bell_words(threads: usize) -> usize {
+    RUNG + threads
+}
+
+/// A sender's end: rings one listener.
 #[derive(Clone)]
 pub struct Bell {
-    word: Words,
+    flag: View,
+    rung: Words,
 }
 
 impl Bell {
-    /// The bell in this segment.
+    /// Rings the listener that has the segment `listener`, by the word `slot` of the sender's own segment.
+    ///
+    /// # Panics
+    /// If a segment is shorter than [`bell_words`].
+    pub fn new(listener: &View, own: &Words, slot: usize) -> Self {
+        Self { flag: listener.window(BELL, 1), rung: own.window(RUNG + slot, 1) }
+    }
+
+    /// Rings the listener of this segment from outside: for who is trusted with all of it.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
-    pub fn new(segment: &Words) -> Self {
-        Self { word: segment.window(BELL, 1) }
+    pub fn from_outside(listener: &Words) -> Self {
+        Self { flag: View::from(listener.window(BELL, 1)), rung: listener.window(OUTSIDE, 1) }
     }
 
     /// Wakes the listener if it sleeps or is about to. Call it after the message was published.
@@ -41,37 +86,112 @@ impl Bell {
     pub fn ring(&self) {
         // SeqCst: pairs with the fence in `arm`; orders the publishing store before this load.
         fence(Ordering::SeqCst);
-        if self.word[0].load(Ordering::Relaxed) == SLEEPING {
-            self.wake();
+        let flag = self.flag.load(0, Ordering::Relaxed);
+        if flag & SLEEPING != 0 {
+            self.wake(flag);
         }
     }
 
     #[cold]
-    fn wake(&self) {
-        // Relaxed: the word carries no data; the message is ordered by its own ring. Swapped, so that of several
-        // senders one makes the system call.
-        if self.word[0].swap(AWAKE, Ordering::Relaxed) == SLEEPING {
-            crate::os::futex::wake_one(&self.word[0]);
+    fn wake(&self, flag: u64) {
+        // Relaxed: our own store, or that of somebody else outside, who then has rung for this park.
+        if self.rung[0].load(Ordering::Relaxed) != flag {
+            // Release: pairs with the Acquire in `Listener::wait`; who sees this sees the message that was published before.
+            self.rung[0].store(flag, Ordering::Release);
+            // All: one who waits there besides the listener must not get the wake-up in its place.
+            futex::wake_all(&self.rung[0]);
+        }
+    }
+}
+
+/// The receiving end: a thread that sleeps until one of its senders rings.
+pub struct Listener {
+    flag: Words,
+    /// The words of the senders.
+    senders: Vec<View>,
+    /// The flag of the present park, or of the last one: with the bit [`SLEEPING`].
+    park: u64,
+    /// How long a sleep may last.
+    longest: Duration,
+}
+
+impl Listener {
+    /// The listener that has this segment, whom nobody rings yet. In the place of one that has died it goes on counting where
+    /// that one stopped.
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`BELL_WORDS`].
+    pub fn new(own: &Words) -> Self {
+        let flag = own.window(BELL, 1);
+        // Relaxed: our predecessor's death is certain, and so are all its stores.
+        let park = flag[0].load(Ordering::Relaxed) | SLEEPING;
+        Self { flag, senders: Vec::new(), park, longest: Duration::MAX }
+    }
+
+    /// Hears who rings from outside too: [`Bell::from_outside`].
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`BELL_WORDS`].
+    #[must_use]
+    pub fn and_outside(mut self, own: &Words) -> Self {
+        self.hear(View::from(own.window(OUTSIDE, 1)));
+        self
+    }
+
+    /// Hears a sender too, who has the segment `sender` and rings by its word `slot`.
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`bell_words`].
+    pub fn add_sender(&mut self, sender: &View, slot: usize) {
+        self.hear(sender.window(RUNG + slot, 1));
+    }
+
+    fn hear(&mut self, word: View) {
+        if self.senders.len() < futex::MAX_WORDS {
+            self.senders.push(word);
+        } else {
+            // Looks by itself for what the others send.
+            self.longest = SHORT_SLEEP;
         }
     }
 
-    /// Says that the listener is about to sleep. It must poll once more after this and before [`Bell::wait`].
+    /// Says that the listener is about to sleep. It must poll once more after this and before [`Listener::wait`].
     #[inline]
-    pub fn arm(&self) {
-        self.word[0].store(SLEEPING, Ordering::Relaxed);
+    pub fn arm(&mut self) {
+        self.park = self.park.wrapping_add(PARK);
+        self.flag[0].store(self.park, Ordering::Relaxed);
         // SeqCst: pairs with the fence in `ring`; orders the store before the last poll.
         fence(Ordering::SeqCst);
     }
 
-    /// Takes an [`Bell::arm`] back.
+    /// Takes an [`Listener::arm`] back.
     #[inline]
-    pub(crate) fn disarm(&self) {
-        self.word[0].store(AWAKE, Ordering::Relaxed);
+    pub fn disarm(&mut self) {
+        self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);
     }
 
-    /// Sleeps until the bell rings or the time is over, whichever comes first; then the bell is disarmed.
-    pub fn wait(&self, at_most: Duration) {
-        crate::os::futex::wait(&self.word[0], SLEEPING as u32, at_most);
+    /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is disarmed. Returns why it
+    /// came back.
+    pub fn wait(&mut self, at_most: Duration) -> Woken {
+        let mut seen = [0; futex::MAX_WORDS];
+        let mut woken = Woken::Rung;
+        let mut is_rung = false;
+        for (seen, word) in seen.iter_mut().zip(&self.senders) {
+            // Acquire: pairs with the Release in `wake`; the next poll sees the message.
+            let rung = word.load(0, Ordering::Acquire);
+            is_rung |= rung == self.park;
+            *seen = rung as u32;
+        }
+        if !is_rung {
+            woken = futex::wait_any(&self.senders, &seen, at_most.min(self.longest));
+            if woken == Woken::Unsupported {
+                self.longest = SHORT_SLEEP;
+                std::thread::sleep(at_most.min(SHORT_SLEEP));
+            }
+        }
         self.disarm();
+        woken
     }
 }
+
+pub use futex::Woken;

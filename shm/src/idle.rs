@@ -1,6 +1,6 @@
 //! Idle strategies: what an agent's thread does when a duty cycle found nothing to do (after Agrona).
 
-use crate::bell::Bell;
+use crate::bell::Listener;
 use core::time::Duration;
 
 /// What to do between two duty cycles that find nothing.
@@ -42,7 +42,7 @@ pub struct Backoff {
 
 /// Sleeps on the thread's doorbell until a sender rings or something is due.
 pub struct Park {
-    bell: Bell,
+    listener: Listener,
     armed: bool,
     /// Waits of no time, since there was last something to do.
     in_vain: u32,
@@ -122,9 +122,9 @@ impl Park {
     /// a bounded delay.
     const MAX_SLEEP_NS: u64 = 10_000_000;
 
-    /// Parks on this bell, which the senders to this thread ring.
-    pub fn new(bell: Bell) -> Self {
-        Self { bell, armed: false, in_vain: 0 }
+    /// Parks until one of the thread's senders rings.
+    pub fn new(listener: Listener) -> Self {
+        Self { listener, armed: false, in_vain: 0 }
     }
 }
 
@@ -142,10 +142,10 @@ impl Idle for Park {
                 self.in_vain = self.in_vain.saturating_add(1);
             }
             // The duty cycle since `arm` found nothing: nobody can have sent without seeing the bell armed.
-            self.bell.wait(Duration::from_nanos(at_most_ns));
+            self.listener.wait(Duration::from_nanos(at_most_ns));
             self.armed = false;
         } else {
-            self.bell.arm();
+            self.listener.arm();
             self.armed = true;
         }
     }
@@ -154,7 +154,7 @@ impl Idle for Park {
     fn reset(&mut self) {
         self.in_vain = 0;
         if self.armed {
-            self.bell.disarm();
+            self.listener.disarm();
             self.armed = false;
         }
     }
@@ -207,15 +207,16 @@ impl Idle for Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bell::BELL_WORDS;
+    use crate::bell::{BELL_WORDS, Bell};
     use crate::memory::Region;
     use std::time::Instant;
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri does not implement shared futexes by syscall number")]
     fn a_parked_thread_is_rung_awake() {
-        let bell = Bell::new(&Region::heap(BELL_WORDS).words());
-        let mut park = Park::new(bell.clone());
+        let words = Region::heap(BELL_WORDS).words();
+        let bell = Bell::from_outside(&words);
+        let mut park = Park::new(Listener::new(&words).and_outside(&words));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..1000 {
@@ -257,7 +258,7 @@ mod tests {
         };
         // Half of a hundred naps, of which a signal may cut some short; at each other call a bell is armed.
         let naps = Duration::from_nanos(50 * nap_ns(64));
-        let mut park = Park::new(Bell::new(&Region::heap(BELL_WORDS).words()));
+        let mut park = Park::new(Listener::new(&Region::heap(BELL_WORDS).words()));
         assert!(least(&mut || park.idle(0), 2 * 164) >= naps);
         park.reset();
         assert_eq!(park.in_vain, 0);
@@ -274,7 +275,7 @@ mod tests {
         }
         backoff.reset();
         assert!(!backoff.gives_core() && !Spin::default().gives_core() && Yield.gives_core());
-        let mut park = Park::new(Bell::new(&Region::heap(BELL_WORDS).words()));
+        let mut park = Park::new(Listener::new(&Region::heap(BELL_WORDS).words()));
         assert!(!park.gives_core());
         park.idle(1);
         assert!(park.gives_core(), "the next one waits");

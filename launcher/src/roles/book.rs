@@ -74,7 +74,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let trades = tape.0.taken();
     let (followed, mut tally) = kept.unwrap_or_else(|| (None, tally(plan)));
     let board = match trading.market_data {
-        true => Some(MarketBoard::new(segments::market_writer(parts.attached, venue)?)),
+        true => Some(MarketBoard::new(segments::market_writer(parts.attached, parts.plan, venue)?)),
         false => None,
     };
     let agent = match followed {
@@ -142,7 +142,7 @@ pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
     }
     parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     if parts.plan.trading().market_data {
-        segments::market_writer(parts.attached, venue)?;
+        segments::market_writer(parts.attached, parts.plan, venue)?;
     }
     segments::thread(parts.attached, &parts.thread.name)?;
     Ok(())

@@ -113,7 +113,7 @@ impl<'a> Incidents<'a> {
         Self {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
-            bell: segments.engine_bell.as_ref().map(Bell::new),
+            bell: segments.engine_bell.as_ref().map(Bell::from_outside),
             cases: (0..plan.trading().strategies).map(case).collect(),
             list: Vec::new(),
             start_ticks,

@@ -45,7 +45,7 @@ fn a_strategy_has_what_is_its_own_and_nothing_else() {
             ("thread-engine", None),
             ("bell-strategy-0", write),
             ("bell-strategy-1", None),
-            ("bell-engine", write),
+            ("bell-engine", read),
             ("repairs", None),
             ("desk", None),
             ("answers", None),
@@ -71,7 +71,8 @@ fn the_engine_reads_what_strategies_write() {
         ("schedule-0", None),
         ("thread-strategy-0", None),
         ("thread-engine", Some(Access::Write)),
-        ("bell-strategy-1", Some(Access::Write)),
+        ("bell-strategy-1", Some(Access::Read)),
+        ("bell-engine", Some(Access::Write)),
         ("repairs", Some(Access::Write)),
         ("desk", Some(Access::Read)),
         ("answers", Some(Access::Write)),
@@ -111,7 +112,7 @@ fn a_gateway_of_its_own_process_sees_its_inbox_and_its_completions() {
     let (read, write) = (Access::Read, Access::Write);
     let wanted = [
         ("bell-gateway-1", write),
-        ("bell-orchestrator", write),
+        ("bell-orchestrator", read),
         ("completion-1", write),
         ("completion-1.head", read),
         ("control", read),
@@ -160,5 +161,43 @@ fn an_owner_is_the_one_who_writes() {
     assert_eq!(owner("submit-1"), Some(Role::Strategy(1)));
     assert_eq!(owner("submit-1.head"), Some(Role::Orchestrator));
     assert_eq!(owner("thread-gateway-0"), Some(Role::Gateway(0)));
-    assert_eq!((owner("schedule-0"), owner("bell-orchestrator")), (None, None));
+    assert_eq!((owner("schedule-0"), owner("bell-orchestrator")), (None, Some(Role::Orchestrator)));
+}
+
+/// Whoever could write another thread's bell could take the wake-ups of all its senders away.
+#[test]
+fn each_bell_is_written_by_its_thread_alone() {
+    for placement in Placement::ALL {
+        for threading in Threading::ALL {
+            let plan = Plan { threading: *threading, ..plan(Technique::default(), *placement) }.arranged();
+            for segment in segments(&plan) {
+                let Purpose::Bell(thread) = segment.purpose else { continue };
+                let Rights::Roles(rights) = segment.rights else { panic!("everybody") };
+                let writers = rights.iter().filter(|(_, access)| *access == Access::Write);
+                assert!(writers.map(|(role, _)| *role).eq(plan.threads[thread].roles.iter().copied()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_culprit_is_the_strategy_that_alone_writes() {
+    for technique in Technique::all() {
+        let plan = plan(technique, Placement::Engine);
+        for segment in segments(&plan) {
+            let what = segment.spec.what.as_str();
+            let of = |index: u16| {
+                // In a ring that all write, the engine writes what they announce as well: it takes it back.
+                let all = ["submit-N", "return-N.head", "thread-strategy-N", "bell-strategy-N"];
+                all.iter().any(|own| own.replace('N', &index.to_string()) == what)
+            };
+            let wanted = (0..2).find(|index| of(*index));
+            assert_eq!(segment.culprit(&plan), wanted, "{technique}: {what}");
+            assert!(segment.is_open_to_strategies() || wanted.is_none(), "{technique}: {what}");
+        }
+    }
+    let together =
+        Plan { isolation: crate::plan::Isolation::Thread, ..plan(Technique::default(), Placement::Engine) };
+    let together = together.arranged();
+    assert!(segments(&together).iter().all(|segment| segment.culprit(&together).is_none()));
 }

@@ -55,6 +55,15 @@ impl Reader {
         Ok(Self { shape: Shape::read(view)?, view: view.clone() })
     }
 
+    /// Attaches a reading end to a board whose shape is known: nothing in its header is believed.
+    ///
+    /// # Errors
+    /// A segment that does not have the size of such a board.
+    pub fn attach_as(shape: Shape, view: &View) -> Result<Self, BoardError> {
+        shape.check_size(view.len())?;
+        Ok(Self { shape, view: view.clone() })
+    }
+
     /// The board's shape.
     pub fn shape(&self) -> Shape {
         self.shape

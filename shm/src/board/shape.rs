@@ -138,12 +138,23 @@ impl Shape {
         // Relaxed: the header's magic (Release) shows them.
         words[WORDS].store(self.words as u64, Ordering::Relaxed);
         words[SLOTS].store(self.slots as u64, Ordering::Relaxed);
-        Header { kind: KIND, ..self.header_of(header) }.write(words);
+        self.header(header).write(words);
     }
 
-    fn header_of(&self, header: Header) -> Header {
+    /// The header of a board of this shape. Creator, run and index are the caller's.
+    #[must_use]
+    pub fn header(&self, header: Header) -> Header {
         let bytes = self.segment_words() as u64 * 8;
-        Header { bytes, capacity: self.cells as u64, slot_words: self.cell as u64, ..header }
+        Header { kind: KIND, bytes, capacity: self.cells as u64, slot_words: self.cell as u64, ..header }
+    }
+
+    /// Checks that a segment has the size of a board of this shape, whatever its header says.
+    ///
+    /// # Errors
+    /// [`HeaderError::Size`].
+    pub(super) fn check_size(&self, words: usize) -> Result<(), HeaderError> {
+        let (promised, found) = (self.segment_words() as u64 * 8, words as u64 * 8);
+        if promised == found { Ok(()) } else { Err(HeaderError::Size { promised, found }) }
     }
 
     /// The shape that a segment's header says, checked: taken once, and never read from shared memory again.
@@ -151,7 +162,7 @@ impl Shape {
     /// # Errors
     /// What is wrong with the header; a shape that boards do not have or that does not fit the segment.
     pub(super) fn read(view: &View) -> Result<Self, HeaderError> {
-        let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), KIND)?;
+        let header = view.header(KIND)?;
         if view.len() < CELLS {
             return Err(HeaderError::TooShort(header.bytes));
         }

@@ -24,7 +24,15 @@ impl Writer {
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
     pub fn attach(words: &Words) -> Result<Self, BoardError> {
-        let shape = Shape::read(&words.clone().into())?;
+        Self::attach_as(Shape::read(&words.clone().into())?, words)
+    }
+
+    /// As [`Writer::attach`], to a board whose shape is known: nothing in its header is believed.
+    ///
+    /// # Errors
+    /// A segment that does not have the size of such a board; [`BoardError::Version`].
+    pub fn attach_as(shape: Shape, words: &Words) -> Result<Self, BoardError> {
+        shape.check_size(words.len())?;
         let version = |cell| {
             // Relaxed: the predecessor's death is certain, and so are all its stores.
             let found = words[shape.version_at(cell)].load(Ordering::Relaxed);

@@ -12,7 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The prefix of the names of all segments of all runs.
 pub const PREFIX: &str = "bulkhead.";
@@ -47,7 +47,8 @@ fn from_map(map: MmapRaw, is_writable: bool) -> Arc<Region> {
     // Mappings start at a page, so they are aligned for words; a trailing part of a word is left out.
     let start = NonNull::new(map.as_mut_ptr().cast()).expect("mmap never returns null");
     let guard = Guard::new(start.addr().get(), map.len(), is_writable);
-    Arc::new(Region { start, len: map.len() / 8, guard, _backing: Backing::Map(map) })
+    let len = map.len() / 8;
+    Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: Backing::Map(map) })
 }
 
 impl Region {
@@ -202,7 +203,8 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
         .ok_or_else(|| os(name, "map it")(io::Error::other("mapped at null")))?;
     let len = shmem.len() / 8;
     let guard = Guard::new(start.addr().get(), shmem.len(), true);
-    Ok(Arc::new(Region { start, len, guard, _backing: Backing::Named(Box::new((shmem, locked))) }))
+    let backing = Backing::Named(Box::new((shmem, locked)));
+    Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
 }
 
 /// Opens what stands under a segment's name, whatever it is: follows no link, does not wait (for the other end of a FIFO),

@@ -8,13 +8,13 @@
 
 #[cfg(not(loom))]
 use super::sigbus::Guard;
-use crate::memory::header::HeaderError;
+use crate::memory::header::{Header, HeaderError, SegmentKind};
 use crate::os::futex;
 use crate::sync::{AtomicU64, Ordering, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 /// Why there is no region.
@@ -73,6 +73,8 @@ pub struct Region {
     /// The mapping's entry in the table of [`sigbus`](super::sigbus); `None` on the heap. Dropped before the memory.
     #[cfg(not(loom))]
     pub(super) guard: Option<Guard>,
+    /// The header as the plan says it: then nobody reads the one in memory, which others may have written over.
+    pub(super) header: OnceLock<Header>,
     pub(super) _backing: Backing,
 }
 
@@ -101,6 +103,7 @@ impl Region {
         Arc::new(Self {
             start,
             len: words,
+            header: OnceLock::new(),
             #[cfg(not(loom))]
             guard: None,
             _backing: Backing::Heap(backing),
@@ -109,7 +112,20 @@ impl Region {
 
     /// All of its words.
     pub fn words(self: &Arc<Self>) -> Words {
-        Words { start: self.start, len: self.len, _region: Arc::clone(self) }
+        Words { start: self.start, len: self.len, region: Arc::clone(self) }
+    }
+
+    /// From now on this is the region's header, whatever is in memory. The first one that is given stays.
+    ///
+    /// # Errors
+    /// The region does not have the size that it says.
+    pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
+        let found = self.len as u64 * 8;
+        if header.bytes != found {
+            return Err(HeaderError::Size { promised: header.bytes, found });
+        }
+        let _ = self.header.set(header);
+        Ok(())
     }
 }
 
@@ -118,7 +134,7 @@ impl Region {
 pub struct Words {
     start: NonNull<AtomicU64>,
     len: usize,
-    _region: Arc<Region>,
+    region: Arc<Region>,
 }
 
 // SAFETY: a window is a shared reference to atomics plus a counted reference to their owner, both of which may
@@ -134,13 +150,33 @@ impl Words {
     /// If they are not inside this window. Offsets come from our own constants and checked geometries.
     pub fn window(&self, offset: usize, len: usize) -> Words {
         let start = NonNull::from(&self[offset..offset + len]).cast();
-        Words { start, len, _region: Arc::clone(&self._region) }
+        Words { start, len, region: Arc::clone(&self.region) }
+    }
+
+    /// The header of this segment, checked: the one that the plan says, if the segment was attached by a plan; else the one in
+    /// memory.
+    ///
+    /// # Errors
+    /// The first field that is not as it must be.
+    pub fn header(&self, expected: SegmentKind) -> Result<Header, HeaderError> {
+        // A window is a part of a segment, and what it begins with is its own.
+        let is_whole = self.start == self.region.start && self.len == self.region.len;
+        match self.region.header.get().filter(|_| is_whole) {
+            Some(header) if header.kind == expected => Ok(*header),
+            Some(header) => Err(HeaderError::WrongKind { expected, found: header.kind.code }),
+            None => Header::read(|i, ordering| self[i].load(ordering), self.len, expected),
+        }
+    }
+
+    /// As [`Region::set_header`].
+    pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
+        self.region.set_header(header)
     }
 
     /// Returns `true` if a page of the region was lost and replaced by zeros in this process: see [`sigbus`](super::sigbus).
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
-        self._region.guard.as_ref().is_some_and(Guard::is_lost)
+        self.region.guard.as_ref().is_some_and(Guard::is_lost)
     }
 }
 
@@ -198,6 +234,25 @@ impl View {
     /// If they are not inside this window.
     pub fn window(&self, offset: usize, len: usize) -> View {
         View(self.0.window(offset, len))
+    }
+
+    /// As [`Words::header`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn header(&self, expected: SegmentKind) -> Result<Header, HeaderError> {
+        self.0.header(expected)
+    }
+
+    /// As [`Region::set_header`].
+    pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
+        self.0.set_header(header)
+    }
+
+    /// Where the futex of the first word is: for the kernel, which only reads it.
+    #[cfg(not(loom))]
+    pub(crate) fn address(&self) -> *const u32 {
+        self.0.start.as_ptr().cast_const().cast()
     }
 
     /// Sleeps while the low half of that word is `expected`, for `at_most` that long. May return for no reason.

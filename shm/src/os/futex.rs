@@ -2,8 +2,23 @@
 //!
 //! A futex is 32 bits; ours is the low half of a word, which on a little-endian machine is where the word begins.
 
+use crate::memory::View;
 use crate::sync::AtomicU64;
 use core::time::Duration;
+
+/// The most words that one wait can be on: the kernel's bound (`FUTEX_WAITV_MAX`).
+pub const MAX_WORDS: usize = 128;
+
+/// Why a wait on several words came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// Somebody woke it, or a word had changed before; or for no reason.
+    Rung,
+    /// The time was over.
+    TimedOut,
+    /// It did not wait: the kernel does not have the call or refuses it.
+    Unsupported,
+}
 
 #[cfg(target_endian = "big")]
 compile_error!("the futex is taken to be the low half of a word: only right on little-endian machines");
@@ -11,20 +26,33 @@ compile_error!("the futex is taken to be the low half of a word: only right on l
 /// Sleeps while the low half of `word` is `expected`, for `at_most` that long. May return for no reason.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU64, expected: u32, at_most: Duration) {
+    wait_at(core::ptr::from_ref(word).cast(), expected, at_most);
+}
+
+/// The same, by the word's address, which must stay mapped.
+#[cfg(not(loom))]
+fn wait_at(address: *const u32, expected: u32, at_most: Duration) -> Woken {
     let timeout = libc::timespec {
         tv_sec: at_most.as_secs().min(i64::MAX as u64) as libc::time_t,
         tv_nsec: libc::c_long::from(at_most.subsec_nanos() as i32),
     };
     // SAFETY: the address is that of a live, aligned word, its first four bytes are the futex; the kernel only
     // reads it. The timeout outlives the call. Not FUTEX_PRIVATE: the word may be shared with another process.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            core::ptr::from_ref(word).cast::<u32>(),
-            libc::FUTEX_WAIT,
-            expected,
-            &raw const timeout,
-        );
+    let result =
+        unsafe { libc::syscall(libc::SYS_futex, address, libc::FUTEX_WAIT, expected, &raw const timeout) };
+    woken(result)
+}
+
+/// What the result of a wait says.
+#[cfg(not(loom))]
+fn woken(result: libc::c_long) -> Woken {
+    if result >= 0 {
+        return Woken::Rung;
+    }
+    match std::io::Error::last_os_error().raw_os_error() {
+        Some(libc::EAGAIN | libc::EINTR) => Woken::Rung,
+        Some(libc::ETIMEDOUT) => Woken::TimedOut,
+        _ => Woken::Unsupported,
     }
 }
 
@@ -35,6 +63,66 @@ pub fn wake_one(word: &AtomicU64) {
     unsafe {
         libc::syscall(libc::SYS_futex, core::ptr::from_ref(word).cast::<u32>(), libc::FUTEX_WAKE, 1);
     }
+}
+
+/// Sleeps while the low half of each word is what is expected of it, for `at_most` that long: the first word of each view, at
+/// most [`MAX_WORDS`] of them. One word is waited on by the older call, which every kernel and the sandbox's strategies have.
+#[cfg(not(loom))]
+pub fn wait_any(words: &[View], expected: &[u32], at_most: Duration) -> Woken {
+    /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.
+    const FLAGS: u32 = 2;
+    /// The kernel's `struct futex_waitv`.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Wait {
+        value: u64,
+        address: u64,
+        flags: u32,
+        reserved: u32,
+    }
+    let words = words.get(..MAX_WORDS).unwrap_or(words);
+    if let ([word], [expected, ..]) = (words, expected) {
+        return wait_at(word.address(), *expected, at_most);
+    }
+    if words.is_empty() {
+        std::thread::sleep(at_most);
+        return Woken::TimedOut;
+    }
+    let mut waits = [Wait { value: 0, address: 0, flags: FLAGS, reserved: 0 }; MAX_WORDS];
+    for (wait, (word, expected)) in waits.iter_mut().zip(words.iter().zip(expected)) {
+        (wait.value, wait.address) = (u64::from(*expected), word.address() as u64);
+    }
+    let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the struct is ours and outlives the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut until) };
+    let nanos = until.tv_nsec as u64 + u64::from(at_most.subsec_nanos());
+    let seconds = at_most.as_secs().saturating_add(nanos / 1_000_000_000);
+    until.tv_sec = until.tv_sec.saturating_add(seconds.min(i64::MAX as u64) as libc::time_t);
+    until.tv_nsec = (nanos % 1_000_000_000) as libc::c_long;
+    // SAFETY: the addresses are those of live, aligned words, whose first four bytes are the futexes; the kernel only reads
+    // them. The list has at least as many entries as are named, and it and the time outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex_waitv,
+            waits.as_ptr(),
+            words.len(),
+            0,
+            &raw const until,
+            libc::CLOCK_MONOTONIC,
+        )
+    };
+    woken(result)
+}
+
+/// Loom's stand-in: waits for one of the words to change, with no time-out.
+#[cfg(loom)]
+pub fn wait_any(words: &[View], expected: &[u32], _at_most: Duration) -> Woken {
+    let same =
+        |(word, expected): (&View, &u32)| word.load(0, crate::sync::Ordering::Relaxed) as u32 == *expected;
+    while words.iter().zip(expected).all(same) {
+        loom::thread::yield_now();
+    }
+    Woken::Rung
 }
 
 /// Loom's stand-in: waits for the word to change, with no time-out, so that a lost wake-up hangs the model.

@@ -58,7 +58,7 @@ pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", PLACE), 
 
 /// Checks the header of an announcement's segment; the producer's index.
 fn check(words: &Words) -> Result<u64, HeaderError> {
-    let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
+    let header = words.header(KIND)?;
     header.check_geometry(PLACE, LINES)?;
     if header.capacity == 1 {
         Ok(header.index)

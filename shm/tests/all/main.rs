@@ -7,6 +7,7 @@
 //! | `properties` | the SPSC ring against a model queue; under Miri as well |
 //! | `deaths` | producers that die at any step, in any order of events, on the heap |
 //! | `crash` | real processes killed at every instruction of a push or a pop |
+//! | `doorbell` | one who wakes a listener for nothing, again and again, and the others' wake-ups |
 //! | `hostile` | peers that write what no honest one does |
 //! | `scribbler` | a real process that writes over all that it may |
 //! | `strangers` | other processes at the socket of `unix-seqpacket` |
@@ -27,6 +28,8 @@ mod conformance;
 mod crash;
 #[cfg(not(miri))]
 mod deaths;
+#[cfg(not(miri))]
+mod doorbell;
 #[cfg(not(miri))]
 mod fuzzed;
 #[cfg(not(miri))]

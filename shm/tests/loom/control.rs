@@ -6,7 +6,7 @@ use protocol::control::{Launching, PLAN, RunState};
 use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
-use shm::bell::{BELL_WORDS, Bell};
+use shm::bell::{Bell, Listener, bell_words};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
@@ -25,35 +25,40 @@ fn no_wake_up_is_lost() {
         write_header::<1>(&words, 2);
         let mut producer = Producer::<1>::attach(&words).unwrap();
         let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        let bell = Bell::new(&heap(BELL_WORDS));
-        let rings = bell.clone();
+        let (own, theirs) = (heap(bell_words(1)), heap(bell_words(1)));
+        let mut listener = Listener::new(&own);
+        listener.add_sender(&theirs.clone().into(), 0);
+        let rings = Bell::new(&own.into(), &theirs, 0);
         let sender = thread::spawn(move || {
             producer.try_push(&[7]).unwrap();
             rings.ring();
         });
         loop {
-            bell.arm();
+            listener.arm();
             if let Some(message) = consumer.try_pop().unwrap() {
                 assert_eq!(message, [7]);
                 break;
             }
-            bell.wait(Duration::MAX);
+            listener.wait(Duration::MAX);
         }
         sender.join().unwrap();
     });
 }
 
-/// Two senders, one listener: one wake-up is enough for both, none is lost.
+/// Two senders with words of their own, one listener: none of both wake-ups is lost.
 #[test]
 fn two_senders_wake_one_sleeper() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let bell = Bell::new(&heap(BELL_WORDS));
+        let own = heap(bell_words(1));
+        let mut listener = Listener::new(&own);
         let flags = heap(2);
         let senders: Vec<_> = (0..2)
             .map(|i| {
-                let (bell, flags) = (bell.clone(), flags.clone());
+                let theirs = heap(bell_words(1));
+                listener.add_sender(&theirs.clone().into(), 0);
+                let (bell, flags) = (Bell::new(&own.clone().into(), &theirs, 0), flags.clone());
                 thread::spawn(move || {
                     flags[i].store(1, Ordering::Release);
                     bell.ring();
@@ -61,11 +66,11 @@ fn two_senders_wake_one_sleeper() {
             })
             .collect();
         loop {
-            bell.arm();
+            listener.arm();
             if (0..2).all(|i| flags[i].load(Ordering::Acquire) == 1) {
                 break;
             }
-            bell.wait(Duration::MAX);
+            listener.wait(Duration::MAX);
         }
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });

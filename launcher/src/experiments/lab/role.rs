@@ -8,7 +8,7 @@ use super::waiting::{Pace, Waiting};
 use analysis::experiment::{Speed, Wait};
 use anyhow::{Context, Result, anyhow, bail};
 use shm::attached::Attached;
-use shm::bell::{self, Bell};
+use shm::bell::{self, Bell, Listener};
 use shm::memory::sealed::{self, Handle};
 use shm::memory::{Header, Region, View};
 use shm::os::sandbox::STRATEGY;
@@ -98,13 +98,12 @@ impl Part {
         let account = Account::attach(attached, &role.name())?;
         let (mut own, mut bells) = (None, Vec::new());
         if plan.wait == Wait::Park {
-            let mut bell = |role| -> Result<Bell> {
-                Ok(Bell::new(&attached.region(&bell_of(role), bell::KIND)?.words()))
-            };
-            own = Some(bell(role)?);
+            let mut bell = |role| attached.region(&bell_of(role), bell::KIND).map(|region| region.words());
+            let words = bell(role)?;
+            own = Some(Listener::new(&words).and_outside(&words));
             let is_producer = |role: &Role| matches!(role, Role::Producer(_));
             for other in plan.roles().into_iter().filter(|other| is_producer(other) != is_producer(&role)) {
-                bells.push(bell(other)?);
+                bells.push(Bell::from_outside(&bell(other)?));
             }
         }
         let waiting = Waiting::new(plan.wait, plan.poll_ns, own);

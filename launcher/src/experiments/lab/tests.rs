@@ -5,7 +5,7 @@ use super::ends::{Job, consume, produce};
 use super::plan::{DRAIN, GO, STATE};
 use super::waiting::{Pace, Waiting};
 use analysis::experiment::Wait;
-use shm::bell::{BELL_WORDS, Bell};
+use shm::bell::{BELL_WORDS, Bell, Listener};
 use shm::clock::ClockSource;
 use shm::conformance::broken::{Broken, Doubles, Drops, Reorders, Tears};
 use shm::memory::{Region, View, Words};
@@ -23,15 +23,15 @@ fn found<L: Link>(wait: Wait) -> Vec<String> {
     let control: Words = Region::heap(STATE + 16).words();
     control[STATE].store(GO, Ordering::Release);
     let view: View = control.clone().into();
-    let bell = || Bell::new(&Region::heap(BELL_WORDS).words());
+    let bell = || Region::heap(BELL_WORDS).words();
     let (taker, makers) = (bell(), [bell(), bell()]);
-    let job = |account, index, own: &Bell, bells: Vec<Bell>, events| Job {
+    let job = |account, index, own: &Words, bells: Vec<Words>, events| Job {
         control: &view,
         account,
         clock: ClockSource::Monotonic,
-        waiting: Waiting::new(wait, 1_000, Some(own.clone())),
+        waiting: Waiting::new(wait, 1_000, Some(Listener::new(own).and_outside(own))),
         pace: Pace::new(None, 0.0, 1.0, 1),
-        bells: if wait == Wait::Park { bells } else { Vec::new() },
+        bells: bells.iter().filter(|_| wait == Wait::Park).map(Bell::from_outside).collect(),
         index,
         producers: PRODUCERS,
         events,

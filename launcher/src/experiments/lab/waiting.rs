@@ -2,7 +2,7 @@
 
 use super::plan::Slow;
 use analysis::experiment::Wait;
-use shm::bell::Bell;
+use shm::bell::Listener;
 use shm::clock::{Clock, ClockSource};
 use shm::idle::{Idle, Park};
 use std::time::Duration;
@@ -31,10 +31,10 @@ enum Kind {
 const AT_MOST_NS: u64 = 10_000_000;
 
 impl Waiting {
-    /// Waits so; `bell` is the end's own.
-    pub(super) fn new(wait: Wait, poll_ns: u64, bell: Option<Bell>) -> Self {
-        let kind = match (wait, bell) {
-            (Wait::Park, Some(bell)) => Kind::Park { park: Park::new(bell), armed: false },
+    /// Waits so; `own` is what the end sleeps on.
+    pub(super) fn new(wait: Wait, poll_ns: u64, own: Option<Listener>) -> Self {
+        let kind = match (wait, own) {
+            (Wait::Park, Some(own)) => Kind::Park { park: Park::new(own), armed: false },
             (Wait::Poll, _) => Kind::Poll(Duration::from_nanos(poll_ns)),
             (Wait::Yield, _) => Kind::Yield,
             (Wait::Busy | Wait::Park, _) => Kind::Busy,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn only_what_gives_the_core_away_wakes() {
-        let bell = || Some(Bell::new(&Region::heap(BELL_WORDS).words()));
+        let bell = || Some(Listener::new(&Region::heap(BELL_WORDS).words()));
         for (wait, wakes) in [(Wait::Busy, 0), (Wait::Yield, 4), (Wait::Poll, 4), (Wait::Park, 2)] {
             let mut waiting = Waiting::new(wait, 1_000, bell());
             (0..4).for_each(|_| waiting.wait());
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn an_event_between_two_looks_takes_the_bell_back() {
-        let bell = Bell::new(&Region::heap(BELL_WORDS).words());
-        let mut waiting = Waiting::new(Wait::Park, 0, Some(bell));
+        let own = Listener::new(&Region::heap(BELL_WORDS).words());
+        let mut waiting = Waiting::new(Wait::Park, 0, Some(own));
         waiting.wait();
         waiting.went_on();
         waiting.wait();

@@ -105,6 +105,9 @@ pub(super) const TRADING: &[Call] = &[
     call(libc::SYS_exit_group, "end"),
 ];
 
+/// To sleep until one of several senders rings: a strategy has but one.
+pub(super) const HEARING: &[Call] = &[call(libc::SYS_futex_waitv, "wait for the bells of several senders")];
+
 /// To send messages through a pipe or a socket that is open. No descriptors: those go with `sendmsg`.
 pub(super) const SENDING: &[Call] = &[
     call(

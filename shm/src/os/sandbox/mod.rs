@@ -84,8 +84,9 @@ pub const STRATEGY: Profile = Profile {
     limits: limits::NO_MORE,
 };
 
-/// A gateway in a process of its own: as a strategy.
-pub const GATEWAY: Profile = Profile { name: "gateway", ..STRATEGY };
+/// A gateway in a process of its own: as a strategy, and it sleeps until one of several senders rings.
+pub const GATEWAY: Profile =
+    Profile { name: "gateway", calls: &[calls::TRADING, calls::HEARING], ..STRATEGY };
 
 /// A strategy that is a program of somebody else's, once it has attached: as a strategy, and it may say something on stdout and draw random numbers.
 /// What no strategy does by mistake ends it. Messages go through memory alone.
@@ -97,11 +98,11 @@ pub const PROGRAM: Profile = Profile {
     ..STRATEGY
 };
 
-/// Who writes a journal as well: as a strategy, and files in the folder that is left to it. Its threads for that are started behind
+/// Who writes a journal as well: as a gateway, and files in the folder that is left to it. Its threads for that are started behind
 /// landlock, so that they have it too.
 pub const JOURNALLED: Profile = Profile {
     name: "journalled",
-    calls: &[calls::TRADING, calls::JOURNALLING],
+    calls: &[calls::TRADING, calls::HEARING, calls::JOURNALLING],
     limits: limits::FILES,
     ..STRATEGY
 };

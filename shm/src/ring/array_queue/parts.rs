@@ -29,7 +29,7 @@ pub(super) struct Parts<const W: usize> {
 
 impl<const W: usize> Parts<W> {
     pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
+        let header = words.header(KIND)?;
         let capacity = header.check_geometry(SLOTS, W + 1)? as u64;
         let Header { slot_words, bytes, .. } = header;
         if !capacity.is_power_of_two() {

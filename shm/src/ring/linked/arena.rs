@@ -95,7 +95,7 @@ pub(super) struct Arena<const W: usize, const B: usize> {
 
 impl<const W: usize, const B: usize> Arena<W, B> {
     pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
+        let header = words.header(KIND)?;
         let blocks = header.check_geometry(FREE_RING, block_words(B, W))?;
         let Header { capacity, slot_words, bytes, .. } = header;
         if !(2..=MAX_BLOCKS).contains(&blocks) || arena_words(blocks, B, W) > words.len() {

@@ -125,12 +125,12 @@ fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
 
 /// Where the slots are and how many, as the attaching end found and checked it in the headers of both parts.
 fn geometry<const M: usize>(tail: &View, head: &View) -> Result<(usize, u64), HeaderError> {
-    let consumers = Header::read(|i, ordering| head.load(i, ordering), head.len(), HEAD_KIND)?;
+    let consumers = head.header(HEAD_KIND)?;
     consumers.check_geometry(HEAD, 1)?;
     if head.len() < HEAD_WORDS {
         return Err(HeaderError::TooShort(consumers.bytes));
     }
-    let header = Header::read(|i, ordering| tail.load(i, ordering), tail.len(), KIND)?;
+    let header = tail.header(KIND)?;
     let capacity = header.check_geometry(WORDS_BUT_SLOTS, slot_words(M))? as u64;
     let Header { slot_words, bytes, index, .. } = header;
     if capacity.is_power_of_two() {

@@ -4,7 +4,7 @@ use super::messages::{PRODUCERS, message, read};
 use protocol::stamps::{self, Point, RECORD_WORDS, Record};
 use protocol::status::{self, LOG_OFFSET};
 use protocol::wire::{Instruction, Message, Order, Report};
-use shm::bell::Bell;
+use shm::bell::Listener;
 use shm::memory::View;
 use shm::ring::{Consumer, spsc};
 use shm::sync::Ordering::Relaxed;
@@ -70,7 +70,7 @@ pub struct Engine<C> {
     pub seen: Seen,
     pub returns: Vec<spsc::Producer>,
     pub returned: [u64; PRODUCERS],
-    pub bell: Bell,
+    pub listener: Listener,
     /// The scribbler's log.
     pub log: View,
     pub cycles: u64,
@@ -106,8 +106,8 @@ impl<C: Consumer> Engine<C> {
             self.read_log();
         }
         if self.empty % PATIENCE == PATIENCE - 1 {
-            self.bell.arm();
-            self.bell.wait(Duration::from_millis(1));
+            self.listener.arm();
+            self.listener.wait(Duration::from_millis(1));
         }
     }
 

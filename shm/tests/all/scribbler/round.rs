@@ -8,6 +8,7 @@ use protocol::plan::Role;
 use protocol::segments;
 use protocol::topology;
 use shm::attached::Attached;
+use shm::bell::Bell;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::{Consumer, Link, Producer, spsc};
@@ -50,7 +51,7 @@ fn honest<P: Producer + 'static>(
     index: usize,
     mut producer: P,
     mut returns: spsc::Consumer,
-    bell: shm::bell::Bell,
+    bell: Bell,
     shared: Words,
 ) -> JoinHandle<u64> {
     std::thread::spawn(move || {
@@ -153,12 +154,23 @@ impl Round {
             attached.receiver(&format!("return-{index}")).expect("a return ring")
         };
         let shared = Region::heap(64).words();
-        let bell = segments::bell(&mut attached, plan, Role::Orchestrator).expect("a bell");
+        let engine = plan.thread_of(Role::Orchestrator).expect("an engine");
+        let listener = segments::listener(&mut attached, plan, &plan.threads[engine]).expect("a bell");
+        let mut bell_segment = |thread: usize| {
+            let what = segments::bell_segment(&plan.threads[thread].name);
+            attached.region(&what, shm::bell::KIND).expect("a bell").words()
+        };
+        let engine_bell = bell_segment(engine).into();
+        let mut bell = |index| {
+            let thread = plan.thread_of(Role::Strategy(index)).expect("a strategy");
+            Bell::new(&engine_bell, &bell_segment(thread), engine)
+        };
+        let mut bells: Vec<Bell> = (0..PRODUCERS as u16).map(&mut bell).collect();
         let mut threads = Vec::new();
         for index in 1..PRODUCERS {
             let producer = attached.producer::<T>(&link, index).expect("a link");
             let returns = returns(&mut attached, index);
-            threads.push(honest(index, producer, returns, bell.clone(), shared.clone()));
+            threads.push(honest(index, producer, returns, bells.remove(1), shared.clone()));
         }
         let engine = Engine {
             consumer,
@@ -167,7 +179,7 @@ impl Round {
                 .map(|index| attached.sender(&format!("return-{index}")).expect("a return ring"))
                 .collect(),
             returned: [0; PRODUCERS],
-            bell,
+            listener,
             log: segments::log(&mut attached, "strategy-0").expect("a log"),
             cycles: 0,
             empty: 0,

@@ -1,0 +1,54 @@
+//! The doorbells of a run: what a thread sleeps on, and what its senders ring.
+
+use crate::plan::{Idle, Plan, Role, ThreadPlan};
+use crate::topology::{self, bell_segment};
+use shm::attached::Attached;
+use shm::bell::{self, Bell, Listener};
+use shm::memory::RegionError;
+
+/// What a thread of the plan sleeps on: its own doorbell, which all that send to it ring.
+///
+/// # Errors
+/// As [`Attached::region`].
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn listener(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    thread: &ThreadPlan,
+) -> Result<Listener, RegionError> {
+    let index = plan.threads.iter().position(|other| other.name == thread.name);
+    let index = index.expect("a thread of the plan");
+    let own = attached.region(&bell_segment(&thread.name), bell::KIND)?.words();
+    let mut listener = Listener::new(&own);
+    // The launcher tells the engine of a death, operators of their commands.
+    if thread.roles.contains(&Role::Orchestrator) {
+        listener = listener.and_outside(&own);
+    }
+    for peer in topology::peers(plan, index) {
+        let sender = attached.view(&bell_segment(&plan.threads[peer].name), bell::KIND)?;
+        listener.add_sender(&sender, index);
+    }
+    Ok(listener)
+}
+
+/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
+/// its turn before the thread idles.
+///
+/// # Errors
+/// As [`Attached::region`].
+pub fn bell_of(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    from: &ThreadPlan,
+    role: Role,
+) -> Result<Option<Bell>, RegionError> {
+    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
+    let Some(index) = plan.thread_of(role).filter(|index| parks(&plan.threads[*index])) else {
+        return Ok(None);
+    };
+    let listener = attached.view(&bell_segment(&plan.threads[index].name), bell::KIND)?;
+    let own = attached.region(&bell_segment(&from.name), bell::KIND)?.words();
+    Ok(Some(Bell::new(&listener, &own, index)))
+}

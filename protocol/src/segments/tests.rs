@@ -1,0 +1,98 @@
+//! Whatever stands in a header, who attaches by the plan gets the segment that the plan says.
+
+use super::*;
+use crate::plan::{Placement, Technique};
+use crate::trading::return_path;
+use proptest::prelude::*;
+use shm::ring::{Consumer, Link, Producer};
+use shm::with_link;
+
+fn plan(technique: Technique) -> Plan {
+    Plan { technique, placement: Placement::Engine, ..Plan::of(crate::workload::Trading::new(2, 2)) }
+        .arranged()
+}
+
+/// All segments of a plan on the heap, with what is written over the header of each.
+fn scribbled(plan: &Plan, headers: &mut impl FnMut() -> [u64; HEADER_WORDS]) -> Vec<(String, Arc<Region>)> {
+    let segments = topology::segments(plan).into_iter();
+    let memory = segments.filter(|segment| {
+        segment.spec.place == SegmentPlace::Memory || segment.spec.place == SegmentPlace::Reserve
+    });
+    memory
+        .map(|segment| {
+            let region = on_heap(plan, &segment.spec);
+            let words = region.words();
+            words.iter().zip(headers()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+            (segment.spec.what, region)
+        })
+        .collect()
+}
+
+fn attached<'a>(plan: &'a Plan, regions: &[(String, Arc<Region>)]) -> Attached<'a> {
+    let mut attached = attach(plan, None);
+    regions.iter().for_each(|(what, region)| attached.adopt(what, Arc::clone(region)));
+    attached
+}
+
+/// Sends through both of a strategy's rings and through what the gateways write, first and as a successor.
+fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<(), RegionError> {
+    let mut attached = attached(plan, regions);
+    let submit = submit_link(plan);
+    let mut consumer = attached.consumer::<T>(&submit)?;
+    let mut producers = [attached.producer::<T>(&submit, 0)?, attached.producer::<T>(&submit, 1)?];
+    for n in 0..u64::from(submit.capacity) / 2 {
+        for producer in &mut producers {
+            producer.try_push(&[n; 7]).expect("room");
+        }
+        assert_eq!([consumer.try_pop().unwrap().1, consumer.try_pop().unwrap().1], [[n; 7]; 2]);
+    }
+    if T::RECORD.resumable {
+        producers[0].try_push(&[7; 7]).expect("room");
+        drop(consumer);
+        assert_eq!(T::resume(&submit, &mut attached)?.try_pop().unwrap().1, [7; 7]);
+    }
+    let back = return_path(1);
+    let (mut sender, mut receiver) = (attached.sender(&back)?, attached.receiver(&back)?);
+    sender.try_push(&[3; 7]).expect("room");
+    assert_eq!(receiver.try_pop().unwrap(), Some([3; 7]));
+    sender.try_push(&[4; 7]).expect("room");
+    drop((sender, receiver));
+    let (mut heir, mut successor) = (attached.heir(&back)?, attached.successor(&back)?);
+    heir.try_push(&[5; 7]).expect("room");
+    assert_eq!([successor.try_pop().unwrap(), successor.try_pop().unwrap()], [Some([4; 7]), Some([5; 7])]);
+    for thread in &plan.threads {
+        listener(&mut attached, plan, thread)?;
+        log(&mut attached, &thread.name)?;
+    }
+    assert_eq!(schedule(&mut attached, 1)?.1 as u64, plan.trading().orders[1]);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 64 }))]
+
+    #[test]
+    fn headers_in_memory_change_nothing_for_who_has_the_plan(seed in any::<u64>(), kept in any::<u16>()) {
+        for technique in Technique::all().into_iter().filter(|technique| technique.crosses_processes() && !technique.is_kernel()) {
+            let plan = plan(technique);
+            let mut random = seed;
+            // Some words as they were: a header that is wrong in one word, and one that is wrong in all.
+            let mut header = || std::array::from_fn(|word| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                if kept >> word & 1 == 1 { random >> 60 } else { random }
+            });
+            let regions = scribbled(&plan, &mut header);
+            with_link!(technique, T => carries::<T>(&plan, &regions).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_segment_of_another_size_is_refused() {
+    let plan = plan(Technique::default());
+    let (what, short) = ("submit-1", Region::heap(HEADER_WORDS));
+    let mut other = attach(&plan, Some(&plan.processes[plan.process_of(Role::Orchestrator).unwrap()]));
+    other.adopt_view(what, short);
+    let error = other.receiver(what).err().expect("it is too short").to_string();
+    assert!(error.contains("header promises") && error.contains("there are 128"), "{error}");
+}
