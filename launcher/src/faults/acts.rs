@@ -4,8 +4,10 @@ use super::schedule::Draws;
 use super::takings::{Place, Taking};
 use protocol::plan::FaultKind;
 use protocol::status::{Field, StatusWriter, ThreadState};
+use shm::bell;
 use shm::memory::Words;
-use shm::os::{fault, memory};
+use shm::memory::header::HEADER_WORDS;
+use shm::os::{fault, futex, memory};
 use shm::sync::Ordering;
 
 /// What one exit leaves behind as its code.
@@ -79,7 +81,8 @@ impl Means {
     }
 }
 
-/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with lost orders, with a place that it holds.
+/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with lost orders, with a
+/// place that it holds, with headers that it has overwritten.
 pub(crate) fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Kill => fault::kill(),
@@ -106,6 +109,8 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
         }
         FaultKind::Lose => means.loses = true,
         FaultKind::Hold => means.holds = true,
+        FaultKind::ForgeHeader => forge_headers(&means.writable),
+        FaultKind::Jam => jam(&means.writable),
         FaultKind::Forkbomb
         | FaultKind::Descriptors
         | FaultKind::Disk
@@ -134,6 +139,27 @@ fn hang() -> ! {
     loop {
         std::hint::spin_loop();
     }
+}
+
+/// Writes over the header of everything.
+pub(crate) fn forge_headers(writable: &[Words]) {
+    for word in writable.iter().flat_map(|words| &words[..HEADER_WORDS]) {
+        word.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
+/// Writes over its doorbells and wakes whoever sleeps there, for ever. Their headers stay.
+fn jam(writable: &[Words]) -> ! {
+    let is_bell = |words: &&Words| words.header(bell::KIND).is_ok();
+    let bells: Vec<&Words> = writable.iter().filter(is_bell).collect();
+    for round in 0u64.. {
+        for word in bells.iter().flat_map(|words| &words[HEADER_WORDS..]) {
+            // In turn what a thread asleep has there, what one awake has there, and what nobody has there.
+            word.store([1, 0, u64::MAX][round as usize % 3].wrapping_mul(round | 1), Ordering::Relaxed);
+            futex::wake_all(word);
+        }
+    }
+    hang()
 }
 
 /// Writes for ever.
@@ -181,6 +207,16 @@ mod tests {
             assert!(all > words.len() / 2, "{all} of {}", words.len());
         }
         scribble_once(&[], &mut draws);
+    }
+
+    #[test]
+    fn forged_headers_are_all_of_a_header_and_nothing_else() {
+        let words = Region::heap(64).words();
+        let mut means = Means::new(1, false, Place::default());
+        means.writable = vec![words.clone()];
+        act(FaultKind::ForgeHeader, &mut means);
+        let is_forged = words.iter().map(|word| word.load(Ordering::Relaxed) == u64::MAX);
+        assert!(is_forged.eq((0..64).map(|place| place < HEADER_WORDS)));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! [`crate::faults::schedule`].
 
 pub use super::acts::Means;
-pub(crate) use super::acts::{act, lie, scribble_once};
+pub(crate) use super::acts::{act, forge_headers, lie, scribble_once};
 use crate::faults::schedule;
 use crate::faults::takings::Place;
 use core::ops::ControlFlow;

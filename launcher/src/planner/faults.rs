@@ -220,6 +220,8 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::Feign
                 | FaultKind::Lose
                 | FaultKind::Hold
+                | FaultKind::ForgeHeader
+                | FaultKind::Jam
         );
         !lives
             && !matches!(

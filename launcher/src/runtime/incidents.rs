@@ -94,6 +94,8 @@ pub struct Incidents<'a> {
     /// Orders that dead incarnations had sent, and those of them that were settled.
     past: (u64, u64),
     steps: u64,
+    /// Whose headers this look is at: one strategy's at a time, in turn.
+    inspected: u16,
 }
 
 impl<'a> Incidents<'a> {
@@ -119,6 +121,7 @@ impl<'a> Incidents<'a> {
             start_ticks,
             past: (0, 0),
             steps: 0,
+            inspected: 0,
         }
     }
 
@@ -199,9 +202,19 @@ impl<'a> Incidents<'a> {
         let now = clock.now();
         for strategy in 0..self.cases.len() as u16 {
             let Case { stage, process, .. } = self.cases[usize::from(strategy)];
-            if stage == IncidentStage::Living && children.ended(process) != Some(true) {
-                let how = format!("did not end in order: {}", children.how(process));
-                self.begin(strategy, children.pid(process), how, now);
+            if stage != IncidentStage::Living {
+                continue;
+            }
+            let forgery = self.segments.headers.forgery(strategy);
+            let in_order = children.ended(process) == Some(true);
+            if !in_order || forgery.is_some() {
+                let mut how = forgery.clone().unwrap_or_default();
+                if !in_order {
+                    let said = format!("did not end in order: {}", children.how(process));
+                    how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
+                }
+                let incident = self.begin(strategy, children.pid(process), how, now);
+                self.list[incident].quarantined = forgery.map(|_| Misconduct::ForgedHeader);
                 self.cases[usize::from(strategy)].stage = IncidentStage::Down;
             }
         }
@@ -240,6 +253,7 @@ impl<'a> Incidents<'a> {
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<()> {
+        self.inspected = (self.inspected + 1) % (self.cases.len() as u16).max(1);
         for strategy in 0..self.cases.len() as u16 {
             // Several steps at once where nothing has to be waited for.
             while self.step(strategy, children, liveness, clock)? {
@@ -303,6 +317,13 @@ impl<'a> Incidents<'a> {
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     self.list[incident].quarantined = Some(why);
                     self.kill(strategy, incident, children);
+                } else if self.inspected == strategy
+                    && children.ended(place).is_none()
+                    && let Some(forgery) = self.segments.headers.forgery(strategy)
+                {
+                    let incident = self.begin(strategy, children.pid(place), forgery, now);
+                    self.list[incident].quarantined = Some(Misconduct::ForgedHeader);
+                    self.kill(strategy, incident, children);
                 } else if let IncidentStage::Starting(incident) = stage
                     && self.state(case) >= ThreadState::Running
                 {
@@ -318,6 +339,18 @@ impl<'a> Incidents<'a> {
                 }
                 let death = children.death(place).context("cannot watch a process")?;
                 let Some(death) = death else { return Ok(false) };
+                // It writes no more: what is not found now was never there.
+                if let Some(forgery) = self
+                    .segments
+                    .headers
+                    .forgery(strategy)
+                    .filter(|_| self.list[incident].quarantined.is_none())
+                {
+                    let Incident { cause, quarantined, .. } = &mut self.list[incident];
+                    *cause = format!("{cause}; {forgery}");
+                    *quarantined = Some(Misconduct::ForgedHeader);
+                }
+                self.segments.headers.restore(strategy);
                 self.segments.control.fence(strategy, epoch, &death);
                 if let Some(bell) = &self.bell {
                     bell.ring();

@@ -9,6 +9,7 @@ pub mod enclosed;
 pub mod folder;
 pub mod gather;
 mod grace;
+pub mod headers;
 pub mod incidents;
 pub mod isolate;
 pub mod liveness;

@@ -1,5 +1,6 @@
 //! The segments of a run, created before anything starts and removed whatever happens.
 
+use crate::runtime::headers::Headers;
 use analysis::record;
 use anyhow::{Context, Result};
 use protocol::control::{self, Control, Launching};
@@ -42,6 +43,8 @@ pub struct Segments {
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
     pub engine_bell: Option<Words>,
+    /// The headers that strategies can overwrite.
+    pub headers: Headers,
     /// The commands of operators.
     desk: Option<View>,
     /// Each strategy's own memory, to make anew when it is started again.
@@ -100,6 +103,7 @@ impl Segments {
             tapes: Vec::new(),
             repairs: None,
             engine_bell: None,
+            headers: Headers::default(),
             desk: None,
             lines: vec![Vec::new(); usize::from(plan.trading().strategies)],
             owners: vec![None; usize::from(plan.trading().strategies)],
@@ -216,6 +220,7 @@ impl Segments {
 
     /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
     fn keep(&mut self, segment: &Segment, words: Words) {
+        self.headers.guard(&self.plan, segment, &words);
         let view = View::from(words.clone());
         if self.place(segment, words) && self.heap.is_none() {
             self.mapped.push((segment.spec.what.clone(), view));

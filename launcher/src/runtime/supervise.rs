@@ -456,6 +456,13 @@ impl Supervisor<'_> {
         }
     }
 
+    /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an incident.
+    fn forged_header(&self) -> Option<Outcome> {
+        let forged = |strategy| Some((strategy, self.segments.headers.forgery(strategy)?));
+        let (strategy, forgery) = (0..self.plan.trading().strategies).find_map(forged)?;
+        Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery))
+    }
+
     /// A process that had to be killed at the end, or died then, is a failure too.
     fn ended_in_order(&self, outcome: Outcome) -> Outcome {
         let is_excused = |index: usize| {
@@ -467,6 +474,9 @@ impl Supervisor<'_> {
             !process.status.is_some_and(|status| status.success()) && !is_excused(*index)
         });
         let bad = bad.map(|(_, process)| process);
+        if let (Outcome::Complete, None, None) = (&outcome, bad, &self.incidents) {
+            return self.forged_header().unwrap_or(outcome);
+        }
         match (outcome, bad) {
             (Outcome::Complete, Some(process)) => {
                 failure(&process.name, process.pid(), format!("did not end in order: {}", process.how()))

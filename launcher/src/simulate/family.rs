@@ -45,6 +45,7 @@ fn act(kind: FaultKind, means: &mut Means) {
         FaultKind::Flood => means.floods = true,
         FaultKind::Lose => means.loses = true,
         FaultKind::Hold => means.holds = true,
+        FaultKind::ForgeHeader => own::forge_headers(&means.writable),
         // Memory is the kernel's matter.
         FaultKind::Leak => {}
         FaultKind::Forge | FaultKind::Feign => {
@@ -323,7 +324,7 @@ impl<'a, T: Link> Family<'a, T> {
         self.struck.push(kind);
         let Some(actor) = &mut self.actors[thread] else { return };
         match kind {
-            FaultKind::Hang | FaultKind::Stop | FaultKind::Forge | FaultKind::Feign => {
+            FaultKind::Hang | FaultKind::Stop | FaultKind::Forge | FaultKind::Feign | FaultKind::Jam => {
                 actor.mode = Mode::Hung
             }
             FaultKind::Scribble => {

@@ -31,6 +31,10 @@ names! {
         Feign = "feign",
         /// Claims a place of the submit ring, never writes it, and goes on with its duty cycles.
         Hold = "hold",
+        /// Overwrites the headers of all the memory that it can write, and goes on.
+        ForgeHeader = "forge-header",
+        /// Rings for nothing and writes over all doorbells that it can write, for ever.
+        Jam = "jam",
         /// From then on its orders do not arrive, and each push says that it went well.
         Lose = "lose",
         /// Starts processes, up to a bound that no machine minds, and ends: with [`FaultKind::GOT`] or [`FaultKind::REFUSED`].

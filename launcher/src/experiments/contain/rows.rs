@@ -153,7 +153,7 @@ fn waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> boo
 fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     let is_survived = matches!(
         cell.scenario.fault.kind,
-        FaultKind::Scribble | FaultKind::Flood | FaultKind::Lose | FaultKind::Hold
+        FaultKind::Scribble | FaultKind::Flood | FaultKind::Lose | FaultKind::Hold | FaultKind::ForgeHeader
     );
     if summary.outcome == Outcome::Complete && !is_survived {
         return false;

@@ -264,7 +264,7 @@ fn a_process_maps_read_only_what_it_only_reads() {
         .collect();
     rights.sort_unstable();
     let expected = [
-        ("bell-engine", "rw-s"),
+        ("bell-engine", "r--s"),
         ("bell-strategy-1", "rw-s"),
         ("control", "r--s"),
         ("return-1", "r--s"),

@@ -8,6 +8,7 @@ mod deaths;
 mod enclosed;
 mod exchange;
 mod faults;
+mod headers;
 mod journalled;
 mod kills;
 mod lab;

@@ -131,7 +131,7 @@ fn a_strategy_holds_its_own_memory_and_nothing_else() {
         ("return-1.head", "rw-s"),
         ("thread-strategy-1", "rw-s"),
         ("bell-strategy-1", "rw-s"),
-        ("bell-engine", "rw-s"),
+        ("bell-engine", "r--s"),
     ];
     let mut rights = rights;
     rights.sort_unstable();
