@@ -232,7 +232,7 @@ pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
 /// # Errors
 /// As [`open_control`].
 pub fn read_control(name: String, view: View) -> Result<(Control, Plan), RegionError> {
-    let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), control::KIND)
+    let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), topology::CONTROL_KIND)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
     check.map_err(|source| RegionError::Header { name: name.clone(), source })?;
     let control = Control::new(view);

@@ -24,6 +24,36 @@ use shm::ring::{Ends, SegmentPlace, SegmentSpec};
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
 
+/// The control segment's kind. Its layout hash covers the layouts of all other segments of a run too: whoever attaches by the
+/// plan in the control segment does not read their headers, and a program of another build must be refused all the same.
+pub const CONTROL_KIND: SegmentKind = {
+    let kinds = [
+        control::KIND,
+        shm::ring::spsc::KIND,
+        shm::ring::spsc::HEAD_KIND,
+        shm::ring::array_queue::KIND,
+        shm::ring::linked::KIND,
+        shm::ring::intent::KIND,
+        bell::KIND,
+        board::KIND,
+        status::KIND,
+        supervision::KIND,
+        tape::KIND,
+        DESK_KIND,
+        ANSWERS_KIND,
+        SPILLED_KIND,
+        SCHEDULE_KIND,
+        TURNS_KIND,
+    ];
+    let mut layouts = [("", 0); 16];
+    let mut i = 0;
+    while i < layouts.len() {
+        layouts[i] = (kinds[i].name, kinds[i].layout as usize);
+        i += 1;
+    }
+    SegmentKind { layout: SegmentKind::new(1, "control", &layouts).layout, ..control::KIND }
+};
+
 /// Words in a schedule entry: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
@@ -227,7 +257,7 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
 /// The control segment, of so many words: everybody reads it.
 pub fn control(words: usize) -> Segment {
     Segment {
-        spec: single(CONTROL.into(), words, control::KIND, 0),
+        spec: single(CONTROL.into(), words, CONTROL_KIND, 0),
         purpose: Purpose::Control,
         renewed_with: None,
         rights: Rights::Everybody(Access::Read),

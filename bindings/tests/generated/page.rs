@@ -55,7 +55,10 @@ fn purpose(plan: &Plan, purpose: Purpose) -> String {
         Purpose::Link(_) => "orders: what carries them is the technique".into(),
         Purpose::Schedule(_) => "the orders that its strategy would play by a schedule".into(),
         Purpose::Thread(_) => "status, counters and stamp log of its thread".into(),
-        Purpose::Bell(_) => "wakes a thread that sleeps: its own, and the engine's".into(),
+        Purpose::Bell(thread) if plan.threads[thread].name == "strategy-1" => {
+            "the doorbell: says that its thread sleeps, and rings for the engine".into()
+        }
+        Purpose::Bell(_) => "the doorbell of a thread that it rings, and that rings for it".into(),
         Purpose::Market(_) => "the board: the touches of a venue's instruments".into(),
         other => panic!("no strategy touches {other:?}: say here what it is for"),
     }
@@ -65,7 +68,7 @@ fn segments(text: &mut String) {
     text.push_str(
         "\n## The segments\n\nWhat the library maps for a program, of files in `/dev/shm` whose names begin with `bulkhead.RUN.`, here for `strategy-1` of a run\n\
          with two strategies, one venue that is an exchange, and `spsc-mux`. A program itself has no need to know them: their contents are\n\
-         bulkhead's own and change with its versions, and every mapping is checked against a hash of its layout.\n",
+         bulkhead's own and change with its versions: the control segment is checked against a hash of all their layouts.\n",
     );
     let plan = plan();
     plan.validate().expect("it can be");

@@ -59,6 +59,9 @@ pub trait Children {
     }
 }
 
+/// Strategies whose headers one look is at: some cache lines each.
+const INSPECTED: u16 = 32;
+
 /// Where one strategy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IncidentStage {
@@ -94,7 +97,7 @@ pub struct Incidents<'a> {
     /// Orders that dead incarnations had sent, and those of them that were settled.
     past: (u64, u64),
     steps: u64,
-    /// Whose headers this look is at: one strategy's at a time, in turn.
+    /// From which strategy on this look is at headers: at [`INSPECTED`] of them, in turn.
     inspected: u16,
 }
 
@@ -253,7 +256,7 @@ impl<'a> Incidents<'a> {
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<()> {
-        self.inspected = (self.inspected + 1) % (self.cases.len() as u16).max(1);
+        self.inspected = (self.inspected + INSPECTED) % (self.cases.len() as u16).max(1);
         for strategy in 0..self.cases.len() as u16 {
             // Several steps at once where nothing has to be waited for.
             while self.step(strategy, children, liveness, clock)? {
@@ -317,7 +320,7 @@ impl<'a> Incidents<'a> {
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     self.list[incident].quarantined = Some(why);
                     self.kill(strategy, incident, children);
-                } else if self.inspected == strategy
+                } else if self.is_inspected(strategy)
                     && children.ended(place).is_none()
                     && let Some(forgery) = self.segments.headers.forgery(strategy)
                 {
@@ -375,6 +378,12 @@ impl<'a> Incidents<'a> {
             IncidentStage::Down => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Whether this look is at the headers of that strategy.
+    fn is_inspected(&self, strategy: u16) -> bool {
+        let strategies = self.cases.len() as u16;
+        (strategy + strategies - self.inspected) % strategies < INSPECTED
     }
 
     /// Whether everybody waits for a place that only this strategy can have announced, and has for too long. Who is silent as

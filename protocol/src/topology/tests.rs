@@ -164,6 +164,34 @@ fn an_owner_is_the_one_who_writes() {
     assert_eq!((owner("schedule-0"), owner("bell-orchestrator")), (None, Some(Role::Orchestrator)));
 }
 
+/// A segment of a run whose layout the control segment does not vouch for could be taken for another build's.
+#[test]
+fn the_control_segment_vouches_for_every_layout() {
+    let of = |kinds: &[SegmentKind]| {
+        let layouts: Vec<_> = kinds.iter().map(|kind| (kind.name, kind.layout as usize)).collect();
+        SegmentKind::new(1, "control", &layouts).layout
+    };
+    let mut kinds = vec![control::KIND];
+    kinds.extend([shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::array_queue::KIND]);
+    kinds.extend([shm::ring::linked::KIND, shm::ring::intent::KIND, bell::KIND, board::KIND, status::KIND]);
+    kinds.extend([supervision::KIND, tape::KIND, DESK_KIND, ANSWERS_KIND, SPILLED_KIND]);
+    kinds.extend([SCHEDULE_KIND, TURNS_KIND]);
+    assert_eq!(of(&kinds), CONTROL_KIND.layout);
+    let mut trading =
+        Trading { exchange: ExchangePlacement::Process, market_data: true, ..Trading::new(2, 2) };
+    trading.venue_kinds = vec![Trading::BOOK.into()];
+    for technique in Technique::all() {
+        let plan = Plan { technique, ..Plan::of(trading.clone()) }.arranged();
+        for segment in segments(&plan) {
+            let is_memory = matches!(segment.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
+            let kind = segment.spec.kind;
+            // A reserve differs in how it is mapped.
+            let is_there = kinds.iter().any(|known| known.layout == kind.layout);
+            assert!(is_there || !is_memory, "{technique}: {}", segment.spec.what);
+        }
+    }
+}
+
 /// Whoever could write another thread's bell could take the wake-ups of all its senders away.
 #[test]
 fn each_bell_is_written_by_its_thread_alone() {

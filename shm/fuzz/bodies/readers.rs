@@ -14,7 +14,7 @@ use shm::sync::Ordering::Relaxed;
 
 /// Every kind of segment that there is.
 const KINDS: [SegmentKind; 10] = [
-    protocol::control::KIND,
+    protocol::topology::CONTROL_KIND,
     spsc::KIND,
     status::KIND,
     protocol::segments::SCHEDULE_KIND,

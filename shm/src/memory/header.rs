@@ -15,7 +15,9 @@
 //!   11–15  zero
 //! ```
 //!
-//! An attacher checks all of it, takes its own copy of the geometry and never reads it from shared memory again.
+//! An attacher that has a plan does not read it: the plan says the geometry, and whoever can write the segment can write over its header
+//! ([`Source::header`](crate::attached::Source::header)). Without a plan an attacher checks all of it, takes its own copy of the geometry and
+//! never reads it from shared memory again.
 
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;

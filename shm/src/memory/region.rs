@@ -119,6 +119,7 @@ impl Region {
     ///
     /// # Errors
     /// The region does not have the size that it says.
+    #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         let found = self.len as u64 * 8;
         if header.bytes != found {
@@ -169,6 +170,7 @@ impl Words {
     }
 
     /// As [`Region::set_header`].
+    #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.region.set_header(header)
     }
@@ -245,6 +247,7 @@ impl View {
     }
 
     /// As [`Region::set_header`].
+    #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.0.set_header(header)
     }

@@ -6,7 +6,7 @@ use protocol::control::{Launching, PLAN, RunState};
 use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
-use shm::bell::{Bell, Listener, bell_words};
+use shm::bell::{BELL, Bell, Listener, RUNG, bell_words};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
@@ -73,6 +73,41 @@ fn two_senders_wake_one_sleeper() {
             listener.wait(Duration::MAX);
         }
         senders.into_iter().for_each(|sender| sender.join().unwrap());
+    });
+}
+
+/// One who writes anything into its own word wakes the listener for nothing, and takes nothing of another one's wake-up away.
+#[test]
+fn no_wake_up_is_lost_beside_one_who_rings_for_nothing() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let own = heap(bell_words(1));
+        let mut listener = Listener::new(&own);
+        let flag = heap(1);
+        let words = [heap(bell_words(1)), heap(bell_words(1))];
+        words.iter().for_each(|sender| listener.add_sender(&sender.clone().into(), 0));
+        let [honest, hostile] = words;
+        let (bell, sent) = (Bell::new(&own.clone().into(), &honest, 0), flag.clone());
+        let honest = thread::spawn(move || {
+            sent[0].store(1, Ordering::Release);
+            bell.ring();
+        });
+        let hostile = thread::spawn(move || {
+            for step in [0, 2] {
+                let word = own[BELL].load(Ordering::Relaxed).wrapping_add(step);
+                hostile[RUNG].store(word, Ordering::Relaxed);
+            }
+        });
+        loop {
+            listener.arm();
+            if flag[0].load(Ordering::Acquire) == 1 {
+                break;
+            }
+            listener.wait(Duration::MAX);
+        }
+        honest.join().unwrap();
+        hostile.join().unwrap();
     });
 }
 

@@ -22,9 +22,16 @@ fn assert_contained(summary: &Value, attacker: u16, what: &str) {
     assert_eq!(mine.len(), 1, "{what}: it is not started again: {incidents:#?}");
     assert_eq!(mine[0]["quarantined"], "forged-header", "{what}: {incidents:#?}");
     let cause = mine[0]["cause"].as_str().unwrap();
-    assert!(cause.contains("quarantined: forged-header: it has overwritten the header of"), "{what}: {cause}");
+    assert!(
+        cause.contains("quarantined: forged-header: it has overwritten the header of"),
+        "{what}: {cause}"
+    );
     assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{what}");
-    assert_eq!((&summary["outcome"]["ended"], &summary["valid"]), (&"complete".into(), &true.into()), "{what}");
+    assert_eq!(
+        (&summary["outcome"]["ended"], &summary["valid"]),
+        (&"complete".into(), &true.into()),
+        "{what}"
+    );
 }
 
 /// The header of everything that a sandboxed strategy can write; and then an innocent one dies, and the engine.
@@ -75,7 +82,10 @@ fn an_engine_with_a_journal_comes_back_to_forged_headers() {
         assert_contained(&summary, 1, isolation);
         let comebacks = summary["comebacks"].as_array().unwrap();
         assert!(!comebacks.is_empty(), "{isolation}");
-        assert!(comebacks.iter().all(|one| one["detect_to_recovery_ns"].is_u64()), "{isolation}: {comebacks:#?}");
+        assert!(
+            comebacks.iter().all(|one| one["detect_to_recovery_ns"].is_u64()),
+            "{isolation}: {comebacks:#?}"
+        );
     }
 }
 
