@@ -4,6 +4,7 @@
 use crate::document::Document;
 use crate::kernel::KernelAccount;
 use crate::machine::Machine;
+use crate::numbers::count;
 use protocol::plan::{Plan, Role};
 use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
@@ -100,7 +101,7 @@ pub struct Incident {
     pub strategy: u16,
     /// The incarnation that died.
     pub epoch: u16,
-    /// The process that died.
+    /// The process that died; 0: none could be started.
     pub pid: u32,
     /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
     pub cause: String,
@@ -116,6 +117,30 @@ pub struct Incident {
     pub repaired_ns: Option<u64>,
     /// When the next incarnation was in its duty cycles; `None` if there is none.
     pub restarted_ns: Option<u64>,
+    /// Why the strategy was given up after this death; `None`: it was not, or the plan has no restarts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stayed_down: Option<StayedDown>,
+}
+
+/// A strategy that was to be started again after its deaths, and was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StayedDown {
+    /// Restarts in a row that came to nothing; 0: none was tried.
+    pub restarts: u32,
+    /// The reason, with the cause of the last death.
+    pub why: String,
+}
+
+impl StayedDown {
+    /// Says it of a strategy: `strategy-1 stayed down after 8 restarts: …`.
+    pub fn of(&self, strategy: u16) -> String {
+        let after = match self.restarts {
+            0 => String::new(),
+            1 => " after 1 restart".into(),
+            times => format!(" after {} restarts", count(times.into())),
+        };
+        format!("{} stayed down{after}: {}", Role::Strategy(strategy), self.why)
+    }
 }
 
 /// A role of the engine that died and came back from its journal. Times are nanoseconds since the start of the run.

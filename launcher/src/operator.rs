@@ -1,6 +1,7 @@
 //! How an operator's command finds a living run and its desk, gives its command, and waits for the answer.
 
 use crate::config::UsageError;
+use crate::host::locks;
 use crate::runtime::living;
 use crate::runtime::run_id::RunId;
 use analysis::document::Document;
@@ -188,8 +189,11 @@ fn take_turn(file: &File) -> Result<()> {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if began.elapsed() < TURN => sleep(LOOK),
             Err(TryLockError::WouldBlock) => {
+                let holder = locks::holder(file);
+                let holder = holder.unwrap_or_else(|| "a process that is not seen from here".into());
                 bail!(
-                    "another operator's command has held the desk for {TURN:?}: end that process and try again"
+                    "cannot write the desk: {holder} has held its lock for {TURN:?}, so no command reaches the engine; end that process \
+                     and try again, or end the run"
                 )
             }
             Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the desk"),

@@ -8,7 +8,7 @@ use super::figures::{
 };
 use super::touched::Windows;
 use crate::merge::{Losses, Merged};
-use crate::record::{Incident, RunRecord};
+use crate::record::{Incident, RunRecord, StayedDown};
 use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct IncidentSummary {
     pub detect_to_repair_ns: Option<u64>,
     /// From there until the next incarnation was in its duty cycles; null if there is none.
     pub repair_to_restart_ns: Option<u64>,
+    /// Why the strategy was given up after it; null: it was not, or the plan has no restarts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stayed_down: Option<StayedDown>,
     /// What became of the orders that the dead one got no report of.
     pub orders: Losses,
     /// rt_venue of the orders of other strategies that the incident touched.
@@ -152,6 +155,7 @@ fn summary(incident: &Incident, orders: Losses, survivors: Survivors) -> Inciden
         detected_ns: incident.detected_ns,
         detect_to_repair_ns: repaired.map(|repaired| repaired.saturating_sub(incident.detected_ns)),
         repair_to_restart_ns: restarted.map(|(restarted, repaired)| restarted.saturating_sub(repaired)),
+        stayed_down: incident.stayed_down.clone(),
         orders,
         survivors,
     }

@@ -5,7 +5,7 @@
 //! here, named, so that they can be argued about in one place.
 
 use super::figures::SAMPLES_FOR_P999;
-use super::{Summary, ThreadSummary};
+use super::{IncidentSummary, Summary, ThreadSummary};
 use crate::numbers::{count, duration, plain};
 use crate::record::Outcome;
 use protocol::plan::{Idle, Role};
@@ -22,6 +22,8 @@ const DRIFT_PPM: f64 = 50.0;
 const FLOOR_TOLERANCE: f64 = 0.25;
 /// The longest time that an engine thread may be away from its rings, in nanoseconds.
 const GAP_NS: u64 = 1_000_000;
+/// Strategies that stayed down are named one by one, up to so many.
+const MAX_NAMED: usize = 8;
 /// The utilisation above which queueing, not the hand-offs, makes the latency.
 const UTILISATION: f64 = 0.9;
 
@@ -32,6 +34,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(invalid(summary));
     reasons.extend(lost(summary));
     reasons.extend(deaths(summary));
+    reasons.extend(stayed_down(summary));
     reasons.extend(comebacks(summary));
     reasons.extend(distrusted(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
@@ -93,6 +96,19 @@ fn deaths(summary: &Summary) -> Option<String> {
     let many =
         if strategies == 1 { "1 strategy".into() } else { format!("{} strategies", count(strategies)) };
     Some(format!("{many} died{often} during the run: figures are of the survivors and the gaps"))
+}
+
+/// The strategies that were to be started again and were given up: each by name, as far as there is room for them.
+fn stayed_down(summary: &Summary) -> Vec<String> {
+    let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.of(incident.strategy));
+    let mut all: Vec<String> =
+        summary.incidents.iter().filter_map(said).map(|said| one_line(&said)).collect();
+    let hidden = all.len().saturating_sub(MAX_NAMED);
+    all.truncate(MAX_NAMED);
+    if hidden > 0 {
+        all.push(format!("{} more strategies stayed down: see the incidents", count(hidden as u64)));
+    }
+    all
 }
 
 fn comebacks(summary: &Summary) -> Option<String> {

@@ -4,6 +4,7 @@
 pub(crate) mod fake;
 pub mod groups;
 mod kernel;
+pub mod locks;
 mod partition;
 mod read;
 mod realtime;

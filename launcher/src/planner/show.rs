@@ -199,10 +199,32 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     }
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
+    notes.extend(stays_away(plan));
     if resolved.repeats > 1 {
         notes.push(format!("{} runs, one after the other.", resolved.repeats));
     }
     notes
+}
+
+/// What keeps an engine from coming back from its journal, where exchanges do: the run ends with it.
+fn stays_away(plan: &Plan) -> Option<String> {
+    if !plan.exchanges_come_back() || plan.engine_comes_back() {
+        return None;
+    }
+    let record = plan.technique.record();
+    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.is_checked(gateway));
+    let why = if plan.placement != Placement::Engine {
+        "its gateways are in other processes: leave --process out".to_owned()
+    } else if !(record.resumable && record.inheritable) {
+        format!("{} cannot be taken over: use --technique spsc-mux", plan.technique)
+    } else if is_checked {
+        "a gateway checks its venue: leave --venue-limit and faults of venues out".to_owned()
+    } else {
+        "not all venues are exchanges: use --venue book".to_owned()
+    };
+    Some(format!(
+        "Exchanges come back from their journals. The engine does not, and the run ends with it: {why}."
+    ))
 }
 
 #[cfg(test)]
@@ -285,6 +307,24 @@ mod tests {
                  trusts: every stamp asks the kernel's clock, which costs more than
                  the hand-offs measured. Use a machine whose clock source is tsc.
         ");
+    }
+
+    #[test]
+    fn an_engine_that_does_not_come_back_is_noted() {
+        let words = "venue=book exchange=process journal=process on-death=restart";
+        let machine = fake::plain(16).machine();
+        assert!(!shown(words, &machine).contains("The engine does not"));
+        for (more, why) in [
+            ("process=gateways", "leave --process out"),
+            ("process=each-gateway", "leave --process out"),
+            ("technique=array-queue", "use --technique spsc-mux"),
+            ("venue=book,delay", "not all venues are exchanges"),
+        ] {
+            let text = shown(&format!("{words} {more}"), &machine);
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("The engine does not, and the run ends with it: "), "{more}: {text}");
+            assert!(text.contains(why), "{more}: {text}");
+        }
     }
 
     #[test]

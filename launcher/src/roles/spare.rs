@@ -26,8 +26,9 @@ use shm::memory::{View, Words};
 use shm::os::process;
 use shm::ring::{MESSAGE_WORDS, spsc, spsc_mux};
 use std::fmt::Display;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ pub(crate) trait Standby {
     fn go_on(self: Box<Self>, attached: &mut Attached<'_>);
 }
 
-/// Waits until the launcher says on standard input that this process is its role from now on. `false`: the run is over.
+/// Waits until the launcher says on standard input, which is a socket, that this process is its role from now on, and answers. `false`: the
+/// run is over.
 ///
 /// # Errors
 /// A process that has no spare; memory that is not there.
@@ -92,6 +94,7 @@ pub(super) fn wait(
             // A byte, or the end: the launcher is gone.
             let told = stdin.read(&mut [0])? > 0;
             if told {
+                answer(&stdin)?;
                 spare.go_on(attached);
             }
             return Ok(told);
@@ -208,6 +211,11 @@ where
     fn is_at_work(&self) -> bool {
         self.living.iter().all(|thread| status::state(thread) >= ThreadState::Running)
     }
+}
+
+/// Tells the launcher that this process goes on: one that says nothing is given up.
+fn answer(stdin: &io::Stdin) -> io::Result<()> {
+    UnixStream::from(stdin.as_fd().try_clone_to_owned()?).write_all(&[1])
 }
 
 fn is_told(stdin: &io::Stdin, at_most: Duration) -> io::Result<bool> {

@@ -87,6 +87,17 @@ impl<'a> Comebacks<'a> {
         self.cases.iter().any(is_away)
     }
 
+    /// Whether a process is about to end or on its way back. Each has a bound of its own.
+    pub fn waits_for_a_process(&self) -> bool {
+        self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
+    }
+
+    /// Counts deaths and returns.
+    pub fn steps(&self) -> u64 {
+        let returned = self.list.iter().filter(|one| one.recovered_ns.is_some()).count();
+        (self.list.len() + returned) as u64
+    }
+
     /// Whether that process is one that has said everything: how it dies then does not matter.
     pub fn is_done(&self, process: usize) -> bool {
         let of = |case: &&Case| case.process == process && case.stage == Stage::Living;

@@ -3,61 +3,32 @@
 //! ```text
 //! living ── past its deadline, quarantined ──▶ killed ─┐
 //!    │                                                 ├─ the kernel says so ─▶ fenced ── the engine says so ─┬─▶ down
-//!    └── its process has ended ────────────────────────┘                                                      └─▶ starting ─▶ living
+//!    └── its process has ended ────────────────────────┘                            ▲                         └─▶ (pause) ─▶ starting ─▶ living
+//!                                                                                   └──── cannot be started ─────────────────┘
 //! ```
 //!
 //! Nothing here goes by time but the deadline itself: a fence needs the kernel's word that the process is gone, and the
-//! dead one's memory is only written after the engine has said that it no longer reads it.
+//! dead one's memory is only written after the engine has said that it no longer reads it. Whether and when a strategy is started
+//! again is decided by its [`RestartPolicy`]; one that stays down does not end the run.
 
+mod claims;
+
+pub use crate::runtime::children::Children;
 use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::lost_memory;
+use crate::runtime::restarts::{IncarnationEnd, RestartDecision, RestartPolicy};
 use crate::runtime::setup::Segments;
-use analysis::record::Incident;
-use anyhow::{Context, Result};
-use protocol::labels::StrategyCounter;
+use analysis::record::{Incident, StayedDown};
+use anyhow::{Context, Result, bail};
+use claims::{ended, sent_and_settled};
+pub use claims::{settled_by, with_own_words};
 use protocol::plan::{OnDeath, Plan, Role};
-use protocol::role::RoleKind;
 use protocol::status::{self, ThreadState};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
 use shm::clock::Clock;
-use shm::memory::View;
 use std::time::Duration;
-
-/// The processes of a run, by their places in the plan, as far as incidents have to do with them. In a simulation they are
-/// none of the kernel's.
-pub trait Children {
-    /// Whether it ended in order; `None`: it runs.
-    fn ended(&self, process: usize) -> Option<bool>;
-    /// Whether a signal ended it.
-    fn was_killed(&self, process: usize) -> bool;
-    /// Whether it said that it was in a sandbox and was not.
-    fn has_lied(&self, process: usize) -> bool {
-        let _ = process;
-        false
-    }
-    /// How it ended, in words.
-    fn how(&self, process: usize) -> String;
-    /// Its process id.
-    fn pid(&self, process: usize) -> u32;
-    /// Kills it, unless it has ended.
-    fn kill(&mut self, process: usize);
-    /// Proof that it has ended, if it has.
-    ///
-    /// # Errors
-    /// What the system refused.
-    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>>;
-    /// Starts it again, after it has ended.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
-    /// Sees to it that a process stands ready to be its next incarnation, where there are such.
-    fn keep_spare(&mut self, segments: &Segments, process: usize) {
-        let _ = (segments, process);
-    }
-}
 
 /// Strategies whose headers one look is at: some cache lines each.
 const INSPECTED: u16 = 32;
@@ -70,6 +41,8 @@ enum IncidentStage {
     Killed(usize),
     /// It is dead for certain, and the engine repairs.
     Fenced(usize),
+    /// Its death is repaired, and it is started again at that time, in nanoseconds since the start of the run.
+    Paused(usize, u64),
     /// Its next incarnation was started and is not in its duty cycles yet.
     Starting(usize),
     /// It is dead and stays so.
@@ -84,7 +57,19 @@ struct Case {
     thread: usize,
     /// When a fault was last done to it, in ticks.
     fault: Option<u64>,
+    /// Since when this incarnation is in its duty cycles, in nanoseconds since the start.
+    running_ns: u64,
+    /// When its death was noticed, in ticks.
+    killed_ticks: u64,
+    policy: RestartPolicy,
+    /// How the last incarnation ended.
+    end: IncarnationEnd,
+    /// It was killed since it took too long to its first duty cycle.
+    has_hung_at_start: bool,
 }
+
+/// How long the kernel may take to end a process that was killed. Nothing is certain of one that does not end.
+const DYING: Duration = Duration::from_secs(30);
 
 /// The strategies of a run that goes on when one of them dies.
 pub struct Incidents<'a> {
@@ -99,6 +84,8 @@ pub struct Incidents<'a> {
     steps: u64,
     /// From which strategy on this look is at headers: at [`INSPECTED`] of them, in turn.
     inspected: u16,
+    /// What there is to be said of strategies that stay down.
+    notes: Vec<String>,
 }
 
 impl<'a> Incidents<'a> {
@@ -113,7 +100,18 @@ impl<'a> Incidents<'a> {
             let process =
                 plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
             let process = process.expect("a valid plan owns every thread");
-            Case { epoch: 0, stage: IncidentStage::Living, process, thread, fault: None }
+            Case {
+                epoch: 0,
+                stage: IncidentStage::Living,
+                process,
+                thread,
+                fault: None,
+                running_ns: 0,
+                killed_ticks: 0,
+                policy: RestartPolicy::default(),
+                end: IncarnationEnd::default(),
+                has_hung_at_start: false,
+            }
         };
         Self {
             segments,
@@ -125,6 +123,7 @@ impl<'a> Incidents<'a> {
             past: (0, 0),
             steps: 0,
             inspected: 0,
+            notes: Vec::new(),
         }
     }
 
@@ -156,7 +155,23 @@ impl<'a> Incidents<'a> {
 
     /// Whether something is on its way: a death, a repair, a start.
     pub fn is_busy(&self) -> bool {
-        self.cases.iter().any(|case| !matches!(case.stage, IncidentStage::Living | IncidentStage::Down))
+        let is_idle =
+            |stage| matches!(stage, IncidentStage::Living | IncidentStage::Paused(..) | IncidentStage::Down);
+        self.cases.iter().any(|case| !is_idle(case.stage))
+    }
+
+    /// When the next strategy is started again after its pause, in nanoseconds since the start; `None`: none is paused.
+    pub fn next_restart_ns(&self) -> Option<u64> {
+        let due = |case: &Case| match case.stage {
+            IncidentStage::Paused(_, due) => Some(due),
+            _ => None,
+        };
+        self.cases.iter().filter_map(due).min()
+    }
+
+    /// Takes what there is to be said of strategies that have just been given up.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Counts everything that was done about deaths.
@@ -164,11 +179,10 @@ impl<'a> Incidents<'a> {
         self.steps
     }
 
-    /// Whether the kernel is about to end a process, or a process is about to get ready. Both have a bound of their own.
+    /// Whether the kernel is about to end a process, or a process is about to be started or to get ready. Each has a bound of its own.
     pub fn waits_for_a_process(&self) -> bool {
-        self.cases
-            .iter()
-            .any(|case| matches!(case.stage, IncidentStage::Killed(_) | IncidentStage::Starting(_)))
+        use IncidentStage::{Killed, Paused, Starting};
+        self.cases.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
     }
 
     /// Whether the run waits for a strategy: it is not done, or its death is not repaired.
@@ -177,7 +191,7 @@ impl<'a> Incidents<'a> {
         match case.stage {
             IncidentStage::Living => self.state(case) != ThreadState::Done,
             IncidentStage::Down => false,
-            IncidentStage::Killed(_) | IncidentStage::Fenced(_) | IncidentStage::Starting(_) => true,
+            _ => true,
         }
     }
 
@@ -310,6 +324,7 @@ impl<'a> Incidents<'a> {
                     let pid = children.pid(place);
                     let incident = self.begin(strategy, pid, format!("{why}{suspicion}"), now);
                     self.list[incident].quarantined = quarantined;
+                    self.cases[usize::from(strategy)].has_hung_at_start = stage != IncidentStage::Living;
                     self.kill(strategy, incident, children);
                 } else if is_withheld {
                     let why = Misconduct::WithheldPlace;
@@ -330,36 +345,30 @@ impl<'a> Incidents<'a> {
                 } else if let IncidentStage::Starting(incident) = stage
                     && self.state(case) >= ThreadState::Running
                 {
-                    self.list[incident].restarted_ns = Some(self.ns(now));
-                    self.cases[usize::from(strategy)].stage = IncidentStage::Living;
+                    let now_ns = self.ns(now);
+                    self.list[incident].restarted_ns = Some(now_ns);
+                    let case = &mut self.cases[usize::from(strategy)];
+                    (case.stage, case.running_ns) = (IncidentStage::Living, now_ns);
                 } else {
                     return Ok(false);
                 }
             }
             IncidentStage::Killed(incident) => {
-                if children.ended(place).is_none() {
+                let death = match children.ended(place) {
+                    Some(_) => children.death(place).context("cannot watch a process")?,
+                    None => None,
+                };
+                let Some(death) = death else {
+                    let since = self.cases[usize::from(strategy)].killed_ticks.max(liveness.awake_since());
+                    if self.ns(clock.now()).saturating_sub(self.ns(since)) > DYING.as_nanos() as u64 {
+                        let (name, pid) = (Role::Strategy(strategy), children.pid(place));
+                        bail!(
+                            "{name} (pid {pid}) was killed and has not ended for {DYING:?}: it may still write its memory"
+                        );
+                    }
                     return Ok(false);
-                }
-                let death = children.death(place).context("cannot watch a process")?;
-                let Some(death) = death else { return Ok(false) };
-                // It writes no more: what is not found now was never there.
-                if let Some(forgery) = self
-                    .segments
-                    .headers
-                    .forgery(strategy)
-                    .filter(|_| self.list[incident].quarantined.is_none())
-                {
-                    let Incident { cause, quarantined, .. } = &mut self.list[incident];
-                    *cause = format!("{cause}; {forgery}");
-                    *quarantined = Some(Misconduct::ForgedHeader);
-                }
-                self.segments.headers.restore(strategy);
-                self.segments.control.fence(strategy, epoch, &death);
-                if let Some(bell) = &self.bell {
-                    bell.ring();
-                }
-                self.list[incident].fenced_ns = self.ns(clock.now());
-                self.cases[usize::from(strategy)].stage = IncidentStage::Fenced(incident);
+                };
+                self.fence(strategy, incident, &death, clock.now());
             }
             IncidentStage::Fenced(incident) => {
                 let repair = self.repairs.of(strategy);
@@ -369,11 +378,22 @@ impl<'a> Incidents<'a> {
                 // All that it had sent is taken.
                 self.segments.control.ended(place);
                 self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
-                if self.may_restart(strategy, incident) {
-                    self.restart(strategy, incident, children, liveness, clock.now())?;
-                } else {
-                    self.cases[usize::from(strategy)].stage = IncidentStage::Down;
+                match self.decide(strategy, incident) {
+                    None => self.cases[usize::from(strategy)].stage = IncidentStage::Down,
+                    Some(Duration::ZERO) => {
+                        self.restart(strategy, incident, children, liveness, clock.now())?
+                    }
+                    Some(pause) => {
+                        let due = self.ns(clock.now()).saturating_add(pause.as_nanos() as u64);
+                        self.cases[usize::from(strategy)].stage = IncidentStage::Paused(incident, due);
+                    }
                 }
+            }
+            IncidentStage::Paused(incident, due) => {
+                if self.ns(clock.now()) < due {
+                    return Ok(false);
+                }
+                self.restart(strategy, incident, children, liveness, clock.now())?;
             }
             IncidentStage::Down => return Ok(false),
         }
@@ -398,10 +418,16 @@ impl<'a> Incidents<'a> {
 
     /// Notes an incident; its place in the list.
     fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
+        let detected_ns = self.ns(detected);
         let case = &mut self.cases[usize::from(strategy)];
         let (epoch, fault) = (case.epoch, case.fault.take());
         let orders = self.segments.plan.trading().orders[usize::from(strategy)];
         let (sent, settled) = sent_and_settled(self.segments, case.thread, orders);
+        let is_living = case.stage == IncidentStage::Living;
+        let ran = if is_living { detected_ns.saturating_sub(case.running_ns) } else { 0 };
+        let (is_planned, has_traded) = (fault.is_some(), sent + settled > 0);
+        case.end = IncarnationEnd { is_planned, has_traded, ran: Duration::from_nanos(ran) };
+        case.killed_ticks = detected;
         self.past = (self.past.0 + sent, self.past.1 + settled);
         self.list.push(Incident {
             strategy,
@@ -410,10 +436,11 @@ impl<'a> Incidents<'a> {
             cause,
             quarantined: None,
             fault_ns: fault.map(|ticks| self.ns(ticks)),
-            detected_ns: self.ns(detected),
+            detected_ns,
             fenced_ns: 0,
             repaired_ns: None,
             restarted_ns: None,
+            stayed_down: None,
         });
         self.list.len() - 1
     }
@@ -424,14 +451,55 @@ impl<'a> Incidents<'a> {
         case.stage = IncidentStage::Killed(incident);
     }
 
-    /// Whoever misbehaved stays down, and who died before its first duty cycle: it would do so again. So does who said that it
-    /// was done: there is nothing left to do.
-    fn may_restart(&self, strategy: u16, incident: usize) -> bool {
-        let case = &self.cases[usize::from(strategy)];
-        self.segments.plan.on_death == OnDeath::Restart
-            && self.list[incident].quarantined.is_none()
-            && matches!(self.state(case), ThreadState::Running | ThreadState::Failed)
-            && case.epoch < MAX_EPOCH
+    /// The death of the incarnation is certain: the engine is to repair what it left.
+    fn fence(&mut self, strategy: u16, incident: usize, death: &Death, now: u64) {
+        let case = &mut self.cases[usize::from(strategy)];
+        case.stage = IncidentStage::Fenced(incident);
+        // It writes no more: a header that is good now was never forged.
+        let headers = &self.segments.headers;
+        let Incident { cause, quarantined, .. } = &mut self.list[incident];
+        if let Some(forgery) = headers.forgery(strategy).filter(|_| quarantined.is_none()) {
+            *cause = format!("{cause}; {forgery}");
+            *quarantined = Some(Misconduct::ForgedHeader);
+        }
+        headers.restore(strategy);
+        self.segments.control.fence(strategy, case.epoch, death);
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+        self.list[incident].fenced_ns = self.ns(now);
+    }
+
+    /// The pause after which a strategy is started again; `None`: it stays down, and it is noted why. Whoever misbehaved does, and who
+    /// hung before its first duty cycle. Of one that said that it was done nothing is noted: there is nothing left to do.
+    fn decide(&mut self, strategy: u16, incident: usize) -> Option<Duration> {
+        let case = &mut self.cases[usize::from(strategy)];
+        let state = status::state(&self.segments.threads[case.thread]);
+        if self.segments.plan.on_death != OnDeath::Restart || state == ThreadState::Done {
+            return None;
+        }
+        let died = &mut self.list[incident];
+        let cause = died.cause.clone();
+        let stayed_down = if died.quarantined.is_some() {
+            StayedDown { restarts: 0, why: cause }
+        } else if case.has_hung_at_start {
+            StayedDown { restarts: 0, why: format!("it was started again and {cause}") }
+        } else if case.epoch >= MAX_EPOCH {
+            StayedDown {
+                restarts: MAX_EPOCH.into(),
+                why: format!("a run has no room for more; the last: {cause}"),
+            }
+        } else {
+            match case.policy.charge_death(case.end) {
+                RestartDecision::RestartAfter(pause) => return Some(pause),
+                RestartDecision::StayDown(restarts) => {
+                    StayedDown { restarts, why: format!("none of them made progress; the last: {cause}") }
+                }
+            }
+        };
+        self.notes.push(format!("note: {}", stayed_down.of(strategy)));
+        died.stayed_down = Some(stayed_down);
+        None
     }
 
     fn restart(
@@ -449,59 +517,16 @@ impl<'a> Incidents<'a> {
         self.segments.renew(strategy);
         liveness.restarted(thread, now);
         self.segments.control.revive(strategy, epoch);
-        children.restart(self.segments, process)
+        let Err(error) = children.restart(self.segments, process) else { return Ok(()) };
+        // Nobody runs in this epoch: what is known of the last one's process is all that there is to know.
+        let Some(death) = children.death(process).context("cannot watch a process")? else {
+            return Err(error);
+        };
+        let next = self.begin(strategy, 0, format!("cannot be started: {error:#}"), now);
+        self.fence(strategy, next, &death, now);
+        Ok(())
     }
-}
-
-/// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it should.
-fn ended(children: &impl Children, process: usize, thread: &View) -> Option<String> {
-    let ended = children.ended(process)?;
-    let status = status::read(thread);
-    let in_order = ended && status.state() == ThreadState::Done;
-    let words = if status.state() == ThreadState::Failed { status.error() } else { String::new() };
-    let how = || match children.ended(process) {
-        Some(true) => format!("{} before it had finished", children.how(process)),
-        _ => children.how(process),
-    };
-    (!in_order).then(|| with_own_words(&how(), &words))
-}
-
-/// The longest of a strategy's own words that are shown, in characters.
-const OWN_WORDS: usize = 120;
-
-/// What the kernel says, and then what a strategy says about itself: quoted, and without what could be taken for something else.
-pub fn with_own_words(how: &str, words: &str) -> String {
-    let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
-    let words: String =
-        words.trim().chars().take(OWN_WORDS).map(|c| if plain(c) && c != '"' { c } else { '?' }).collect();
-    if words.is_empty() { how.to_owned() } else { format!("{how}; it says itself: \"{words}\"") }
-}
-
-/// Orders that the strategy of a thread has sent in its incarnation, and those of them that it got an answer for. It says so
-/// itself, and one that scribbles says anything: not believed beyond the orders that there are for it.
-fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u64) {
-    settled_by(&segments.threads[thread], &segments.plan.threads[thread].roles, orders)
-}
-
-/// As `sent_and_settled`, of the thread that runs these.
-pub fn settled_by(thread: &View, roles: &[Role], orders: u64) -> (u64, u64) {
-    let role = roles.iter().find(|role| role.kind() == RoleKind::Strategy);
-    let mine = role.map(|role| status::counters_of(thread, roles, *role));
-    let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
-    (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_strategy_says_of_itself_comes_last_and_is_marked() {
-        let killed = "signal 11 (SIGSEGV)";
-        assert_eq!(with_own_words(killed, ""), killed);
-        let says = with_own_words(killed, " no route \"to\" the venue\u{1b}[31m\u{202e}ש ");
-        assert_eq!(says, "signal 11 (SIGSEGV); it says itself: \"no route ?to? the venue?[31m??\"");
-        let long = with_own_words(killed, &"x".repeat(1000));
-        assert_eq!(long.matches('x').count(), OWN_WORDS, "{long}");
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared away.
 
 pub mod aside;
+pub mod children;
 pub mod clean;
 pub mod comebacks;
 pub mod container;
@@ -20,6 +21,7 @@ pub mod prepare;
 pub mod process;
 pub mod progress;
 pub mod realtime;
+pub mod restarts;
 pub mod run;
 pub mod run_id;
 mod samples;

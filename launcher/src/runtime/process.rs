@@ -1,27 +1,30 @@
 //! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
 
-use crate::runtime::container::{self, Inside};
+use crate::runtime::container::{self, Inside, Unmade};
 use crate::runtime::enclosed::{self, Enclosure};
 use crate::runtime::usage::Account;
 use analysis::numbers::duration;
 use analysis::record::ProcessUsage;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use protocol::plan::Trading;
 use protocol::supervision::Death;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::memory::sealed;
 use shm::os::process;
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-/// How long the account of a process that was killed is waited for.
+/// How long a process that was killed may take to end, of one in a container the one outside of it.
 const DYING: Duration = Duration::from_secs(1);
+/// How long the end of a process is waited for at most. One that the kernel does not end then is left to it.
+const GONE: Duration = Duration::from_secs(10);
 
 /// The file for what a process says. Appended: a strategy that is started again keeps its predecessors' last words.
 fn said_in(path: &Path) -> Result<File> {
@@ -37,6 +40,10 @@ pub struct Process {
     pidfd: OwnedFd,
     /// Of a process in a container, which the child is outside of.
     inside: Option<Inside>,
+    /// Why its container was not made.
+    unmade: Option<String>,
+    /// When it was first killed.
+    killed: Cell<Option<Instant>>,
     /// Of a program in a sandbox.
     enclosure: Enclosure,
     /// How it ended, once it has.
@@ -137,38 +144,50 @@ impl Process {
         process::die_with_starter(&mut command);
         let mut process = Self::spawn(name, command, &stderr, inherited)?;
         process.enclosure = Enclosure::of(ours)
-            .inspect_err(|_| process.end())
+            .inspect_err(|_| {
+                process.end();
+                // Whoever hears that it was not started believes that it does not run.
+                drop(process.child.wait());
+            })
             .with_context(|| format!("cannot watch process {name}"))?;
         Ok(process)
     }
 
     /// Starts a strategy, ours or a program, in a container of its own. What it says goes to `NAME.stderr` in the folder. It inherits these
-    /// descriptors and no others.
+    /// descriptors and no others. Where the container cannot be made it is a process that has ended, or is about to:
+    /// [`Process::unmade`].
     ///
     /// # Errors
-    /// The container cannot be made, or as [`Process::start`].
+    /// As [`Process::start`].
     pub fn start_contained(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
+        let log = said_in(&stderr)?;
+        let said_before = log.metadata().map_or(0, |file| file.len());
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0(format!("bulkhead {name}"))
             .args(["role", container::FLAG, name, address])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(said_in(&stderr)?);
+            .stderr(log);
         let mut process = Self::spawn(name, command, &stderr, inherited)?;
         match Inside::of(&mut process.child) {
-            Ok(inside) => {
+            Ok(inside) => process.inside = Some(inside),
+            Err(unmade) => {
+                let Unmade { why, inside } = *unmade;
                 process.inside = inside;
-                Ok(process)
-            }
-            Err(error) => {
+                let says_why = std::fs::metadata(&stderr).is_ok_and(|file| file.len() > said_before);
+                let said = if says_why { process.last_words() } else { format!("{why:#}") };
+                process.unmade = Some(said);
                 process.end();
-                let why = format!("cannot start process {name} in a container");
-                let said = process.last_words();
-                Err(if said.is_empty() { error } else { anyhow!(said) }).context(why)
             }
         }
+        Ok(process)
+    }
+
+    /// Why its container was not made.
+    pub fn unmade(&self) -> Option<&str> {
+        self.unmade.as_deref()
     }
 
     fn spawn(name: &str, mut command: Command, stderr: &Path, inherited: &[&File]) -> Result<Self> {
@@ -196,6 +215,8 @@ impl Process {
                     child,
                     pidfd,
                     inside: None,
+                    unmade: None,
+                    killed: Cell::new(None),
                     enclosure: Enclosure::default(),
                     status: None,
                     stderr,
@@ -214,12 +235,13 @@ impl Process {
     /// Kills it, unless it is known to have ended; of one in a container everything that it has started as well. The signal goes through the
     /// pidfd: it reaches this process or nobody.
     pub fn kill(&self) {
-        self.send(process::kill, self.inside.as_ref().map(|inside| &inside.init));
+        self.killed.set(self.killed.get().or_else(|| Some(Instant::now())));
+        self.send(process::kill, self.inside.as_ref().map(Inside::init));
     }
 
     /// Stops it (SIGSTOP), unless it is known to have ended.
     pub fn stop(&self) {
-        self.send(process::stop, self.inside.as_ref().map(|inside| &inside.main));
+        self.send(process::stop, self.inside.as_ref().map(Inside::main));
     }
 
     fn send(&self, signal: fn(BorrowedFd<'_>) -> io::Result<()>, to: Option<&OwnedFd>) {
@@ -234,21 +256,21 @@ impl Process {
     /// # Errors
     /// What the system refused.
     pub fn death(&self) -> io::Result<Option<Death>> {
-        let inside = self.inside.as_ref().map(|inside| Death::confirm(inside.init.as_fd()));
+        let inside = self.inside.as_ref().map(|inside| Death::confirm(inside.init().as_fd()));
         if let Some(None) = inside.transpose()? {
             return Ok(None);
         }
         Death::confirm(self.pidfd.as_fd())
     }
 
-    /// Its standard input, if it has one.
-    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
-    }
-
     /// Its process id, as it is known outside of any container.
     pub fn pid(&self) -> u32 {
-        self.inside.as_ref().map_or_else(|| self.child.id(), |inside| inside.pid)
+        self.inside.as_ref().and_then(|inside| inside.pid).unwrap_or_else(|| self.child.id())
+    }
+
+    /// The process id of the child, which may be outside of the container of the one that this is about.
+    pub fn child_pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for its end, at most that long: what gives up ends soon.
@@ -290,6 +312,10 @@ impl Process {
         if self.status.is_none() {
             self.settle(Duration::ZERO);
             self.status = self.child.try_wait()?;
+        }
+        if self.status.is_none() && self.killed.get().is_some_and(|since| since.elapsed() > DYING) {
+            // One that is outside of a container and does not see its end: it is stopped.
+            let _ = process::kill(self.pidfd.as_fd());
         }
         if self.status.is_some() {
             self.enclosure.end();
@@ -353,15 +379,31 @@ impl Process {
         Self { account, ..self }
     }
 
-    /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
+    /// Kills it if it still runs, and reaps it; it is not waited for without end. What it printed is kept only where it says something.
     pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();
             self.settle(DYING);
-            self.status = self.child.wait().ok();
+            self.status = self.child.try_wait().ok().flatten();
         }
+        if self.status.is_none() {
+            let _ = process::kill(self.pidfd.as_fd());
+            self.settle(GONE);
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.wait_for_inside();
         if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
             let _ = std::fs::remove_file(&self.stderr);
+        }
+    }
+
+    /// Of a container whose outer process has ended before it: nothing of the container is left behind.
+    fn wait_for_inside(&self) {
+        let Some(inside) = &self.inside else { return };
+        let (began, step) = (Instant::now(), Duration::from_millis(1));
+        let is_there = || process::wait_readable(&[inside.init().as_fd()], step).is_ok_and(|ended| !ended[0]);
+        while is_there() && began.elapsed() < DYING {
+            let _ = process::kill(inside.init().as_fd());
         }
     }
 
@@ -378,6 +420,9 @@ impl Process {
     pub fn how(&self) -> String {
         if let Some(why) = self.enclosure.refused() {
             return why.to_owned();
+        }
+        if let Some(why) = &self.unmade {
+            return format!("its container could not be made: {why}");
         }
         if let Some(after) = self.late {
             return format!("killed {} after it was told to end", duration(after.as_nanos() as u64));
@@ -397,62 +442,4 @@ impl Process {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("60").spawn().unwrap()
-    }
-
-    #[test]
-    fn a_child_that_cannot_be_watched_is_not_left_behind() {
-        let child = sleeper();
-        let pid = child.id();
-        let start = process::start_time(pid).unwrap();
-        let refused = |_| Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
-        let error = Process::watch("strategy-3", child, PathBuf::new(), refused).err().unwrap();
-        assert!(format!("{error:#}").starts_with("cannot watch process strategy-3: "), "{error:#}");
-        assert_ne!(process::start_time(pid), Some(start), "neither running nor a zombie");
-    }
-
-    #[test]
-    fn last_words_are_no_scraps_of_a_backtrace() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("strategy-0.stderr");
-        let trace = "\nthread 'main' panicked at src/mine.rs:7:5:\nno price for BTC\nstack backtrace:\n   0: rust_begin_unwind\n             \
-                     at /rustc/lib.rs:1:2\n  11: mine::main\nnote: Some details are omitted\n";
-        std::fs::write(&path, trace).unwrap();
-        let mut process = Process::watch("strategy-0", sleeper(), path, process::pidfd_open).unwrap();
-        assert_eq!(process.last_words(), "thread 'main' panicked at src/mine.rs:7:5: · no price for BTC");
-        process.end();
-    }
-
-    #[test]
-    fn one_that_has_ended_gets_no_signal() {
-        let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
-        // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be seen.
-        process.status = Some(ExitStatus::from_raw(0));
-        process.kill();
-        process.stop();
-        assert!(process.death().unwrap().is_none(), "it was signalled");
-        assert_eq!(process.child.try_wait().unwrap(), None);
-        process.status = None;
-        process.kill();
-        process.end();
-        assert_eq!(process.how(), "signal 9 (SIGKILL)");
-        process.end_late(Duration::from_secs(5));
-        assert_eq!(process.how(), "signal 9 (SIGKILL)", "it had ended");
-    }
-
-    #[test]
-    fn one_that_does_not_end_when_it_is_told_to_is_said_to_have_been_killed_for_that() {
-        let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
-        process.end_late(Duration::from_secs(5));
-        assert_eq!(process.how(), "killed 5,000 ms after it was told to end");
-        let child = Command::new("true").spawn().unwrap();
-        let mut process = Process::watch("quick", child, PathBuf::new(), process::pidfd_open).unwrap();
-        process::wait_readable(&[process.pidfd()], Duration::from_secs(30)).unwrap();
-        process.end_late(Duration::from_secs(5));
-        assert_eq!(process.how(), "exit 0", "it had ended, and nobody had looked");
-    }
-}
+mod tests;

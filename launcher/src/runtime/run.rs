@@ -145,6 +145,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         incidents,
         comebacks,
         strikes,
+        warnings,
     } = supervise(
         &segments,
         processes,
@@ -170,6 +171,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let known = record.warnings.clone();
     record.commands = segments.commands();
     record.strikes = strikes;
+    record.warnings.extend(warnings);
     progress.phase("saving", 0);
     record.warnings.extend(processes.end_spiller());
     record.warnings.extend(lost(&plan, &segments));

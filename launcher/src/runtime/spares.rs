@@ -2,32 +2,49 @@
 //!
 //! A spare is told to go on with a byte, and ends by itself when its standard input does: it outlives no launcher. One that ends is replaced,
 //! however often that was: at once at first, and after a pause where it happens again and again. Without one a comeback only takes longer.
+//!
+//! One that is told to go on answers with a byte. If it does not (it is stopped, or hangs) it is given up, and a process is started in its
+//! place, as if there had been no spare.
 
 mod pause;
 
 use crate::runtime::process::Process;
 use crate::runtime::setup::Segments;
 pub(super) use pause::Pause;
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{ChildStdin, Stdio};
-use std::time::Instant;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// What the name of such a process begins with.
 pub const PREFIX: &str = "spare:";
+
+/// How long a spare may take to answer. It may have to finish a snapshot; and a cold start must still be back before the run is said to
+/// stall.
+const ANSWER: Duration = Duration::from_secs(2);
 
 struct Spare {
     /// Whose next incarnation it is, by its place in the plan.
     of: usize,
     process: Process,
-    stdin: ChildStdin,
+    socket: UnixStream,
     started: Instant,
+}
+
+/// A spare that was told to go on and has not answered yet.
+struct Told {
+    of: usize,
+    socket: UnixStream,
+    at: Instant,
 }
 
 /// The spares of a run.
 #[derive(Default)]
 pub struct Spares {
     all: Vec<Spare>,
+    told: Vec<Told>,
     /// How many have become what they were the spare of. Those that were lost share a file for their last words.
     taken: u32,
     /// What was lost of each, by its place in the plan.
@@ -52,25 +69,26 @@ impl Spares {
             return;
         }
         match self.start(segments, of) {
-            Some((process, stdin)) => self.all.push(Spare { of, process, stdin, started: now }),
+            Some((process, socket)) => self.all.push(Spare { of, process, socket, started: now }),
             None => self.pauses[of].lost(now, now),
         }
     }
 
-    fn start(&self, segments: &Segments, of: usize) -> Option<(Process, ChildStdin)> {
+    fn start(&self, segments: &Segments, of: usize) -> Option<(Process, UnixStream)> {
         let plan = &segments.plan.processes[of];
+        let (ours, its) = UnixStream::pair().ok()?;
+        ours.set_nonblocking(true).ok()?;
         let stderr = format!("{}.spare-{}.stderr", plan.name, self.taken + 1);
         let mut process = Process::start_with(
             &format!("{PREFIX}{}", plan.name),
             &segments.address(),
             &Path::new(&segments.plan.folder).join(stderr),
             &segments.handed_to(plan),
-            Stdio::piped(),
+            Stdio::from(OwnedFd::from(its)),
         )
         .ok()?;
         process.name.clone_from(&plan.name);
-        let stdin = process.stdin()?;
-        Some((process, stdin))
+        Some((process, ours))
     }
 
     /// The spare of a process, told to go on; `None`: there is none that could.
@@ -78,12 +96,39 @@ impl Spares {
         let place = self.all.iter().position(|spare| spare.of == of)?;
         let mut spare = self.all.remove(place);
         let is_alive = spare.process.look().is_ok() && spare.process.status.is_none();
-        if is_alive && spare.stdin.write_all(&[1]).is_ok() {
+        if is_alive && spare.socket.write_all(&[1]).is_ok() {
             self.taken += 1;
+            self.told.push(Told { of, socket: spare.socket, at: Instant::now() });
             return Some(spare.process);
         }
         spare.process.end();
         None
+    }
+
+    /// The processes whose spares were told to go on and have not answered in time. Each is given once.
+    pub fn take_silent(&mut self) -> Vec<usize> {
+        let mut silent = Vec::new();
+        self.told.retain_mut(|told| {
+            let waits = told.socket.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+            if waits && told.at.elapsed() > ANSWER {
+                silent.push(told.of);
+            }
+            waits && told.at.elapsed() <= ANSWER
+        });
+        silent
+    }
+
+    /// Takes note of the end of each that has ended.
+    pub fn look(&mut self) {
+        for spare in &mut self.all {
+            // What the system refuses shows when it is needed.
+            let _ = spare.process.look();
+        }
+    }
+
+    /// Their process ids.
+    pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.all.iter().map(|spare| spare.process.child_pid())
     }
 
     /// Ends all of them.

@@ -9,7 +9,7 @@ use crate::runtime::spares::Spares;
 use crate::runtime::spilling::Spilling;
 use crate::runtime::warden;
 use analysis::record::Exit;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use protocol::plan::Isolation;
 use protocol::supervision::Death;
 use shm::os::process;
@@ -65,11 +65,15 @@ fn start_warden(segments: &Segments) -> Result<Process> {
 }
 
 impl Processes {
-    /// Starts the warden alone: from here on a launcher that is killed leaves nothing.
+    /// Starts the warden alone: from here on a launcher that is killed leaves nothing. Orphans of processes of the run are this process's
+    /// from now on: process 1 may be one that reaps none, or this one.
     ///
     /// # Errors
     /// If it cannot be started.
     pub fn begin(segments: &Segments) -> Result<Self> {
+        if let Err(error) = process::adopt_orphans() {
+            complain(&format!("note: orphans of the run are left to process 1: {error}"));
+        }
         Ok(Self {
             all: Vec::new(),
             warden: start_warden(segments)?,
@@ -116,6 +120,9 @@ impl Processes {
         self.spilling = Spilling::begin(segments)?;
         for index in 0..segments.plan.processes.len() {
             let started = start(segments, index)?;
+            if let Some(why) = started.unmade() {
+                bail!("cannot start process {} in a container: {why}", started.name);
+            }
             segments.control.started(index, started.pid());
             self.all.push(started);
         }
@@ -135,7 +142,19 @@ impl Processes {
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
         self.all.iter_mut().try_for_each(Process::look)?;
+        self.spares.look();
+        for silent in self.spares.take_silent() {
+            self.all[silent].kill();
+        }
+        self.reap_orphans();
         Ok(())
+    }
+
+    /// Reaps the orphans of processes of the run: nobody else may do it.
+    fn reap_orphans(&self) {
+        let own = self.all.iter().chain([&self.warden]).chain(self.spilling.as_ref().map(Spilling::process));
+        let own: Vec<u32> = own.map(Process::child_pid).chain(self.spares.pids()).collect();
+        process::reap_orphans(&own);
     }
 
     /// Whether all have ended.

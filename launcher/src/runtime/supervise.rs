@@ -4,6 +4,7 @@
 
 mod cause;
 mod close;
+mod desk;
 mod memory;
 mod motion;
 mod pace;
@@ -21,7 +22,7 @@ use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::lost_memory;
 use crate::runtime::process::Process;
-use crate::runtime::progress::Progress;
+use crate::runtime::progress::{Progress, complain};
 use crate::runtime::samples::Samples;
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
@@ -30,6 +31,7 @@ use crate::runtime::standstill;
 use analysis::kernel::WakeUps;
 use analysis::record::{Comeback, Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
+use desk::DeskWatch;
 use protocol::control::{Launching, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
@@ -76,6 +78,8 @@ pub struct Supervised {
     pub comebacks: Vec<Comeback>,
     /// How often each of the plan's faults struck, for those that are signals.
     pub strikes: Vec<Option<u64>>,
+    /// What else is to be said of the run.
+    pub warnings: Vec<String>,
 }
 
 /// Why a phase ended.
@@ -100,6 +104,8 @@ struct Supervisor<'a> {
     liveness: Liveness,
     faults: FaultSchedule,
     strikes: Vec<Option<u64>>,
+    desk: DeskWatch,
+    warnings: Vec<String>,
     processes: Processes,
     segments: &'a Segments,
     signals: &'a Signals,
@@ -142,6 +148,8 @@ pub fn supervise(
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
         strikes: plan.faults.iter().map(|fault| by_signal(fault).then_some(0)).collect(),
+        desk: DeskWatch::new(plan),
+        warnings: Vec::new(),
         processes,
         segments,
         signals,
@@ -197,6 +205,7 @@ pub fn supervise(
         pss_bytes: supervisor.pss_bytes,
         wake_ups: supervisor.wake_ups,
         strikes: supervisor.strikes,
+        warnings: supervisor.warnings,
         incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
         comebacks: supervisor.comebacks.map(Comebacks::into_list).unwrap_or_default(),
         processes: supervisor.processes,
@@ -241,7 +250,7 @@ impl Supervisor<'_> {
     }
 
     fn look(&mut self, longest: Duration) -> Result<Option<Outcome>> {
-        let pause = longest.min(self.liveness.interval()).min(self.until_fault());
+        let pause = longest.min(self.liveness.interval()).min(self.until_fault()).min(self.until_restart());
         let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
             incidents.wait(BUSY_LOOK);
@@ -251,6 +260,10 @@ impl Supervisor<'_> {
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.processes.watch_warden(self.segments);
         self.processes.watch_spiller(self.segments);
+        if let Some(said) = self.desk.look() {
+            complain(&format!("note: {said}"));
+            self.warnings.push(said);
+        }
         self.liveness.awake(self.plan.clock.now());
         self.see_threads();
         self.enclose_who_is_ready();
@@ -258,6 +271,7 @@ impl Supervisor<'_> {
         self.signal_faults();
         if let Some(incidents) = &mut self.incidents {
             incidents.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
+            incidents.take_notes().iter().for_each(|note| complain(note));
         }
         if let Some(comebacks) = &mut self.comebacks {
             comebacks.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;

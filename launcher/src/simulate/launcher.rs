@@ -85,7 +85,8 @@ impl<'a> Launcher<'a> {
         };
         let fault = self.faults.next_due_ns().map_or(u64::MAX, |ns| START_TICKS + ns);
         let command = self.commands.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
-        interrupt.min(fault).min(command)
+        let restart = self.incidents.as_ref().and_then(Incidents::next_restart_ns);
+        interrupt.min(fault).min(command).min(restart.map_or(u64::MAX, |ns| START_TICKS + ns))
     }
 
     /// One look at the run; how it ended, if it has.

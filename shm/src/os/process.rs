@@ -4,6 +4,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::getppid;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -144,6 +145,33 @@ pub(crate) fn leave_no_zombies() -> io::Result<()> {
     Ok(())
 }
 
+/// Makes this process the parent of every descendant whose own parent has died. Without it orphans go to process 1, which may never
+/// reap them: a namespace of process ids is not gone before all of its processes were reaped.
+///
+/// # Errors
+/// What the system refused.
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(prctl::set_child_subreaper(true)?)
+}
+
+/// Reaps the process behind a pidfd if it is an ended child of this process, and does nothing otherwise.
+pub fn reap(pidfd: BorrowedFd<'_>) {
+    // ECHILD: another process is its parent, or it was reaped before.
+    let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
+}
+
+/// Reaps ended children of this process until the next one is among `own`, which the caller reaps itself. No other thread may start
+/// processes of its own at that time.
+pub fn reap_orphans(own: &[u32]) {
+    let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    while let Some(pid) = waitid(Id::All, peek).ok().and_then(|status| status.pid()) {
+        let is_own = own.contains(&(pid.as_raw() as u32));
+        if is_own || waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG).is_err() {
+            return;
+        }
+    }
+}
+
 /// Ends as that other process has ended: with its code, or by the signal that ended it. Leaves no core file.
 pub fn end_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
@@ -241,6 +269,27 @@ mod tests {
         for send in [kill, stop] {
             let refused = send(fd.as_fd()).unwrap_err();
             assert_eq!(refused.raw_os_error(), Some(libc::ESRCH), "whoever has the id now gets nothing");
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn an_orphan_is_reaped_by_whoever_adopts_it() {
+        let _guard = crate::os::only_one_has_children();
+        adopt_orphans().unwrap();
+        // The shell says who its child is, and leaves it behind.
+        let orphan = std::process::Command::new("sh")
+            .args(["-c", "sleep 60 >/dev/null 2>&1 & echo $!"])
+            .output()
+            .unwrap();
+        let orphan: u32 = String::from_utf8(orphan.stdout).unwrap().trim().parse().unwrap();
+        let pidfd = pidfd_open(orphan).unwrap();
+        kill(pidfd.as_fd()).unwrap();
+        assert_eq!(wait_readable(&[pidfd.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
+        assert!(start_time(orphan).is_some(), "its new parent has not reaped it yet");
+        for _ in 0..2 {
+            reap(pidfd.as_fd());
+            assert_eq!(start_time(orphan), None);
         }
     }
 

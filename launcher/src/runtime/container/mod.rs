@@ -5,6 +5,8 @@
 //!    ▲                    in the control group     └─▶ the strategy: process 2 in there
 //!    └── ids of both ─────────────┘
 //! ```
+//! The id of the first one comes first, and the strategy is started when the launcher has answered.
+//!
 //! The one outside does nothing but wait. It ends as the strategy has ended, after init and with it everything else in there: so its end is
 //! the end of all of them.
 
@@ -17,9 +19,9 @@ use crate::runtime::isolate::Tree;
 use anyhow::{Context, Result, bail};
 use shm::os::process;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The flag of `role` by which a process makes a container instead of being the role itself.
@@ -78,46 +80,79 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
 
 /// What the launcher knows of a container's inside.
 pub struct Inside {
-    /// The strategy's process id, as seen from here.
-    pub pid: u32,
-    /// The strategy.
-    pub main: OwnedFd,
+    /// The strategy's process id, as seen from here; `None`: it was never started, as far as is known.
+    pub pid: Option<u32>,
+    /// The strategy, unless it was gone at once.
+    main: Option<OwnedFd>,
     /// The first process: with it everything in there ends, and its end is seen after all others'.
-    pub init: OwnedFd,
+    init: OwnedFd,
+}
+
+/// A container that was not made.
+pub struct Unmade {
+    /// The reason; what the process outside says stands on its stderr.
+    pub why: anyhow::Error,
+    /// What there is of it. A strategy may run in there until the end of its first process is seen.
+    pub inside: Option<Inside>,
 }
 
 impl Inside {
-    /// Waits until the process that makes a container has done so. `None`: the strategy has ended already, or is about to; the end of
-    /// the one outside is then all that is to be seen.
+    /// Waits until the process that makes a container has done so. It says who is the first process before it starts the strategy, and
+    /// waits for an answer: so whatever happens to it, nobody runs in there whose end cannot be seen.
     ///
     /// # Errors
-    /// It could not be made: what it says stands on its stderr.
-    pub fn of(outside: &mut Child) -> Result<Option<Self>> {
-        let mut said = outside.stdout.take().context("it has no stdout")?;
+    /// It could not be made, or was not in time.
+    pub fn of(outside: &mut Child) -> Result<Self, Box<Unmade>> {
+        let unmade = |why| Box::new(Unmade { why, inside: None });
+        let pipes = outside.stdout.take().zip(outside.stdin.take());
+        let (mut said, mut told) = pipes.context("it has no pipes").map_err(unmade)?;
         let deadline = Instant::now() + MADE_WITHIN;
-        let mut line = Vec::new();
-        while !line.ends_with(b"\n") {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let mut some = [0; MOST];
-            if left.is_zero() || line.len() > MOST {
-                bail!("it says nothing");
+        // Neither id can be another's: the one outside waits for them only once its stdin is closed.
+        let init = read_id(&mut said, deadline).and_then(|init| Ok(process::pidfd_open(init)?));
+        let mut inside = Self { pid: None, main: None, init: init.map_err(unmade)? };
+        let started = told.write_all(b"\n").map_err(anyhow::Error::from);
+        match started.and_then(|()| read_id(&mut said, deadline)) {
+            Ok(pid) => {
+                (inside.pid, inside.main) = (Some(pid), process::pidfd_open(pid).ok());
+                Ok(inside)
             }
-            if !process::wait_readable(&[said.as_fd()], left)?[0] {
-                continue;
-            }
-            match said.read(&mut some)? {
-                0 => bail!("it was not made"),
-                read => line.extend(&some[..read]),
-            }
+            Err(why) => Err(Box::new(Unmade { why, inside: Some(inside) })),
         }
-        let line = String::from_utf8_lossy(&line);
-        let ids: Option<Vec<u32>> = line.split_whitespace().map(|id| id.parse().ok()).collect();
-        let Some([init, pid]) = ids.as_deref() else { bail!("it says {line:?}") };
-        // Neither can be another's: the one outside waits for them only once its stdin is closed.
-        let found = process::pidfd_open(*init).and_then(|init| Ok((init, process::pidfd_open(*pid)?)));
-        drop(outside.stdin.take());
-        Ok(found.ok().map(|(init, main)| Self { pid: *pid, main, init }))
     }
+
+    /// The strategy, or what is in its place.
+    pub fn main(&self) -> &OwnedFd {
+        self.main.as_ref().unwrap_or(&self.init)
+    }
+
+    /// The first process, whose end is that of everything in there. What the one outside would have reaped is reaped now if that one is gone:
+    /// a namespace of process ids ends with the last process in it that somebody reaps.
+    pub fn init(&self) -> &OwnedFd {
+        self.main.iter().chain([&self.init]).for_each(|process| process::reap(process.as_fd()));
+        &self.init
+    }
+}
+
+/// The next line that the one outside says: a process id.
+fn read_id(said: &mut ChildStdout, deadline: Instant) -> Result<u32> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || line.len() > MOST {
+            bail!("it says nothing");
+        }
+        if !process::wait_readable(&[said.as_fd()], left)?[0] {
+            continue;
+        }
+        // One byte: what follows the line is for the next call.
+        let mut byte = [0];
+        match said.read(&mut byte)? {
+            0 => bail!("it was not made"),
+            _ => line.push(byte[0]),
+        }
+    }
+    let line = String::from_utf8_lossy(&line);
+    line.trim().parse().with_context(|| format!("it says {line:?}"))
 }
 
 #[cfg(test)]

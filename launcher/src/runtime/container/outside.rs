@@ -114,6 +114,10 @@ fn strategy(name: &str, run: &str) -> Result<()> {
         .collect();
     let limits = (plan.priority.unwrap_or(0), plan.weaker_sandbox);
     let mut init = make(run, &Contents { memory, folders }, &Part::ALL, limits)?;
+    if let Err(error) = announce(&init) {
+        end(&mut init);
+        return Err(error);
+    }
     // A group of its own: a signal to its group would stop this process too, and nobody would see the end of the container.
     command.process_group(0);
     let started = command.spawn().with_context(|| format!("cannot start {name} in its container"));
@@ -124,7 +128,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
             return Err(error);
         }
     };
-    let waited = report(&init, &program).and_then(|()| wait(&program, launcher.as_fd()));
+    let waited = report(&program).and_then(|()| wait(&program, launcher.as_fd()));
     // Init does not end before everything else in there has been waited for, and that one only this process can wait for.
     let killed = init.kill();
     let status = program.wait();
@@ -158,9 +162,15 @@ fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<Pat
     Ok((command, folders))
 }
 
-/// Tells the launcher who is in there, and waits until it has got hold of them.
-fn report(init: &Child, program: &Child) -> Result<()> {
-    writeln!(io::stdout(), "{} {}", init.id(), program.id())?;
+/// Tells the launcher who is the first one in there, and waits until it has got hold of it: only then anything else may run there.
+fn announce(init: &Child) -> Result<()> {
+    writeln!(io::stdout(), "{}", init.id())?;
+    io::stdin().read_exact(&mut [0]).context("the launcher does not answer")
+}
+
+/// Tells the launcher who the strategy is, and waits until it has got hold of that one, too.
+fn report(program: &Child) -> Result<()> {
+    writeln!(io::stdout(), "{}", program.id())?;
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }

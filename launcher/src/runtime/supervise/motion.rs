@@ -2,7 +2,7 @@
 
 use super::patience::Patience;
 use super::stall::{Moved, StallWatch};
-use super::{Incidents, Supervisor, at_venues, moves};
+use super::{Comebacks, Incidents, Supervisor, at_venues, moves};
 use protocol::plan::{Pacing, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::clock::Clock;
@@ -33,7 +33,8 @@ impl Supervisor<'_> {
             [self.liveness.awake_since(), self.liveness.starved()].map(|at| self.ns(at));
         let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
-        let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
+        let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process)
+            || self.comebacks.as_ref().is_some_and(Comebacks::waits_for_a_process);
         stall.look(self.ns(self.plan.clock.now()), awake_since, starved, moved, due_after)
             && !waits_for_a_process
     }
@@ -51,7 +52,9 @@ impl Supervisor<'_> {
     fn moved(&self) -> Option<Moved> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        Some(Moved { count: moves(&engine).wrapping_add(steps), open: at_venues(&engine) })
+        let returns = self.comebacks.as_ref().map_or(0, Comebacks::steps);
+        let count = moves(&engine).wrapping_add(steps).wrapping_add(returns);
+        Some(Moved { count, open: at_venues(&engine) })
     }
 
     /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds since the start.

@@ -1,6 +1,6 @@
 //! What the launcher does to the run's processes on purpose: the faults that are signals ([`crate::faults::schedule`]).
 
-use super::{BUSY_LOOK, Supervisor};
+use super::{BUSY_LOOK, Incidents, Supervisor};
 use crate::faults::schedule::{DueFault, Presence, Victim};
 use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
@@ -29,6 +29,12 @@ impl Supervisor<'_> {
             }
             _ => Duration::MAX,
         }
+    }
+
+    /// The time until a strategy that is paused is started again.
+    pub(super) fn until_restart(&self) -> Duration {
+        let due = self.incidents.as_ref().and_then(Incidents::next_restart_ns);
+        due.map_or(Duration::MAX, |due| Duration::from_nanos(due.saturating_sub(self.now_ns())))
     }
 
     /// Does the faults that are due now.

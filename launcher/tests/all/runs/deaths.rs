@@ -273,6 +273,7 @@ pub(crate) fn mortal(epochs: u16) -> Fixture {
             fenced_ns: u64::from(epoch) * 10_000 + 9_100,
             repaired_ns: Some(u64::from(epoch) * 10_000 + 9_200),
             restarted_ns: Some(u64::from(epoch) * 10_000 + 9_500),
+            stayed_down: None,
         })
         .collect();
     fixture.counter("strategy-1", "sent", 2);

@@ -93,6 +93,7 @@ impl Fixture {
             fenced_ns: ns(at + FENCED),
             repaired_ns: Some(ns(at + REPAIRED)),
             restarted_ns: death.restart.map(|later| ns(at + later)),
+            stayed_down: None,
         });
         let name = format!("strategy-{strategy}");
         let of_next =

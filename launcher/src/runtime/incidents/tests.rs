@@ -1,0 +1,203 @@
+use super::*;
+use crate::simulate::scenario::Scenario;
+use protocol::agent::{Agent, Cycle};
+use protocol::plan::Technique;
+use protocol::status::Pulse;
+use protocol::supervision::RepairsWriter;
+use shm::clock::{Chosen, Virtual};
+use std::cell::Cell;
+
+const MS: u64 = 1_000_000;
+/// The strategy that dies; strategy 0 lives.
+const VICTIM: u16 = 1;
+
+struct Nobody;
+
+impl Agent<Chosen> for Nobody {
+    fn duty_cycle(&mut self, _: &mut Cycle<Chosen>) -> usize {
+        0
+    }
+}
+
+/// What becomes of the next incarnation.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    /// It ends at once.
+    Dies,
+    /// It cannot be started.
+    Fails,
+    /// It does nothing.
+    Hangs,
+    /// It does not end when it is killed.
+    Stays,
+}
+
+/// Processes that do what the test says.
+struct Scripted {
+    ended: Vec<bool>,
+    fate: Fate,
+    /// When the next incarnation was started, or was to be.
+    starts: Vec<u64>,
+    now: u64,
+}
+
+impl Children for Scripted {
+    fn ended(&self, process: usize) -> Option<bool> {
+        self.ended[process].then_some(false)
+    }
+
+    fn was_killed(&self, _: usize) -> bool {
+        false
+    }
+
+    fn how(&self, _: usize) -> String {
+        "exit 7".into()
+    }
+
+    fn pid(&self, process: usize) -> u32 {
+        100 + process as u32
+    }
+
+    fn kill(&mut self, process: usize) {
+        self.ended[process] = self.fate != Fate::Stays;
+    }
+
+    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>> {
+        Ok(self.ended[process].then(|| Death::of_simulated::<Chosen>(Box::new(Nobody))))
+    }
+
+    fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {
+        assert!(self.ended[process]);
+        self.starts.push(self.now);
+        match self.fate {
+            Fate::Fails => bail!("no such program"),
+            fate => self.ended[process] = fate == Fate::Dies,
+        }
+        Ok(())
+    }
+}
+
+/// A run whose victim has just ended, with an engine that repairs at once.
+struct Bench {
+    segments: Segments,
+    children: Scripted,
+    /// Each fault of the plan strikes when the victim lives.
+    is_planned: bool,
+    clock: Virtual,
+    seen: Cell<u64>,
+}
+
+impl Bench {
+    fn new(fate: Fate) -> Self {
+        let scenarios = (0..).map(|seed| Scenario::draw(seed, Technique::default()).unwrap());
+        let mut scenarios = scenarios.filter(|scenario| scenario.plan.trading().strategies >= 2);
+        let Scenario { mut plan, schedule, .. } = scenarios.next().unwrap();
+        plan.on_death = OnDeath::Restart;
+        plan.liveness_ns = 10_000 * MS;
+        let segments = Segments::on_heap(&plan, &schedule);
+        let clock = Virtual::default();
+        clock.set(MS);
+        let children =
+            Scripted { ended: vec![false; plan.processes.len()], fate, starts: Vec::new(), now: MS };
+        Self { segments, children, is_planned: false, clock, seen: Cell::new(0) }
+    }
+
+    /// Plays up to that time in steps of a millisecond, or until the victim is down; how it went.
+    fn play(&mut self, until_ms: u64) -> Result<(Vec<Incident>, Vec<String>, bool)> {
+        let plan = &self.segments.plan;
+        let mut incidents = Incidents::new(&self.segments, 0);
+        let mut liveness = Liveness::new(plan, self.clock.now());
+        liveness.open(self.clock.now());
+        let engine = RepairsWriter::new(self.segments.repairs.as_ref().unwrap());
+        let control = self.segments.control.control();
+        let others = (0..plan.threads.len()).filter(|thread| *thread != incidents.cases[1].thread);
+        let others: Vec<usize> = others.collect();
+        let victim = incidents.cases[1].process;
+        self.children.ended[victim] = self.children.fate != Fate::Stays;
+        for now in (1..=until_ms).map(|ms| ms * MS) {
+            self.clock.set(now);
+            self.children.now = now;
+            liveness.awake(now);
+            let pulse = Pulse { state: ThreadState::Running as u64, tid: 0, heartbeat_ticks: now };
+            others.iter().for_each(|thread| liveness.see(*thread, pulse, now));
+            if self.is_planned {
+                incidents.fault(VICTIM, now);
+            }
+            incidents.look(&mut self.children, &mut liveness, &self.clock)?;
+            let life = control.life(VICTIM);
+            if life.fenced && !engine.was_repaired(VICTIM, life.epoch) {
+                engine.repaired(VICTIM, life.epoch, now, now);
+            }
+            self.seen.set(now);
+            assert!(incidents.is_living(0));
+            if incidents.cases[1].stage == IncidentStage::Down {
+                break;
+            }
+        }
+        let notes = incidents.take_notes();
+        let is_down = !incidents.awaits(VICTIM);
+        Ok((incidents.into_list(), notes, is_down))
+    }
+
+    /// The times between two starts, in milliseconds.
+    fn pauses(&self) -> Vec<u64> {
+        self.children.starts.windows(2).map(|pair| (pair[1] - pair[0]) / MS).collect()
+    }
+}
+
+/// It ends before its first order, each time.
+#[test]
+fn a_crash_loop_backs_off_and_stays_down() {
+    let mut bench = Bench::new(Fate::Dies);
+    let (list, notes, is_down) = bench.play(60_000).unwrap();
+    assert!(is_down);
+    assert_eq!((bench.children.starts.len(), list.len()), (8, 9));
+    for (pause, least) in bench.pauses().into_iter().zip([10, 20, 40, 80, 160, 320, 640]) {
+        assert!((least..least + 5).contains(&pause), "{:?}", bench.pauses());
+    }
+    let last = list.last().unwrap().stayed_down.as_ref().unwrap();
+    assert_eq!((last.restarts, list.iter().filter(|one| one.stayed_down.is_some()).count()), (8, 1));
+    assert_eq!(notes.len(), 1);
+    assert!(
+        notes[0].contains("strategy-1 stayed down after 8 restarts") && notes[0].contains("exit 7"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_strategy_that_cannot_be_started_is_down_and_ends_nothing() {
+    let mut bench = Bench::new(Fate::Fails);
+    let (list, notes, is_down) = bench.play(60_000).unwrap();
+    assert!(is_down);
+    assert_eq!((bench.children.starts.len(), list.len()), (8, 9));
+    assert!(list[1..].iter().all(|one| one.pid == 0 && one.cause == "cannot be started: no such program"));
+    let epochs: Vec<u16> = list.iter().map(|one| one.epoch).collect();
+    assert_eq!(epochs, (0..9).collect::<Vec<_>>(), "each attempt is fenced and repaired");
+    assert!(notes[0].contains("no such program"), "{notes:?}");
+}
+
+#[test]
+fn one_that_hangs_at_its_start_stays_down() {
+    let mut bench = Bench::new(Fate::Hangs);
+    let (list, notes, is_down) = bench.play(120_000).unwrap();
+    assert!(is_down && bench.seen.get() < 32_000 * MS, "{}", bench.seen.get());
+    assert_eq!((bench.children.starts.len(), list.len()), (1, 2));
+    assert!(notes[0].contains("hangs"), "{notes:?}");
+}
+
+#[test]
+fn deaths_by_faults_of_the_plan_cost_nothing() {
+    let mut bench = Bench::new(Fate::Dies);
+    bench.is_planned = true;
+    let (list, notes, is_down) = bench.play(500).unwrap();
+    assert!(!is_down && notes.is_empty());
+    assert!(list.len() > 100 && bench.pauses().iter().all(|pause| *pause <= 3), "{:?}", bench.pauses());
+}
+
+#[test]
+fn a_process_that_never_ends_is_not_waited_for_for_ever() {
+    let mut bench = Bench::new(Fate::Stays);
+    // Nothing is heard of it.
+    let error = bench.play(120_000).unwrap_err().to_string();
+    assert!(error.contains("strategy-1 (pid 10") && error.contains("has not ended for 30s"), "{error}");
+}
