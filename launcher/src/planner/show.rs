@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_does_not_come_back_is_noted() {
-        let words = "venue=book exchange=process journal=process on-death=restart";
+        let words = "venue=book exchange=process journal=process on_death=restart";
         let machine = fake::plain(16).machine();
         assert!(!shown(words, &machine).contains("The engine does not"));
         for (more, why) in [

@@ -11,7 +11,7 @@ use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-const CONTAINER: &[&str] = &["--isolation", "container"];
+pub const CONTAINER: &[&str] = &["--isolation", "container"];
 
 /// What doctor says of containers.
 fn doctor() -> (bool, String) {

@@ -194,6 +194,32 @@ fn kills_while(fault: &str, venue: &str, timeout: &str) -> u64 {
     orders["cancelled"].as_u64().unwrap()
 }
 
+/// Whoever holds the lock of the desk keeps every kill switch out: command and run say who it is.
+#[test]
+fn a_locked_desk_is_named_by_command_and_run() {
+    let launcher = Launcher::new();
+    let run = Operated::start(&launcher, &["--isolation", "process"]);
+    let pid = run.running.pid();
+    let desk = std::fs::File::open(format!("/dev/shm/bulkhead.{}.desk", run.run)).unwrap();
+    desk.lock().unwrap();
+    let (code, said) = told(&["kill", &run.run, "--all"]);
+    let me = format!("process {} (", std::process::id());
+    assert!(code == Some(1) && said.contains("cannot write the desk") && said.contains(&me), "{said}");
+    // Long enough for the run to have noticed it, too.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    desk.unlock().unwrap();
+    run.does("kill", &["--all"]);
+    signal(pid, "INT");
+    let (_, _, stderr) = run.running.end();
+    assert_nothing_left(pid);
+    let notes: Vec<&str> = stderr.lines().filter(|line| line.contains("the desk was locked")).collect();
+    assert!(notes.len() == 1 && notes[0].contains(&me), "{stderr}");
+    let summary = std::fs::read_to_string(launcher.folders()[0].join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let reasons = summary["reasons"].to_string();
+    assert!(reasons.contains("the desk was locked") && reasons.contains(&me), "{reasons}");
+}
+
 #[test]
 fn a_switch_and_a_death_cancel_at_a_venue_that_is_slow_or_down() {
     for venue in ["delay", "book"] {

@@ -70,6 +70,26 @@ fn a_spare_that_is_killed_is_replaced_and_nothing_else_happens() {
     assert_eq!(ended(&launcher, running), Vec::<Value>::new());
 }
 
+/// It is told to go on and does not: a process is started in its place, before the run is said to stall.
+#[test]
+fn a_stopped_spare_is_given_up_for_a_cold_start() {
+    let launcher = Launcher::new();
+    let running = started(&launcher, "400k", "40s");
+    for name in ["engine", "exchange-0"] {
+        let living = running.process(name);
+        let spare = await_spare(&running, name, &[living]);
+        signal(spare, "STOP");
+        signal(living, "KILL");
+        wait_until("another one is back", || {
+            assert!(!running.has_ended(), "the run has ended");
+            in_place(running.pid(), name, &[living, spare]).is_some()
+        });
+    }
+    let died = ended(&launcher, running);
+    assert_eq!(died.len(), 2, "{died:#?}");
+    assert!(died.iter().all(|one| one["detect_to_recovery_ns"].is_u64()), "{died:#?}");
+}
+
 /// The spare is on its way to be the engine, or just is; so is the next one, which was started meanwhile.
 #[test]
 fn an_engine_may_be_killed_while_it_comes_back() {
