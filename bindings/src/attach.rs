@@ -34,7 +34,7 @@ pub(crate) enum AttachError {
     Unset(&'static str),
     #[error("cannot open the run: {0}")]
     Run(#[source] RegionError),
-    #[error("the run cannot be: {0}")]
+    #[error("invalid run: {0}")]
     Plan(#[from] PlanError),
     #[error("run {run} has no process {process} that is a program")]
     NoProcess { run: String, process: String },

@@ -51,7 +51,7 @@ pub fn join(flags: &JoinFlags) -> ExitCode {
     let name_of = |word: &String| word.split('=').next().map(str::to_owned);
     if let Some(taken) = flags.words.iter().filter_map(name_of).find(|name| TAKEN.contains(&name.as_str())) {
         eprintln!(
-            "error: {taken} is not for you to say: a joined run has one venue, the engine's host, and is made once"
+            "error: {taken} cannot be set for a joined run: it has one venue, the engine's host, and is made once"
         );
         return ExitCode::from(2);
     }

@@ -23,7 +23,7 @@ pub struct Meeting {
 /// A text that names no meeting.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{text:?} is no meeting: {why}\nSay NAME@HOST:PORT, for example desk-7@10.0.0.1:40400 or desk-7@[fd00::1]:40400, the same on both hosts but for a HOST of 0.0.0.0 or [::]"
+    "invalid bridge address {text:?}: {why}; expected NAME@HOST:PORT\nFor example desk-7@10.0.0.1:40400 or desk-7@[fd00::1]:40400, the same on both hosts but for a HOST of 0.0.0.0 or [::]"
 )]
 pub struct MeetingError {
     text: String,

@@ -89,7 +89,7 @@ pub enum Command {
     Inspect(InspectFlags),
     /// Merge a run's logs again and print its report
     Report(ReportFlags),
-    /// Print where the page of a run or of a folder of runs is, and make it if it is not there
+    /// Print the path of the HTML report, generating it if missing
     Open(OpenFlags),
     /// Turn a kill switch of a run on: no new orders, open ones are cancelled
     #[command(after_help = KILL_EXAMPLES, override_usage = "launcher kill [OPTIONS] WHOM RUN")]
@@ -106,11 +106,11 @@ pub enum Command {
     /// Look into a run while it goes on: a live view, or JSON
     #[command(after_help = crate::watch::EXAMPLES)]
     Watch(WatchFlags),
-    /// What there is in a folder of results
+    /// List runs and experiments
     List(ListFlags),
-    /// Take results away; what lives stays
+    /// Delete results; active runs are kept
     Delete(DeleteFlags),
-    /// A run for other programs: Perfetto, NumPy, HdrHistogram
+    /// Export a run to Perfetto, NumPy or HdrHistogram
     #[command(after_help = crate::exports::EXAMPLES)]
     Export(ExportFlags),
     /// Check whether this machine is fit for latency figures
@@ -322,7 +322,7 @@ pub enum JournalAct {
     Dump,
     /// Print every record, and those that come, until Ctrl-C
     Follow,
-    /// Give up everything from the first damaged record on; a copy of it stays
+    /// Truncate at the first damaged record; the removed part is kept as a copy
     Cut,
 }
 
@@ -458,7 +458,7 @@ pub struct RoleFlags {
     /// Start it in a container, and stay outside
     #[arg(long)]
     pub contain: bool,
-    /// Go on with a kernel that lacks a piece of the sandbox
+    /// Continue if the kernel lacks a sandbox feature
     #[arg(long)]
     pub weaker: bool,
     /// Become this program, in the sandbox

@@ -63,7 +63,7 @@ pub struct Lab {
     pub seed: u64,
     /// The cores of producers and consumers in turn; empty: not pinned.
     pub cores: Vec<u32>,
-    /// Go on with a kernel that lacks a piece of the sandbox.
+    /// Continue if the kernel lacks a sandbox feature.
     pub weaker_sandbox: bool,
     /// What one reading of the clock costs, in nanoseconds.
     pub clock_read_ns: f64,

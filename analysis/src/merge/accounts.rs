@@ -185,7 +185,7 @@ impl Accounts {
                 broken(&mut self.found, id, &|| format!("report {detail} is filled twice"));
             }
             Some(_) if quantity == 0 => {
-                broken(&mut self.found, id, &|| format!("the fill of report {detail} is of nothing"));
+                broken(&mut self.found, id, &|| format!("the fill in report {detail} has zero quantity"));
             }
             Some(last) => last.quantity = Some(quantity),
         }

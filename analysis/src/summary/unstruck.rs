@@ -37,19 +37,19 @@ fn unstruck(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64
                 _ => orders.iter().copied().max().unwrap_or(0),
             };
             (order >= most).then(|| {
-                format!("the fault {kind}:{name} never struck: it waits for order {order}, and the strategy has {most}, from 0")
+                format!("the fault {kind}:{name} never fired: it waits for order {order}, and the strategy has {most}, from 0")
             })
         }
         When::At { ns } if ns > end_ns && strikes.is_none_or(|times| times == 0) => {
             let [due, end] = [ns, end_ns].map(crate::numbers::duration);
             Some(format!(
-                "the fault {kind}:{name} never struck: it was due after {due}, and the last order was back after {end}"
+                "the fault {kind}:{name} never fired: it was due after {due}, and the last order was back after {end}"
             ))
         }
         When::At { ns } if strikes == Some(0) => {
             let due = crate::numbers::duration(ns);
             Some(format!(
-                "the fault {kind}:{name} never struck: it was due after {due}, and nobody was there to have it"
+                "the fault {kind}:{name} never fired: it was due after {due}, and no target was running"
             ))
         }
         When::At { .. } => None,

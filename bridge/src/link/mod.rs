@@ -88,7 +88,7 @@ pub enum Why {
     #[error("the other side has opened another session")]
     Fenced,
     /// A frame that no honest side sends.
-    #[error("the other side sent what none may send")]
+    #[error("protocol violation by the peer")]
     Misconduct,
     /// This side wanted it.
     #[error("this side has hung up")]

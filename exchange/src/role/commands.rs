@@ -50,7 +50,7 @@ pub enum RecoveryError {
     State(u64, StateError),
     /// The journal has less than its sessions: what was written has been lost.
     #[error(
-        "the journal is not whole: it has {journal} {what} of session {session}, and {there} have gone through"
+        "journal is incomplete: it accounts for {journal} {what} of session {session}, but {there} were observed"
     )]
     Short {
         /// `messages`, `reports`.

@@ -75,7 +75,7 @@ pub struct BoardFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Go on with a kernel that lacks a piece of the sandbox
+    /// Continue if the kernel lacks a sandbox feature
     #[arg(long)]
     pub allow_weaker_sandbox: bool,
     /// What is measured: the board, or a broken one that the check must find

@@ -176,7 +176,7 @@ fn run(command: &RunCommand) -> Result<ExitCode> {
         }
         code = exit_code(&finished);
         if *strict_faults && !finished.summary.unstruck.is_empty() {
-            complain("error: --strict-faults: a fault never struck");
+            complain("error: --strict-faults: a fault never fired");
             code = ExitCode::FAILURE;
         }
         if let Outcome::Failed { process, pid, what } = &finished.outcome {

@@ -76,7 +76,7 @@ impl FromStr for FaultSpec {
                 .map_err(|message| wrong(format!("the kind {message}; {GRAMMAR}")))?,
             target: target_of(target.trim()).ok_or_else(|| {
                 let target = clip(target);
-                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine or launcher; of an exchange exchange-N, of a venue venue-N"))
+                wrong(format!("unknown fault target {target:?}: expected strategy-N, any, engine, launcher, exchange-N or venue-N"))
             })?,
             when: when.map(|when| when_of(when.trim())).transpose().map_err(wrong)?,
             every: every
@@ -286,7 +286,7 @@ pub(crate) mod tests {
         assert!(wrong("").contains("no fault is named: expected KIND"));
         for target in ["strategy-", "strategy-x", "strategy--1", "strategy-99999", "strategy", "nobody"] {
             let message = wrong(&format!("kill:{target}@1s"));
-            assert!(message.contains("strategy-N, any, engine or launcher"), "{message}");
+            assert!(message.contains("strategy-N, any, engine, launcher"), "{message}");
         }
         assert!(wrong("kill@5").contains("has no unit"));
         assert!(wrong("kill@soon").contains("or write order:N or push:STEP:N"));

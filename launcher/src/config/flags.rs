@@ -14,7 +14,7 @@ pub struct Common {
     /// Print JSON on stdout instead of tables
     #[arg(long, help_heading = "Run")]
     pub json: bool,
-    /// Go on with a kernel that lacks a piece of the sandbox
+    /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,
     /// How long the processes may take to get ready
@@ -28,10 +28,10 @@ pub struct RunCommand {
     /// What to run.
     #[command(flatten)]
     pub run: RunFlags,
-    /// Strategies on another host: a strategy more, behind which that host's are (see docs/src/remote.md)
+    /// Accept strategies from another host at NAME@HOST:PORT (see docs/src/remote.md)
     #[arg(long, value_name = "NAME@HOST:PORT", help_heading = "Layout")]
     pub remote: Vec<String>,
-    /// Exit with code 1 if a fault never struck
+    /// Exit with code 1 if a fault never fired
     #[arg(long, help_heading = "Containment")]
     pub strict_faults: bool,
     /// Only print the plan: nothing is started
@@ -40,7 +40,7 @@ pub struct RunCommand {
     /// Print the run's folder and errors only
     #[arg(long, short, help_heading = "Run", conflicts_with = "json")]
     pub quiet: bool,
-    /// Call the run so: launcher list --tag NAME finds it
+    /// Tag the run; find it again with `launcher list --tag NAME`
     #[arg(long, value_name = "NAME", help_heading = "Run")]
     pub tag: Vec<String>,
     /// Compare with the runs of a folder in the end

@@ -77,7 +77,7 @@ pub struct Settings {
     /// Real-time priority of the roles' threads, fifo:N with N from 1 to 99 [default: none]
     #[arg(long, value_name = "fifo:N", value_parser = parsed::<Priority>(), help_heading = "Layout")]
     pub priority: Option<Priority>,
-    /// Takes the cores of the run out of the scheduler's hands and away from interrupts while it lasts [default: off]
+    /// Isolate the run's cores: exclusive cpuset partition, IRQs moved away [default: off]
     #[arg(long, value_name = "SWITCH", value_parser = named::<Switch>(), num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "Layout")]
     pub isolate: Option<Switch>,
     /// Cores to use, of the allowed ones, e.g. 0,2-5 [default: all]
@@ -92,7 +92,7 @@ pub struct Settings {
     /// Slots of every ring, a power of two up to 2^20 [default: 8192]
     #[arg(long, value_name = "SLOTS", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub capacity: Option<Count>,
-    /// What the strategies are, in turn, e.g. player,mine, or exec:COMMAND, a program [default: player]
+    /// Strategy kinds, assigned round-robin: player, maker, taker, exec:COMMAND [default: player]
     #[arg(long, value_name = "NAMES", value_parser = KindsParser::<StrategyName>::default(), help_heading = "Layout")]
     pub strategy: Option<Kinds<StrategyName>>,
     /// Credentials: strategies share them in turn, and each venue has a gateway for each [default: 1]
@@ -120,7 +120,7 @@ pub struct Settings {
     /// Time over which the orders are due, e.g. 5s; stress ignores it [default: 10s; 5s on small machines]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Load")]
     pub window: Option<Nanos>,
-    /// Plays the orders of the window so many times in a row [default: 1]
+    /// Repeat the schedule N times [default: 1]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Load")]
     pub laps: Option<Count>,
     /// How orders arrive over the window [default: uniform]
@@ -158,13 +158,13 @@ pub struct Settings {
     #[command(flatten)]
     pub limits: Option<Limits>,
 
-    /// What exchanges and engine write down before they act: a death of theirs loses nothing then [default: none]
+    /// Write-ahead log for engine and exchanges: none, process, group or each [default: none]
     #[arg(long, value_name = "HOW", value_parser = named::<Journalling>(), help_heading = "Containment")]
     pub journal: Option<Journalling>,
     /// What happens when a strategy, an exchange or the engine dies, or hangs, or a strategy is quarantined [default: stop]
     #[arg(long, value_name = "HOW", value_parser = named::<OnDeath>(), help_heading = "Containment")]
     pub on_death: Option<OnDeath>,
-    /// A thread without a duty cycle for so long hangs [default: 10s]
+    /// Liveness timeout: a thread that completes no duty cycle for this long is considered hung [default: 10s]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
     pub liveness: Option<Nanos>,
     /// How long a venue may say nothing about an order, where it is checked [default: longest delay + 1s]

@@ -51,11 +51,11 @@ fn check_venue(fault: &FaultSpec, venues: u64) -> Result<(), String> {
     if !fault.kind.is_of_venue() {
         return Err(match fault.target {
             Target::Venue(_) => format!(
-                "{} is nothing that a venue does.\nUse slow, disconnect, reject, mute or garble, or choose a strategy",
+                "fault `{}` does not apply to venues; use slow, disconnect, reject, mute or garble, or choose a strategy",
                 fault.kind
             ),
             _ => {
-                "for is for what a venue does.\nLeave it out, or use slow, disconnect, reject, mute or garble"
+                "`for DURATION` is only valid for venue faults.\nLeave it out, or use slow, disconnect, reject, mute or garble"
                     .into()
             }
         });
@@ -110,7 +110,7 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u
     }
     if fault.kind == FaultKind::Hold && !technique.steps().iter().any(|step| HOLDS_AT.contains(step)) {
         return Err(format!(
-            "a push of {technique} is whole or not there: nothing can be held.\nUse another --technique"
+            "`hold` needs a technique with separate claim and write steps; {technique} has none.\nUse another --technique"
         ));
     }
     if let Some(When::Push { step, order }) = fault.when {
@@ -208,7 +208,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         _ => false,
     };
     if plan.faults.iter().any(late) {
-        notes.push("A fault after the window finds the run at its end, or not at all.".into());
+        notes.push("A fault scheduled after the window may never fire.".into());
     }
     let ends_the_process = |fault: &Fault| {
         let lives = matches!(
@@ -275,13 +275,13 @@ mod tests {
         wrong("", "kill@1s every 999us", "give at least 1ms");
         wrong("", "flood@push:published:5", "Use @order:5");
         wrong("", "hold@push:published:5", "Use @order:5");
-        wrong("technique=pipe", "hold", "nothing can be held");
+        wrong("technique=pipe", "hold", "separate claim and write steps; pipe has none");
         wrong("", "slow", "Name one, for example slow:venue-0");
         wrong("venues=2", "mute:venue-2", "the last venue is venue-1");
-        wrong("", "kill:venue-0", "nothing that a venue does");
+        wrong("", "kill:venue-0", "fault `kill` does not apply to venues");
         wrong("", "mute:venue-0@order:3", "a venue pushes no orders");
         wrong("", "mute:venue-0@1s every 1s", "for DUR says how long");
-        wrong("", "kill@1s for 1s", "for is for what a venue does");
+        wrong("", "kill@1s for 1s", "`for DURATION` is only valid for venue faults");
         wrong("", &["kill"; 33].join(";"), "give at most 32");
         let message = refused_with("", "kill@push:linked:3", &machine());
         assert_eq!(

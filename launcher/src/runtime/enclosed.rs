@@ -97,6 +97,6 @@ impl Enclosure {
         let is_there = std::path::Path::new(&format!("/proc/{pid}/exe")).read_link().is_ok();
         self.refused = found
             .filter(|_| is_there)
-            .map(|found| format!("killed: it says that it is attached and is not in its sandbox: {found}"));
+            .map(|found| format!("killed: claims to be attached but is not sandboxed: {found}"));
     }
 }

@@ -227,7 +227,7 @@ impl<'a> Incidents<'a> {
             if !in_order || forgery.is_some() {
                 let mut how = forgery.clone().unwrap_or_default();
                 if !in_order {
-                    let said = format!("did not end in order: {}", children.how(process));
+                    let said = format!("exited abnormally: {}", children.how(process));
                     how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
                 }
                 let incident = self.begin(strategy, children.pid(process), how, now);
@@ -329,8 +329,8 @@ impl<'a> Incidents<'a> {
                 } else if is_withheld {
                     let why = Misconduct::WithheldPlace;
                     let how = format!(
-                        "quarantined: {why}: nothing comes past a place of the submit hand-off that it announces, \
-                         and its duty cycles go on"
+                        "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
+                         while it keeps running"
                     );
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     self.list[incident].quarantined = Some(why);

@@ -1,4 +1,4 @@
-//! A place of the submit hand-off that was claimed and is never written: nothing comes past it, and every heartbeat goes on.
+//! A slot of the submit ring that was claimed and is never written: it blocks the ring while every heartbeat goes on.
 //!
 //! Whose it is, is known from the announcement, which only the strategy itself can write. An honest one takes it back at the end
 //! of the duty cycle in which it pushed: that the place is written by then would not clear it, for whoever shares the ring may
@@ -23,14 +23,12 @@ pub fn verdict(
     is_contained: impl FnOnce(u16) -> bool,
 ) -> Option<(Role, String)> {
     let at = repairs.standstill().filter(|at| liveness.is_overdue(at.since_ticks))?;
-    let nothing =
-        format!("nothing comes past place {} of the submit hand-off, claimed and never written", at.place);
+    let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.place);
     match at.announcer {
         Some(strategy) if is_contained(strategy) => None,
-        Some(strategy) => Some((
-            Role::Strategy(strategy),
-            format!("{nothing}: it announces the place and goes on without writing it"),
-        )),
-        None => Some((Role::Orchestrator, format!("{nothing}: who claimed it cannot be told"))),
+        Some(strategy) => {
+            Some((Role::Strategy(strategy), format!("{blocked}, while its claimant keeps running")))
+        }
+        None => Some((Role::Orchestrator, format!("{blocked}, by an unknown claimant"))),
     }
 }

@@ -493,7 +493,7 @@ impl Supervisor<'_> {
         }
         match (outcome, bad) {
             (Outcome::Complete, Some(process)) => {
-                failure(&process.name, process.pid(), format!("did not end in order: {}", process.how()))
+                failure(&process.name, process.pid(), format!("exited abnormally: {}", process.how()))
             }
             (outcome, _) => outcome,
         }

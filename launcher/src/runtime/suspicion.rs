@@ -33,11 +33,11 @@ impl core::fmt::Display for Suspicion {
         match self {
             Suspicion::Silent(time) => write!(f, "hangs: no duty cycle for {}", shown(time)),
             Suspicion::DoesNotEnd(time) => {
-                write!(f, "hangs: done, it says, and has not ended for {}", shown(time))
+                write!(f, "hung: reported done {} ago but has not exited", shown(time))
             }
             Suspicion::Forged(Forgery::Future) => f.write_str("its heartbeat lies in the future"),
             Suspicion::Forged(Forgery::Past) => f.write_str("its heartbeat went back"),
-            Suspicion::Forged(Forgery::UnknownState) => f.write_str("its state is none that there is"),
+            Suspicion::Forged(Forgery::UnknownState) => f.write_str("invalid thread state in status block"),
             Suspicion::Forged(Forgery::ImpossibleState) => {
                 f.write_str("its state went back, or ahead of the run")
             }

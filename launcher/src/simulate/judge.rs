@@ -62,7 +62,9 @@ impl Judge<'_> {
         let done = self.run.record.exits.iter().filter(|exit| exit.how == "exit 0").count();
         let engine = self.run.record.exits.last().is_some_and(|exit| exit.how == "exit 0");
         let failed = matches!(self.run.record.outcome, Outcome::Failed { .. });
-        self.must(engine || failed, || format!("the engine did not end in order; {done} processes did"));
+        self.must(engine || failed, || {
+            format!("the engine exited abnormally; {done} processes exited normally")
+        });
     }
 
     /// No incident is of a strategy that did nothing wrong.
@@ -230,7 +232,7 @@ impl Judge<'_> {
     /// Every incident came to its end, and each incarnation lost its unfinished order at most.
     fn repaired(&mut self) {
         for (incident, losses) in self.run.record.incidents.iter().zip(&self.merged.losses) {
-            let at_the_end = incident.cause.starts_with("did not end in order");
+            let at_the_end = incident.cause.starts_with("exited abnormally");
             self.must(incident.repaired_ns.is_some() || at_the_end, || {
                 format!("strategy {} epoch {} was never repaired", incident.strategy, incident.epoch)
             });

@@ -350,7 +350,7 @@ impl<'a> Launcher<'a> {
             (Outcome::Complete, Some(index)) => Outcome::Failed {
                 process: self.plan.processes[index].name.clone(),
                 pid: family.pid(index),
-                what: format!("did not end in order: {}", family.how(index)),
+                what: format!("exited abnormally: {}", family.how(index)),
             },
             (outcome, _) => outcome,
         };

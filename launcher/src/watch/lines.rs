@@ -25,8 +25,8 @@ const AHEAD_NS: u64 = 1_000_000;
 
 /// What is wrong with a role when such a counter is not zero.
 const WRONG: [(&str, &str); 5] = [
-    ("protocol-errors", "messages that cannot be"),
-    ("venue-errors", "messages of the venue that cannot be"),
+    ("protocol-errors", "invalid messages"),
+    ("venue-errors", "invalid messages from the venue"),
     ("stuck", "orders closed: the venue said nothing"),
     ("disconnects", "sessions went down"),
     ("ticks-missed", "versions of touches missed"),

@@ -177,12 +177,10 @@ pub enum RecoveryError {
     #[error("the snapshot behind record {0}: {1}")]
     Encoded(u64, CodecError),
     /// A snapshot with a state that no engine with these strategies, gateways and instruments has.
-    #[error("the snapshot behind record {0} is none of this engine's: {1}")]
+    #[error("the snapshot after record {0} was not written by this engine: {1}")]
     State(u64, &'static str),
     /// The journal has less than there was: what was written has been lost.
-    #[error(
-        "the journal is not whole: by what it says {journal} {what} {index} have gone through, and there were {there}"
-    )]
+    #[error("journal is incomplete: it accounts for {journal} {what} {index}, but {there} were observed")]
     Short {
         /// `orders of strategy`, `reports of gateway`, …
         what: &'static str,

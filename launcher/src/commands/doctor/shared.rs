@@ -32,7 +32,7 @@ pub fn runs(machine: &Machine, living: &[LivingRun]) -> Check {
         return ok("other runs", "none");
     }
     let words = |run: &LivingRun| match run.cores.is_empty() {
-        true => format!("run {} (pid {}) holds cores that nobody can name", run.run, run.pid),
+        true => format!("run {} (pid {}) uses cores that could not be determined", run.run, run.pid),
         false => run.in_words(&run.cores.iter().copied().collect::<Vec<_>>()),
     };
     let found: Vec<String> = living.iter().map(words).collect();

@@ -64,7 +64,7 @@ pub fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
     notes.extend(layout.notes.clone());
     let mut record = new_record("bill", &asked, layout, 5, machine, &flags.common)?;
     if record.repeats < FEWEST_PAIRS as u32 {
-        complain(&format!("note: {}: figures, and no word on what differs", no_verdicts(&record)));
+        complain(&format!("note: {}: too few runs to compare; showing raw figures", no_verdicts(&record)));
     }
     record.preset = asked.preset;
     record.notes = notes;

@@ -76,7 +76,7 @@ impl Claim {
                 }
             }
         }
-        bail!("{}: whoever claims it lets go of it at once, again and again", place.display())
+        bail!("{}: claim is repeatedly taken and released", place.display())
     }
 
     /// Where the run is to be made.

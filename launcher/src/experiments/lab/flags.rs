@@ -84,7 +84,7 @@ pub struct LabFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long, help_heading = "Run")]
     pub json: bool,
-    /// Go on with a kernel that lacks a piece of the sandbox
+    /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,
 }

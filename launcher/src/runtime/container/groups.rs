@@ -69,8 +69,8 @@ pub fn absent(tree: Tree<'_>) -> Vec<&'static str> {
 /// Why strategies cannot be limited at all: root's processes are counted by nothing but control groups.
 pub fn obstacle(tree: Tree<'_>) -> Option<String> {
     (geteuid().is_root() && absent(tree).contains(&"pids")).then(|| {
-        "no container here: the number of root's processes is limited by a control group alone, and there is no writable one with the \
-         pids controller.\nStart as an ordinary user, or mount control groups for writing; or use --isolation process"
+        "containers unavailable: running as root requires a writable cgroup with the pids controller.\n\
+         Start as an ordinary user, or mount the cgroup tree for writing; or use --isolation process"
             .into()
     })
 }

@@ -45,7 +45,7 @@ pub fn missing(weaker_is_fine: bool) -> Option<String> {
     }
     let why = probe(if weaker_is_fine { WEAKER } else { "" })?;
     let hint = hint(|name| fs::read_to_string(format!("/proc/sys/{name}")).ok());
-    Some(format!("no container here: {why}.\n{hint}"))
+    Some(format!("containers unavailable: {why}.\n{hint}"))
 }
 
 /// Makes a container without some of its parts, as a list; what is wrong with it. For [`missing`], and for tests of the check.

@@ -18,9 +18,9 @@ impl Supervisor<'_> {
         };
         self.is_silent(stall).then(|| {
             format!(
-                "{} orders have no report and none comes any more: nothing has moved for {:?}, and {} would wait for ever",
-                self.sent_and_open().1,
+                "stalled: no progress for {:?}; {} orders without a report, waiting: {}",
                 stall.limit(),
+                self.sent_and_open().1,
                 names().join(", ")
             )
         })

@@ -48,7 +48,7 @@ fn faults_that_cannot_be_are_named() {
     };
     fault("kil:strategy-0", &["kill", "KIND[:TARGET][@WHEN]"]);
     fault("kill:strategy-2@1s", &["strategy-0 to strategy-1", "--strategies"]);
-    fault("kill:orchestrator", &["strategy-N, any, engine or launcher"]);
+    fault("kill:orchestrator", &["expected strategy-N, any, engine, launcher"]);
     fault("kill@2", &["unit"]);
     fault("kill@order:many", &["count"]);
     fault("kill@push:claimd:1", &["claimd", "claimed"]);

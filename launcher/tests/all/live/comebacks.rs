@@ -242,7 +242,7 @@ fn a_damaged_journal_ends_the_run_with_its_reason() {
     signal(pid, "KILL");
     let (code, _, stderr) = running.end();
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("the journal is not whole"), "{stderr}");
+    assert!(stderr.contains("journal is incomplete"), "{stderr}");
     assert_nothing_left(launcher_pid);
 }
 
