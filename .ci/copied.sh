@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Builds copies of the folder that the book says to copy: next to the original as it is, and elsewhere under another name with the
+# path of `launcher` edited.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+beside=$(mktemp -d examples/copied-XXXXXX)
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$beside" "$elsewhere"' EXIT
+# Both with the versions of this lock file, and with one folder for what is built.
+export CARGO_TARGET_DIR=$root/target/copied
+for copy in "$beside" "$elsewhere"; do
+  cp -r examples/own-strategy/. "$copy"
+  cp Cargo.lock "$copy"
+done
+(cd "$elsewhere" && grep -rl 'own.strategy' . | xargs sed -i 's/own-strategy/mine/g; s/own_strategy/mine/g')
+sed -i "s#\"../../launcher\"#\"$root/launcher\"#" "$elsewhere/Cargo.toml"
+for copy in "$beside" "$elsewhere"; do
+  (cd "$copy" && cargo check --quiet --all-targets)
+  echo "a copy in $copy builds"
+done
