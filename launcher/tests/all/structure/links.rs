@@ -1,4 +1,4 @@
-//! The book: every link leads to a file, every page is in the table of contents.
+//! The book, the README and the changelog: every link leads to a file, every page is in the table of contents, the front pages stay short.
 
 use super::{files, root};
 use std::fs;
@@ -65,8 +65,24 @@ fn a_link_that_leads_nowhere_is_found() {
 #[test]
 fn the_readme_is_short() {
     let text = fs::read_to_string(root().join("README.md")).expect("a README");
-    assert!(text.lines().count() <= 200, "what belongs into docs/?");
+    assert!(text.lines().count() <= 150, "what belongs into docs/?");
     for command in ["cargo run --release -- run --technique spsc-mux", "cargo test --workspace"] {
         assert!(text.contains(command), "the README does not show: {command}");
     }
+}
+
+#[test]
+fn changelog_has_one_line_per_change() {
+    let text = fs::read_to_string(root().join("CHANGELOG.md")).expect("a changelog");
+    let mut sections = text.split("\n## ").skip(1);
+    for section in sections.by_ref().take_while(|section| !section.starts_with("0.1.0")) {
+        let name = section.lines().next().unwrap_or("");
+        let is_line = |line: &&str| line.is_empty() || line.starts_with("- ") || line.ends_with(':');
+        let others: Vec<&str> = section.lines().skip(1).filter(|line| !is_line(line)).collect();
+        assert!(others.is_empty(), "{name}: no entry and no heading: {others:#?}");
+        let longest = section.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(longest <= 160, "{name}: a line of {longest} characters; figures belong into data/results");
+        assert!(section.lines().count() <= 120, "{name} has {} lines", section.lines().count());
+    }
+    assert!(text.contains("\n## 0.2.0\n"));
 }

@@ -1,7 +1,10 @@
 //! The structure of the source itself: modules without cycles, `unsafe` in one crate, files of one idea, links that lead somewhere.
 //! Each check is shown a broken tree that it must find.
 
+mod examples;
+mod figures;
 mod links;
+mod messages;
 mod modules;
 
 use std::fs;
