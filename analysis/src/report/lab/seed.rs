@@ -54,8 +54,8 @@ pub fn seed_table(lab: &Lab) -> Option<Grid> {
         format!("b/{not_busy} linked"),
     ];
     let mut notes = vec![
-        "a/l: array to linked; b/…: busy to the other way. The seed's own figures are not in this repository: lay them beside \
-         these ratios, not beside the times"
+        "a/l: array to linked; b/…: busy to the other way. The seed's own figures are in docs/src/lab.md: compare these ratios with \
+         them, not the times"
             .to_owned(),
     ];
     notes.extend(shares_of_a_slow_run(lab));
