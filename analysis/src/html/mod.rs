@@ -18,6 +18,7 @@
 //! a folder of runs ─▶ index
 //! board.json ──▶ board (percentile_plot's ticks)
 //! small drawings of a run over time: small
+//! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
@@ -39,6 +40,7 @@ mod labels;
 mod load;
 mod matrix;
 mod noise_plot;
+mod order_path;
 mod overview;
 mod page;
 mod percentile_plot;
@@ -58,6 +60,7 @@ mod trading;
 mod xy_plot;
 
 pub use load::LoadError;
+pub use order_path::OrderPath;
 
 use crate::document::{Document, write_whole};
 use crate::experiment::{Bill, Boards, Containments, Lab, SweepRecord};

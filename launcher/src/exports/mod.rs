@@ -1,4 +1,4 @@
-//! `launcher export`: a run for other programs: a Perfetto trace, NumPy's records, Parquet's tables, HdrHistogram's percentiles.
+//! `launcher export`: a run for other programs: a Perfetto trace, NumPy's records, Parquet's tables, HdrHistogram's percentiles, and one picture.
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -12,8 +12,10 @@ use crate::runtime::merge_room;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::hlog;
+use analysis::html::OrderPath;
 use analysis::merge;
 use analysis::record::RunRecord;
+use analysis::summary::Summary;
 use analysis::units::Count;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -28,7 +30,12 @@ Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
   launcher export runs/RUN --npy orders.npy         numpy.load, or mmap_mode
   launcher export runs/RUN --npy orders.npy --max-memory 512M    of a run that is larger than memory
-  launcher export runs/RUN --hgrm percentiles       a .hgrm for each stage";
+  launcher export runs/RUN --hgrm percentiles       a .hgrm for each stage
+  launcher export latest --svg path.svg             where an order's time goes, for a README";
+
+/// Why there is nothing to draw.
+const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
+                          choose another run";
 
 /// The flags of `export`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -53,6 +60,9 @@ pub struct ExportFlags {
     /// Write each histogram as percentiles, a .hgrm file each
     #[arg(long, value_name = "FOLDER")]
     pub hgrm: Option<PathBuf>,
+    /// Draw the path of an order around the median, with the time of each stage
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the logs
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<Size>,
@@ -64,8 +74,8 @@ pub struct ExportFlags {
 /// [`UsageError`]: nothing is asked for. A run that cannot be merged, files that cannot be written.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let merges = flags.perfetto.is_some() || flags.npy.is_some() || flags.parquet.is_some();
-    if !merges && flags.hgrm.is_none() {
-        let names = "--perfetto FILE, --npy FILE, --parquet FOLDER or --hgrm FOLDER";
+    if !merges && flags.hgrm.is_none() && flags.svg.is_none() {
+        let names = "--perfetto FILE, --npy FILE, --parquet FOLDER, --hgrm FOLDER or --svg FILE";
         return Err(UsageError(format!("nothing to write: name {names}")).into());
     }
     if flags.parquet.is_some() && !cfg!(feature = "parquet") {
@@ -73,6 +83,14 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         return Err(UsageError(format!("--parquet: this launcher was built without Parquet: {way}")).into());
     }
     let folder = folder_of(&flags.run)?;
+    if let Some(path) = &flags.svg {
+        let summary = Summary::read(&folder)?;
+        let drawn = OrderPath::from_summary(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))?;
+        written(path, |out| Ok(out.write_all(drawn.svg().as_bytes())?))?;
+    }
+    if !merges && flags.hgrm.is_none() {
+        return Ok(ExitCode::SUCCESS);
+    }
     let record = RunRecord::read(&folder)?;
     if merges {
         let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;

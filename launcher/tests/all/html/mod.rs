@@ -9,5 +9,6 @@ pub mod fixtures;
 mod folders;
 mod incidents;
 mod lab;
+mod order_path;
 mod run_page;
 mod sweeps;

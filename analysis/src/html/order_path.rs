@@ -1,0 +1,245 @@
+//! One picture of where an order's time goes, as a file that stands alone: `launcher export RUN --svg FILE`.
+//!
+//! The stages are those of the orders around the median of rt_venue, so they add up to it. The figures are saved in the file as well, as
+//! JSON in its `metadata` element: [`OrderPath::from_svg`] reads them back, and drawing them again gives the same file.
+
+use super::axis;
+use super::scale::Scale;
+use super::stage_bars::STAGES;
+use super::svg::{Frame, WIDTH, num, text, text_width};
+use crate::numbers::{count, duration, plain};
+use crate::summary::Summary;
+use maud::{Markup, PreEscaped, html};
+use protocol::flow::Stage;
+use serde::{Deserialize, Serialize};
+
+/// Version of the figures in the file.
+const FORMAT: u32 = 1;
+/// The longest text that is taken from a run, in characters.
+const TEXT_LEN_MAX: usize = 60;
+const METADATA: (&str, &str) = ("<metadata>", "</metadata>");
+const STYLE: &str = include_str!("order_path.css");
+
+const HEIGHT: f64 = 372.0;
+/// Left edges of the boxes: strategy, orchestrator, gateway.
+const BOXES: [f64; 3] = [20.0, 408.0, 796.0];
+const BOX_WIDTH: f64 = 224.0;
+const BOX_TOP: f64 = 56.0;
+const BOX_HEIGHT: f64 = 112.0;
+/// Where orders go out, and where reports come back.
+const LANES: [f64; 2] = [92.0, 138.0];
+
+/// What the picture shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderPath {
+    /// Version of these figures.
+    format: u32,
+    /// The run's id.
+    run: String,
+    /// When it began, UTC.
+    started: String,
+    /// The CPU's model name.
+    cpu: String,
+    /// Logical CPUs that the run could use.
+    cores: usize,
+    /// Whether a hypervisor was seen.
+    is_virtual: bool,
+    technique: String,
+    isolation: String,
+    /// Orders sent per second.
+    rate_per_s: Option<f64>,
+    /// Whether the run's verdict is "fit for latency claims".
+    is_fit: bool,
+    /// The orders around the median: how many, from which rt_venue to which, and their mean.
+    orders: u64,
+    from_ns: u64,
+    to_ns: u64,
+    rt_venue_ns: f64,
+    /// Mean of each of [`STAGES`] over these orders, in nanoseconds.
+    stages_ns: Vec<f64>,
+    /// Median time at the venue, which is not part of rt_venue.
+    venue_ns: Option<u64>,
+}
+
+impl OrderPath {
+    /// Takes the figures from a run's summary. Returns `None` if its stages were not stamped or too few orders came back.
+    pub fn from_summary(summary: &Summary) -> Option<Self> {
+        let around = summary.around.iter().find(|around| around.percentile == "p50")?;
+        let mean = |(stage, _): &(crate::summary::Measure, &str)| {
+            let found = around.stages.iter().find(|part| part.stage == stage.name())?;
+            (found.mean_ns.is_finite() && found.mean_ns >= 0.0).then_some(found.mean_ns)
+        };
+        let machine = &summary.machine;
+        Some(Self {
+            format: FORMAT,
+            run: printable(&summary.run),
+            started: printable(&summary.started),
+            cpu: printable(&machine.cpu_model),
+            cores: machine.cores_allowed.len(),
+            is_virtual: machine.hypervisor.is_some(),
+            technique: printable(&summary.technique.to_string()),
+            isolation: summary.isolation.to_string(),
+            rate_per_s: summary.rate.achieved_per_s,
+            is_fit: summary.valid && summary.fit_for_latency,
+            orders: around.orders,
+            from_ns: around.from_ns,
+            to_ns: around.to_ns,
+            rt_venue_ns: Some(around.rt_venue_ns).filter(|mean| mean.is_finite() && *mean >= 0.0)?,
+            stages_ns: STAGES.iter().map(mean).collect::<Option<_>>()?,
+            venue_ns: summary.stages[Stage::VenueService].p50_ns,
+        })
+    }
+
+    /// Reads the figures back from a file that [`OrderPath::svg`] made. Returns `None` if they are not there or of another format.
+    pub fn from_svg(svg: &str) -> Option<Self> {
+        let (_, rest) = svg.split_once(METADATA.0)?;
+        let (json, _) = rest.split_once(METADATA.1)?;
+        let json =
+            json.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        let path: Self = serde_json::from_str(&json).ok()?;
+        (path.format == FORMAT && path.stages_ns.len() == STAGES.len()).then_some(path)
+    }
+
+    /// Draws the picture. Returns a whole SVG file.
+    pub fn svg(&self) -> String {
+        let title = format!("The path of an order: the engine adds {}", words(self.rt_venue_ns));
+        let parts = STAGES.iter().zip(&self.stages_ns);
+        let parts: Vec<String> =
+            parts.map(|((stage, _), ns)| format!("{} {}", stage.name(), words(*ns))).collect();
+        let description = format!("{}. {}", parts.join(", "), self.captions().join(" "));
+        let figures = serde_json::to_string(self).unwrap_or_default();
+        let drawing = html! {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (num(WIDTH)) " " (num(HEIGHT)) } width=(num(WIDTH))
+                height=(num(HEIGHT)) role="img" aria-labelledby="title desc" {
+                title id="title" { (title) }
+                desc id="desc" { (description) }
+                (PreEscaped(METADATA.0)) (figures) (PreEscaped(METADATA.1))
+                style { (PreEscaped(STYLE)) }
+                rect class="paper" width=(num(WIDTH)) height=(num(HEIGHT)) {}
+                (text(BOXES[0], 32.0, "start", "heading", &title))
+                (self.roles())
+                (self.hand_offs())
+                (self.bar())
+                @for (line, caption) in self.captions().iter().enumerate() {
+                    (text(BOXES[0], 340.0 + 18.0 * line as f64, "start", "dim", caption))
+                }
+            }
+        };
+        drawing.into_string() + "\n"
+    }
+
+    /// The three boxes, with what happens inside of them.
+    fn roles(&self) -> Markup {
+        let middle = BOX_WIDTH / 2.0;
+        let at = |role: usize, y: f64, class: &str, words: &str| {
+            text(BOXES[role] + middle, y, "middle", class, words)
+        };
+        let strategy = match self.isolation.as_str() {
+            "thread" => "a thread of the engine",
+            "container" => "a process in a container",
+            "sandbox" => "a process in a sandbox",
+            _ => "a process of its own",
+        };
+        html! {
+            @for x in BOXES {
+                rect class="box" x=(num(x)) y=(num(BOX_TOP)) width=(num(BOX_WIDTH)) height=(num(BOX_HEIGHT)) rx="6" {}
+            }
+            (at(0, 112.0, "strong", "strategy"))
+            (at(0, 130.0, "dim", strategy))
+            (self.label(1, BOXES[1] + middle, 82.0))
+            (at(1, 118.0, "strong", "orchestrator"))
+            (self.label(4, BOXES[1] + middle, 156.0))
+            (at(2, 94.0, "strong", "gateway, venue"))
+            @if let Some(ns) = self.venue_ns {
+                (at(2, 118.0, "", &format!("venue_service {}", duration(ns))))
+                (at(2, 136.0, "dim", "the venue's own, not counted"))
+            }
+        }
+    }
+
+    /// The four hand-offs between the boxes: two out, two back.
+    fn hand_offs(&self) -> Markup {
+        let gap = |left: usize| (BOXES[left] + BOX_WIDTH, BOXES[left + 1]);
+        let arrows = [(0, gap(0), 0), (2, gap(1), 0), (3, gap(1), 1), (5, gap(0), 1)];
+        html! {
+            @for (stage, (left, right), lane) in arrows {
+                @let (y, class) = (LANES[lane], STAGES[stage].1);
+                @let (from, to) = if lane == 0 { (left, right) } else { (right, left) };
+                @let (tip, back) = if lane == 0 { (to - 3.0, to - 14.0) } else { (to + 3.0, to + 14.0) };
+                line class={ "way " (class) } x1=(num(from)) y1=(num(y)) x2=(num(back)) y2=(num(y)) {}
+                path class=(class) d={ "M" (num(tip)) " " (num(y)) "L" (num(back)) " " (num(y - 6.0)) "L" (num(back)) " " (num(y + 6.0)) "Z" } {}
+                (self.label(stage, f64::midpoint(left, right), if lane == 0 { y - 12.0 } else { y + 24.0 }))
+            }
+        }
+    }
+
+    /// A stage's name and time beside its color.
+    fn label(&self, stage: usize, x: f64, y: f64) -> Markup {
+        let (measure, class) = STAGES[stage];
+        let ns = self.stages_ns[stage];
+        let label = format!("{} {}", measure.name(), words(ns));
+        html! {
+            rect class=(class) x=(num(x - text_width(&label) / 2.0 - 9.0)) y=(num(y - 9.0)) width="9" height="9" {}
+            (text(x + 6.0, y, "middle", "", &label))
+        }
+    }
+
+    /// The same stages one after the other, as long as they take.
+    fn bar(&self) -> Markup {
+        let frame = Frame { height: HEIGHT, left: BOXES[0], right: WIDTH - 20.0, top: 218.0, bottom: 266.0 };
+        let sum: f64 = self.stages_ns.iter().sum();
+        let most = sum.max(1.0);
+        let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
+        let (size, unit) = units.into_iter().find(|unit| most >= unit.0).unwrap_or((1.0, "ns"));
+        let x = Scale::linear_exact(0.0, most / size, frame.across());
+        let mut until = 0.0;
+        let pieces = STAGES.iter().zip(&self.stages_ns).map(|((measure, class), ns)| {
+            let left = x.at(until / size);
+            until += ns;
+            (measure.name(), *class, *ns, left, x.at(until / size))
+        });
+        let pieces: Vec<_> = pieces.collect();
+        html! {
+            (axis::bottom(&frame, &x, &format!("mean of each stage, to scale ({unit})"), &axis::number))
+            @for (name, class, ns, left, right) in &pieces {
+                rect class={ "piece " (class) } x=(num(*left)) y=(num(frame.top + 6.0)) width=(num(right - left))
+                    height=(num(frame.bottom - frame.top - 12.0)) data-stage=(name) data-ns=(ns) {}
+                @if text_width(name) + 20.0 < right - left {
+                    (text(f64::midpoint(*left, *right), f64::midpoint(frame.top, frame.bottom) + 4.0, "middle", "inside", name))
+                }
+            }
+        }
+    }
+
+    /// What was measured, where, and whether it may be quoted.
+    fn captions(&self) -> [String; 2] {
+        let rate = self.rate_per_s.map_or_else(String::new, |rate| format!(", {} orders/s", plain(rate)));
+        let machine = if self.is_virtual { " of a virtual machine" } else { "" };
+        let fit = if self.is_fit { "fit for latency claims" } else { "not fit for latency claims" };
+        [
+            format!(
+                "The {} orders around the median (rt_venue {} to {}); {}, isolation {}{rate}.",
+                count(self.orders),
+                duration(self.from_ns),
+                duration(self.to_ns),
+                self.technique,
+                self.isolation
+            ),
+            format!(
+                "{}, {} CPUs{machine}, {}. Verdict of the run: {fit}.",
+                self.cpu, self.cores, self.started
+            ),
+        ]
+    }
+}
+
+fn words(ns: f64) -> String {
+    duration(ns.round() as u64)
+}
+
+/// A text of a run as XML can hold it: no control characters, and not long.
+fn printable(text: &str) -> String {
+    let is_plain = |letter: &char| !letter.is_control() && !matches!(letter, '\u{fffe}' | '\u{ffff}');
+    text.chars().filter(is_plain).take(TEXT_LEN_MAX).collect()
+}
