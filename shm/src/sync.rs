@@ -62,6 +62,34 @@ pub fn load_read_only(word: &AtomicU64, ordering: Ordering) -> u64 {
     value
 }
 
+/// Returns `true` if the words are equal, and does not tell the compiler so.
+///
+/// Where it knows that two words are equal, the compiler may use either for the other. An address
+/// computed from a loaded word would then no longer depend on the load, or one computed from a counter
+/// would. What a CPU may run ahead of depends on that. No instruction but the comparison.
+#[inline(always)]
+pub(crate) fn equal_unknown_to_compiler(one: u64, other: u64) -> bool {
+    opaque(one) == opaque(other)
+}
+
+/// Returns the word, of which the compiler then knows nothing.
+#[inline(always)]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+fn opaque(mut word: u64) -> u64 {
+    // SAFETY: an empty block. It reads no memory, writes none, and leaves its register as it is.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
+    }
+    word
+}
+
+/// Elsewhere it is left to the compiler, and Miri runs no assembly.
+#[inline(always)]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+const fn opaque(word: u64) -> u64 {
+    word
+}
+
 /// Lets another thread of this core go on.
 #[inline]
 pub(crate) fn give_way() {

@@ -20,7 +20,7 @@ pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, list_segments, open_safely, unlink};
 pub use region::{Region, RegionError, View, Words};
-pub(crate) use slots::{Cursor, Slot, Slots, Word};
+pub(crate) use slots::{Cursor, Slots, Word};
 #[cfg(not(loom))]
 pub use starts::say_who_starts;
 

@@ -38,7 +38,7 @@ pub(crate) struct Slot<const M: usize> {
     pub(crate) sequence: AtomicU64,
 }
 
-/// Slots side by side, a power of two of them: every position has its slot.
+/// Contiguous slots, a power of two of them: every position maps to one.
 pub(crate) struct Slots<const M: usize> {
     /// `mask + 1` slots.
     words: Words,
@@ -46,7 +46,7 @@ pub(crate) struct Slots<const M: usize> {
 }
 
 impl<const M: usize> Slots<M> {
-    /// All of the window.
+    /// Makes slots of the whole window.
     ///
     /// # Panics
     /// If it is not a power of two of slots.
@@ -56,43 +56,39 @@ impl<const M: usize> Slots<M> {
         Self { words, mask: count as u64 - 1 }
     }
 
-    /// Slots, less one.
+    /// Returns the number of slots minus one.
     #[inline(always)]
     pub(crate) const fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// The slot of that position.
+    /// Returns the slot of that position.
     #[inline(always)]
     pub(crate) fn slot(&self, position: u64) -> &Slot<M> {
-        let place = (position & self.mask) as usize;
-        // SAFETY: no place is beyond the mask, and there are `mask + 1` slots in the window, which nobody changes; a slot is `M + 1`
-        // words side by side (`repr(C)`, all of one type). The window keeps its memory, and its words are initialised atomics.
-        unsafe { &*self.words.as_ptr().cast::<Slot<M>>().add(place) }
-    }
-
-    /// Where the slot of that position is; also a pointer to all others of the window.
-    #[inline(always)]
-    fn pointer(&self, position: u64) -> NonNull<Slot<M>> {
-        let place = (position & self.mask) as usize;
-        // SAFETY: as in `slot`.
-        unsafe { NonNull::new_unchecked(self.words.as_ptr().cast_mut().cast::<Slot<M>>().add(place)) }
-    }
-
-    /// The slots from that position on that are side by side, `most` at most.
-    #[inline(always)]
-    pub(crate) fn side_by_side(&self, position: u64, most: u64) -> &[Slot<M>] {
-        let place = position & self.mask;
-        let count = most.min(self.mask + 1 - place) as usize;
-        // SAFETY: as in `slot`, and none of these places is beyond the mask. From the window's own pointer: one to a slot may reach that slot only.
-        unsafe {
-            let first = self.words.as_ptr().cast::<Slot<M>>().add(place as usize);
-            core::slice::from_raw_parts(first, count)
-        }
+        let index = (position & self.mask) as usize;
+        // SAFETY: the index is at most the mask, and there are `mask + 1` slots in the window, which nobody
+        // changes. A slot is `M + 1` contiguous words (`repr(C)`, all of one type). The window keeps its
+        // memory, and its words are initialised atomics.
+        unsafe { &*self.words.as_ptr().cast::<Slot<M>>().add(index) }
     }
 }
 
 impl<const M: usize> Slot<M> {
+    /// Loads the sequence, of a slot whose page may not be writable.
+    #[inline(always)]
+    pub(crate) fn sequence(&self, ordering: Ordering) -> u64 {
+        load_read_only(&self.sequence, ordering)
+    }
+
+    /// Writes a message without the sequence that publishes it.
+    #[inline(always)]
+    pub(crate) fn write(&self, message: &[u64; M]) {
+        for (word, value) in self.message.iter().zip(message) {
+            // Relaxed: the Release store of a sequence publishes them.
+            word.store(*value, Ordering::Relaxed);
+        }
+    }
+
     /// Copies the message, which nobody writes now: see [`load_owned`].
     #[inline(always)]
     pub(crate) fn copy_owned(&self) -> [u64; M] {
@@ -104,93 +100,58 @@ impl<const M: usize> Slot<M> {
     }
 }
 
-/// Where a consumer looks for its next message: a slot, which it only reads, of a *run* of slots side by side. A look is two loads.
+/// A consumer's read position: one slot of many, which it only reads. A look is two loads.
 // In this order: see `ring::spsc::Consumer`.
 #[repr(C)]
 pub(crate) struct Cursor<const M: usize> {
-    /// One of the slots of the run.
+    /// One of `slots`. A pointer, so that a look needs neither a mask nor a sum.
     at: NonNull<Slot<M>>,
-    /// The first one of them.
-    first: NonNull<Slot<M>>,
-    /// Bytes from there to the last one.
-    reach: u64,
     slots: Slots<M>,
 }
 
-// SAFETY: the pointers are shared references to atomics of the slots, which go with them.
+// SAFETY: the pointer is a shared reference to atomics of the slots, which go with it.
 unsafe impl<const M: usize> Send for Cursor<M> {}
 
 impl<const M: usize> Cursor<M> {
-    /// Bytes of a slot.
-    const SIZE: u64 = size_of::<Slot<M>>() as u64;
-
-    /// At the first slot of the first run. Runs are so many slots long.
+    /// Makes a cursor at position 0.
     ///
     /// # Panics
-    /// As [`Slots::new`]; and if the window is no power of two of runs.
-    pub(crate) fn new(view: View, run: u64) -> Self {
+    /// As [`Slots::new`].
+    pub(crate) fn new(view: View) -> Self {
         let slots = Slots::new(view.0);
-        assert!(run.is_power_of_two() && run <= slots.mask + 1, "checked geometries only");
-        let first = slots.pointer(0);
-        Self { at: first, first, reach: (run - 1) * Self::SIZE, slots }
+        Self { at: NonNull::from(slots.slot(0)), slots }
     }
 
-    /// Looks at the first slot of that run from now on (modulo the runs that there are).
+    /// Returns the number of slots minus one.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, run: u64) {
-        self.first = self.slots.pointer(run.wrapping_mul(self.reach / Self::SIZE + 1));
-        self.at = self.first;
+    pub(crate) const fn mask(&self) -> u64 {
+        self.slots.mask()
     }
 
-    /// Looks at that slot of its run from now on: the place is in the bits of the word from `SHIFT` on (modulo the slots of a run). Where a slot is a power of two of bytes, nothing
-    /// but a shift, a mask and a sum stand between the word and the address: in a stream each look may wait for the word before it, and that is the time that a message takes.
+    /// Moves to the slot of that position. Between the position and the address are a mask, a shift and
+    /// a sum: in a stream each look waits for the word before it, so they are the time of a message.
     #[inline(always)]
-    pub(crate) fn go_to<const SHIFT: u32>(&mut self, word: u64) {
-        let bits = Self::SIZE.trailing_zeros();
-        let bytes = if Self::SIZE.is_power_of_two() && bits <= SHIFT {
-            word >> (SHIFT - bits) & self.reach
-        } else {
-            (word >> SHIFT & (self.reach / Self::SIZE)) * Self::SIZE
-        };
-        // SAFETY: so many bytes behind the first slot of a run is another one of it: whole slots, and no more than the reach. All slots of a run are in the window (both
-        // are powers of two of slots, and a run begins at a multiple of its length), and the pointer is the window's.
-        self.at = unsafe { self.first.byte_add(bytes as usize) };
+    pub(crate) fn go_to(&mut self, position: u64) {
+        self.at = NonNull::from(self.slots.slot(position));
     }
 
+    /// Returns the slot of the cursor.
     #[inline(always)]
-    fn slot(&self) -> &Slot<M> {
+    pub(crate) fn slot(&self) -> &Slot<M> {
         // SAFETY: it is one of the slots, whose memory they keep wherever this was moved.
         unsafe { self.at.as_ref() }
     }
 
-    /// Asks the processor for the slot behind that one (behind the last one: for whatever is there).
+    /// Returns the slot of that position, wherever the cursor is.
     #[inline(always)]
-    pub(crate) fn ask_ahead(&self) {
+    pub(crate) fn slot_of(&self, position: u64) -> &Slot<M> {
+        self.slots.slot(position)
+    }
+
+    /// Prefetches the slot after the cursor's (after the last one: whatever is there).
+    #[inline(always)]
+    pub(crate) fn prefetch_next(&self) {
         prefetch_ahead(self.slot(), size_of::<Slot<M>>());
-    }
-
-    /// The sequence of that slot.
-    #[inline(always)]
-    pub(crate) fn sequence(&self, ordering: Ordering) -> u64 {
-        load_read_only(&self.slot().sequence, ordering)
-    }
-
-    /// The sequence of the slot of that position, wherever it looks.
-    #[inline(always)]
-    pub(crate) fn sequence_of(&self, position: u64, ordering: Ordering) -> u64 {
-        load_read_only(&self.slots.slot(position).sequence, ordering)
-    }
-
-    /// The slots from that position on that are side by side, `most` at most, wherever it looks.
-    #[inline(always)]
-    pub(crate) fn side_by_side(&self, position: u64, most: u64) -> &[Slot<M>] {
-        self.slots.side_by_side(position, most)
-    }
-
-    /// Copies its message, which nobody writes now: see [`load_owned`].
-    #[inline(always)]
-    pub(crate) fn copy_owned(&self) -> [u64; M] {
-        self.slot().copy_owned()
     }
 }
 
@@ -210,75 +171,18 @@ mod tests {
             slots.slot(position).message[1].store(100 + position, Ordering::Relaxed);
         }
         slots.slot(u64::MAX).message[0].store(5, Ordering::Relaxed);
-        drop(words);
+        let mut cursor = Cursor::<2>::new(words.window(16, 24).into());
+        drop((words, slots));
         for position in 12..20 {
-            assert_eq!(slots.slot(position).copy_owned()[1], 100 + position);
+            cursor.go_to(position);
+            // Wherever it is moved.
+            let moved = cursor;
+            assert_eq!(moved.slot().sequence.load(Ordering::Relaxed), position);
+            assert_eq!(moved.slot_of(position).copy_owned()[1], 100 + position);
+            cursor = moved;
         }
-        assert_eq!(slots.slot(7).copy_owned()[0], 5);
-    }
-
-    /// Four runs of four slots of so many words, each of which says its place; what a cursor finds that goes there.
-    fn found<const M: usize>(run: u64, word: u64) -> u64 {
-        let slots = Slots::<M>::new(Region::heap(16 * (M + 1)).words());
-        for place in 0..16 {
-            slots.slot(place).sequence.store(place, Ordering::Relaxed);
-            slots.slot(place).message[0].store(place, Ordering::Relaxed);
-        }
-        let mut cursor = Cursor::<M>::new(slots.words.clone().into(), 4);
-        drop(slots);
-        cursor.enter(run);
-        cursor.go_to::<12>(word << 12 | 0xfff);
-        // Also when its memory has no other owner, and wherever it is.
-        let moved = cursor;
-        assert_eq!(moved.copy_owned()[0], moved.sequence(Ordering::Relaxed));
-        moved.sequence(Ordering::Relaxed)
-    }
-
-    #[test]
-    fn a_cursor_goes_to_the_slots_of_its_run() {
-        for run in 0..4 {
-            for place in 0..4 {
-                // Slots of 16, 24 and 64 bytes.
-                assert_eq!(found::<1>(run, place), 4 * run + place);
-                assert_eq!(found::<2>(run, place), 4 * run + place);
-                assert_eq!(found::<7>(run, place), 4 * run + place);
-            }
-        }
-    }
-
-    #[test]
-    fn no_word_leads_a_cursor_out_of_its_run_and_no_number_out_of_the_slots() {
-        for word in [4, 5, u64::MAX >> 12, 1 << 40 | 2] {
-            assert_eq!((found::<2>(5, word), found::<7>(5, word)), (4 + word % 4, 4 + word % 4));
-        }
-        for run in [1 << 62, u64::MAX, u64::MAX - 2] {
-            assert_eq!(found::<7>(run, 3), run % 4 * 4 + 3);
-        }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "a panic takes seconds there")]
-    fn runs_that_do_not_make_up_the_slots_are_refused() {
-        let view = || Region::heap(32).words().into();
-        for run in [0, 3, 16] {
-            assert!(catch_unwind(AssertUnwindSafe(|| drop(Cursor::<3>::new(view(), run)))).is_err());
-        }
-        drop(Cursor::<3>::new(view(), 8));
-    }
-
-    #[test]
-    fn slots_side_by_side_end_with_the_last_one() {
-        let slots = Slots::<2>::new(Region::heap(40).words().window(16, 24));
-        for place in 0..8u64 {
-            slots.slot(place).sequence.store(place, Ordering::Relaxed);
-        }
-        for (position, most, expected) in
-            [(0, 8, 0..8), (3, 2, 3..5), (13, 99, 5..8), (7, u64::MAX, 7..8), (2, 0, 2..2)]
-        {
-            let found =
-                slots.side_by_side(position, most).iter().map(|slot| slot.sequence.load(Ordering::Relaxed));
-            assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{position}");
-        }
+        cursor.go_to(u64::MAX);
+        assert_eq!(cursor.slot().copy_owned()[0], 5);
     }
 
     #[test]

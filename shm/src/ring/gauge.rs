@@ -21,16 +21,17 @@ fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64>
     Some(low)
 }
 
-/// Messages that are published and not taken, of a ring of that capacity whose consumer's word is `head`; `word` loads a word of
+/// Messages that are published and not taken, of a ring of that capacity whose consumer has taken `head`; `word` loads a word of
 /// the producer's part. `None`: a word could not be had, or the capacity is no power of two.
 pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
-    if !capacity.is_power_of_two() {
-        return None;
-    }
+    let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     let slot = spsc::slot_words(MESSAGE_WORDS);
     let sequences = spsc::first_slot(word(INDEX)?) + MESSAGE_WORDS;
-    spsc::waiting(capacity, head, |place| {
-        word(usize::try_from(place).ok()?.checked_mul(slot)?.checked_add(sequences)?)
+    leading(capacity, |place| {
+        let position = head.wrapping_add(place);
+        let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(sequences)?;
+        // Published: the sequence is the position plus one. Not yet: that of the previous lap, or 0.
+        Some(word(at)? == position.wrapping_add(1))
     })
 }
 
@@ -59,7 +60,6 @@ mod tests {
     use crate::sync::Ordering;
     use proptest::prelude::*;
 
-    /// More than one block.
     const CAPACITY: usize = 64;
     const M: usize = MESSAGE_WORDS;
 

@@ -1,7 +1,7 @@
 //! `spsc-mux`: an SPSC ring for every producer; the consumer scans them round-robin.
 //!
 //! Each producer owns its ring's segment, so nothing that one producer does or omits can touch another's
-//! messages. The price is the scan: an empty poll loads every producer's tail.
+//! messages. The price is the scan: an empty poll loads the next sequence of every producer's ring.
 //!
 //! **What a dead producer leaves:** its own ring, in which nothing is half visible (see `spsc`), and which nobody waits for. What
 //! it had published comes out as before; then its ring is taken out of the scan until a new producer has it
@@ -28,18 +28,13 @@ pub struct Mux {
     /// The ring of the message that was taken last.
     taken: usize,
     fault: Option<(usize, PeerFault)>,
-    /// Scans that found nothing.
-    idle: u32,
 }
-
-/// An empty scan only sees whether a ring has something. So often one looks whether what the others have is possible.
-const CLOSER: u32 = 64;
 
 impl Mux {
     /// A consumer over these rings; the producer's index is the ring's place.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
         let out = Vec::with_capacity(rings.len());
-        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None, idle: 0 }
+        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
     }
 
     /// The first ring, from `next` on, that has a message.
@@ -48,19 +43,16 @@ impl Mux {
         // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
         // slices that only look: an empty scan is nothing but N loads.
         let (start, rest) = self.rings.split_at(self.next);
-        match first_with_something(rest) {
+        match first_nonempty(rest) {
             Some(place) => Some(self.next + place),
-            None => first_with_something(start),
+            None => first_nonempty(start),
         }
     }
 
     /// Takes the next message; its slot is given back at once if `RELEASES`.
     #[inline(always)]
     fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
-        let Some(place) = self.find() else {
-            self.nothing_there();
-            return None;
-        };
+        let place = self.find()?;
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
@@ -77,29 +69,6 @@ impl Mux {
         message.map(|message| (Some(producer), message))
     }
 
-    /// After a scan that found nothing.
-    #[inline(always)]
-    fn nothing_there(&mut self) {
-        self.idle = self.idle.wrapping_add(1);
-        if self.idle.is_multiple_of(CLOSER) {
-            self.look_closer();
-        }
-    }
-
-    /// Finds a producer that has written into the slot of its next message, and not that message.
-    #[cold]
-    fn look_closer(&mut self) {
-        let mut fault = None;
-        let wrong = self.rings.iter_mut().position(|(_, ring)| {
-            ring.sequence_if_there(&mut fault);
-            fault.is_some()
-        });
-        if let (Some(place), Some(fault)) = (wrong, fault) {
-            self.fault = Some((self.rings[place].0, fault));
-            self.take_out(place);
-        }
-    }
-
     /// Takes a ring out of the scan.
     #[cold]
     fn take_out(&mut self, place: usize) {
@@ -109,18 +78,20 @@ impl Mux {
     }
 }
 
-/// The first of these rings that has something. Two at a time: the loop is then not bound by its branch back, which a ring at a time takes as long as two looks if
-/// its few instructions happen to lie in two lines.
+/// Returns the first of these rings that is not empty. Two at a time after an odd first one: the loop
+/// is then not bound by its branch back. A ring at a time, that branch takes as long as two looks if
+/// the loop's few instructions happen to lie in two lines.
 #[inline(always)]
-fn first_with_something(rings: &[(usize, spsc::Consumer)]) -> Option<usize> {
-    let (pairs, odd) = rings.as_chunks::<2>();
-    let pair = pairs.iter().position(|[(_, one), (_, two)]| !(one.looks_empty() && two.looks_empty()));
-    if let Some(pair) = pair {
-        let one = 2 * pair;
-        return Some(one + usize::from(rings[one].1.looks_empty()));
+fn first_nonempty(rings: &[(usize, spsc::Consumer)]) -> Option<usize> {
+    let odd = rings.len() % 2;
+    let (first, rest) = rings.split_at(odd);
+    if first.iter().any(|(_, ring)| !ring.looks_empty()) {
+        return Some(0);
     }
-    let last = odd.first().is_some_and(|(_, ring)| !ring.looks_empty());
-    last.then(|| rings.len() - 1)
+    let (pairs, _) = rest.as_chunks::<2>();
+    let pair = pairs.iter().position(|[(_, one), (_, two)]| !(one.looks_empty() && two.looks_empty()))?;
+    let one = odd + 2 * pair;
+    Some(one + usize::from(rings[one].1.looks_empty()))
 }
 
 impl super::Consumer for Mux {
@@ -135,10 +106,7 @@ impl super::Consumer for Mux {
 
     #[inline(always)]
     fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
-        let Some(place) = self.find() else {
-            self.nothing_there();
-            return 0;
-        };
+        let Some(place) = self.find() else { return 0 };
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;

@@ -2,64 +2,59 @@
 //!
 //! ```text
 //!       the consumer's part          the producer's part
-//! word 0         16             0         16 + 8·colour
+//! word 0         16             0         16 + 8·color
 //!      │ header   │ head (pad) │ header   │ slot 0: message │ seq │ slot 1: message │ seq │ … capacity-1
 //!                                           └─ 7 words ───────┘ 1
 //! ```
 //!
-//! Each part has one writer, and the other end maps it read-only: the types say so ([`View`] has no store), and in the
-//! sandbox the page tables do. In a run the parts are two segments; tests and benches put them into one region, the
-//! consumer's part first.
+//! Each part has one writer, and the other end maps it read-only: the types say so ([`View`] has no
+//! store), and in the sandbox the page tables do. In a run the parts are two segments; tests and
+//! benches put them into one region.
 //!
-//! Positions count messages since the start and never wrap (2^51 messages, seven years at ten million a second). The slot of position `p` holds the message and, in the same 64-byte
-//! line, its sequence: `p + 1`, above the [`LINK_BITS`] low bits. So a message crosses to the other core as one line, and the consumer polls the very line that it
-//! wants: there is no shared tail. Rings are *coloured*: by its index each begins another number of lines behind its header, or the lines that a
-//! consumer of many rings polls would all be in one set of its first-level cache. The head has 128 bytes of its own (two lines: the adjacent-line prefetcher); the
-//! producer keeps a copy and refreshes it only when the ring looks full or a block is, so a push normally reads no line that the
-//! consumer writes.
+//! **Positions** count messages from 0 and never wrap (2^64 messages). The message at position `p`
+//! is in slot `p` modulo the capacity: seven words and, in the same 64-byte line, its sequence
+//! `p + 1`. A message crosses to the other core as one line, the one that the consumer polls. Until
+//! then its slot holds exactly `p + 1 - capacity`, the sequence of the previous lap, or 0.
 //!
-//! **The footprint follows the occupancy.** Slots are filled in order within *blocks* of 32, but blocks are not filled in order: when the producer comes to the last slot of one, it looks
-//! at the head, and if no more than four messages wait it goes on in the block that was emptied last, which is still in both caches. A consumer that keeps up makes two blocks of any ring. One that is further behind, as in a stream,
-//! gets them in order, and the producer looks at the head only as many blocks later as waited, and twice as many as the time before. Where the next block is stands in the low bits of the last message's sequence, and in those of the head for a successor.
-//! The producer alone keeps the order of blocks: a permutation, in which the block that is due next and the one that was emptied last change places. A ring of less than 32
-//! slots is one block. See "where the nanoseconds go" in the book for what it brings.
+//! **Cache colors.** By its index each ring starts a different number of lines after its header, or
+//! the lines polled by a consumer of many rings would all map to one set of its L1 cache. The head
+//! has 128 bytes of its own (two lines: the adjacent-line prefetcher). The producer keeps a copy of
+//! it, and refreshes that only when the ring looks full.
 //!
-//! **Who reads does not run ahead.** In a ring of 128 slots and more the consumer computes where the next message will be from the sequence that it has just read, so that no processor looks there before
-//! that sequence is there: a look ahead takes the line away from a producer that is about to write it. In a shorter ring, where what is ahead is mostly there already, looks ahead are what makes it fast.
+//! **Dependent addressing.** In a ring of 512 slots and more the consumer computes the next slot's
+//! address from the sequence that it has just read. So a CPU cannot look ahead into slots that the
+//! producer is about to write, and take their lines away. In a shorter ring most of what is ahead is
+//! there: addresses come from a counter. See "Where the nanoseconds go" in the book.
 //!
-//! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the consumer loads the
-//! sequence (Acquire), so it sees the message. The consumer copies the message, then stores the head (Release); the
-//! producer loads the head (Acquire) before it writes into that slot again, so it never overwrites what is still to be
-//! read. That holds for each slot of the block that was emptied last, as for the next one in order: the head that the producer loads is behind all of them.
+//! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the
+//! consumer loads the sequence (Acquire), so it sees the message. The consumer copies the message,
+//! then stores the head (Release); the producer loads the head (Acquire) before it writes into that
+//! slot again, so it never overwrites what is still to be read.
 //!
-//! **What a dead producer leaves:** either it has stored the sequence, or not. What it half wrote is never seen, nobody waits
-//! for it, and there is nothing to repair: what it published is taken, then the ring is begun again for its successor
-//! ([`Consumer::restart`]); or its successor goes on behind it ([`Producer::resume_parts`]). **What a dead consumer leaves:** its head,
-//! behind which [`Consumer::resume`] goes on. The message that it was copying comes out again. A consumer that must have put a message
-//! down elsewhere before it may be overwritten takes it with [`Consumer::take`] and gives its slot back with [`Consumer::release`].
+//! **Crashes.** A producer has stored a sequence or not: a half-written message is never seen, and
+//! there is nothing to repair. What it published is taken, and the ring restarted for a successor
+//! ([`Consumer::restart`]); or that continues after the last message ([`Producer::resume_parts`]). A
+//! consumer's successor continues at the stored head ([`Consumer::resume`]): the message that was
+//! being copied comes again. [`Consumer::take`] and [`Consumer::release`] are the two halves of a pop,
+//! for a consumer that must store a message elsewhere before it may be overwritten.
 //!
-//! **Several at once.** [`Producer::try_push_many`] and [`Consumer::drain`] are the same pushes and pops with one look at the head, or one
-//! store of it. A group's first message is written last, and its sequence shows all of them: the consumer does not poll a line that is being written, and
-//! the stores do not wait behind one to a line that is polled. `drain` looks at all sequences before it copies a message. A producer that dies in a batch has published the groups that it has shown; what it wrote ahead
-//! is not seen, and its successor takes it back.
+//! **Batches** are pushes and pops with one load, or one store, of the head. A batch's first message
+//! is written last, and its sequence publishes all of them: the consumer does not poll a line that is
+//! being written, and the stores do not wait for a line that is polled. `drain` looks at all
+//! sequences before it copies a message. What a crashed producer wrote ahead in a batch is not seen,
+//! and its successor takes it back.
 //!
-//! The peer is not trusted. What stands in a slot is the next message's sequence or what stood there when the consumer first tried to take it, a lower one; any other is a
-//! [`PeerFault`](crate::ring::PeerFault), and whatever block is named is one of the ring's. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
-//! it. A message that is rewritten after it was published gives the consumer mixed words, never undefined behaviour:
-//! they are words, and are checked.
+//! **The peer is not trusted.** Any sequence other than the two above is a
+//! [`PeerFault`](crate::ring::PeerFault). A head that went backwards or ran ahead makes the ring look
+//! full, which hurts only the peer that wrote it. A message that is rewritten after it was published
+//! gives the consumer mixed words, never undefined behavior: they are words, and are checked.
 //!
-//! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and rtrb; a sequence in
-//! each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue; to use what was given back last is what memory allocators do (Bonwick,
-//! Magazines and Vmem, 2001).
+//! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and
+//! rtrb; a sequence in each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue.
 
-mod blocks;
 mod consumer;
-mod order;
 mod producer;
 
-pub use blocks::LINK_BITS;
-#[cfg(not(loom))]
-pub(in crate::ring) use blocks::waiting;
 pub use consumer::Consumer;
 pub use producer::{Producer, published};
 
@@ -72,19 +67,15 @@ pub const HEAD: usize = HEADER_WORDS;
 pub const HEAD_WORDS: usize = HEAD + 16;
 /// Where the slots of a ring of index 0 are, within the producer's part.
 pub const SLOTS: usize = HEADER_WORDS;
-/// By so many lines, less one, are rings moved at most: those of a page. Loom has no lines.
-const COLOURS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
+/// Number of distinct start offsets of rings, in lines: those of a page. Loom has no lines.
+const CACHE_COLORS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
+/// More messages than are ever counted. Scribbled numbers are cut to it, so that no sum overflows.
+const POSITION_LIMIT: u64 = u64::MAX >> 8;
 /// The producer's part.
 pub const KIND: SegmentKind = SegmentKind::new(
     2,
     "ring",
-    &[
-        ("slots", SLOTS),
-        ("slot-words", slot_words(MESSAGE_WORDS)),
-        ("colours", COLOURS),
-        ("block", blocks::Blocks::of(1 << 16).slots() as usize),
-        ("link-bits", LINK_BITS as usize),
-    ],
+    &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS)), ("cache-colors", CACHE_COLORS)],
 );
 /// The consumer's part.
 pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
@@ -99,12 +90,12 @@ pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
     WORDS_BUT_SLOTS + capacity * slot_words(message_words)
 }
 
-/// Words before the first slot, and those behind the last one that a ring of another index has before its first.
-const WORDS_BUT_SLOTS: usize = SLOTS + (COLOURS - 1) * LINE_WORDS;
+/// Words before the first slot, and those after the last one that a ring of another index has before its first.
+const WORDS_BUT_SLOTS: usize = SLOTS + (CACHE_COLORS - 1) * LINE_WORDS;
 
 /// Where the slots of the ring of that index are, within the producer's part.
 pub const fn first_slot(index: u64) -> usize {
-    SLOTS + (index % COLOURS as u64) as usize * LINE_WORDS
+    SLOTS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
 
 /// Words in both parts together.

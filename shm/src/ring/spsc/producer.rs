@@ -1,64 +1,40 @@
 //! The sending end.
 
-use super::blocks::{Blocks, MANY, count, sequence};
-use super::order::{self, Order};
-use super::{HEAD, geometry, slot_words, split};
-use crate::memory::{HeaderError, Slot, Slots, View, Words};
+use super::{HEAD, POSITION_LIMIT, geometry, slot_words, split};
+use crate::memory::{HeaderError, Slots, View, Words};
 use crate::ring::step::{reach, write};
 use crate::ring::{Full, MESSAGE_WORDS, Step};
 use crate::sync::Ordering;
 use core::ops::ControlFlow;
 
-/// Messages of a batch that are shown together, at most: 16 were as fast as more.
-const GROUP: usize = 16;
+/// Maximum number of messages that are published together: 16 were as fast as more.
+const MAX_BATCH: u64 = 16;
 
-/// Messages of a batch that are shown together in a ring of so many slots, at most. Not all of them: the message before a group stays, for
-/// `last_published`.
-const fn group(capacity: u64) -> usize {
-    let blocks = Blocks::of(capacity);
-    let most = if blocks.count() > 1 { blocks.slots() } else { capacity.saturating_sub(1) };
-    if most == 0 {
-        1
-    } else if most < GROUP as u64 {
-        most as usize
-    } else {
-        GROUP
-    }
-}
-
-/// The sequences of slots.
-fn sequences<const M: usize>(slots: &View, capacity: u64) -> impl Iterator<Item = u64> {
-    // Acquire: one that is looked at later has what was written when the one before was seen.
-    (0..capacity as usize).map(|slot| slots.load(slot * slot_words(M) + M, Ordering::Acquire))
-}
-
-/// How many messages have been published in a ring, for somebody who is no end of it: the producer may go on meanwhile. Every slot is
-/// looked at.
+/// Counts the messages published in a ring: the first position that is not there. Reads every slot.
+/// The producer may continue concurrently: not fewer than at the call, not more than at the return.
 ///
 /// # Errors
 /// As [`Producer::attach_parts`].
 pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, HeaderError> {
     let (first, capacity) = geometry::<M>(tail, head)?;
-    let slots = tail.window(first, capacity as usize * slot_words(M));
-    Ok(order::published(sequences::<M>(&slots, capacity), group(capacity)).min(MANY))
+    // Relaxed: each slot's answer only grows, so their minimum is right in any order of the loads.
+    let sequence = |slot| tail.load(first + slot as usize * slot_words(M) + M, Ordering::Relaxed);
+    let next_in = |slot: u64| match sequence(slot) {
+        0 => slot,
+        sequence => (sequence - 1).saturating_add(capacity),
+    };
+    Ok((0..capacity).map(next_in).min().unwrap_or(0).min(POSITION_LIMIT))
 }
 
-/// The sending end of a ring of messages of `M` words. In lines of its own, wherever it is put: it is written at each push, and a receiving end beside it
-/// would share a line with it.
+/// The sending end of a ring of messages of `M` words. In lines of its own: it is written at each push.
 #[repr(align(128))]
 pub struct Producer<const M: usize = MESSAGE_WORDS> {
     head_word: View,
     slots: Slots<M>,
-    /// The position of the next message. Private: never read back from shared memory.
+    /// Position of the next message. Private: never read back from shared memory.
     tail: u64,
-    /// The consumer's cursor when we last looked: never ahead of the real one.
-    head_seen: u64,
-    /// The place of the first slot of the block that we are in.
-    first: u64,
-    blocks: Blocks,
-    order: Order,
-    /// Messages of a batch that are shown together, at most.
-    group: usize,
+    /// The consumer's head when it was last loaded: never ahead of the real one.
+    cached_head: u64,
 }
 
 impl<const M: usize> Producer<M> {
@@ -81,55 +57,22 @@ impl<const M: usize> Producer<M> {
             head_word: head.window(HEAD, 1),
             slots: Slots::new(tail.window(first, capacity as usize * slot_words(M))),
             tail: 0,
-            head_seen: 0,
-            first: 0,
-            blocks: Blocks::of(capacity),
-            order: Order::new(Blocks::of(capacity)),
-            group: group(capacity),
+            cached_head: 0,
         })
     }
 
-    /// Attaches a sending end in the place of one that has died: it goes on behind the last message that was published. What the
-    /// dead one half wrote is written over. The consumer may go on meanwhile. Every slot is looked at, once.
+    /// Attaches a sending end in place of one that has crashed, and continues after the last message that
+    /// was published. The consumer may continue concurrently. Reads every slot once.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
     pub fn resume_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
         let mut producer = Self::attach_parts(tail, head)?;
-        // Its death is certain, and so are all its stores.
-        let slots =
-            (0..producer.blocks.count() * producer.blocks.slots()).map(|place| producer.slots.slot(place));
-        let words: Vec<u64> = slots.map(|slot| slot.sequence.load(Ordering::Relaxed)).collect();
-        producer.tail = order::published(words.iter().copied(), group(words.len() as u64)).min(MANY);
-        producer.find_order(&words);
+        // The crash is certain, and so are all stores before it.
+        producer.tail = published::<M>(&tail.clone().into(), head)?;
+        // What was written ahead in a batch must not appear after our own first message.
+        (0..=producer.slots.mask()).for_each(|slot| producer.take_back(slot));
         Ok(producer)
-    }
-
-    /// Finds out what order a dead producer filled the blocks in, whose sequences these are, and takes back what it wrote ahead in a batch, which must not
-    /// appear behind our own first message.
-    fn find_order(&mut self, words: &[u64]) {
-        let Self { blocks, tail, .. } = *self;
-        let published = |word: &u64| count(*word) <= tail;
-        let newest = words.chunks(blocks.slots() as usize).map(|block| {
-            let shown = block.iter().filter(|word| published(word));
-            shown.map(|word| count(*word)).max().unwrap_or(0)
-        });
-        self.order = Order::found(blocks, &newest.collect::<Vec<_>>());
-        // Between two blocks: the consumer has been told which one is next.
-        if blocks.within(tail) == 0
-            && let Some(last) = words.iter().find(|word| tail > 0 && count(**word) == tail)
-        {
-            self.order.was_decided(blocks.filled(tail), *last);
-        }
-        self.enter();
-        for (place, _) in (0..).zip(words).filter(|(_, word)| !published(word)) {
-            self.slots.slot(place).sequence.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// Goes on in the block that was decided for the next message.
-    fn enter(&mut self) {
-        self.first = self.blocks.first(self.order.block(self.blocks.filled(self.tail)));
     }
 
     /// As [`Producer::resume_parts`], for a ring in one region.
@@ -141,55 +84,30 @@ impl<const M: usize> Producer<M> {
         Self::resume_parts(&tail, &head.into())
     }
 
-    /// How many messages were published, by dead predecessors too.
+    /// Returns how many messages were published, including those of crashed predecessors.
     pub const fn published(&self) -> u64 {
         self.tail
     }
 
-    /// The message that was published last, by a dead predecessor if by nobody else; `None`: none was.
+    /// Returns the message that was published last, possibly by a crashed predecessor; `None`: none was.
     pub fn last_published(&self) -> Option<[u64; M]> {
         let last = self.tail.checked_sub(1)?;
-        let slot = self.slots.slot(self.order.place(last));
-        // Relaxed: our own stores, or those of one whose death is certain.
+        let slot = self.slots.slot(last);
+        // Relaxed: our own stores, or those of a predecessor whose crash is certain.
         let word = |word: usize| slot.message[word].load(Ordering::Relaxed);
-        (count(slot.sequence.load(Ordering::Relaxed)) == self.tail).then(|| core::array::from_fn(word))
+        (slot.sequence.load(Ordering::Relaxed) == self.tail).then(|| core::array::from_fn(word))
     }
 
-    /// Whether the next push will find room. Only its own pushes can change a yes.
+    /// Returns `true` if the next push will find room. Only this end's pushes can change a yes.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
         // `<=` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
-        if self.tail.wrapping_sub(self.head_seen) <= self.slots.mask() {
+        if self.tail.wrapping_sub(self.cached_head) <= self.slots.mask() {
             return true;
         }
         // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
-        self.head_seen = count(self.head_word.load(0, Ordering::Acquire));
-        self.tail.wrapping_sub(self.head_seen) <= self.slots.mask()
-    }
-
-    /// The place of the message of that position, which is written next, and its sequence. Goes on to the next block behind the last one of a block.
-    #[inline(always)]
-    fn next(&mut self, position: u64) -> (u64, u64) {
-        let place = self.first + self.blocks.within(position);
-        let mut sequence = sequence(position + 1, 0);
-        if self.blocks.within(position + 1) == 0 {
-            sequence |= self.turn(position + 1);
-        }
-        (place, sequence)
-    }
-
-    /// Decides which block is next, that of the message of this position: its number.
-    #[inline(never)]
-    fn turn(&mut self, position: u64) -> u64 {
-        let next = self.blocks.filled(position);
-        if self.order.is_to_look(next) {
-            // Acquire: as in `has_room`, for the whole block.
-            self.head_seen = count(self.head_word.load(0, Ordering::Acquire));
-            self.order.looked(next, self.head_seen);
-        }
-        let block = self.order.decide(next, self.head_seen);
-        self.first = self.blocks.first(block);
-        block
+        self.cached_head = self.head_word.load(0, Ordering::Acquire);
+        self.tail.wrapping_sub(self.cached_head) <= self.slots.mask()
     }
 
     /// Puts a message into the ring.
@@ -215,129 +133,96 @@ impl<const M: usize> Producer<M> {
         if !self.has_room() {
             return Err(Full);
         }
-        let (place, sequence) = self.next(self.tail);
-        let slot = self.slots.slot(place);
-        if let Err(full) = write(&slot.message, message, at) {
-            // Whoever comes back from here is still in this block.
-            self.enter();
-            return Err(full);
-        }
+        let slot = self.slots.slot(self.tail);
+        write(&slot.message, message, at)?;
         self.tail += 1;
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the message written before.
-        slot.sequence.store(sequence, Ordering::Release);
+        slot.sequence.store(self.tail, Ordering::Release);
         reach(at, Step::Published)
     }
 
-    /// Puts messages into the ring, the first ones of these, as many as there is room for; how many. As so many pushes, but groups of
-    /// them are shown to the consumer at once.
-    ///
-    /// A producer that dies here has published the first ones, or none.
+    /// Puts as many of these messages into the ring as there is room for, the first ones. Returns how
+    /// many. They are published in batches: a producer that crashes here has published the first ones, or none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         self.try_push_iter(messages.iter().copied())
     }
 
-    /// As [`Producer::try_push_many`], but each message is made when its turn comes, where it goes: no array of them is filled and copied.
-    /// Takes no more from the iterator than it puts in. If the iterator panics, the group that it was in the middle of is not there.
+    /// As [`Producer::try_push_many`], but each message is made in place: no array of them is copied. Takes no
+    /// more from the iterator than it puts in. If the iterator panics, the batch in progress is not there.
     #[inline]
     pub fn try_push_iter(&mut self, mut messages: impl ExactSizeIterator<Item = [u64; M]>) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
         let room =
-            |ring: &Self| (ring.slots.mask() + 1).saturating_sub(ring.tail.wrapping_sub(ring.head_seen));
+            |ring: &Self| (ring.slots.mask() + 1).saturating_sub(ring.tail.wrapping_sub(ring.cached_head));
         if room(self) < messages.len() as u64 {
             // Acquire: as in `has_room`.
-            self.head_seen = count(self.head_word.load(0, Ordering::Acquire));
+            self.cached_head = self.head_word.load(0, Ordering::Acquire);
         }
         let count = room(self).min(messages.len() as u64) as usize;
-        let most = self.group;
+        // Not the whole ring: the message before a batch stays, for `last_published`.
+        let max_batch = MAX_BATCH.min(self.slots.mask()).max(1) as usize;
         let mut pushed = 0;
         while pushed < count {
-            match self.push_group(&mut messages, most.min(count - pushed)) {
+            match self.push_batch(&mut messages, max_batch.min(count - pushed)) {
                 // It has fewer than it said.
                 0 => break,
-                group => pushed += group,
+                batch => pushed += batch,
             }
         }
         pushed
     }
 
-    /// That many of these at most, for which there is room; how many.
+    /// Pushes up to `max` of these, for which there is room. Returns how many.
     #[inline(always)]
-    fn push_group(&mut self, messages: &mut impl Iterator<Item = [u64; M]>, most: usize) -> usize {
+    fn push_batch(&mut self, messages: &mut impl Iterator<Item = [u64; M]>, max: usize) -> usize {
         let Some(first) = messages.next() else { return 0 };
-        // Of one block: its slots are side by side, and only the last one names another block.
-        let rest = self.blocks.rest(self.tail);
-        let place = self.first + self.blocks.within(self.tail);
-        let mut group = Group { end: self.tail + 1, place, producer: self };
-        for message in messages.take(most.min(rest as usize) - 1) {
-            let slot = group.producer.slots.slot(place + (group.end - group.producer.tail));
-            copy(slot, &message);
-            // Relaxed: the first one's sequence shows this one too.
-            slot.sequence.store(sequence(group.end + 1, 0), Ordering::Relaxed);
-            group.end += 1;
+        let start = self.tail;
+        let mut batch = WriteBatch { end: start + 1, producer: self };
+        for message in messages.take(max - 1) {
+            let slot = batch.producer.slots.slot(batch.end);
+            slot.write(&message);
+            batch.end += 1;
+            // Relaxed: the first message's sequence publishes this one too.
+            slot.sequence.store(batch.end, Ordering::Relaxed);
         }
-        group.show(&first)
+        // Last: the consumer polls this line, and all stores after one to it would wait until it is here.
+        let slot = batch.producer.slots.slot(start);
+        slot.write(&first);
+        // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole batch written.
+        slot.sequence.store(start + 1, Ordering::Release);
+        batch.producer.tail = batch.end;
+        (batch.end - start) as usize
     }
 
-    /// Begins again at position 0: the ring's memory was made anew, all zero but its headers, and a new consumer comes.
+    /// Takes back what was written ahead in the slot of that position: gives it its previous sequence.
+    fn take_back(&self, position: u64) {
+        let word = &self.slots.slot(position).sequence;
+        // Relaxed: only this end writes here, and the consumer does not look past the first unpublished slot.
+        let sequence = word.load(Ordering::Relaxed);
+        if sequence > self.tail {
+            word.store(sequence.saturating_sub(self.slots.mask() + 1), Ordering::Relaxed);
+        }
+    }
+
+    /// Restarts at position 0: the ring's memory was reset, all zero but its headers, for a new consumer.
     pub fn restart(&mut self) {
-        (self.tail, self.head_seen, self.order) = (0, 0, Order::new(self.blocks));
-        self.enter();
+        (self.tail, self.cached_head) = (0, 0);
     }
 }
 
-/// Writes a message, but not its sequence, which shows it.
-#[inline(always)]
-fn copy<const M: usize>(slot: &Slot<M>, message: &[u64; M]) {
-    for (word, value) in slot.message.iter().zip(message) {
-        // Relaxed: a sequence shows them.
-        word.store(*value, Ordering::Relaxed);
-    }
-}
-
-/// Messages that are written ahead, behind a first one that is not there yet. They are taken back if it never comes: the iterator that makes
-/// them may panic.
-struct Group<'a, const M: usize> {
+/// Messages written ahead of a first one, and taken back if it never comes: their iterator may panic.
+struct WriteBatch<'a, const M: usize> {
     producer: &'a mut Producer<M>,
-    /// The place of the first one.
-    place: u64,
-    /// The position behind the last one.
+    /// Position after the last one.
     end: u64,
 }
 
-impl<const M: usize> Group<'_, M> {
-    /// Writes the first one and shows all of them; how many. It is written last: the consumer polls its line, and all stores behind one to
-    /// it would wait until that line is here.
-    #[inline(always)]
-    fn show(self, first: &[u64; M]) -> usize {
-        let (end, place) = (self.end, self.place);
-        let producer = &mut *self.producer;
-        let count = end - producer.tail;
-        let mut link = 0;
-        if producer.blocks.within(end) == 0 {
-            link = producer.turn(end);
-            if count > 1 {
-                // Relaxed: as the others.
-                producer.slots.slot(place + count - 1).sequence.store(sequence(end, link), Ordering::Relaxed);
-                link = 0;
-            }
-        }
-        let slot = producer.slots.slot(place);
-        copy(slot, first);
-        // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
-        slot.sequence.store(sequence(producer.tail + 1, link), Ordering::Release);
-        producer.tail = end;
-        count as usize
-    }
-}
-
-impl<const M: usize> Drop for Group<'_, M> {
+impl<const M: usize> Drop for WriteBatch<'_, M> {
     fn drop(&mut self) {
-        let Producer { slots, tail, .. } = &mut *self.producer;
-        for ahead in 1..self.end - *tail {
-            // Relaxed: the consumer does not look beyond the first that is not there.
-            slots.slot(self.place + ahead).sequence.store(0, Ordering::Relaxed);
-        }
+        // Empty if it was published.
+        let ahead = self.producer.tail + 1..self.end;
+        ahead.for_each(|position| self.producer.take_back(position));
     }
 }
 
