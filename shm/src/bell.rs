@@ -183,7 +183,8 @@ impl Listener {
             *seen = rung as u32;
         }
         if !is_rung {
-            woken = futex::wait_any(&self.senders, &seen, at_most.min(self.longest));
+            let words = self.senders.iter().map(View::futex).zip(seen);
+            woken = futex::wait_any(words, at_most.min(self.longest));
             if woken == Woken::Unsupported {
                 self.longest = SHORT_SLEEP;
                 std::thread::sleep(at_most.min(SHORT_SLEEP));

@@ -46,8 +46,7 @@ fn act(kind: FaultKind, means: &mut Means) {
         FaultKind::Lose => means.loses = true,
         FaultKind::Hold => means.holds = true,
         FaultKind::ForgeHeader => own::forge_headers(&means.writable),
-        // Memory is the kernel's matter.
-        FaultKind::Leak => {}
+        FaultKind::Leak => {} // Memory is the kernel's matter.
         FaultKind::Forge | FaultKind::Feign => {
             own::lie(kind, means);
             resume_unwind(Box::new(Unwound(kind)))

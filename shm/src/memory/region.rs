@@ -252,10 +252,9 @@ impl View {
         self.0.set_header(header)
     }
 
-    /// Where the futex of the first word is: for the kernel, which only reads it.
-    #[cfg(not(loom))]
-    pub(crate) fn address(&self) -> *const u32 {
-        self.0.start.as_ptr().cast_const().cast()
+    /// The first word, for a wait on it together with others: for this crate, which does not store there.
+    pub(crate) fn futex(&self) -> &AtomicU64 {
+        &self.0[0]
     }
 
     /// Sleeps while the low half of that word is `expected`, for `at_most` that long. May return for no reason.

@@ -2,7 +2,6 @@
 //!
 //! A futex is 32 bits; ours is the low half of a word, which on a little-endian machine is where the word begins.
 
-use crate::memory::View;
 use crate::sync::AtomicU64;
 use core::time::Duration;
 
@@ -26,20 +25,27 @@ compile_error!("the futex is taken to be the low half of a word: only right on l
 /// Sleeps while the low half of `word` is `expected`, for `at_most` that long. May return for no reason.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU64, expected: u32, at_most: Duration) {
-    wait_at(core::ptr::from_ref(word).cast(), expected, at_most);
+    let _ = wait_for(word, expected, at_most);
 }
 
-/// The same, by the word's address, which must stay mapped.
+/// The same; why it came back.
 #[cfg(not(loom))]
-fn wait_at(address: *const u32, expected: u32, at_most: Duration) -> Woken {
+fn wait_for(word: &AtomicU64, expected: u32, at_most: Duration) -> Woken {
     let timeout = libc::timespec {
         tv_sec: at_most.as_secs().min(i64::MAX as u64) as libc::time_t,
         tv_nsec: libc::c_long::from(at_most.subsec_nanos() as i32),
     };
     // SAFETY: the address is that of a live, aligned word, its first four bytes are the futex; the kernel only
     // reads it. The timeout outlives the call. Not FUTEX_PRIVATE: the word may be shared with another process.
-    let result =
-        unsafe { libc::syscall(libc::SYS_futex, address, libc::FUTEX_WAIT, expected, &raw const timeout) };
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            core::ptr::from_ref(word).cast::<u32>(),
+            libc::FUTEX_WAIT,
+            expected,
+            &raw const timeout,
+        )
+    };
     woken(result)
 }
 
@@ -65,10 +71,10 @@ pub fn wake_one(word: &AtomicU64) {
     }
 }
 
-/// Sleeps while the low half of each word is what is expected of it, for `at_most` that long: the first word of each view, at
-/// most [`MAX_WORDS`] of them. One word is waited on by the older call, which every kernel and the sandbox's strategies have.
+/// Sleeps while the low half of each word is what is expected of it, for `at_most` that long; of more than [`MAX_WORDS`] the
+/// others are left out. One word is waited on by the older call, which every kernel and the sandbox's strategies have.
 #[cfg(not(loom))]
-pub fn wait_any(words: &[View], expected: &[u32], at_most: Duration) -> Woken {
+pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, at_most: Duration) -> Woken {
     /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.
     const FLAGS: u32 = 2;
     /// The kernel's `struct futex_waitv`.
@@ -80,17 +86,20 @@ pub fn wait_any(words: &[View], expected: &[u32], at_most: Duration) -> Woken {
         flags: u32,
         reserved: u32,
     }
-    let words = words.get(..MAX_WORDS).unwrap_or(words);
-    if let ([word], [expected, ..]) = (words, expected) {
-        return wait_at(word.address(), *expected, at_most);
+    let mut waits = [Wait { value: 0, address: 0, flags: FLAGS, reserved: 0 }; MAX_WORDS];
+    let mut count = 0u32;
+    let mut first = None;
+    for (wait, (word, expected)) in waits.iter_mut().zip(words) {
+        (wait.value, wait.address) = (expected.into(), core::ptr::from_ref(word) as u64);
+        first = first.or(Some((word, expected)));
+        count += 1;
     }
-    if words.is_empty() {
+    let Some((word, expected)) = first else {
         std::thread::sleep(at_most);
         return Woken::TimedOut;
-    }
-    let mut waits = [Wait { value: 0, address: 0, flags: FLAGS, reserved: 0 }; MAX_WORDS];
-    for (wait, (word, expected)) in waits.iter_mut().zip(words.iter().zip(expected)) {
-        (wait.value, wait.address) = (u64::from(*expected), word.address() as u64);
+    };
+    if count == 1 {
+        return wait_for(word, expected, at_most);
     }
     let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the struct is ours and outlives the call.
@@ -105,7 +114,7 @@ pub fn wait_any(words: &[View], expected: &[u32], at_most: Duration) -> Woken {
         libc::syscall(
             libc::SYS_futex_waitv,
             waits.as_ptr(),
-            words.len(),
+            count,
             0,
             &raw const until,
             libc::CLOCK_MONOTONIC,
@@ -116,10 +125,11 @@ pub fn wait_any(words: &[View], expected: &[u32], at_most: Duration) -> Woken {
 
 /// Loom's stand-in: waits for one of the words to change, with no time-out.
 #[cfg(loom)]
-pub fn wait_any(words: &[View], expected: &[u32], _at_most: Duration) -> Woken {
+pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, _at_most: Duration) -> Woken {
+    let words: Vec<_> = words.collect();
     let same =
-        |(word, expected): (&View, &u32)| word.load(0, crate::sync::Ordering::Relaxed) as u32 == *expected;
-    while words.iter().zip(expected).all(same) {
+        |(word, expected): &(&AtomicU64, u32)| word.load(crate::sync::Ordering::Relaxed) as u32 == *expected;
+    while words.iter().all(same) {
         loom::thread::yield_now();
     }
     Woken::Rung
