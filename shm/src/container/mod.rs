@@ -18,9 +18,9 @@
 //! | [`Part::Network`] | all networks and the abstract sockets |
 //! | [`Part::Ipc`] | System V's and POSIX' queues, semaphores and memory |
 //! | [`Part::Root`] | writing: every file system that was there is read-only; `/tmp` is empty, its own and small |
-//! | [`Part::Memory`] | `/dev/shm` and `/dev`: there is what was handed over, read-only where it is to be read |
-//! | [`Part::Calls`] | what no namespace separates: keys, sockets to the hypervisor, performance counters |
-//! | [`Part::Rights`] | capabilities, further user namespaces, cutting a shared file off, limits |
+//! | [`Part::Memory`] | `/dev/shm` and `/dev`: there is what was handed over by name, read-only where it is to be read |
+//! | [`Part::Calls`] | what no namespace separates: keys, sockets to the hypervisor, performance counters, holes in shared memory |
+//! | [`Part::Rights`] | capabilities, further user namespaces, truncating a file of others, limits |
 //!
 //! Clocks are the host's: there is no time namespace, and stamps are those of everybody else.
 
