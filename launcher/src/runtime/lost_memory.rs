@@ -4,6 +4,7 @@
 //! user. The launcher survives that ([`shm::memory::sigbus`]) and ends the run: it reads zeros where the memory was, so it
 //! believes nothing from there on, and blames nobody. The kernel does not tell whose hand it was.
 
+use super::process::Process;
 use super::setup::Segments;
 use analysis::record::Outcome;
 use protocol::segments::CONTROL;
@@ -11,7 +12,10 @@ use protocol::topology;
 use shm::memory::{SHM_DIR, sigbus};
 use shm::ring::SegmentPlace;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 
+/// The same number on all Linux architectures that bulkhead is for.
+const SIGBUS: i32 = 7;
 /// What a run fails with whose memory the launcher found to be gone.
 const GONE: &str = "memory of the run was taken away";
 
@@ -42,6 +46,11 @@ pub fn found(segments: &Segments) -> Vec<String> {
 /// Returns `true` if the launcher itself has met memory that was gone, since this run's segments were made.
 pub fn is_met(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
+}
+
+/// Returns `true` if the process has ended by the signal that ends one whose memory is gone.
+pub fn is_victim(process: &Process) -> bool {
+    process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }
 
 /// How a run fails whose memory is gone, where nothing else is known to have failed.

@@ -21,7 +21,6 @@ use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::lost_memory;
-use crate::runtime::process::Process;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::samples::Samples;
 use crate::runtime::setup::Segments;
@@ -42,11 +41,8 @@ use shm::clock::Clock;
 use shm::memory::View;
 use stall::StallWatch;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-/// The signal that ends a process whose memory is gone. The same number on all Linux processors that bulkhead is for.
-const SIGBUS: i32 = 7;
 /// How often the launcher looks while nothing happens. Ends of processes and signals wake it at once.
 const LOOK: Duration = Duration::from_millis(50);
 /// The same while a death is being repaired.
@@ -241,8 +237,7 @@ impl Supervisor<'_> {
 
     /// The failure of the run if memory of it is gone: the launcher has met that, or a process has died of it.
     fn memory_taken(&mut self) -> Option<Outcome> {
-        let died = |process: &&Process| process.status.is_some_and(|status| status.signal() == Some(SIGBUS));
-        let victims = self.processes.all.iter().filter(died).count();
+        let victims = self.processes.all.iter().filter(|process| lost_memory::is_victim(process)).count();
         let is_new = victims > std::mem::replace(&mut self.victims, victims);
         let is_gone =
             lost_memory::is_met(self.segments) || (is_new && !lost_memory::found(self.segments).is_empty());
