@@ -2,19 +2,17 @@
 
 use super::{BoardError, KIND, Reader, Shape, Writer};
 use crate::memory::header::{Header, run_hash};
-use crate::memory::{Region, RegionError, lock, open_safely, unlink};
+use crate::memory::owned::OwnedSegment;
+use crate::memory::{Region, Words};
 use crate::os::process;
 use core::ops::{Deref, DerefMut};
-use std::fs::{File, OpenOptions};
-use std::io;
 
 /// The writing end of a named board. Dropped, it takes the name away; whoever has attached goes on with the memory. Killed, it
 /// leaves the board as it is: see [`NamedWriter::succeed`].
 pub struct NamedWriter {
     writer: Writer,
-    name: String,
-    /// Locked for as long as this lives, also if it is killed.
-    _file: File,
+    /// Its segment, locked for as long as this lives; `None` once it was left.
+    segment: Option<OwnedSegment>,
 }
 
 /// The segment's full name.
@@ -22,15 +20,6 @@ fn segment(name: &str) -> Result<String, BoardError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let is_good = (1..=64).contains(&name.len()) && name.bytes().all(good);
     if is_good { Ok(format!("{name}.board")) } else { Err(BoardError::Name(name.into())) }
-}
-
-fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> BoardError {
-    let name = name.to_owned();
-    move |source| RegionError::Os { name, what, source }.into()
-}
-
-fn open(name: &str) -> Result<File, BoardError> {
-    open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))
 }
 
 impl NamedWriter {
@@ -41,18 +30,12 @@ impl NamedWriter {
     pub fn create(name: &str, shape: Shape) -> Result<Self, BoardError> {
         let name = segment(name)?;
         remove_dead(&name);
-        let words = Region::create(&name, shape.segment_words()).map_err(BoardError::Region)?.words();
-        let made = || {
-            let file = open(&name)?;
-            lock::hold(&file).map_err(os(&name, "lock it"))?;
-            // The header behind the lock: what has one and is not locked is of the dead.
-            shape.write_header(&words, header(&name));
-            Ok((Writer::attach(&words)?, file))
-        };
-        match made() {
-            Ok((writer, file)) => Ok(Self { writer, name, _file: file }),
+        let write_header = |words: &Words| shape.write_header(words, header(&name));
+        let (segment, region) = OwnedSegment::create(&name, shape.segment_words(), true, write_header)?;
+        match Writer::attach(&region.words()) {
+            Ok(writer) => Ok(Self { writer, segment: Some(segment) }),
             Err(error) => {
-                let _ = unlink(&name);
+                let _ = segment.unlink();
                 Err(error)
             }
         }
@@ -64,20 +47,14 @@ impl NamedWriter {
     /// There is no board of that name; [`BoardError::Written`]: its writer lives; [`BoardError::Version`].
     pub fn succeed(name: &str) -> Result<Self, BoardError> {
         let name = segment(name)?;
-        let file = open(&name)?;
-        lock::hold(&file).map_err(os(&name, "lock it"))?;
-        // Asked behind our own lock: of two that come at once, at most one goes on.
-        if lock::is_held(&file).map_err(os(&name, "ask for its lock"))? {
-            return Err(BoardError::Written(name));
-        }
-        let words = Region::map(&name, &file, true)?.words();
-        Ok(Self { writer: Writer::attach(&words)?, name, _file: file })
+        let Some(segment) = OwnedSegment::take_over(&name)? else { return Err(BoardError::Written(name)) };
+        let words = Region::map(&name, segment.file(), true)?.words();
+        Ok(Self { writer: Writer::attach(&words)?, segment: Some(segment) })
     }
 
     /// Ends, and leaves the board for a successor.
     pub fn leave(mut self) {
-        // An empty name is not removed.
-        self.name.clear();
+        self.segment = None;
     }
 }
 
@@ -99,9 +76,9 @@ impl DerefMut for NamedWriter {
 
 impl Drop for NamedWriter {
     fn drop(&mut self) {
-        if !self.name.is_empty() {
+        if let Some(segment) = self.segment.take() {
             // A name that cannot be removed is left, and the next creator removes it.
-            let _ = unlink(&self.name);
+            let _ = segment.unlink();
         }
     }
 }
@@ -126,11 +103,10 @@ fn header(name: &str) -> Header {
 
 /// Removes a board whose writer is dead.
 fn remove_dead(name: &str) {
-    let is_complete = |view| Shape::read(&view).is_ok();
-    if let Ok(file) = open(name)
-        && Region::map_read_only(name, &file).is_ok_and(is_complete)
-        && lock::is_held(&file).is_ok_and(|held| !held)
+    let is_board = |file| Region::map_read_only(name, file).is_ok_and(|view| Shape::read(&view).is_ok());
+    if let Ok(Some(segment)) = OwnedSegment::take_over(name)
+        && is_board(segment.file())
     {
-        let _ = unlink(name);
+        let _ = segment.unlink();
     }
 }

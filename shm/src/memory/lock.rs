@@ -4,6 +4,7 @@
 //! that open file is closed, so also when its process is killed; and it tells of it across PID namespaces, where a process
 //! id says nothing.
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use std::fs::File;
 use std::io;
@@ -20,6 +21,19 @@ const fn whole_file(kind: i32) -> libc::flock {
 pub fn hold(file: &File) -> io::Result<()> {
     fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&whole_file(libc::F_RDLCK)))?;
     Ok(())
+}
+
+/// Takes the lock alone until the file is closed; returns `false` if another open file holds it. The file must be open for
+/// writing.
+///
+/// # Errors
+/// What the system refused.
+pub fn take(file: &File) -> io::Result<bool> {
+    match fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK))) {
+        Ok(_) => Ok(true),
+        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Whether another open file holds the lock. Takes none: two that ask at once do not see each other.
@@ -51,5 +65,20 @@ mod tests {
         assert!(is_held(&other).unwrap());
         drop(first);
         assert!(!is_held(&other).unwrap());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no file locks")]
+    fn lock_taken_alone_excludes_every_other() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || File::options().read(true).write(true).open(file.path()).unwrap();
+        let (first, second, third) = (open(), open(), open());
+        assert!(take(&first).unwrap());
+        assert!(!take(&second).unwrap() && hold(&second).is_err() && is_held(&second).unwrap());
+        drop(first);
+        hold(&second).unwrap();
+        assert!(!take(&third).unwrap());
+        drop(second);
+        assert!(take(&third).unwrap());
     }
 }

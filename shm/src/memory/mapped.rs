@@ -1,16 +1,17 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
+use super::owned::{give_name, nameless};
 use super::region::{Backing, Region, RegionError, View};
 use super::sigbus::Guard;
 use super::{SHM_DIR, folder, lock};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
-use nix::fcntl::{AT_FDCWD, AtFlags, posix_fallocate};
+use nix::fcntl::posix_fallocate;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{geteuid, linkat};
+use nix::unistd::geteuid;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::{Arc, OnceLock};
 
@@ -20,13 +21,13 @@ pub const PREFIX: &str = "bulkhead.";
 /// Bytes whose pages are asked for in one call: the kernel holds the process's map meanwhile, and who maps something else waits.
 const TOUCHED_AT_ONCE: usize = 256 << 10;
 
-fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
+pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     let name = name.to_owned();
     move |source| RegionError::Os { name, what, source }
 }
 
 /// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS later.
-fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
+pub(super) fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
     posix_fallocate(file.as_fd(), 0, bytes as i64).map_err(|errno| match errno {
         nix::errno::Errno::ENOSPC | nix::errno::Errno::ENOMEM => {
             RegionError::NoRoom { name: name.to_owned(), bytes }
@@ -182,14 +183,9 @@ impl Region {
     /// As [`Region::create`].
     pub fn create_control(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         let path = format!("{SHM_DIR}/{name}");
-        let mut nameless = OpenOptions::new();
-        nameless.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-        let file = nameless.open(SHM_DIR).map_err(os(name, "create it"))?;
-        reserve(name, &file, words as u64 * 8)?;
+        let file = nameless(name, words)?;
         lock::hold(&file).map_err(os(name, "lock it"))?;
-        let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
-        linkat(AT_FDCWD, nameless.as_str(), AT_FDCWD, path.as_str(), AtFlags::AT_SYMLINK_FOLLOW)
-            .map_err(|errno| os(name, "create it")(errno.into()))?;
+        give_name(name, &file)?;
         let mapped = map_control(name, file);
         mapped.inspect_err(|_| drop(std::fs::remove_file(&path)))
     }

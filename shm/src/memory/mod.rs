@@ -7,6 +7,8 @@ pub mod header;
 pub mod lock;
 #[cfg(not(loom))]
 mod mapped;
+#[cfg(not(loom))]
+pub mod owned;
 pub mod region;
 #[cfg(not(loom))]
 pub mod sealed;

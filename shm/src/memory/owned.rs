@@ -1,0 +1,147 @@
+//! Segments with an owner: each appears under its name whole and locked, and is a leftover once nobody has it locked.
+//!
+//! The lock ends with its process, however that ends, and says the same in every PID namespace ([`lock`]). A process id does
+//! neither: it may belong to another process by now. Only the holder of the lock removes the name, so a leftover that two
+//! processes find at once is removed once, and what one of them has created under the name since is not touched.
+
+use super::mapped::{open_safely, os, reserve, unlink};
+use super::{Region, RegionError, SHM_DIR, Words, lock};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::linkat;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::sync::Arc;
+
+/// A named segment whose lock this process holds. Dropped, it gives up the lock and leaves the name.
+pub struct OwnedSegment {
+    name: String,
+    file: File,
+}
+
+impl OwnedSegment {
+    /// Creates a segment of zeroed words, mode 0600, and maps it. Nobody sees it before `fill` has written to it and it is locked.
+    ///
+    /// # Errors
+    /// As [`Region::create`]. Nothing is left behind then.
+    pub fn create(
+        name: &str,
+        words: usize,
+        prefault: bool,
+        fill: impl FnOnce(&Words),
+    ) -> Result<(Self, Arc<Region>), RegionError> {
+        let file = nameless(name, words)?;
+        lock::take(&file).map_err(os(name, "lock it"))?;
+        fill(&Region::map(name, &file, false)?.words());
+        give_name(name, &file)?;
+        let owned = Self { name: name.into(), file };
+        // Mapped by its name, which `/proc/PID/maps` shows then.
+        match if prefault { Region::open(name) } else { Region::open_reserve(name) } {
+            Ok(region) => Ok((owned, region)),
+            Err(error) => {
+                let _ = owned.unlink();
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the lock of a segment whose owner is dead; `None` if somebody holds it or has just removed the name.
+    ///
+    /// # Errors
+    /// There is no such segment; what stands there is not memory of this user.
+    pub fn take_over(name: &str) -> Result<Option<Self>, RegionError> {
+        let file =
+            open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))?;
+        let is_ours = lock::take(&file).map_err(os(name, "lock it"))?;
+        let owned = Self { name: name.into(), file };
+        Ok((is_ours && owned.is_named()).then_some(owned))
+    }
+
+    /// The open file, readable and writable.
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns `true` if the name stands for this segment: it may have been removed by hand, and created again by others.
+    pub fn is_named(&self) -> bool {
+        let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
+        let named = std::fs::symlink_metadata(format!("{SHM_DIR}/{}", self.name)).map(identity);
+        matches!((named, self.file.metadata().map(identity)), (Ok(named), Ok(ours)) if named == ours)
+    }
+
+    /// Removes the name, if it stands for this segment.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn unlink(self) -> io::Result<()> {
+        if self.is_named() { unlink(&self.name) } else { Ok(()) }
+    }
+}
+
+/// Reserves memory in `/dev/shm` that has no name yet, mode 0600.
+pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
+    let file = options.open(SHM_DIR).map_err(os(name, "create it"))?;
+    reserve(name, &file, words as u64 * 8)?;
+    Ok(file)
+}
+
+/// Gives memory that has no name its name, which must be free.
+pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
+    let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
+    linkat(AT_FDCWD, nameless.as_str(), AT_FDCWD, path.as_str(), AtFlags::AT_SYMLINK_FOLLOW)
+        .map_err(|errno| os(name, "create it")(errno.into()))
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::sync::Ordering;
+
+    fn name(what: &str) -> String {
+        format!("bulkhead-unit-{}-owned-{what}", std::process::id())
+    }
+
+    fn create(name: &str, value: u64) -> Result<(OwnedSegment, Arc<Region>), RegionError> {
+        OwnedSegment::create(name, 8, true, |words| words[0].store(value, Ordering::Relaxed))
+    }
+
+    #[test]
+    fn segment_of_living_owner_cannot_be_taken_over() {
+        let name = name("living");
+        let (owned, region) = create(&name, 7).unwrap();
+        assert_eq!(region.words()[0].load(Ordering::Relaxed), 7);
+        assert!(create(&name, 8).is_err(), "the name is taken");
+        assert!(OwnedSegment::take_over(&name).unwrap().is_none());
+        drop(owned);
+        let successor = OwnedSegment::take_over(&name).unwrap().expect("its owner is gone");
+        assert!(OwnedSegment::take_over(&name).unwrap().is_none(), "one at a time");
+        successor.unlink().unwrap();
+        assert!(OwnedSegment::take_over(&name).is_err());
+    }
+
+    /// As two that clean up at once would, and one that creates anew between them.
+    #[test]
+    fn stale_owner_leaves_the_next_segment_of_its_name() {
+        let name = name("stale");
+        let (stale, _) = create(&name, 1).unwrap();
+        unlink(&name).unwrap();
+        let (owned, _) = create(&name, 2).unwrap();
+        assert!(!stale.is_named() && owned.is_named());
+        stale.unlink().unwrap();
+        assert!(owned.is_named());
+        owned.unlink().unwrap();
+    }
+
+    #[test]
+    fn failed_creation_leaves_nothing() {
+        let name = name("huge");
+        assert!(matches!(
+            OwnedSegment::create(&name, 1 << 50, true, |_| ()),
+            Err(RegionError::NoRoom { .. })
+        ));
+        assert!(Region::open(&name).is_err());
+    }
+}

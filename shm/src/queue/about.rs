@@ -1,0 +1,257 @@
+//! The segment that makes a queue known: its geometry, who has attached to its ends, and which files belong to it.
+//!
+//! ```text
+//! word 0        16          17          18      19         20            20 + producers
+//!      │ header │ producers │ technique │ ready │ consumer │ producer 0… │ file 0: hash of its name, kind │ file 1 …
+//!        creator                                 who attaches              creator
+//!
+//! ready      1 once all files of the queue are there; stored last (Release), read first (Acquire)
+//! consumer, producer N   the id of the process that has attached to that end; 0: nobody, an end may be attached
+//! kind       code of the segment's kind, and below it (8 bits) what stands behind the name
+//! ```
+//!
+//! The creator has it locked ([`OwnedSegment`](crate::memory::owned::OwnedSegment)). Every peer can write it, so each handle
+//! keeps what it read when it was made, and [`About::write`] restores the segment from that.
+
+use crate::attached::Peers;
+use crate::memory::header::{HEADER_WORDS, run_hash};
+use crate::memory::{Header, HeaderError, SegmentKind, Words};
+use crate::os::process;
+use crate::ring::{SegmentPlace, SegmentSpec};
+use crate::sync::{AtomicU64, Ordering};
+
+/// What the segment is.
+pub(super) const KIND: SegmentKind = SegmentKind::new(
+    32,
+    "queue",
+    &[
+        ("producers", PRODUCERS),
+        ("technique", TECHNIQUE),
+        ("ready", READY),
+        ("consumer", CONSUMER),
+        ("ends", ENDS),
+        ("file", FILE_WORDS),
+    ],
+);
+const PRODUCERS: usize = HEADER_WORDS;
+const TECHNIQUE: usize = PRODUCERS + 1;
+pub(super) const READY: usize = TECHNIQUE + 1;
+const CONSUMER: usize = READY + 1;
+const ENDS: usize = CONSUMER + 1;
+const FILE_WORDS: usize = 2;
+
+/// The name of the segment within its queue.
+pub(super) const ABOUT: &str = "about";
+
+/// An end of a queue: where the segment names the process that has attached to it.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    Consumer,
+    Producer(usize),
+}
+
+impl End {
+    const fn word(self) -> usize {
+        match self {
+            Self::Consumer => CONSUMER,
+            Self::Producer(index) => ENDS + index,
+        }
+    }
+}
+
+/// A file of a queue, as the segment lists it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct ListedFile {
+    name: u64,
+    kind: u64,
+}
+
+impl ListedFile {
+    pub(super) fn new(spec: &SegmentSpec) -> Self {
+        let place = match spec.place {
+            SegmentPlace::Memory | SegmentPlace::Reserve => 0,
+            SegmentPlace::Fifo => 1,
+            SegmentPlace::Socket => 2,
+            SegmentPlace::Folder => 3,
+        };
+        Self { name: run_hash(&spec.what), kind: spec.kind.code << 8 | place }
+    }
+
+    /// Returns `true` if it is listed under that name within the queue.
+    pub(super) fn is_named(self, what: &str) -> bool {
+        self.name == run_hash(what)
+    }
+
+    /// The code of the kind of memory that it is; `None` for what has no header.
+    pub(super) const fn memory(self) -> Option<u64> {
+        if self.place() == 0 { Some(self.kind >> 8) } else { None }
+    }
+
+    pub(super) const fn is_fifo(self) -> bool {
+        self.place() == 1
+    }
+
+    pub(super) const fn is_socket(self) -> bool {
+        self.place() == 2
+    }
+
+    pub(super) const fn is_folder(self) -> bool {
+        self.place() == 3
+    }
+
+    const fn place(self) -> u64 {
+        self.kind & 0xFF
+    }
+}
+
+/// What a queue's segment says, kept by each handle from when it was made.
+pub(super) struct About {
+    /// Hash of the queue's name: what the headers of all its segments carry.
+    run: u64,
+    /// Messages that it has room for.
+    pub(super) capacity: u64,
+    pub(super) producers: usize,
+    /// Hash of the technique's name.
+    pub(super) technique: u64,
+    pub(super) files: Vec<ListedFile>,
+    creator_pid: u32,
+    creator_start: u64,
+}
+
+impl About {
+    /// Describes a queue that this process creates.
+    pub(super) fn new(name: &str, technique: &str, producers: usize, capacity: u32) -> Self {
+        let creator_pid = std::process::id();
+        Self {
+            run: run_hash(name),
+            capacity: capacity.into(),
+            producers,
+            technique: run_hash(technique),
+            files: Vec::new(),
+            creator_pid,
+            creator_start: process::start_time(creator_pid).unwrap_or(0),
+        }
+    }
+
+    /// Size of the segment.
+    pub(super) fn segment_words(&self) -> usize {
+        ENDS + self.producers + FILE_WORDS * self.files.len()
+    }
+
+    /// Header of a segment of the queue.
+    pub(super) fn header(&self, spec: &SegmentSpec) -> Header {
+        self.header_of(spec.kind, spec.words, spec.capacity, spec.slot_words, spec.index)
+    }
+
+    fn header_of(
+        &self,
+        kind: SegmentKind,
+        words: usize,
+        capacity: u64,
+        slot_words: u64,
+        index: u64,
+    ) -> Header {
+        let &Self { run, creator_pid, creator_start, .. } = self;
+        Header { kind, bytes: words as u64 * 8, capacity, slot_words, creator_pid, creator_start, run, index }
+    }
+
+    /// Writes everything but who has attached and whether the queue is ready.
+    pub(super) fn write(&self, words: &Words) {
+        // Relaxed: the name of a new segment, or the word `ready`, shows them.
+        words[PRODUCERS].store(self.producers as u64, Ordering::Relaxed);
+        words[TECHNIQUE].store(self.technique, Ordering::Relaxed);
+        let listed = words[ENDS + self.producers..].chunks_exact(FILE_WORDS);
+        for (pair, file) in listed.zip(&self.files) {
+            pair[0].store(file.name, Ordering::Relaxed);
+            pair[1].store(file.kind, Ordering::Relaxed);
+        }
+        self.header_of(KIND, self.segment_words(), self.capacity, 0, 0).write(words);
+    }
+
+    /// Reads what the segment of the queue of that name says.
+    ///
+    /// # Errors
+    /// What is wrong with the header; numbers that do not fit the segment.
+    pub(super) fn read(words: &Words, name: &str) -> Result<Self, HeaderError> {
+        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
+        let Header { run, capacity, slot_words, bytes, creator_pid, creator_start, .. } = header;
+        if run != run_hash(name) {
+            return Err(HeaderError::OtherRun);
+        }
+        if words.len() < ENDS {
+            return Err(HeaderError::TooShort(bytes));
+        }
+        let load = |word: usize| words[word].load(Ordering::Relaxed);
+        let producers = usize::try_from(load(PRODUCERS)).unwrap_or(usize::MAX);
+        // An odd rest is no list of files.
+        if producers > words.len() - ENDS || !(words.len() - ENDS - producers).is_multiple_of(FILE_WORDS) {
+            return Err(HeaderError::Geometry { capacity, slot_words, bytes });
+        }
+        let listed = words[ENDS + producers..].chunks_exact(FILE_WORDS);
+        let file = |pair: &[AtomicU64]| {
+            let [name, kind] = [0, 1].map(|word: usize| pair[word].load(Ordering::Relaxed));
+            ListedFile { name, kind }
+        };
+        let files = listed.map(file).collect();
+        Ok(Self { run, capacity, producers, technique: load(TECHNIQUE), files, creator_pid, creator_start })
+    }
+
+    /// Returns `true` if the segment whose first words these are belongs to the queue, and is of that kind and size.
+    pub(super) fn owns(&self, words: &[u64; HEADER_WORDS], kind: u64, bytes: u64) -> bool {
+        Header::creator(words).is_some() && [words[3], words[4], words[9]] == [bytes, kind, self.run]
+    }
+}
+
+/// Says that all files of the queue are there.
+pub(super) fn set_ready(words: &Words) {
+    // Release: pairs with the Acquire in `is_ready`.
+    words[READY].store(1, Ordering::Release);
+}
+
+/// Returns `true` if all files of the queue are there.
+pub(super) fn is_ready(words: &Words) -> bool {
+    // Acquire: pairs with the Release in `set_ready`.
+    words[READY].load(Ordering::Acquire) == 1
+}
+
+/// Notes that this process attaches to that end; the id of the process that has done so before, if one has.
+pub(super) fn enter(words: &Words, end: End) -> Result<(), u64> {
+    let ours = u64::from(std::process::id());
+    // Acquire: pairs with the Release in `leave`; a dead producer's memory was made anew before.
+    words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
+}
+
+/// Notes that this process attaches to that end in the place of whoever had it.
+pub(super) fn replace(words: &Words, end: End) {
+    // Release: as `enter`.
+    words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
+}
+
+/// Notes that the end may be attached.
+pub(super) fn leave(words: &Words, end: End) {
+    // Release: pairs with the Acquire in `enter`.
+    words[end.word()].store(0, Ordering::Release);
+}
+
+/// The processes that have attached, as the segment names them.
+pub(super) struct AttachedPeers {
+    pub(super) words: Words,
+    pub(super) producers: usize,
+}
+
+impl AttachedPeers {
+    fn of(&self, end: End) -> Option<u32> {
+        // Acquire: pairs with the Release in `enter`.
+        u32::try_from(self.words[end.word()].load(Ordering::Acquire)).ok().filter(|pid| *pid != 0)
+    }
+}
+
+impl Peers for AttachedPeers {
+    fn producer(&self, index: usize) -> Option<u32> {
+        if index < self.producers { self.of(End::Producer(index)) } else { None }
+    }
+
+    fn consumer(&self) -> Option<u32> {
+        self.of(End::Consumer)
+    }
+}

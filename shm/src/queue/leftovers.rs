@@ -1,0 +1,128 @@
+//! What a queue leaves in `/dev/shm` when its creator is killed, and its removal.
+//!
+//! Every file is checked before it is removed: it is listed by the queue, of this user, of the listed kind, and if it is memory its
+//! header names the queue. Anything else stays, whatever its name is.
+
+use super::about::{ABOUT, About, ListedFile};
+use super::{PREFIX, QueueError, check_name, segment_name};
+use crate::memory::header::HEADER_WORDS;
+use crate::memory::owned::OwnedSegment;
+use crate::memory::{Region, RegionError, SHM_DIR, lock, open_safely, unlink};
+use nix::unistd::geteuid;
+use std::fs::{OpenOptions, symlink_metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+/// The files of a queue whose creator is dead; nobody else can remove them or take the name meanwhile.
+struct Leftovers {
+    /// Files beside the one that makes the queue known, which goes last.
+    files: Vec<String>,
+    about: OwnedSegment,
+}
+
+impl Leftovers {
+    /// Finds what the queue has left; `None` if there is no such queue.
+    fn find(name: &str) -> Result<Option<Self>, QueueError> {
+        check_name(name)?;
+        let known_by = segment_name(name, ABOUT);
+        let about = match OwnedSegment::take_over(&known_by) {
+            Ok(Some(about)) => about,
+            Ok(None) => return Err(QueueError::Living(name.into())),
+            Err(RegionError::Os { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let words = Region::map(&known_by, about.file(), true)?.words();
+        let says = About::read(&words, name)
+            .map_err(|source| RegionError::Header { name: known_by.clone(), source })?;
+        let listed = |what: &str| says.files.iter().copied().find(|file| file.is_named(what));
+        let is_left = |what: &str| listed(what).is_some_and(|file| is_file_of(&says, file, name, what));
+        let os = |source| RegionError::Os { name: known_by.clone(), what: "list /dev/shm beside it", source };
+        let files = names_with(&segment_name(name, "")).map_err(os)?;
+        let files = files.into_iter().filter(|what| is_left(what)).map(|what| segment_name(name, &what));
+        Ok(Some(Self { files: files.collect(), about }))
+    }
+}
+
+/// What follows that prefix in the names in `/dev/shm`.
+fn names_with(prefix: &str) -> io::Result<Vec<String>> {
+    let entries = std::fs::read_dir(SHM_DIR)?;
+    let rest = |entry: io::Result<std::fs::DirEntry>| {
+        Some(entry.ok()?.file_name().into_string().ok()?.strip_prefix(prefix)?.to_owned())
+    };
+    let mut names: Vec<String> = entries.filter_map(rest).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Returns `true` if what stands under the name is that file of the queue.
+fn is_file_of(queue: &About, file: ListedFile, name: &str, what: &str) -> bool {
+    let full = segment_name(name, what);
+    let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{full}")) else { return false };
+    let found = facts.file_type();
+    facts.uid() == geteuid().as_raw()
+        && match file.memory() {
+            Some(kind) => {
+                found.is_file() && first_words(&full).is_some_and(|w| queue.owns(&w, kind, facts.len()))
+            }
+            None => {
+                (file.is_fifo() && found.is_fifo())
+                    || (file.is_socket() && found.is_socket())
+                    || (file.is_folder() && found.is_dir())
+            }
+        }
+}
+
+/// The words of a segment's header, read from its file; `None` if it is too short.
+fn first_words(full: &str) -> Option<[u64; HEADER_WORDS]> {
+    let mut bytes = [[0; 8]; HEADER_WORDS];
+    open_safely(full, OpenOptions::new().read(true)).ok()?.read_exact(bytes.as_flattened_mut()).ok()?;
+    Some(bytes.map(u64::from_le_bytes))
+}
+
+/// The names of this user's queues in `/dev/shm` whose creators are dead.
+///
+/// # Errors
+/// If `/dev/shm` cannot be listed.
+pub fn dead() -> io::Result<Vec<String>> {
+    let is_unlocked = |name: &String| {
+        let about = open_safely(&segment_name(name, ABOUT), OpenOptions::new().read(true));
+        about.and_then(|about| lock::is_held(&about)).is_ok_and(|held| !held)
+    };
+    let queue = |rest: String| Some(rest.strip_suffix(ABOUT)?.strip_suffix('.')?.to_owned());
+    let mut names: Vec<String> = names_with(PREFIX)?.into_iter().filter_map(queue).collect();
+    names.retain(|name| check_name(name).is_ok() && is_unlocked(name));
+    Ok(names)
+}
+
+/// The files in `/dev/shm` that [`remove`] would remove.
+///
+/// # Errors
+/// As [`remove`].
+pub fn leftovers(name: &str) -> Result<Vec<String>, QueueError> {
+    let found = Leftovers::find(name)?;
+    Ok(found
+        .map_or_else(Vec::new, |left| left.files.into_iter().chain([segment_name(name, ABOUT)]).collect()))
+}
+
+/// Removes what a queue has left whose creator was killed, and returns the names of the files; none if there is nothing. A process that
+/// is attached keeps the memory that it has mapped. A file that is not what the queue made of it stays: somebody else's, or one
+/// whose header was overwritten.
+///
+/// # Errors
+/// [`QueueError::Living`]: nothing is removed then. A name that is none; what the system refused.
+pub fn remove(name: &str) -> Result<Vec<String>, QueueError> {
+    let Some(Leftovers { mut files, about }) = Leftovers::find(name)? else { return Ok(Vec::new()) };
+    let os = |name: &String| {
+        let name = name.clone();
+        |source| RegionError::Os { name, what: "remove it", source }
+    };
+    for file in &files {
+        unlink(file).map_err(os(file))?;
+    }
+    let known_by = segment_name(name, ABOUT);
+    about.unlink().map_err(os(&known_by))?;
+    files.push(known_by);
+    Ok(files)
+}

@@ -1,0 +1,241 @@
+//! Queues by name: who has the name, what is removed, and who can attach.
+
+use super::*;
+use crate::ring::array_queue::ArrayQueue;
+use crate::ring::channel::Channel;
+use crate::ring::linked::Linked;
+use crate::ring::pipe::Pipe;
+use crate::ring::spsc_mux::SpscMux;
+use crate::ring::std_mpsc::StdMpsc;
+use crate::ring::unix_seqpacket::UnixSeqpacket;
+use crate::ring::{MESSAGE_WORDS, Producer};
+use std::path::{Path, PathBuf};
+
+fn name(what: &str) -> String {
+    format!("unit-{}-{what}", std::process::id())
+}
+
+fn path(file: &str) -> PathBuf {
+    Path::new(crate::memory::SHM_DIR).join(file)
+}
+
+/// Files of the queue in `/dev/shm`.
+fn files(name: &str) -> usize {
+    let names = std::fs::read_dir(crate::memory::SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()
+}
+
+/// Ends a queue's handle as the death of its process would: the lock goes and the names stay. The creator's id and start time in the
+/// headers are those of a living process, this one, as if the id had been given to another process since.
+fn kill<T: Link>(mut queue: Queue<T>) {
+    queue.owned = None;
+}
+
+#[test]
+fn a_named_queue_is_one_queue_and_goes_with_its_creator() {
+    let name = name("one");
+    let mut ours = Queue::<ArrayQueue>::create(&name, 2, 8).unwrap();
+    assert!(Queue::<ArrayQueue>::create(&name, 2, 8).is_err(), "a living creator has the name");
+    let mut theirs = Queue::<ArrayQueue>::open(&name).unwrap();
+    assert_eq!(theirs.producers(), 2);
+    let (mut consumer, mut producer) = (ours.consumer().unwrap(), theirs.producer(1).unwrap());
+    assert!(matches!(theirs.producer(2), Err(QueueError::Producer { index: 2, producers: 2 })));
+    producer.try_push(&[7; 7]).unwrap();
+    assert_eq!(consumer.try_pop(), Some((None, [7; 7])));
+    assert!(matches!(Queue::<SpscMux>::open(&name), Err(QueueError::Technique { .. })));
+    drop(theirs);
+    assert!(files(&name) > 0);
+    drop(ours);
+    assert_eq!(files(&name), 0);
+    producer.try_push(&[8; 7]).unwrap();
+    assert_eq!(consumer.try_pop(), Some((None, [8; 7])), "who is attached goes on");
+}
+
+#[test]
+fn each_end_is_attached_once() {
+    let name = name("ends");
+    let mut ours = Queue::<SpscMux>::create(&name, 2, 8).unwrap();
+    let mut theirs = Queue::<SpscMux>::open(&name).unwrap();
+    let (_consumer, _producer) = (ours.consumer().unwrap(), theirs.producer(1).unwrap());
+    let me = u64::from(std::process::id());
+    assert!(
+        matches!(ours.producer(1), Err(QueueError::Attached { end, pid }) if end == "producer 1" && pid == me)
+    );
+    assert!(
+        matches!(theirs.consumer(), Err(QueueError::Attached { end, pid }) if end == "consumer" && pid == me)
+    );
+    theirs.producer(0).unwrap();
+    theirs.resume().unwrap();
+}
+
+#[test]
+fn dead_creators_queue_makes_room_though_its_pid_lives() {
+    fn check<T: Link>() {
+        let name = name(T::RECORD.name);
+        let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
+        // It binds the socket, where there is one.
+        let _consumer = queue.consumer().unwrap();
+        let all = files(&name);
+        kill(queue);
+        assert_eq!(files(&name), all);
+        assert!(dead().unwrap().contains(&name));
+        assert_eq!(leftovers(&name).unwrap().len(), all);
+        assert_eq!(files(&name), all, "only named");
+        let again = Queue::<T>::create(&name, 1, 16).unwrap();
+        assert!(!dead().unwrap().contains(&name));
+        kill(again);
+        assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, ABOUT)));
+        assert_eq!(files(&name), 0, "{}", T::RECORD.name);
+        assert!(remove(&name).unwrap().is_empty());
+    }
+    check::<SpscMux>();
+    check::<ArrayQueue>();
+    check::<Linked>();
+    check::<Channel>();
+    check::<Pipe>();
+    check::<UnixSeqpacket>();
+}
+
+/// Its process id says nothing here, as that of a creator in another PID namespace.
+#[test]
+fn living_creators_queue_stays_though_its_pid_is_unknown() {
+    let name = name("unknown");
+    let queue = Queue::<SpscMux>::create(&name, 1, 8).unwrap();
+    queue.words[7].store(0x7fff_fff0, Ordering::Relaxed);
+    queue.words[8].store(1, Ordering::Relaxed);
+    let all = files(&name);
+    assert!(matches!(remove(&name), Err(QueueError::Living(_))));
+    assert!(matches!(Queue::<SpscMux>::create(&name, 1, 8), Err(QueueError::Living(_))));
+    assert!(!dead().unwrap().contains(&name));
+    assert_eq!(files(&name), all);
+}
+
+#[test]
+fn creator_that_dies_while_creating_leaves_nothing_for_good() {
+    let name = name("half");
+    let mut queue = Queue::<SpscMux>::create(&name, 2, 8).unwrap();
+    queue.words[about::READY].store(0, Ordering::Relaxed);
+    unlink(&queue.names.pop().unwrap()).unwrap();
+    kill(queue);
+    assert!(matches!(Queue::<SpscMux>::open(&name), Err(QueueError::Incomplete(_))));
+    drop(Queue::<SpscMux>::create(&name, 2, 8).unwrap());
+    assert_eq!(files(&name), 0);
+}
+
+/// `remove("bulkhead")` removed the segments of all living runs, `remove("sem")` the semaphores of other programs.
+#[test]
+fn other_programs_files_of_that_prefix_stay() {
+    let (name, long) = (name("sem"), name("sem-2"));
+    let living = Queue::<SpscMux>::create(&long, 1, 8).unwrap();
+    let semaphore = path(&format!("{name}.test"));
+    std::fs::write(&semaphore, "a semaphore").unwrap();
+    // Also where a queue of the name has died.
+    kill(Queue::<SpscMux>::create(&name, 1, 8).unwrap());
+    assert_eq!(remove(&name).unwrap().len(), 3);
+    assert!(remove(&name).unwrap().is_empty());
+    assert!(semaphore.exists() && files(&long) == 3);
+    drop(living);
+    std::fs::remove_file(semaphore).unwrap();
+}
+
+/// Under the names of a dead queue's files: another program's file, a FIFO, a link to the real segment, and a segment of another queue.
+#[test]
+fn what_is_no_segment_of_the_queue_stays() {
+    let (name, other) = (name("strange"), name("stranger"));
+    kill(Queue::<SpscMux>::create(&name, 4, 8).unwrap());
+    let other = Queue::<SpscMux>::create(&other, 4, 8).unwrap();
+    let segment = |what: &str| path(&segment_name(&name, what));
+    let replaced = ["queue-0", "queue-1", "queue-2", "queue-3"];
+    let kept = path(&format!("{name}.kept"));
+    std::fs::rename(segment("queue-2"), &kept).unwrap();
+    for what in ["queue-0", "queue-1", "queue-3"] {
+        std::fs::remove_file(segment(what)).unwrap();
+    }
+    std::fs::write(segment("queue-0"), "of another program ".repeat(100)).unwrap();
+    fifo::create(&segment_name(&name, "queue-1")).unwrap();
+    std::os::unix::fs::symlink(&kept, segment("queue-2")).unwrap();
+    std::fs::copy(path(&other.names[6]), segment("queue-3")).unwrap();
+    let unlisted = segment("notes");
+    std::fs::write(&unlisted, "notes").unwrap();
+    let removed = remove(&name).unwrap();
+    assert_eq!(removed.len(), 5, "four heads and the list: {removed:?}");
+    assert!(replaced.iter().all(|what| segment(what).symlink_metadata().is_ok()) && unlisted.exists());
+    // It is in the way, and named.
+    let error = Queue::<SpscMux>::create(&name, 4, 8).map(drop).unwrap_err().to_string();
+    assert!(error.contains(&segment_name(&name, "queue-0")) && error.contains("exists"), "{error}");
+    assert_eq!(files(&name), 5, "a failed creation leaves nothing of its own");
+    for what in replaced {
+        std::fs::remove_file(segment(what)).unwrap();
+    }
+    [unlisted, kept].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+}
+
+/// As the name of a queue that was removed by hand and made again by another program.
+#[test]
+fn dropped_queue_leaves_the_next_one_of_its_name() {
+    let name = name("again");
+    let first = Queue::<SpscMux>::create(&name, 1, 8).unwrap();
+    first.names.iter().chain([&segment_name(&name, ABOUT)]).for_each(|file| unlink(file).unwrap());
+    let second = Queue::<SpscMux>::create(&name, 1, 8).unwrap();
+    drop(first);
+    assert_eq!(files(&name), 3);
+    drop(second);
+    assert_eq!(files(&name), 0);
+}
+
+/// A producer that writes over all that it has mapped, but for the messages' memory that others share, and dies.
+#[test]
+fn successor_attaches_whatever_the_dead_producer_overwrote() {
+    fn check<T: Link>() {
+        let name = name(&format!("scribbled-{}", T::RECORD.name));
+        let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
+        let mut consumer = queue.consumer().unwrap();
+        let mut theirs = Queue::<T>::open(&name).unwrap();
+        let mut dies = theirs.producer(0).unwrap();
+        let mut lives = queue.producer(1).unwrap();
+        dies.try_push(&[1; MESSAGE_WORDS]).unwrap();
+        assert_eq!(consumer.try_pop().map(|(_, message)| message), Some([1; MESSAGE_WORDS]));
+        drop(dies);
+        for spec in T::segments(&queue.spec) {
+            let words = theirs.attached.region(&spec.what, spec.kind).unwrap().words();
+            let all = if spec.ends.only == Some(0) { words.len() } else { HEADER_WORDS };
+            words[..all].iter().for_each(|word| word.store(!0 >> 7, Ordering::Relaxed));
+        }
+        theirs.words.iter().for_each(|word| word.store(!0, Ordering::Relaxed));
+        drop(theirs);
+        assert!(Queue::<T>::open(&name).is_err(), "nobody new can come");
+        // A ring whose sequences make no sense is given up; nobody waits for it.
+        let mut tries = 0;
+        while !queue.renew(0, &mut consumer).unwrap() {
+            assert_eq!(consumer.try_pop(), None);
+            tries += 1;
+            assert!(tries < 1000, "the retirement does not end");
+        }
+        let mut successor = Queue::<T>::open(&name).unwrap().producer(0).unwrap();
+        let _ = consumer.take_fault();
+        for n in 0..20 {
+            for (producer, words) in [(&mut successor, [n; 7]), (&mut lives, [n + 100; 7])] {
+                producer.try_push(&words).unwrap();
+                assert_eq!(consumer.try_pop().map(|(_, message)| message), Some(words), "{}", T::RECORD.name);
+            }
+        }
+        assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
+    }
+    check::<SpscMux>();
+    check::<ArrayQueue>();
+    check::<Linked>();
+    check::<Channel>();
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    assert!(matches!(pair::<ArrayQueue>(3), Err(QueueError::Capacity(3))));
+    for producers in [0, MAX_PRODUCERS + 1] {
+        let refused = Queue::<ArrayQueue>::on_heap(producers, 8);
+        assert!(matches!(refused, Err(QueueError::Producers(count)) if count == producers));
+    }
+    assert!(matches!(pair::<Pipe>(8), Err(QueueError::Home { technique: "pipe", .. })));
+    assert!(matches!(Queue::<StdMpsc>::create(&name("heap"), 1, 8), Err(QueueError::Home { .. })));
+    assert!(matches!(Queue::<ArrayQueue>::create("../etc", 1, 8), Err(QueueError::Name(_))));
+    assert!(matches!(Queue::<ArrayQueue>::open(&name("none")), Err(QueueError::Region(_))));
+}
