@@ -23,6 +23,9 @@ pub trait Spoil: Send + 'static {
     /// Whether the consumer mends what a dead producer has left.
     const RETIRES: bool = true;
 
+    /// Whether a dead producer's memory is made anew for its successor.
+    const RENEWS: bool = true;
+
     /// From this producer on the consumer finds nothing at its first look at each message.
     const HIDES: usize = usize::MAX;
 
@@ -43,6 +46,9 @@ pub struct Tears;
 pub struct Hides;
 /// Does nothing to a message, and leaves what a dead producer has left as it is.
 pub struct Neglects;
+
+/// Does nothing to a message, and hands a dead producer's memory to its successor as it is.
+pub struct Remembers;
 
 impl Spoil for Doubles {
     const NAME: &'static str = "broken-doubles";
@@ -89,6 +95,15 @@ impl Spoil for Hides {
 impl Spoil for Neglects {
     const NAME: &'static str = "broken-neglects";
     const RETIRES: bool = false;
+
+    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+        (Some(message), None)
+    }
+}
+
+impl Spoil for Remembers {
+    const NAME: &'static str = "broken-remembers";
+    const RENEWS: bool = false;
 
     fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
         (Some(message), None)
@@ -171,7 +186,12 @@ impl<S: Spoil, T: Link> Link for Broken<S, T> {
     type Consumer = Receiver<S, T::Consumer>;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-        T::segments(spec)
+        let mut segments = T::segments(spec);
+        if !S::RENEWS {
+            // No producer's own: nobody makes it anew.
+            segments.iter_mut().for_each(|segment| segment.ends.only = None);
+        }
+        segments
     }
 
     fn producer(

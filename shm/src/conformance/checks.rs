@@ -252,3 +252,70 @@ pub fn death<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
     ledger.take_all(&mut consumer)?;
     ledger.settle(&sent)
 }
+
+/// Producers that die at that step of a push, each with messages in the queue, and are succeeded. What was published comes once, a
+/// successor is not accused of what its predecessor left, and the others lose nothing.
+pub fn successor<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
+    let mut queue = queue::<T>(memory, 2, 64)?;
+    let mut consumer = queue.consumer()?;
+    let (mut dies, mut lives) = (queue.producer(0)?, queue.producer(1)?);
+    let (mut ledger, mut sent) = (Ledger::new(2), [0; 2]);
+    for _ in 0..3 {
+        die_with_messages_waiting(&mut dies, step, &mut sent[0], &mut || ledger.take_all(&mut consumer))?;
+        drop(dies);
+        sent[1] += u64::from(lives.try_push(&message(1, sent[1])).is_ok());
+        // Looked for too early, too: with none of them taken.
+        let mut waiting = Waiting(None);
+        while !queue.renew(0, &mut consumer)? {
+            ledger.take(&mut consumer)?;
+            waiting.more(|| "the dead producer's place is never free".into())?;
+        }
+        // Where a predecessor's messages are still there, they come now or never.
+        ledger.take(&mut consumer)?;
+        dies = queue.producer(0)?;
+        // A lap and more.
+        for _ in 0..200 {
+            for (index, producer) in [&mut dies, &mut lives].into_iter().enumerate() {
+                let mut waiting = Waiting(None);
+                while producer.try_push(&message(index, sent[index])).is_err() {
+                    ledger.take(&mut consumer)?;
+                    waiting.more(|| format!("producer {index} finds it full for ever after a succession"))?;
+                }
+                sent[index] += 1;
+            }
+        }
+        ledger.take_all(&mut consumer)?;
+        ledger.settle(&sent)?;
+    }
+    Ok(())
+}
+
+/// Pushes until a push reaches the step while messages wait, and breaks that push off there.
+fn die_with_messages_waiting(
+    dies: &mut impl Producer,
+    step: Step,
+    sent: &mut u64,
+    take_all: &mut impl FnMut() -> Result<u64, Violation>,
+) -> Result<(), Violation> {
+    const WAITING: u64 = 3;
+    const MOST: u64 = 40;
+    let mut waiting = 0;
+    for _ in 0..10_000 {
+        if waiting == MOST {
+            take_all()?;
+            waiting = 0;
+        }
+        let mut is_dead = false;
+        let pushed = dies.try_push_with(&message(0, *sent), &mut |at| {
+            is_dead |= at == step && waiting >= WAITING;
+            if is_dead { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let is_published = pushed.is_ok() || (is_dead && step == Step::Published);
+        *sent += u64::from(is_published);
+        waiting += u64::from(is_published);
+        if is_dead {
+            return Ok(());
+        }
+    }
+    Err(Violation::Stuck { what: format!("no push of 10,000 reaches the step {step} with messages waiting") })
+}

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! It goes by the technique's [`Record`](crate::ring::Record), on the heap and in mapped memory wherever the technique can be
-//! there: with threads, against a model, full and empty again, and with producers that die at each step of a push. What it
+//! there: with threads, against a model, full and empty again, and with producers that die at each step of a push and are
+//! succeeded. What it
 //! cannot show: every order of steps (that is for a model checker), other processes, hostile peers. That it finds what it is
 //! for, the rings in [`broken`] show.
 
@@ -190,6 +191,8 @@ fn checks_of<T: Link>() -> Vec<Check> {
     for &step in T::RECORD.steps {
         let check = move |memory| checks::death::<T>(memory, step);
         all.push((format!("a producer that dies at {step}"), Box::new(check)));
+        let check = move |memory| checks::successor::<T>(memory, step);
+        all.push((format!("the successor of a producer that dies at {step}"), Box::new(check)));
     }
     all
 }

@@ -9,7 +9,7 @@ use crate::common::{Run, itself};
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::attached::Attached;
-use shm::conformance::broken::{Broken, Doubles, Drops, Hides, Neglects, Reorders, Tears};
+use shm::conformance::broken::{Broken, Doubles, Drops, Hides, Neglects, Remembers, Reorders, Tears};
 use shm::conformance::{self, Violation};
 use shm::memory::RegionError;
 use shm::ring::array_queue::ArrayQueue;
@@ -55,6 +55,8 @@ fn the_suite_finds_each_broken_ring() {
     assert!(matches!(found::<Broken<Hides>>(), Violation::Hidden { waiting: 1 }));
     // Behind the place that the dead one has claimed stand the other's messages.
     assert!(matches!(found::<Broken<Neglects, ArrayQueue>>(), Violation::Lost { producer: 1, .. }));
+    // The dead producer's messages come again.
+    assert!(matches!(found::<Broken<Remembers>>(), Violation::Duplicated { producer: 0, .. }));
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `crash` | real processes killed at every instruction of a push or a pop |
 //! | `doorbell` | one who wakes a listener for nothing, again and again, and the others' wake-ups |
 //! | `hostile` | peers that write what no honest one does |
+//! | `examples` | the examples that need several processes |
 //! | `scribbler` | a real process that writes over all that it may |
 //! | `strangers` | other processes at the socket of `unix-seqpacket` |
 //! | `sandbox` | what a process in the sandbox tries, and which layer refuses it |
@@ -30,6 +31,8 @@ mod crash;
 mod deaths;
 #[cfg(not(miri))]
 mod doorbell;
+#[cfg(not(miri))]
+mod examples;
 #[cfg(not(miri))]
 mod fuzzed;
 #[cfg(not(miri))]
