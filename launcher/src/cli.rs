@@ -115,7 +115,7 @@ pub enum Command {
     Export(ExportFlags),
     /// Check whether this machine is fit for latency figures
     Doctor(DoctorFlags),
-    /// Remove shared memory that dead runs left behind
+    /// Remove shared memory that dead runs and queues left behind
     Clean(CleanFlags),
     /// Print what a shell needs to complete this command line
     Completions(CompletionsFlags),

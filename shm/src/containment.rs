@@ -11,7 +11,8 @@
 //! 2. of the dead one's messages those that it had published come out, whole and in order; at most the one that it was about to
 //!    publish does not,
 //! 3. the hand-off goes on at once or after a repair, and is as large as it was,
-//! 4. a successor of the same index can take its place.
+//! 4. a successor of the same index can take its place, once its memory was made anew: by [`Queue::renew`](crate::queue::Queue::renew), in a run
+//!    by the launcher.
 //!
 //! The repair is done by the one consumer ([`retire`](crate::ring::Consumer::retire)), between two polls, in memory, without a lock and
 //! without waiting: what it cannot do yet it does at the next poll. Nobody but the consumer decides anything, so there is no race

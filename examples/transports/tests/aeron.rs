@@ -6,7 +6,7 @@ use core::ops::ControlFlow;
 use launcher::shm::attached::{Access, Attached, Peers, Source};
 use launcher::shm::memory::sealed::Handle;
 use launcher::shm::memory::{folder, unlink};
-use launcher::shm::queue::{MAX_PRODUCERS, Queue};
+use launcher::shm::queue::{MAX_PRODUCERS, PREFIX, Queue};
 use launcher::shm::ring::{Consumer, Link, LinkSpec, Message, PeerFault, Producer, Step};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -44,7 +44,7 @@ fn taken(consumer: &mut Receiver) -> (Option<usize>, Message) {
 
 /// The logs of a queue.
 fn logs(queue: &str) -> Vec<File> {
-    let publications = folder::path(&format!("{queue}.queue")).join("aeron/publications");
+    let publications = folder::path(&format!("{PREFIX}{queue}.queue")).join("aeron/publications");
     publications.read_dir().unwrap().map(|log| File::open(log.unwrap().path()).unwrap()).collect()
 }
 

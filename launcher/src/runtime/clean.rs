@@ -1,5 +1,8 @@
 //! Removes the segments of runs whose launcher is gone, and puts back what they changed: at every start, and by `launcher clean`.
 //!
+//! `launcher clean` also removes the files of queues without a run whose creators are dead ([`shm::queue`]). A start leaves them alone: their
+//! programs may still want what is in them.
+//!
 //! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user, and memory, a FIFO, a
 //! socket, or the folder of somebody else's transport with what that made beside it. Nothing is waited for, whatever stands there under such a name.
 //!
@@ -21,6 +24,7 @@ use shm::memory::header::MAGIC;
 use shm::memory::lock;
 use shm::memory::{SHM_DIR, folder, list_segments, open_safely, unlink};
 use shm::os::process;
+use shm::queue::{self, QueueError};
 use std::collections::HashMap;
 use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};
@@ -77,6 +81,9 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
             cleaned.removed.push(name);
         }
     }
+    if scope != CleanScope::KeepLogs {
+        clean_queues(scope, &mut cleaned)?;
+    }
     for (run, _) in isolate::records(Tree::real()) {
         if RunLife::of(run) == RunLife::Living {
             continue;
@@ -97,6 +104,20 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
         }
     }
     Ok(cleaned)
+}
+
+/// Removes the files of queues whose creators are dead, or names them.
+fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()> {
+    for name in queue::dead()? {
+        let found = if scope == CleanScope::Nothing { queue::leftovers(&name) } else { queue::remove(&name) };
+        match found {
+            Ok(files) => cleaned.removed.extend(files),
+            // Its own program came first.
+            Err(QueueError::Living(_)) => {}
+            Err(error) => cleaned.failed.push(format!("queue {name}: {error}")),
+        }
+    }
+    Ok(())
 }
 
 /// Whether a run still needs its segments.
@@ -199,6 +220,9 @@ mod tests {
     use super::*;
     use shm::memory::Region;
     use shm::named::{fifo, seqpacket};
+    use shm::queue::Queue;
+    use shm::ring::spsc_mux::SpscMux;
+    use std::path::PathBuf;
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -219,6 +243,20 @@ mod tests {
         let name = format!("bulkhead.{run}.{what}");
         drop(Region::create(&name, 64).unwrap());
         name
+    }
+
+    /// The files that a queue leaves whose creator is killed: how many.
+    fn dead_queue(name: &str) -> usize {
+        let queue = Queue::<SpscMux>::create(name, 1, 8).unwrap();
+        let prefix = format!("{}{name}.", queue::PREFIX);
+        let entries = std::fs::read_dir(SHM_DIR).unwrap().map(|entry| entry.unwrap().path());
+        let is_its = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(&prefix);
+        let files: Vec<PathBuf> = entries.filter(is_its).collect();
+        let kept = |path: &PathBuf| PathBuf::from(format!("{}.kept", path.display()));
+        files.iter().for_each(|path| std::fs::hard_link(path, kept(path)).unwrap());
+        drop(queue);
+        files.iter().for_each(|path| std::fs::rename(kept(path), path).unwrap());
+        files.len()
     }
 
     fn is_there(name: &str) -> bool {
@@ -292,6 +330,26 @@ mod tests {
         assert!(is_there(&mydb) && is_there(&other) && is_there(&strange), "{cleaned:?}");
         assert!(!is_there(&control) && !is_there(&socket), "{cleaned:?}");
         [mydb, other, strange].iter().for_each(|name| unlink(name).unwrap());
+    }
+
+    #[test]
+    fn dead_queues_go_when_asked_for_and_living_ones_stay() {
+        let _alone = alone();
+        let name = |what: &str| format!("unit-clean-{}-{what}", std::process::id());
+        let dead = dead_queue(&name("dead"));
+        let living = Queue::<SpscMux>::create(&name("living"), 1, 8).unwrap();
+        let file = |what: &str| format!("{}{}.about", queue::PREFIX, name(what));
+        clean(CleanScope::KeepLogs).unwrap();
+        let named = clean(CleanScope::Nothing).unwrap();
+        assert!(
+            named.removed.contains(&file("dead")) && !named.removed.contains(&file("living")),
+            "{named:?}"
+        );
+        assert!(is_there(&file("dead")), "only named");
+        let cleaned = clean(CleanScope::Everything).unwrap();
+        assert!(cleaned.removed.len() >= dead && !is_there(&file("dead")), "{cleaned:?}");
+        assert!(is_there(&file("living")));
+        drop(living);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::ledger::{Ledger, message};
 use super::{Memory, Violation, queue};
+use crate::queue::Queue;
 use crate::ring::{Consumer, Link, Producer, Step};
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -264,15 +265,15 @@ pub fn successor<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
         die_with_messages_waiting(&mut dies, step, &mut sent[0], &mut || ledger.take_all(&mut consumer))?;
         drop(dies);
         sent[1] += u64::from(lives.try_push(&message(1, sent[1])).is_ok());
-        // Looked for too early, too: with none of them taken.
+        // The first call comes while the dead producer's messages wait.
         let mut waiting = Waiting(None);
         while !queue.renew(0, &mut consumer)? {
             ledger.take(&mut consumer)?;
             waiting.more(|| "the dead producer's place is never free".into())?;
         }
-        // Where a predecessor's messages are still there, they come now or never.
+        // Old messages would come now, before the successor writes over them.
         ledger.take(&mut consumer)?;
-        dies = queue.producer(0)?;
+        dies = attach_successor(&mut queue, &mut || ledger.take(&mut consumer))?;
         // A lap and more.
         for _ in 0..200 {
             for (index, producer) in [&mut dies, &mut lives].into_iter().enumerate() {
@@ -288,6 +289,21 @@ pub fn successor<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
         ledger.settle(&sent)?;
     }
     Ok(())
+}
+
+/// Attaches a producer while the consumer looks, as from another process where the queue has a name.
+fn attach_successor<T: Link>(
+    queue: &mut Queue<T>,
+    take: &mut impl FnMut() -> Result<bool, Violation>,
+) -> Result<T::Producer, Violation> {
+    let Some(name) = queue.name().map(str::to_owned) else { return Ok(queue.producer(0)?) };
+    let attaching = std::thread::spawn(move || Queue::<T>::open(&name)?.producer(0));
+    while !attaching.is_finished() {
+        take()?;
+        std::thread::yield_now();
+    }
+    let attached = attaching.join().map_err(|_| Violation::Stuck { what: "an end panicked".into() })?;
+    Ok(attached?)
 }
 
 /// Pushes until a push reaches the step while messages wait, and breaks that push off there.

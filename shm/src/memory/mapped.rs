@@ -1,17 +1,16 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
-use super::owned::{give_name, nameless};
 use super::region::{Backing, Region, RegionError, View};
 use super::sigbus::Guard;
 use super::{SHM_DIR, folder, lock};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
-use nix::fcntl::posix_fallocate;
+use nix::fcntl::{AT_FDCWD, AtFlags, posix_fallocate};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::geteuid;
+use nix::unistd::{geteuid, linkat};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::{Arc, OnceLock};
 
@@ -27,7 +26,7 @@ pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> Re
 }
 
 /// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS later.
-pub(super) fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
+fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
     posix_fallocate(file.as_fd(), 0, bytes as i64).map_err(|errno| match errno {
         nix::errno::Errno::ENOSPC | nix::errno::Errno::ENOMEM => {
             RegionError::NoRoom { name: name.to_owned(), bytes }
@@ -189,6 +188,22 @@ impl Region {
         let mapped = map_control(name, file);
         mapped.inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
+}
+
+/// Reserves memory in `/dev/shm` that has no name yet, mode 0600.
+pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
+    let file = options.open(SHM_DIR).map_err(os(name, "create it"))?;
+    reserve(name, &file, words as u64 * 8)?;
+    Ok(file)
+}
+
+/// Gives memory that has no name its name, which must be free.
+pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
+    let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
+    linkat(AT_FDCWD, nameless.as_str(), AT_FDCWD, path.as_str(), AtFlags::AT_SYMLINK_FOLLOW)
+        .map_err(|errno| os(name, "create it")(errno.into()))
 }
 
 /// Maps the control segment by its name, through the crate `shared_memory`.

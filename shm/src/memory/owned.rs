@@ -4,14 +4,11 @@
 //! neither: it may belong to another process by now. Only the holder of the lock removes the name, so a leftover that two
 //! processes find at once is removed once, and what one of them has created under the name since is not touched.
 
-use super::mapped::{open_safely, os, reserve, unlink};
+use super::mapped::{give_name, nameless, open_safely, os, unlink};
 use super::{Region, RegionError, SHM_DIR, Words, lock};
-use nix::fcntl::{AT_FDCWD, AtFlags};
-use nix::unistd::linkat;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// A named segment whose lock this process holds. Dropped, it gives up the lock and leaves the name.
@@ -77,22 +74,6 @@ impl OwnedSegment {
     pub fn unlink(self) -> io::Result<()> {
         if self.is_named() { unlink(&self.name) } else { Ok(()) }
     }
-}
-
-/// Reserves memory in `/dev/shm` that has no name yet, mode 0600.
-pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-    let file = options.open(SHM_DIR).map_err(os(name, "create it"))?;
-    reserve(name, &file, words as u64 * 8)?;
-    Ok(file)
-}
-
-/// Gives memory that has no name its name, which must be free.
-pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
-    let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
-    linkat(AT_FDCWD, nameless.as_str(), AT_FDCWD, path.as_str(), AtFlags::AT_SYMLINK_FOLLOW)
-        .map_err(|errno| os(name, "create it")(errno.into()))
 }
 
 #[cfg(all(test, not(miri)))]

@@ -100,10 +100,12 @@
 //! whoever may write it may damage it: rights for each process are for a run to give, see the crate `protocol`.
 
 mod about;
+mod error;
 mod leftovers;
 #[cfg(all(test, not(miri)))]
 mod tests;
 
+pub use error::QueueError;
 pub use leftovers::{dead, leftovers, remove};
 
 use crate::attached::{Access, Attached, Peers, Source};
@@ -116,73 +118,12 @@ use crate::ring::{Consumer, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, Tec
 use crate::sync::Ordering;
 use about::{ABOUT, About, AttachedPeers, End, ListedFile};
 use core::marker::PhantomData;
-use thiserror::Error;
 
 /// The prefix of the names of all files of all queues in `/dev/shm`; the queue's name and a dot follow.
 pub const PREFIX: &str = "bulkhead-queue.";
 
 /// The most producers of a queue: what `linked` has bits for, to know whose a block is.
 pub const MAX_PRODUCERS: usize = 1 << 10;
-
-/// Why there is no queue.
-#[derive(Debug, Error)]
-pub enum QueueError {
-    /// A name that cannot be one.
-    #[error("{0:?} is no name for a queue: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
-    Name(String),
-    /// A number of producers that queues do not have.
-    #[error("{0} producers: queues take 1 to {MAX_PRODUCERS}")]
-    Producers(usize),
-    /// A capacity that queues do not have.
-    #[error("capacity {0}: queues take a power of two from 2 to 1048576")]
-    Capacity(u32),
-    /// A technique that cannot be there.
-    #[error("{technique} cannot be {where_}")]
-    Home {
-        /// The technique.
-        technique: &'static str,
-        /// Where it was wanted.
-        where_: &'static str,
-    },
-    /// Another technique's queue has the name.
-    #[error("the queue {name} is of another technique than {technique}")]
-    Technique {
-        /// The queue's name.
-        name: String,
-        /// What was asked for.
-        technique: &'static str,
-    },
-    /// A producer that the queue was not made for.
-    #[error("producer {index}: the queue was made for {producers}")]
-    Producer {
-        /// Who was asked for.
-        index: usize,
-        /// How many there are.
-        producers: usize,
-    },
-    /// An end that was attached before.
-    #[error(
-        "cannot attach the {end}: process {pid} has attached it; once that is dead, `renew` frees a producer's end and `resume` \
-         replaces the consumer"
-    )]
-    Attached {
-        /// `consumer`, or `producer` and its index.
-        end: String,
-        /// The process that has attached it, as the queue's memory names it.
-        pid: u64,
-    },
-    /// A queue whose creator is alive.
-    #[error("cannot take the name {0}: the creator of the queue is alive; end it, or choose another name")]
-    Living(String),
-    /// A queue of which not all is there.
-    #[error(
-        "cannot open the queue {0}: it is not complete; try again, unless its creator died while creating it"
-    )]
-    Incomplete(String),
-    /// A segment that cannot be made or attached.
-    #[error(transparent)]
-    Region(#[from] RegionError),
-}
 
 /// One producer's end and the consumer's, on the heap.
 ///
@@ -197,6 +138,8 @@ pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueE
 
 /// A queue of one technique, from which its ends are attached: one consumer, and one of each producer, at a time.
 pub struct Queue<T: Link> {
+    /// `None` on the heap.
+    name: Option<String>,
     attached: Attached<'static>,
     spec: LinkSpec<'static>,
     /// What the queue is, from when this handle was made: its memory may say something else by now.
@@ -268,7 +211,8 @@ impl<T: Link> Queue<T> {
         let spec = link_spec(about.producers, capacity);
         let names = Names { queue: name.into(), words: words.clone(), producers: about.producers };
         let attached = Attached::new(names);
-        Self { attached, spec, about, words, owned: None, names: Vec::new(), technique: PhantomData }
+        let technique = PhantomData;
+        Self { name: None, attached, spec, about, words, owned: None, names: Vec::new(), technique }
     }
 
     /// A queue for so many producers on the heap of this process, with room for `capacity` messages: in all, or of each
@@ -315,6 +259,7 @@ impl<T: Link> Queue<T> {
         let (owned, region) =
             OwnedSegment::create(&known_by, about.segment_words(), true, |words| about.write(words))?;
         let mut queue = Self::new(name, capacity, about, region.words());
+        queue.name = Some(name.into());
         queue.owned = Some(owned);
         segments.iter().try_for_each(|spec| queue.create_file(spec))?;
         about::set_ready(&queue.words);
@@ -358,12 +303,19 @@ impl<T: Link> Queue<T> {
         if !about::is_ready(&words) {
             return Err(QueueError::Incomplete(name.into()));
         }
-        Ok(Self::new(name, capacity, about, words))
+        let mut queue = Self::new(name, capacity, about, words);
+        queue.name = Some(name.into());
+        Ok(queue)
     }
 
     /// Its technique.
     pub fn technique(&self) -> Technique {
         Technique::of::<T>()
+    }
+
+    /// The name by which other processes open it; `None` on the heap.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// How many producers it was made for.

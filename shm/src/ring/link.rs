@@ -63,7 +63,7 @@ pub struct SegmentSpec {
 /// What the ends of a link may do with one of its segments. Who is not named may do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// The one producer that uses it; `None`: all of them do.
+    /// The one producer that uses it, for whose successor it is made anew; `None`: all of them do.
     pub only: Option<usize>,
     /// What that producer, or each, may do.
     pub producer: Option<Access>,
