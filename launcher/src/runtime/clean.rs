@@ -114,7 +114,10 @@ fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()>
             Ok(files) => cleaned.removed.extend(files),
             // Its own program came first.
             Err(QueueError::Living(_)) => {}
-            Err(error) => cleaned.failed.push(format!("queue {name}: {error}")),
+            Err(error) => cleaned.failed.push(format!(
+                "cannot clean the queue {name}: {error}; delete {SHM_DIR}/{}{name}.* by hand if nobody needs it",
+                queue::PREFIX
+            )),
         }
     }
     Ok(())

@@ -194,6 +194,7 @@ pub trait Consumer: Send {
 
     /// The dead producer's memory was made anew (all zero but its header) and a new producer of that index will come, or
     /// has: takes from it from its beginning. After [`Consumer::retire`] has said `true`.
+    /// [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
     fn revive(&mut self, producer: usize) {
         let _ = producer;
     }
