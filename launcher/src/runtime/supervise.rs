@@ -5,6 +5,7 @@
 mod cause;
 mod close;
 mod desk;
+mod failures;
 mod memory;
 mod motion;
 mod pace;
@@ -26,7 +27,6 @@ use crate::runtime::samples::Samples;
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
-use crate::runtime::standstill;
 use analysis::kernel::WakeUps;
 use analysis::record::{Comeback, Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
@@ -34,7 +34,7 @@ use desk::DeskWatch;
 use protocol::control::{Launching, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
-use protocol::plan::{Plan, ProcessPlan, Role};
+use protocol::plan::{Plan, Role};
 use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
 use shm::clock::Clock;
@@ -289,40 +289,6 @@ impl Supervisor<'_> {
         Ok(self.suspect().or_else(|| self.misconduct()))
     }
 
-    /// A quarantine that nobody contains, or damage that nobody can.
-    fn misconduct(&self) -> Option<Outcome> {
-        if let Some(what) = self.repairs.damage() {
-            let engine = self.plan.thread_of(Role::Orchestrator)?;
-            let what = format!(
-                "{what}: a strategy has damaged memory that all of them write ({}), nobody can trade on; with spsc-mux \
-                 each has its own",
-                self.plan.technique
-            );
-            return Some(self.failure_of(engine, what));
-        }
-        let is_contained = |strategy| {
-            let incidents = self.incidents.as_ref();
-            incidents.is_some_and(|incidents| !incidents.has_ended(strategy, &self.processes))
-        };
-        if let Some((role, what)) = standstill::verdict(&self.repairs, &self.liveness, is_contained) {
-            return Some(self.failure_of(self.plan.thread_of(role)?, what));
-        }
-        if self.incidents.is_some() {
-            return None;
-        }
-        let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
-        let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
-        let thread = self.plan.thread_of(Role::Strategy(index))?;
-        Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
-    }
-
-    /// The failure of the process that a thread belongs to.
-    fn failure_of(&self, thread: usize, what: String) -> Outcome {
-        let owner = self.plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
-        let process = &self.processes.all[owner.unwrap_or(0)];
-        failure(&process.name, process.pid(), what)
-    }
-
     /// Orders sent so far, and how many of those of the living are open.
     fn sent_and_open(&self) -> (u64, u64) {
         if let Some(incidents) = &self.incidents {
@@ -421,39 +387,10 @@ impl Supervisor<'_> {
         }
     }
 
-    /// The first thread that hangs or lies about itself, but for those whose deaths are contained.
-    fn suspect(&self) -> Option<Outcome> {
-        let others = self.plan.processes.iter().enumerate().filter(|(index, _)| !self.contains(*index));
-        for (index, process) in others {
-            let is_there = self.processes.all[index].status.is_none();
-            let threads = process.threads.iter().map(|thread| *thread as usize).filter(|_| is_there);
-            let mut found = threads.filter_map(|thread| {
-                let suspicion = self.liveness.suspicion(thread, &process.threads)?;
-                if process.threads.len() == 1 {
-                    // It will not end by itself. Of a process with several threads the others may.
-                    self.processes.all[index].kill();
-                }
-                Some(self.failure_of(thread, format!("{}{suspicion}", self.name_within(process, thread))))
-            });
-            if let Some(outcome) = found.next() {
-                return Some(outcome);
-            }
-        }
-        None
-    }
-
     /// Whether it is dealt with elsewhere if a process dies or hangs: the run goes on.
     fn contains(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process))
             || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.owns(process))
-    }
-
-    /// Which of a process's threads is meant, if it has several.
-    fn name_within(&self, process: &ProcessPlan, thread: usize) -> String {
-        match process.threads.len() {
-            1 => String::new(),
-            _ => format!("thread {} ", self.plan.threads[thread].name),
-        }
     }
 
     /// Whether the run waits for a strategy.
@@ -462,35 +399,6 @@ impl Supervisor<'_> {
         match &self.incidents {
             Some(incidents) => incidents.awaits(strategy),
             None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
-        }
-    }
-
-    /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an incident.
-    fn forged_header(&self) -> Option<Outcome> {
-        let forged = |strategy| Some((strategy, self.segments.headers.forgery(strategy)?));
-        let (strategy, forgery) = (0..self.plan.trading().strategies).find_map(forged)?;
-        Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery))
-    }
-
-    /// A process that had to be killed at the end, or died then, is a failure too.
-    fn ended_in_order(&self, outcome: Outcome) -> Outcome {
-        let is_excused = |index: usize| {
-            self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index))
-                || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.is_done(index))
-        };
-        let mut ends = self.processes.all.iter().enumerate();
-        let bad = ends.find(|(index, process)| {
-            !process.status.is_some_and(|status| status.success()) && !is_excused(*index)
-        });
-        let bad = bad.map(|(_, process)| process);
-        if let (Outcome::Complete, None, None) = (&outcome, bad, &self.incidents) {
-            return self.forged_header().unwrap_or(outcome);
-        }
-        match (outcome, bad) {
-            (Outcome::Complete, Some(process)) => {
-                failure(&process.name, process.pid(), format!("exited abnormally: {}", process.how()))
-            }
-            (outcome, _) => outcome,
         }
     }
 }
@@ -510,12 +418,11 @@ pub fn moves(engine: &AgentCounters) -> u64 {
         .fold(0, |sum, &counter| sum.wrapping_add(engine.get(counter)))
 }
 
-/// Orders that were dispatched and are not settled, and those that wait to be dispatched.
+/// Orders that were dispatched and are not settled.
 pub fn at_venues(engine: &AgentCounters) -> u64 {
-    let [dispatched, settled, waiting] =
-        [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled, OrchestratorCounter::Waiting]
-            .map(|counter| engine.get(counter));
-    dispatched.saturating_sub(settled).saturating_add(waiting)
+    let [dispatched, settled] =
+        [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled].map(|counter| engine.get(counter));
+    dispatched.saturating_sub(settled)
 }
 
 fn failure(process: &str, pid: u32, what: String) -> Outcome {
