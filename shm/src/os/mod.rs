@@ -4,6 +4,8 @@
 pub mod descriptors;
 #[cfg(not(loom))]
 pub mod fault;
+#[cfg(not(loom))]
+pub mod folder;
 pub mod futex;
 #[cfg(not(loom))]
 pub mod memory;

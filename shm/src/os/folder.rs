@@ -1,0 +1,355 @@
+//! Files in a folder that somebody else may have filled: a symbolic link, a named pipe or a device under an expected name is an error, never
+//! followed and never waited for.
+//!
+//! Writing goes through [`OpenFolder`]: the folder is opened once, and its files are made under a random draft name (`O_EXCL`,
+//! `O_NOFOLLOW`) and renamed inside the open folder. Reading goes through [`open_regular`].
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
+use thiserror::Error;
+
+/// What every draft's name ends in.
+pub const DRAFT_SUFFIX: &str = ".new";
+
+/// How many draft names are tried; one is enough unless somebody guesses it.
+const MAX_NAMES: u32 = 16;
+
+/// A file that is not what its name promises. It is the inner error of an [`io::Error`] ([`not_regular`] finds it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NotRegular {
+    /// A symbolic link.
+    #[error("a symbolic link, not a regular file: links in a folder of results are not followed")]
+    Link,
+    /// A named pipe, a socket, a device or a folder.
+    #[error("not a regular file")]
+    Kind,
+    /// A regular file that is also another one: writing into it would change that one.
+    #[error("a file with several names (hard links): writing into it would change the others")]
+    Names,
+}
+
+impl From<NotRegular> for io::Error {
+    fn from(error: NotRegular) -> Self {
+        Self::new(ErrorKind::InvalidInput, error)
+    }
+}
+
+/// Returns what was wrong with the kind of a file, if that is what the error is about.
+pub fn not_regular(error: &io::Error) -> Option<NotRegular> {
+    error.get_ref()?.downcast_ref().copied()
+}
+
+/// Opens a regular file for reading. The last part of the path is not followed if it is a symbolic link, and nothing is waited for.
+///
+/// # Errors
+/// [`NotRegular`] for every other kind of file; what the system refused.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    regular(open(path, flags, Mode::empty()))
+}
+
+/// Reads a whole regular file of at most `max` bytes.
+///
+/// # Errors
+/// As [`open_regular`]; a larger file.
+pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(io::Error::other(format!("larger than {max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// A folder that is opened once; its files are reached through its descriptor, whatever happens to its path.
+#[derive(Debug)]
+pub struct OpenFolder {
+    descriptor: OwnedFd,
+}
+
+impl OpenFolder {
+    /// Opens a folder. The last part of the path is not followed if it is a symbolic link.
+    ///
+    /// # Errors
+    /// There is none, it is something else, or the system refused.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        match open(path, flags, Mode::empty()) {
+            Ok(descriptor) => Ok(Self { descriptor }),
+            Err(Errno::ENOTDIR | Errno::ELOOP) if is_link(path) => Err(io::Error::new(
+                ErrorKind::NotADirectory,
+                "a symbolic link to a folder: name the folder itself",
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins a new file: it has a random name until [`Draft::save`] gives it this one.
+    ///
+    /// # Errors
+    /// A name that leads elsewhere; a full disk; a folder that cannot be written or was removed.
+    pub fn draft(&self, name: impl AsRef<OsStr>) -> io::Result<Draft<'_>> {
+        let name = plain(name.as_ref())?.to_owned();
+        for _ in 0..MAX_NAMES {
+            let mut draft = OsString::from(".");
+            draft.push(&name);
+            draft.push(format!(".{:016x}{DRAFT_SUFFIX}", RandomState::new().hash_one(&name)));
+            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+            let flags = flags | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+            match openat(&self.descriptor, draft.as_os_str(), flags, all()) {
+                Ok(file) => return Ok(Draft { folder: self, name, draft: Some(draft), file: file.into() }),
+                Err(Errno::EEXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::EEXIST.into())
+    }
+
+    /// Writes a file, whole or not at all. What stood under its name, a link too, is replaced and not written to.
+    /// With `synced` the bytes are on the disk before the file has its name.
+    ///
+    /// # Errors
+    /// As [`OpenFolder::draft`] and [`Draft::save`].
+    pub fn write_whole(&self, name: impl AsRef<OsStr>, bytes: &[u8], synced: bool) -> io::Result<()> {
+        let mut draft = self.draft(name)?;
+        draft.write_all(bytes)?;
+        if synced {
+            draft.file.sync_data()?;
+        }
+        draft.save()
+    }
+
+    /// Opens a file for reading and writing in place, and makes an empty one where there is none.
+    ///
+    /// # Errors
+    /// [`NotRegular`] also for a file with several names; what the system refused.
+    pub fn edit(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.open_own(name.as_ref(), OFlag::O_RDWR)
+    }
+
+    /// Opens a file to write at its end, and makes an empty one where there is none.
+    ///
+    /// # Errors
+    /// As [`OpenFolder::edit`].
+    pub fn append(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.open_own(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND)
+    }
+
+    /// Opens a regular file for reading.
+    ///
+    /// # Errors
+    /// As [`open_regular`].
+    pub fn read(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        regular(openat(&self.descriptor, plain(name.as_ref())?, flags | OFlag::O_CLOEXEC, Mode::empty()))
+    }
+
+    /// Removes a file, or a link itself. One that is gone is no error.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        match unlinkat(&self.descriptor, plain(name.as_ref())?, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn open_own(&self, name: &OsStr, how: OFlag) -> io::Result<File> {
+        let flags = how | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let file = regular(openat(&self.descriptor, plain(name)?, flags | OFlag::O_CLOEXEC, all()))?;
+        // One that was removed after it was opened has none.
+        if file.metadata()?.nlink() > 1 { Err(NotRegular::Names.into()) } else { Ok(file) }
+    }
+}
+
+/// A new file that has a random name, and loses it again unless it is saved.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    folder: &'a OpenFolder,
+    name: OsString,
+    /// `None` once it is saved.
+    draft: Option<OsString>,
+    file: File,
+}
+
+impl Draft<'_> {
+    /// Returns the file, to cut it or to write at a place.
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name, in place of what stood there.
+    ///
+    /// # Errors
+    /// What the system refused: a folder of that name. The draft is gone then.
+    pub fn save(mut self) -> io::Result<()> {
+        let Some(draft) = self.draft.take() else { return Ok(()) };
+        let folder = &self.folder.descriptor;
+        renameat(folder, draft.as_os_str(), folder, self.name.as_os_str()).map_err(|error| {
+            let _ = self.folder.remove(&draft);
+            error.into()
+        })
+    }
+}
+
+impl Write for Draft<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Some(draft) = self.draft.take() {
+            let _ = self.folder.remove(draft);
+        }
+    }
+}
+
+/// Everything that the process's umask leaves of reading and writing for all.
+const fn all() -> Mode {
+    Mode::from_bits_truncate(0o666)
+}
+
+fn regular(opened: nix::Result<OwnedFd>) -> io::Result<File> {
+    let file = match opened {
+        Ok(file) => File::from(file),
+        Err(Errno::ELOOP) => return Err(NotRegular::Link.into()),
+        // A socket; a pipe that nobody reads; a folder that is to be written.
+        Err(Errno::ENXIO | Errno::ENODEV | Errno::EISDIR) => return Err(NotRegular::Kind.into()),
+        Err(error) => return Err(error.into()),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(NotRegular::Kind.into()) }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink())
+}
+
+/// A name that leads to no other folder.
+fn plain(name: &OsStr) -> io::Result<&OsStr> {
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(part)), None) if part == name => Ok(name),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "not the name of a file in this folder")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::mkfifo;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+    use tempfile::TempDir;
+
+    /// A folder with the traps that a stranger can put into it, and the file outside of it that must keep its bytes.
+    fn trapped() -> (TempDir, PathBuf, PathBuf) {
+        let outside = tempfile::tempdir().unwrap();
+        let (victim, folder) = (outside.path().join("victim"), outside.path().join("folder"));
+        fs::write(&victim, "precious").unwrap();
+        fs::create_dir(&folder).unwrap();
+        symlink(&victim, folder.join("link")).unwrap();
+        symlink(outside.path().join("not-there"), folder.join("dangling")).unwrap();
+        fs::hard_link(&victim, folder.join("hard")).unwrap();
+        mkfifo(&folder.join("fifo"), Mode::S_IRWXU).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap());
+        fs::create_dir(folder.join("folder")).unwrap();
+        (outside, victim, folder)
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no openat")]
+    fn written_files_replace_traps_and_follow_none() {
+        let (outside, victim, folder) = trapped();
+        let open = OpenFolder::open(&folder).unwrap();
+        for name in ["link", "dangling", "hard", "fifo", "socket", "new"] {
+            open.write_whole(name, b"ours", name == "new").unwrap();
+            assert!(fs::symlink_metadata(folder.join(name)).unwrap().is_file(), "{name}");
+            assert_eq!(fs::read(folder.join(name)).unwrap(), b"ours", "{name}");
+        }
+        assert!(open.write_whole("folder", b"ours", false).is_err());
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert!(!outside.path().join("not-there").exists());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 7, "no draft is left");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no openat")]
+    fn opened_files_are_regular_and_have_one_name() {
+        let (_outside, victim, folder) = trapped();
+        let open = OpenFolder::open(&folder).unwrap();
+        for (name, wrong) in [
+            ("link", NotRegular::Link),
+            ("dangling", NotRegular::Link),
+            ("fifo", NotRegular::Kind),
+            ("socket", NotRegular::Kind),
+            ("folder", NotRegular::Kind),
+        ] {
+            for error in [
+                open.edit(name).unwrap_err(),
+                open.append(name).unwrap_err(),
+                open.read(name).unwrap_err(),
+                open_regular(&folder.join(name)).unwrap_err(),
+                read_regular(&folder.join(name), 100).unwrap_err(),
+            ] {
+                assert_eq!(not_regular(&error), Some(wrong), "{name}: {error}");
+            }
+        }
+        assert_eq!(not_regular(&open.edit("hard").unwrap_err()), Some(NotRegular::Names));
+        assert_eq!(read_regular(&folder.join("hard"), 8).unwrap(), b"precious");
+        assert!(read_regular(&folder.join("hard"), 7).is_err());
+        open.append("log").unwrap().write_all(b"a").unwrap();
+        open.append("log").unwrap().write_all(b"b").unwrap();
+        assert_eq!(fs::read(folder.join("log")).unwrap(), b"ab");
+        assert_eq!(fs::read(victim).unwrap(), b"precious");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no openat")]
+    fn linked_folders_and_names_with_a_way_are_refused() {
+        let (outside, _, folder) = trapped();
+        symlink(&folder, outside.path().join("elsewhere")).unwrap();
+        let error = OpenFolder::open(&outside.path().join("elsewhere")).unwrap_err();
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        let open = OpenFolder::open(&folder).unwrap();
+        for name in ["", ".", "..", "../victim", "/tmp/x", "folder/x", "x/"] {
+            assert!(
+                open.draft(name).is_err() && open.edit(name).is_err() && open.remove(name).is_err(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no openat")]
+    fn drafts_that_are_not_saved_leave_nothing() {
+        let (_outside, _, folder) = trapped();
+        let open = OpenFolder::open(&folder).unwrap();
+        let before = fs::read_dir(&folder).unwrap().count();
+        let mut draft = open.draft("new").unwrap();
+        draft.write_all(b"half").unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), before + 1);
+        drop(draft);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), before);
+        // The folder is reached wherever it was moved.
+        fs::rename(&folder, folder.with_file_name("moved")).unwrap();
+        open.write_whole("new", b"whole", false).unwrap();
+        assert_eq!(fs::read(folder.with_file_name("moved").join("new")).unwrap(), b"whole");
+    }
+}
