@@ -6,13 +6,16 @@
 //! Within a version keys may be added that a reader can do without: a key that is not known is passed over, and a key that is
 //! missing is an error unless it has a default. Whatever else changes is a new version, which other builds refuse.
 
+use crate::escape::in_a_line;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use shm::os::folder::{NotRegular, OpenFolder, not_regular, read_regular};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use thiserror::Error;
+
+/// The largest document that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Something that is saved as JSON under a version. Its module is the only place that knows its name and its keys.
 pub trait Document: Serialize + DeserializeOwned {
@@ -122,11 +125,13 @@ pub enum DocumentError {
         /// What it said.
         source: io::Error,
     },
-    /// A folder, a pipe, a device.
-    #[error("{file}: not a regular file: {remedy}")]
+    /// A folder, a pipe, a device, a symbolic link.
+    #[error("{file}: {what}: {remedy}")]
     NotAFile {
         /// The path.
         file: String,
+        /// What it is instead.
+        what: NotRegular,
         /// What to do.
         remedy: &'static str,
     },
@@ -141,7 +146,7 @@ pub enum DocumentError {
         remedy: &'static str,
     },
     /// Not the JSON that it should be.
-    #[error("{file}: no {expected}: {source}: {found}; {remedy}")]
+    #[error("{file}: no {expected}: {}: {found}; {remedy}", in_a_line(&source.to_string()))]
     Json {
         /// The file.
         file: String,
@@ -169,7 +174,7 @@ pub enum DocumentError {
     /// Another version of the document.
     #[error(
         "{file}: schema {found:?}, this build reads {expected:?}: use the launcher that wrote it{}",
-        writer.as_ref().map_or_else(String::new, |writer| format!(" (bulkhead {writer})"))
+        writer.as_ref().map_or_else(String::new, |writer| format!(" (bulkhead {})", in_a_line(writer)))
     )]
     Version {
         /// The file.
@@ -182,7 +187,7 @@ pub enum DocumentError {
         writer: Option<String>,
     },
     /// Values that do not fit each other.
-    #[error("{file}: {why}: damaged; {remedy}")]
+    #[error("{file}: {}: damaged; {remedy}", in_a_line(why))]
     Content {
         /// The file.
         file: String,
@@ -238,19 +243,18 @@ pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
 
 fn read_text(path: &Path, remedy: &'static str) -> Result<String, DocumentError> {
     let file = || path.display().to_string();
-    let io = |source| DocumentError::Io { file: file(), source };
-    // Asked before opening: opening a pipe would wait for its other end.
-    if !fs::metadata(path).map_err(io)?.is_file() {
-        return Err(DocumentError::NotAFile { file: file(), remedy });
-    }
-    String::from_utf8(fs::read(path).map_err(io)?).map_err(|error| {
+    let bytes = read_regular(path, MAX_BYTES).map_err(|source| match not_regular(&source) {
+        Some(what) => DocumentError::NotAFile { file: file(), what, remedy },
+        None => DocumentError::Io { file: file(), source },
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         DocumentError::NotText { file: file(), at, remedy }
     })
 }
 
-/// Writes a file beside its place and then moves it there: whoever is killed meanwhile leaves the old one or the new
-/// one, never half.
+/// Writes a file of a folder of results under a draft name and then renames it: a process that is killed leaves the old file or the
+/// new one, never half. Links are replaced and not followed, nor is one that stands for the folder.
 ///
 /// # Errors
 /// [`SaveError`]: a full disk, a folder that cannot be written. What was there before is kept.
@@ -258,22 +262,20 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write_file(path, bytes, false)
 }
 
+/// Writes a file whose path a user named: as [`write_whole`], but its folder may be reached through links.
+///
+/// # Errors
+/// As [`write_whole`]; there is no such folder.
+pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default();
+    let real = parent.canonicalize().map_err(|error| SaveError::of(path, error))?.join(name);
+    write_file(&real, bytes, false).map_err(|error| SaveError::of(path, error.source))
+}
+
 fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> {
-    let mut draft = OsString::from(".");
-    draft.push(path.file_name().unwrap_or_default());
-    draft.push(".new");
-    let draft = path.with_file_name(draft);
-    let write = || {
-        let mut file = File::create(&draft)?;
-        file.write_all(bytes)?;
-        if synced {
-            // Before the rename, so that a crash of the machine leaves the old one or the new one, never half.
-            file.sync_data()?;
-        }
-        fs::rename(&draft, path)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&draft);
-        SaveError::of(path, error)
-    })
+    let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+    // Synced before the rename, so that a crash of the machine leaves the old one or the new one, never half.
+    let write = || OpenFolder::open(folder)?.write_whole(name, bytes, synced);
+    write().map_err(|error| SaveError::of(path, error))
 }

@@ -15,6 +15,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, IntervalLogWriterError, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use shm::os::folder::read_regular;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -22,6 +23,9 @@ use thiserror::Error;
 
 /// Its name in the run's folder.
 pub const HLOG_FILE: &str = "histograms.hlog";
+
+/// The largest file of histograms that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 28;
 
 /// Histograms that cannot be read.
 #[derive(Debug, Error)]
@@ -50,11 +54,7 @@ pub enum HlogError {
 /// [`HlogError`]: there is no such file, or it is damaged.
 pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
     let file = folder.join(HLOG_FILE).display().to_string();
-    // Asked before opening: opening a pipe would wait for its other end.
-    let bytes = std::fs::metadata(&file).and_then(|facts| {
-        if facts.is_file() { std::fs::read(&file) } else { Err(io::Error::other("not a regular file")) }
-    });
-    match bytes {
+    match read_regular(&folder.join(HLOG_FILE), MAX_BYTES) {
         Ok(bytes) => parse(&file, &bytes),
         Err(source) => Err(HlogError::Io { file, source }),
     }

@@ -4,6 +4,7 @@
 
 mod cause;
 pub mod document;
+pub mod escape;
 pub mod experiment;
 pub mod hlog;
 pub mod html;

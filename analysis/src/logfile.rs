@@ -16,6 +16,7 @@ use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, count_record
 use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, Status};
 use shm::memory::View;
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
+use shm::os::folder::{NotRegular, not_regular, open_regular};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -65,7 +66,7 @@ pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result
 /// What the system refused; a file that ends before.
 pub fn keys_at(path: &Path, first: u64, records: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; records * RECORD_BYTES];
-    File::open(path)?.read_exact_at(&mut bytes, RECORDS_AT + first * RECORD_BYTES as u64)?;
+    open_regular(path)?.read_exact_at(&mut bytes, RECORDS_AT + first * RECORD_BYTES as u64)?;
     let key = |record: &[u8; RECORD_BYTES]| u64::from_le_bytes(std::array::from_fn(|byte| record[byte]));
     Ok(bytes.as_chunks().0.iter().map(key).collect())
 }
@@ -81,11 +82,13 @@ pub enum LogError {
         /// What it said.
         source: io::Error,
     },
-    /// No regular file: a folder, a pipe, a device.
-    #[error("{file}: not a regular file")]
+    /// No regular file: a folder, a pipe, a device, a symbolic link.
+    #[error("{file}: {what}")]
     NotAFile {
         /// The path.
         file: String,
+        /// What it is instead.
+        what: NotRegular,
     },
     /// The header is not as it must be.
     #[error("{file}: {source}")]
@@ -182,14 +185,14 @@ impl LogReader<File> {
     pub fn open(path: &Path, run: Option<&str>) -> Result<Self, LogError> {
         let name = || path.display().to_string();
         let io = |source| LogError::Io { file: name(), source };
-        // Asked before opening: opening a pipe would wait for its other end.
-        let facts = std::fs::metadata(path).map_err(io)?;
-        if !facts.is_file() {
-            return Err(LogError::NotAFile { file: name() });
-        }
-        let log = Self::new(File::open(path).map_err(io)?, name(), run)?;
-        if facts.len() > log.header.bytes {
-            let source = HeaderError::Size { promised: log.header.bytes, found: facts.len() };
+        let file = open_regular(path).map_err(|source| match not_regular(&source) {
+            Some(what) => LogError::NotAFile { file: name(), what },
+            None => io(source),
+        })?;
+        let found = file.metadata().map_err(io)?.len();
+        let log = Self::new(file, name(), run)?;
+        if found > log.header.bytes {
+            let source = HeaderError::Size { promised: log.header.bytes, found };
             return Err(LogError::Header { file: name(), source });
         }
         Ok(log)

@@ -2,6 +2,7 @@
 
 use crate::error::JournalError;
 use crate::format::{self, Found, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader};
+use shm::os::folder::open_regular;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub(crate) fn read_at(file: &File, path: &Path, buffer: &mut [u8], at: u64) -> R
 impl OpenSegment {
     /// Opens one and checks its header.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        let file = File::open(path).map_err(JournalError::io(path, "open it"))?;
+        let file = open_regular(path).map_err(JournalError::io(path, "open it"))?;
         let mut bytes = [0; SEGMENT_HEADER];
         let got = read_at(&file, path, &mut bytes, 0)?;
         let header = SegmentHeader::decode(&bytes[..got]).map_err(|what| JournalError::Bad {

@@ -21,7 +21,9 @@ use crate::error::JournalError;
 use crate::reader::Reader;
 use crate::segment::{self, OpenSegment};
 use crc_fast::crc32_iscsi as crc32c;
-use std::fs::{self, File};
+use shm::os::folder::open_regular;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The name under which a snapshot is written.
@@ -56,7 +58,9 @@ pub(crate) struct Snapshot {
 
 /// Reads one. What is wrong with it is the inner error.
 pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, JournalError> {
-    let mut bytes = fs::read(path).map_err(JournalError::io(path, "read it"))?;
+    let mut bytes = Vec::new();
+    let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(JournalError::io(path, "read it"))?;
     if bytes.len() < HEADER {
         return Ok(Err("cut short"));
     }

@@ -8,7 +8,8 @@ use crate::recovery;
 use crate::segment::{self, OpenSegment};
 use crate::snapshot;
 use crate::writer;
-use std::fs::{self, File};
+use shm::os::folder::OpenFolder;
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -161,6 +162,13 @@ pub fn dump(
     }
 }
 
+/// Copies a file of a folder, whole or not at all.
+fn copy(place: &OpenFolder, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    let mut draft = place.draft(to)?;
+    io::copy(&mut place.read(from)?, &mut draft)?;
+    draft.save()
+}
+
 /// Gives up everything from the first damaged record on, so that a writer goes on before it. The damaged segment is copied first, and
 /// later ones are set aside, all under names that begin with `aside-`. How many records are left is the result.
 ///
@@ -190,9 +198,11 @@ pub fn cut(path: &Path) -> Result<u64, ToolError> {
         }
         let io = |what| JournalError::io(&path, what);
         let Ok(open) = OpenSegment::open(&path) else { continue };
-        let file = File::options().write(true).open(&path).map_err(io("open it"))?;
+        let name = path.file_name().unwrap_or_default();
+        let opened = OpenFolder::open(folder).map_err(io("open its folder"))?;
+        let file = opened.edit(name).map_err(io("open it"))?;
         if index == last {
-            fs::copy(&path, &aside).map_err(io("copy it"))?;
+            copy(&opened, name, aside.file_name().unwrap_or_default()).map_err(io("copy it"))?;
             let at = match &place {
                 Some((found, at)) if *found == path => *at,
                 _ => SEGMENT_HEADER as u64,

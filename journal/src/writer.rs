@@ -10,6 +10,7 @@ use crate::segment;
 use crate::shared::{Mapped, Shared, Watermark};
 use crate::snapshot;
 use shm::memory::{Region, Words};
+use shm::os::folder::OpenFolder;
 use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 use std::fs::{self, File, TryLockError};
@@ -427,7 +428,7 @@ impl Drop for Lock {
 /// Takes the folder. Held for as long as the file is open: the kernel gives it back when the process dies.
 pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
     let path = folder.join("lock");
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = OpenFolder::open(folder).and_then(|folder| folder.edit("lock"));
     let file = file.map_err(JournalError::io(&path, "open it"))?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),

@@ -4,6 +4,7 @@ use crate::cli::Cli;
 use crate::commands;
 use crate::config::own::{NameError, Part, register_venue};
 use crate::experiments::lab;
+use crate::host::signals;
 use crate::roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
 use crate::runtime::progress::complain;
 use crate::simulate;
@@ -18,6 +19,9 @@ use thiserror::Error;
 
 /// A process with less memory than this does not even come to say what is wrong, in bytes.
 const LEAST_MEMORY: u64 = 256 << 20;
+
+/// The least stack of the first thread, in bytes: with less it would overflow somewhere, and say nothing of limits.
+const MIN_STACK: u64 = 1 << 20;
 
 /// The launcher, with parts of one's own.
 ///
@@ -205,6 +209,19 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
                 bytes >> 20,
                 LEAST_MEMORY >> 20
             ));
+            return ExitCode::FAILURE;
+        }
+        if let Some(bytes) = memory::stack_limit().filter(|bytes| *bytes < MIN_STACK) {
+            complain(&format!(
+                "error: this process may have a stack of {} KiB and needs {}: raise its limit (ulimit -s 8192)",
+                bytes >> 10,
+                MIN_STACK >> 10
+            ));
+            return ExitCode::FAILURE;
+        }
+        // Without it the signal ends the process in the middle of a write, and says nothing of limits.
+        if let Err(error) = signals::survive_file_limit() {
+            complain(&format!("error: cannot handle SIGXFSZ: {error}"));
             return ExitCode::FAILURE;
         }
         match self.install() {

@@ -62,7 +62,7 @@ mod xy_plot;
 pub use load::LoadError;
 pub use order_path::OrderPath;
 
-use crate::document::{Document, write_whole};
+use crate::document::{Document, write_named};
 use crate::experiment::{Bill, Boards, Containments, Lab, SweepRecord};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
@@ -81,7 +81,7 @@ pub const HTML_FILE: &str = "report.html";
 /// # Errors
 /// The results cannot be read, the file cannot be written.
 pub fn write(folder: &Path, file: &Path) -> Result<()> {
-    Ok(write_whole(file, render(folder)?.as_bytes())?)
+    Ok(write_named(file, render(folder)?.as_bytes())?)
 }
 
 /// The page of what the folder holds: a sweep (a bill is one), a run, or an index of many.

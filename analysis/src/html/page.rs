@@ -1,5 +1,6 @@
 //! The page around the charts: one file that asks for nothing from anywhere.
 
+use crate::escape::printable;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -31,7 +32,7 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
             }
         }
     };
-    markup.into_string()
+    printable(&markup.into_string()).into_owned()
 }
 
 /// A section with its heading.

@@ -11,6 +11,7 @@ mod time;
 mod worst;
 
 use crate::document::DocumentError;
+use crate::escape::in_a_line;
 use crate::logfile::LogError;
 use crate::merge::MergeError;
 
@@ -175,7 +176,7 @@ fn no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
 
 /// Writes lines without trailing blanks.
 fn print_lines(out: &mut impl Write, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
-    lines.into_iter().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+    lines.into_iter().try_for_each(|line| writeln!(out, "{}", in_a_line(line.trim_end())))
 }
 
 /// Writes one JSON value and ends the line.

@@ -35,7 +35,7 @@ impl Logs for Path {
 
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
         let path = log_path(self, thread_name(plan, thread));
-        match std::fs::metadata(&path) {
+        match std::fs::symlink_metadata(&path) {
             Ok(facts) => Ok(facts.len()),
             Err(source) => Err(LogError::Io { file: path.display().to_string(), source }),
         }

@@ -1,8 +1,8 @@
 //! Roles of the engine that died and came back from their journals.
 
 use super::grid::{Grid, GridRow};
-use super::incidents::in_a_line;
 use super::units::{count, duration_or_dash};
+use crate::escape::in_a_line;
 use crate::summary::{ComebackSummary, Summary};
 
 /// The causes of so many deaths are named below the table.

@@ -3,6 +3,7 @@
 use super::tables::stages;
 use super::units::count;
 use super::{incidents, trading};
+use crate::escape::markdown as escaped;
 use crate::summary::{Summary, Trading};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
@@ -102,11 +103,11 @@ pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
 /// What `out` answers.
 pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     if summary.fit_for_latency {
-        writeln!(out, "Run `{}`: fit for latency claims.\n", summary.run)?;
+        writeln!(out, "Run `{}`: fit for latency claims.\n", escaped(&summary.run))?;
     } else {
-        writeln!(out, "Run `{}`: **not fit for latency claims**:\n", summary.run)?;
+        writeln!(out, "Run `{}`: **not fit for latency claims**:\n", escaped(&summary.run))?;
         for reason in &summary.reasons {
-            writeln!(out, "- {reason}")?;
+            writeln!(out, "- {}", escaped(reason))?;
         }
         writeln!(out)?;
     }

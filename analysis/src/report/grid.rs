@@ -1,5 +1,6 @@
 //! A table as a value: printed on the terminal within its width, written as Markdown and as CSV.
 
+use crate::escape::{in_a_line, markdown as escaped};
 use crate::report::tables::{ruled, table};
 use crate::report::width;
 use comfy_table::presets::ASCII_MARKDOWN;
@@ -73,7 +74,8 @@ impl Grid {
 
     /// The table in Markdown; what stands out is bold.
     pub fn markdown(&self) -> String {
-        let mut shown = table(ASCII_MARKDOWN, &self.head.iter().map(String::as_str).collect::<Vec<_>>());
+        let heads: Vec<String> = self.head.iter().map(|head| escaped(head)).collect();
+        let mut shown = table(ASCII_MARKDOWN, &heads.iter().map(String::as_str).collect::<Vec<_>>());
         for column in 0..self.keys {
             if let Some(column) = shown.column_mut(column) {
                 column.set_cell_alignment(comfy_table::CellAlignment::Left);
@@ -81,13 +83,14 @@ impl Grid {
         }
         for row in &self.rows {
             let cell = |(column, cell): (usize, &String)| {
-                if row.best.contains(&column) { format!("**{cell}**") } else { cell.clone() }
+                let cell = escaped(cell);
+                if row.best.contains(&column) { format!("**{cell}**") } else { cell }
             };
             shown.add_row(row.cells.iter().enumerate().map(cell));
         }
-        let mut text = format!("{}:\n\n{shown}\n", self.title);
+        let mut text = format!("{}:\n\n{shown}\n", escaped(&self.title));
         for note in &self.notes {
-            let _ = write!(text, "\n- {note}");
+            let _ = write!(text, "\n- {}", escaped(note));
         }
         if !self.notes.is_empty() {
             text.push('\n');
@@ -136,14 +139,14 @@ const OFF: &str = "\u{2060}";
 
 impl GridRow {
     fn cell(&self, column: usize, colour: bool) -> String {
-        let cell = &self.cells[column];
-        if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell.clone() }
+        let cell = in_a_line(&self.cells[column]).replace(ON, "").replace(OFF, "");
+        if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell }
     }
 }
 
 /// A text broken at the terminal's width; all lines but the first begin with `indent`.
 pub(crate) fn in_lines(text: &str, indent: &str) -> String {
-    let mut lines = vec![String::new()];
+    let (text, mut lines) = (in_a_line(text), vec![String::new()]);
     for word in text.split_whitespace() {
         let line = lines.last_mut().map_or(0, |line| line.chars().count());
         if line + 1 + word.chars().count() > width() && line > 0 {

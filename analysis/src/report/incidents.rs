@@ -1,8 +1,9 @@
 //! The strategies that died: what is said of each, and of all together.
 
-use super::tables::{STAGE_COLUMNS, ruled, stage_cells, table};
+use super::tables::{STAGE_COLUMNS, cell, ruled, stage_cells, table};
 use super::units::{count, duration_or_dash, short};
 use super::width::{fitted, width};
+use crate::escape::in_a_line;
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
 use comfy_table::{CellAlignment, Table, TableStyle};
 
@@ -39,11 +40,6 @@ pub(crate) fn name(incident: &IncidentSummary) -> String {
 /// A cause in one line without control characters.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
     in_a_line(&incident.cause)
-}
-
-/// A text in one line without control characters.
-pub(super) fn in_a_line(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace() || c.is_control()).collect::<Vec<_>>().join(" ")
 }
 
 /// At most `width` characters of a text.
@@ -131,7 +127,7 @@ pub(super) fn incidents(summary: &Summary, style: TableStyle, room: usize) -> Ta
         table.add_row([
             name(incident),
             format!("{:.3}", incident.detected_ns as f64 / 1e9),
-            cause(incident),
+            cell(style, &incident.cause),
             duration_or_dash(incident.detect_to_repair_ns),
             duration_or_dash(incident.repair_to_restart_ns),
             count(orders.cancelled),

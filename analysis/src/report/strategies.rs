@@ -2,6 +2,7 @@
 
 use super::grid::{Grid, GridRow};
 use super::units::{count, duration, duration_or_dash, percent, short};
+use crate::escape::is_obeyed;
 use crate::summary::{StrategySummary, Summary};
 use crate::tail::Cause;
 use protocol::plan::Trading;
@@ -28,7 +29,7 @@ pub fn called(kind: &str) -> String {
         Some(what) => format!("{program} {what}"),
         None => program.to_owned(),
     };
-    let plain = name.chars().map(|c| if c.is_control() { '?' } else { c });
+    let plain = name.chars().map(|c| if is_obeyed(c) { '?' } else { c });
     if name.chars().count() <= NAME { plain.collect() } else { plain.take(NAME - 1).chain(['…']).collect() }
 }
 

@@ -2,6 +2,7 @@
 
 use super::units::{count, duration, duration_or_dash, percent, short};
 use super::width::{fitted, parted, width};
+use crate::escape::{in_a_line, markdown};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use protocol::flow::Stage;
@@ -119,6 +120,11 @@ pub fn table(style: TableStyle, columns: &[&str]) -> Table {
         }
     }
     table
+}
+
+/// What a cell of such a table has of a text that is not bulkhead's own.
+pub(super) fn cell(style: TableStyle, text: &str) -> String {
+    if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { in_a_line(text) }
 }
 
 /// No lines but a rule below the head.

@@ -5,6 +5,7 @@ use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
 use super::width::width;
 use super::{comebacks, strategies, trading, venues};
+use crate::escape::in_a_line;
 use crate::summary::{ClockSummary, InFlight, Measure, Summary, leave_one_out_words};
 use protocol::plan::Pacing;
 use std::fmt::Write;
@@ -245,7 +246,7 @@ impl Page {
     }
 
     fn line(&mut self, line: &str, look: Option<Look>) {
-        let line = line.trim_end();
+        let line = in_a_line(line.trim_end());
         // Writing to a string cannot fail.
         let _ = match look.filter(|_| self.colour) {
             Some(look) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", look.code()),
@@ -281,7 +282,7 @@ fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, ind
     let (mut room, mut used) = (width().saturating_sub(first), 0);
     let next_room = width().saturating_sub(indent).max(1);
     for part in parts {
-        let pieces: Vec<char> = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let pieces: Vec<char> = in_a_line(part).chars().collect();
         for piece in pieces.chunks(next_room) {
             let joined = if used == 0 { 0 } else { joint.chars().count() };
             if used + joined + piece.len() > room {

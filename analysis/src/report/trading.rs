@@ -1,6 +1,6 @@
 //! What was traded, for people: positions, refused orders, kill switches.
 
-use super::tables::{ruled, table};
+use super::tables::{cell, ruled, table};
 use super::units::{count, duration, duration_or_dash};
 use super::width::fitted;
 use crate::summary::{KillSummary, PositionSummary, Summary, Trading};
@@ -48,7 +48,7 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
         let PositionSummary { strategy, name, fills, net, average_price, last_price, .. } = position;
         table.add_row([
             format!("strategy-{strategy}"),
-            name.chars().take(12).collect(),
+            cell(style, &name.chars().take(12).collect::<String>()),
             count(*fills),
             units(*net as f64),
             average_price.map_or_else(|| "–".into(), money),
@@ -75,8 +75,8 @@ pub(super) fn kills(trading: &Trading, style: TableStyle) -> Option<Table> {
     for KillSummary { scope, cause, seen_ns, order_to_seen_ns, seen_to_done_ns, revived_ns } in &trading.kills
     {
         table.add_row([
-            scope.clone(),
-            cause.clone(),
+            cell(style, scope),
+            cell(style, cause),
             duration(*seen_ns),
             duration_or_dash(*order_to_seen_ns),
             duration_or_dash(*seen_to_done_ns),

@@ -3,7 +3,7 @@
 use crate::cli::{JournalAct, JournalFlags, RecordFormat};
 use crate::config::UsageError;
 use crate::output;
-use crate::runtime::signals::Signals;
+use crate::runtime::signals::{self, Signals};
 use anyhow::{Context as _, Result, anyhow};
 use journal::tool::{self, Form, ToolError};
 use std::io::Write;
@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// How often a followed journal is looked at where nothing new is there.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// One that is blocked in a write that nobody reads ends so long after it was asked to.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Does what the flags say.
 ///
@@ -40,6 +43,7 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
         JournalAct::Dump => tool::dump(path, *from, form, &mut out, || false).map(|_| true),
         JournalAct::Follow => {
             let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+            signals::end_anyway(GRACE);
             let goes_on = || {
                 std::thread::sleep(LOOK);
                 signals.take() == 0
@@ -55,7 +59,7 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
         },
     };
     match is_whole {
-        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(true) => Ok(signals::exit_code_of_reader()),
         Ok(false) => Ok(ExitCode::FAILURE),
         // As it is: a reader that hangs up is told by the kind of its error.
         Err(ToolError::Output(error)) => Err(error.into()),

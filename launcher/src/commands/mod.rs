@@ -33,6 +33,7 @@ use crate::shelf;
 use crate::simulate;
 use crate::watch;
 use analysis::document::Document;
+use analysis::escape::in_a_line;
 use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
@@ -41,7 +42,8 @@ use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use shm::memory::sigbus;
-use std::io::{Write, stdout};
+use shm::os::memory;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -103,7 +105,7 @@ pub fn main(cli: Cli) -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        complain(&format!("error: {}", chain(&error)));
+        complain(&format!("error: {}{}", chain(&error), way_out(&error)));
         // A file that was being read when Ctrl-C came is no mistake of the user's.
         let is_usage = error.is::<UsageError>();
         if is_usage && !signals::asked() {
@@ -116,13 +118,32 @@ pub fn main(cli: Cli) -> ExitCode {
     })
 }
 
-/// An error and what caused it. Some say their cause themselves: it is not said twice.
+/// An error and what caused it, in one line. Some say their cause themselves: it is not said twice.
 fn chain(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |said, cause| match cause.to_string() {
+    // A usage error may show the line of a configuration file below it; it has seen to that line itself.
+    let has_lines = error.is::<UsageError>();
+    let line = |cause: String| if has_lines { cause } else { in_a_line(&cause) };
+    error.chain().fold(String::new(), |said, cause| match line(cause.to_string()) {
         cause if said.is_empty() => cause,
-        cause if said.ends_with(&cause) => said,
+        cause if said.contains(&cause) => said,
         cause => format!("{said}: {cause}"),
     })
+}
+
+/// What to do about a file that is larger than this process may write; the error itself does not say whose limit it is.
+fn way_out(error: &anyhow::Error) -> String {
+    let is_limit = error.chain().any(|cause| cause.to_string().contains(&too_large().to_string()));
+    match memory::file_limit().filter(|_| is_limit) {
+        Some(bytes) => format!(
+            "; files of this process may have at most {} KiB: raise that limit (ulimit -f unlimited)",
+            bytes >> 10
+        ),
+        None => String::new(),
+    }
+}
+
+fn too_large() -> std::io::Error {
+    nix::errno::Errno::EFBIG.into()
 }
 
 /// Whoever reads our output has seen enough: `launcher inspect … | head`.
@@ -167,8 +188,10 @@ fn run(command: &RunCommand) -> Result<ExitCode> {
         let finished = run::run(&resolved, &machine, &how)?;
         shelf::write_tags(&finished.folder, &tags)?;
         match &mut list {
-            _ if *quiet => writeln!(output::stdout(), "{}", finished.folder.display())?,
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
+            None if *quiet && !flags.common.json => {
+                writeln!(output::stdout(), "{}", finished.folder.display())?;
+            }
             None => show(&finished.summary, flags.common.json)?,
         }
         if !flags.common.json && !quiet {
@@ -296,7 +319,7 @@ fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
         worst: flags.worst,
         format,
     };
-    inspect::inspect(&path, &options, &mut stdout().lock())?;
+    inspect::inspect(&path, &options, &mut output::stdout_while_read())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -304,7 +327,11 @@ fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
     let system = System { no_container, unlimited, ..System::read() };
     let checks = doctor::check(&crate::host::machine(), &system, &living::living());
-    writeln!(stdout(), "{}", if flags.json { doctor::json(&checks) } else { doctor::table(&checks) })?;
+    writeln!(
+        output::stdout(),
+        "{}",
+        if flags.json { doctor::json(&checks) } else { doctor::table(&checks) }
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::OpenFlags;
 use crate::config::UsageError;
 use crate::output;
+use crate::shelf;
 use analysis::html::HTML_FILE;
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -15,10 +16,11 @@ use std::process::ExitCode;
 /// No folder of that name; nothing in it that a page can be made of.
 pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
-    let folder = if is_latest { latest(Path::new("runs"))? } else { flags.folder.clone() };
+    let folder = if is_latest { latest(Path::new("runs"))? } else { shelf::folder_of(&flags.folder)? };
     let page = folder.join(HTML_FILE);
+    let is_made = page.symlink_metadata().is_ok_and(|facts| facts.is_file());
     // A folder of many runs gets new ones: its page is made again each time.
-    if !page.exists() || !folder.join("run.json").exists() {
+    if !is_made || !folder.join("run.json").exists() {
         super::make_page(&folder, &page)?;
     }
     let path = page.canonicalize().with_context(|| page.display().to_string())?;

@@ -2,6 +2,7 @@
 
 use super::export::{save_grids, save_runs};
 use super::measure::Ended;
+use crate::output::complain;
 use analysis::document::write_whole;
 use analysis::experiment::{SweepRecord, conditions};
 use analysis::html;
@@ -86,7 +87,7 @@ pub fn publish(
 /// The exit code of an experiment: interrupted, a run failed, or all is well.
 fn code(record: &SweepRecord, folder: &Path, ended: Ended) -> ExitCode {
     if ended == Ended::Interrupted {
-        eprintln!("interrupted: launcher sweep --resume {} goes on", folder.display());
+        complain(&format!("interrupted: launcher sweep --resume {} goes on", folder.display()));
         return crate::runtime::signals::exit_code();
     }
     if record.keeps_failures {
@@ -95,12 +96,12 @@ fn code(record: &SweepRecord, folder: &Path, ended: Ended) -> ExitCode {
     let bad: Vec<_> = record.runs().filter(|run| !run.outline.is_sound()).collect();
     if let Some(first) = bad.first() {
         let why = first.outline.reasons.first().map_or("no reason given", String::as_str);
-        eprintln!(
+        complain(&format!(
             "error: {} of {} runs failed, the first: {}: {why}",
             bad.len(),
             record.runs().count(),
             first.folder
-        );
+        ));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

@@ -1,11 +1,11 @@
 //! Tables and figures of a sweep for other programs and documents, beside `sweep.json`.
 
+use analysis::document::write_whole;
 use analysis::experiment::SweepRecord;
 use analysis::report::grid::Grid;
 use analysis::stats::Percentile;
 use analysis::summary::Measure;
-use anyhow::{Context, Result};
-use std::fs;
+use anyhow::Result;
 use std::path::Path;
 
 /// Writes each table as `NAME.csv`, and all of them as `<document>.md` with the notes on top.
@@ -118,5 +118,5 @@ pub fn save_runs(record: &SweepRecord, folder: &Path) -> Result<()> {
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = folder.join(name);
-    fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    Ok(write_whole(&path, bytes)?)
 }

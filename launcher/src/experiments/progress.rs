@@ -1,5 +1,6 @@
 //! The line that says how far a sweep is and how long it will take; nothing where there is no terminal.
 
+use analysis::escape::in_a_line;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ impl Bar {
             measured => format!("{} left", HumanDuration(self.began.elapsed() / measured * left as u32)),
         };
         self.bar.set_prefix(time);
-        self.bar.set_message(name.to_owned());
+        self.bar.set_message(in_a_line(name));
     }
 
     /// A run ended.

@@ -17,10 +17,11 @@ use analysis::merge;
 use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use analysis::units::Count;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use shm::os::folder::{NotRegular, OpenFolder};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -97,10 +98,10 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
-            written(path, |out| Ok(perfetto::write(&record, &merged, most, out)?))?;
+            written(&folder, path, |mut out| Ok(perfetto::write(&record, &merged, most, &mut out)?))?;
         }
         if let Some(path) = &flags.npy {
-            written(path, |out| Ok(tables::npy(&record, &merged, out)?))?;
+            written(&folder, path, |mut out| Ok(tables::npy(&record, &merged, &mut out)?))?;
         }
         #[cfg(feature = "parquet")]
         if let Some(into) = &flags.parquet {
@@ -110,9 +111,8 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     if let Some(into) = &flags.hgrm {
         std::fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
         for (measure, histogram) in hlog::read(&folder)? {
-            written(&into.join(format!("{}.hgrm", measure.name())), |out| {
-                Ok(tables::hgrm(&histogram, out)?)
-            })?;
+            let path = into.join(format!("{}.hgrm", measure.name()));
+            whole(&path, &path, |mut out| Ok(tables::hgrm(&histogram, &mut out)?))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -134,7 +134,8 @@ fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merg
                     .join(format!("strategy={strategy}")),
             };
             std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-            written(&folder.join(format!("{table}.parquet")), |out| match table {
+            let path = folder.join(format!("{table}.parquet"));
+            whole(&path, &path, |out| match table {
                 "orders" => parquet::orders(record, merged, part, out),
                 _ => parquet::stages(record, merged, part, out),
             })?;
@@ -143,10 +144,39 @@ fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merg
     Ok(())
 }
 
-fn written(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+/// Where an export is written.
+type Sink<'a> = dyn Write + Send + 'a;
+
+/// Writes a file that the user named. A regular file is replaced when the new one is whole. Anything else (a pipe, `/dev/stdout`) is written
+/// to, but not in the run's own folder, which a stranger may have filled.
+fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
+    if !path.symlink_metadata().is_ok_and(|facts| !facts.is_file()) {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let real = parent.canonicalize().with_context(cannot)?.join(path.file_name().unwrap_or_default());
+        return whole(&real, path, write);
+    }
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    if parent.zip(run.canonicalize().ok()).is_some_and(|(parent, run)| parent.starts_with(run)) {
+        return Err(anyhow!(NotRegular::Kind)).with_context(cannot);
+    }
     let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
     write(&mut out).and_then(|()| Ok(out.flush()?)).with_context(cannot)?;
     writeln!(output::stdout(), "{}", path.display())?;
+    Ok(())
+}
+
+/// Writes a regular file, whole or not at all; `shown` is what it is called. Links are replaced and not followed.
+fn whole(path: &Path, shown: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
+    let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+    let save = || -> Result<()> {
+        let place = OpenFolder::open(folder)?;
+        let mut out = BufWriter::new(place.draft(name)?);
+        write(&mut out)?;
+        out.into_inner().map_err(IntoInnerError::into_error)?.save()?;
+        Ok(())
+    };
+    save().with_context(|| format!("cannot write {}", shown.display()))?;
+    writeln!(output::stdout(), "{}", shown.display())?;
     Ok(())
 }

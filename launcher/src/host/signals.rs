@@ -1,15 +1,19 @@
 //! Ctrl-C and its relatives, as something to poll.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 #[expect(clippy::disallowed_types, reason = "signal-hook's flags are of this type; loom has no signals")]
 type SignalFlag = std::sync::atomic::AtomicUsize;
+
+/// How often [`end_anyway`] looks.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Which signal asked last for an end; 0: none. Signals come to a process, so there is one.
 static ASKED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
@@ -22,6 +26,36 @@ pub fn exit_code() -> ExitCode {
         signal => signal,
     };
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+}
+
+/// The exit code of what only reads and goes on until it is ended: Ctrl-C is how a user ends it, and no failure.
+pub fn exit_code_of_reader() -> ExitCode {
+    // Relaxed: as in `exit_code`.
+    match ASKED.load(Ordering::Relaxed) {
+        0 => ExitCode::SUCCESS,
+        signal if signal == SIGINT as usize => ExitCode::SUCCESS,
+        _ => exit_code(),
+    }
+}
+
+/// Ends the process so long after a signal has asked it to end, whatever it does then: it may be blocked in a write to a terminal or a
+/// pipe that nobody reads. For processes that hold nothing that must be given back.
+pub fn end_anyway(after: Duration) {
+    std::thread::spawn(move || {
+        while !asked() {
+            std::thread::sleep(LOOK);
+        }
+        std::thread::sleep(after);
+        // Where the terminal was in raw mode, it is given back as it was.
+        let _ = ratatui::crossterm::terminal::disable_raw_mode();
+        // Relaxed: as in `exit_code`.
+        let signal = ASKED.load(Ordering::Relaxed);
+        std::process::exit(if signal == SIGINT as usize {
+            0
+        } else {
+            128 + i32::try_from(signal).unwrap_or(0)
+        });
+    });
 }
 
 /// Whether one came since [`Signals::catch`]: for what waits for input.
@@ -57,6 +91,14 @@ impl Signals {
         let mut bytes = [0; 16];
         (&self.stream).read(&mut bytes).unwrap_or(0)
     }
+}
+
+/// From now on a write beyond the limit of a file's size (`ulimit -f`) is an error and does not end this process.
+///
+/// # Errors
+/// If the system refuses a handler.
+pub fn survive_file_limit() -> io::Result<()> {
+    signal_hook::flag::register_usize(SIGXFSZ, Arc::default(), 1).map(drop)
 }
 
 /// Whether this process ignores a signal, which it has then from whoever started it.

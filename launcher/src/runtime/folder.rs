@@ -1,10 +1,33 @@
 //! A run's folder: made before the run, kept once it has begun; its files are whole or not there.
 
+use crate::planner::Resolved;
 use anyhow::{Context, Result, bail};
 use protocol::plan::Plan;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// Makes a run's folder again that was removed while the run went on, with its settings; what to say of it. The logs in memory, and so all
+/// figures, are saved as ever.
+///
+/// # Errors
+/// It was removed and cannot be made again.
+pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
+    match path.symlink_metadata() {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        _ => return Ok(None),
+    }
+    let name = path.display();
+    let made = fs::create_dir_all(path).map_err(anyhow::Error::from);
+    made.and_then(|()| Ok(resolved.settings().save(path)?)).with_context(|| {
+        format!("the run's folder {name} was removed while the run went on and cannot be made again: its results are lost")
+    })?;
+    Ok(Some(format!(
+        "the folder {name} was removed while the run went on, and made again: what processes had printed there is lost, and of logs that \
+         were moved to disk all that was moved"
+    )))
+}
 
 /// A run's folder, removed again unless the run began.
 pub struct Folder {
@@ -29,7 +52,7 @@ impl Folder {
             let path = out.join(name);
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Self { path, keep: false }),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(error)
                         .with_context(|| format!("cannot make the folder {} (--out)", path.display()));

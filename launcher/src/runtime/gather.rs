@@ -14,6 +14,7 @@ use protocol::stamps::RECORD_BYTES;
 use protocol::status::LOG_OFFSET;
 use shm::memory::{Region, View};
 use shm::memory::{SHM_DIR, unlink};
+use shm::os::folder::{Draft, OpenFolder};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -72,25 +73,33 @@ pub struct Logs<'a> {
 /// # Errors
 /// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
 pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved> {
+    let place = OpenFolder::open(folder);
     let mut unsaved: Option<Unsaved> = None;
     for (index, (thread, segment)) in plan.threads.iter().zip(logs.threads).enumerate() {
         // What is left of one that cannot be mapped is what its file has already.
         let Some(segment) = segment else { continue };
-        let path = folder.join(file_name(&thread.name));
+        let file = file_name(&thread.name);
         let header = log_header(plan, index);
         let spilled = match logs.spilled.get(index) {
             Some(None) => continue,
             spilled => spilled.and_then(Option::as_ref),
         };
-        let saved = match spilled {
-            Some(spilled) => spill::finish(plan, index, segment, spilled, &path),
-            None => File::create(&path).and_then(|mut file| write(&header, segment, &mut file)),
+        let saved = match (&place, spilled) {
+            (Err(error), _) => Err(Half::of(io::Error::new(error.kind(), error.to_string()))),
+            (Ok(place), Some(spilled)) => {
+                spill::finish(plan, index, segment, spilled, place, &file).map_err(Half::of)
+            }
+            (Ok(place), None) => save(place, &file, &header, segment),
         };
-        let Err(error) = saved else { continue };
+        let Err(Half { error, draft }) = saved else { continue };
         let unsaved = unsaved.get_or_insert_with(|| Unsaved {
             segments: Vec::new(),
             lost: Vec::new(),
-            why: format!("cannot save the log of {} as {}: {error}", thread.name, path.display()),
+            why: format!(
+                "cannot save the log of {} as {}: {error}",
+                thread.name,
+                folder.join(&file).display()
+            ),
             folder: folder.display().to_string(),
         });
         let name = plan.segment_name(&thread_segment(&thread.name));
@@ -102,20 +111,26 @@ pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved>
                 unsaved.segments.push(name);
             } else {
                 unsaved.lost.push(thread.name.clone());
-                cut(&path);
+                if let Ok(file) =
+                    place.as_ref().map_err(drop).and_then(|place| place.edit(&file).map_err(drop))
+                {
+                    cut(&file);
+                }
             }
             continue;
         }
         if there.exists()
             || create_private(&there).and_then(|mut file| write(&header, segment, &mut file)).is_ok()
         {
+            // The segment has all of it, so the draft goes.
             unsaved.segments.push(name);
-            // The segment has all of it.
-            let _ = fs::remove_file(&path);
         } else {
             let _ = fs::remove_file(&there);
             unsaved.lost.push(thread.name.clone());
-            cut(&path);
+            if let Some(draft) = draft {
+                cut(draft.file());
+                let _ = draft.save();
+            }
         }
     }
     unsaved.map_or(Ok(()), Err)
@@ -131,6 +146,7 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     if Path::new(SHM_DIR).join(plan.segment_name(CONTROL)).exists() {
         return Ok(rescued);
     }
+    let place = OpenFolder::open(folder).with_context(|| folder.display().to_string())?;
     for (index, thread) in plan.threads.iter().enumerate() {
         let name = plan.segment_name(&thread_segment(&thread.name));
         if !Path::new(SHM_DIR).join(&name).exists() {
@@ -140,14 +156,12 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
         let spilled_name = plan.segment_name(&spilled_segment(&thread.name));
         let spilled = plan.spill.as_ref().map(|_| Region::open_read_only(&spilled_name)).transpose()?;
         if log.len() >= LOG_OFFSET {
-            let path = folder.join(file_name(&thread.name));
+            let file = file_name(&thread.name);
             let saved = match &spilled {
-                Some(spilled) => spill::finish(plan, index, &log, spilled, &path),
-                None => {
-                    let header = log_header(plan, index);
-                    File::create(&path).and_then(|mut file| write(&header, &log, &mut file))
-                }
+                Some(spilled) => spill::finish(plan, index, &log, spilled, &place, &file),
+                None => save(&place, &file, &log_header(plan, index), &log).map_err(|half| half.error),
             };
+            let path = folder.join(file);
             saved.with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
             rescued += 1;
         }
@@ -159,13 +173,33 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     Ok(rescued)
 }
 
+/// A log that was not saved: why, and the file with what found room.
+struct Half<'a> {
+    error: io::Error,
+    draft: Option<Draft<'a>>,
+}
+
+impl Half<'_> {
+    const fn of(error: io::Error) -> Self {
+        Self { error, draft: None }
+    }
+}
+
+/// Saves a log as a whole file.
+fn save<'a>(place: &'a OpenFolder, name: &str, header: &[u64], log: &View) -> Result<(), Half<'a>> {
+    let mut draft = place.draft(name).map_err(Half::of)?;
+    match write(header, log, &mut draft) {
+        Ok(()) => draft.save().map_err(Half::of),
+        Err(error) => Err(Half { error, draft: Some(draft) }),
+    }
+}
+
 fn create_private(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Cuts a log whose disk was full after its last whole record.
-fn cut(path: &Path) {
-    let Ok(file) = File::options().write(true).open(path) else { return };
+fn cut(file: &File) {
     let Ok(bytes) = file.metadata().map(|facts| facts.len()) else { return };
     let _ = file.set_len(bytes - bytes % RECORD_BYTES as u64);
 }

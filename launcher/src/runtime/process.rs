@@ -10,10 +10,11 @@ use protocol::plan::Trading;
 use protocol::supervision::Death;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::memory::sealed;
+use shm::os::folder::{OpenFolder, open_regular};
 use shm::os::process;
 use std::cell::Cell;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -25,11 +26,24 @@ use std::time::{Duration, Instant};
 const DYING: Duration = Duration::from_secs(1);
 /// How long the end of a process is waited for at most. One that the kernel does not end then is left to it.
 const GONE: Duration = Duration::from_secs(10);
+/// So much of what a process printed is searched for its last words, in bytes.
+const LAST_BYTES: u64 = 64 << 10;
 
 /// The file for what a process says. Appended: a strategy that is started again keeps its predecessors' last words.
 fn said_in(path: &Path) -> Result<File> {
-    let log = File::options().create(true).append(true).open(path);
+    let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+    let log = OpenFolder::open(folder).and_then(|folder| folder.append(name));
     log.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The last bytes of a file, without waiting: the process may have put anything in its place, or have written without end.
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(LAST_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(LAST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// One process of the run.
@@ -286,7 +300,7 @@ impl Process {
 
     /// The last lines that it printed to stderr, at most three, on one line; a backtrace is none of them.
     pub fn last_words(&self) -> String {
-        let text = std::fs::read(&self.stderr).unwrap_or_default();
+        let text = end_of(&self.stderr).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let is_frame = |line: &str| {
             let line = line.trim();
@@ -392,7 +406,7 @@ impl Process {
             self.status = self.child.try_wait().ok().flatten();
         }
         self.wait_for_inside();
-        if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
+        if std::fs::symlink_metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
             let _ = std::fs::remove_file(&self.stderr);
         }
     }

@@ -1,13 +1,9 @@
 //! The progress bar of a run: one line on stderr, nothing at all when that is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::Write;
 use std::time::Duration;
 
-/// Prints a line to stderr. Unlike `eprintln!` it goes on where that cannot be written, for example a file on a full disk.
-pub fn complain(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
+pub use crate::output::complain;
 
 /// The phases of a run, one after the other on one line.
 pub struct Progress {

@@ -5,7 +5,7 @@ use crate::host::{KernelCounts, Machine};
 use crate::planner::{self, Resolved};
 use crate::runtime::aside::Aside;
 use crate::runtime::container::groups::Groups;
-use crate::runtime::folder::Folder;
+use crate::runtime::folder::{self, Folder};
 use crate::runtime::gather;
 use crate::runtime::isolate::{Isolated, Tree};
 use crate::runtime::living;
@@ -33,6 +33,7 @@ use analysis::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{Plan, ThreadPlan};
 use shm::clock::ClockPair;
+use shm::os::folder::OpenFolder;
 use shm::scratch::Room;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -120,6 +121,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         strikes: Vec::new(),
     };
 
+    // Room for the record at the end of the run, whatever fills the disk meanwhile. A file system that cannot reserve has none.
+    let reserve = OpenFolder::open(&folder.path).and_then(|place| place.reserve(RECORD_ROOM)).ok();
     let mut counts_before = KernelCounts::default();
     let aside = Aside::of(&plan);
     let (mut segments, processes) = create(&plan, &schedule)?;
@@ -171,10 +174,28 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let known = record.warnings.clone();
     record.commands = segments.commands();
     record.strikes = strikes;
+    record.outcome = outcome;
+    record.exits = exits;
+    record.startup_ns = startup.as_nanos() as u64;
+    record.open_orders = open_orders;
+    record.pss_bytes = pss_bytes;
+    record.incidents = incidents;
+    record.comebacks = comebacks;
     record.warnings.extend(warnings);
     progress.phase("saving", 0);
     record.warnings.extend(processes.end_spiller());
     record.warnings.extend(lost(&plan, &segments));
+    match folder::again(&folder, resolved) {
+        Ok(said) => record.warnings.extend(said),
+        Err(error) => {
+            // Nobody could report the logs without the record: they go with the segments.
+            processes.end_warden();
+            return Err(error);
+        }
+    }
+    // Before the logs, which may take all the room that there is: how the run ended must not be lost for that.
+    drop(reserve);
+    let _ = record.save(&folder);
     let threads: Vec<_> = segments.threads.iter().cloned().map(Some).collect();
     let spilled: Vec<_> = segments.spilled.iter().cloned().map(Some).collect();
     let logs = gather::Logs { threads: &threads, spilled: &spilled };
@@ -201,13 +222,6 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     }
     drop(aside);
     record.warnings.extend(floor_after(&plan, &mut record.floor));
-    record.outcome = outcome;
-    record.exits = exits;
-    record.startup_ns = startup.as_nanos() as u64;
-    record.open_orders = open_orders;
-    record.pss_bytes = pss_bytes;
-    record.incidents = incidents;
-    record.comebacks = comebacks;
     let recorded = record.save(&folder);
     saved?;
     let kept = || {
@@ -246,6 +260,8 @@ fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
     ))
 }
 
+/// Room that is kept for a run's record until the run is over, in bytes.
+const RECORD_ROOM: u64 = 1 << 20;
 /// So many of a run's worst orders are saved one by one.
 const WORST: usize = 10;
 

@@ -16,6 +16,7 @@ use protocol::spill::{CHUNK_BYTES, Drain, Rest};
 use protocol::status::LOG_OFFSET;
 use protocol::topology;
 use shm::memory::{View, lock, sigbus};
+use shm::os::folder::OpenFolder;
 use shm::os::{pin, process};
 use shm::sync::Ordering;
 use std::fs::File;
@@ -82,25 +83,22 @@ fn save(file: &File, chunk: u64, bytes: &[u8]) -> io::Result<()> {
 /// Each thread's ring and file. A file is what it would be if the run ended now, but for what is still in memory.
 fn open(plan: &Plan, folder: &Path) -> Result<Vec<(Drain, File)>> {
     let mut attached = segments::attach_as_spiller(plan);
+    let place = OpenFolder::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
     let mut threads = Vec::new();
     for (index, thread) in plan.threads.iter().enumerate() {
         let log = segments::thread(&mut attached, &thread.name)?;
         let spilled = segments::spilling(&mut attached, &thread.name)?;
-        let path = folder.join(file_name(&thread.name));
-        let file = open_file(&path).and_then(|file| {
+        let name = file_name(&thread.name);
+        let file = place.edit(&name).and_then(|file| {
             lock::hold(&file)?;
             write_front(plan, index, &log.clone().into(), &file)?;
             Ok(file)
         });
-        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        let file = file.with_context(|| format!("cannot write {}", folder.join(name).display()))?;
         let ring = topology::ring(plan, index).context("this run spills nothing")?;
         threads.push((Drain::new(log, spilled, ring), file));
     }
     Ok(threads)
-}
-
-fn open_file(path: &Path) -> io::Result<File> {
-    File::options().create(true).truncate(false).read(true).write(true).open(path)
 }
 
 /// What stands before the records: the log's header, and what the thread says of itself now.
@@ -116,9 +114,16 @@ fn write_front(plan: &Plan, index: usize, log: &View, file: &File) -> io::Result
 ///
 /// # Errors
 /// What the system refused; a spiller that is still at it; a file that lacks chunks.
-pub(super) fn finish(plan: &Plan, index: usize, log: &View, spilled: &View, path: &Path) -> io::Result<()> {
+pub(super) fn finish(
+    plan: &Plan,
+    index: usize,
+    log: &View,
+    spilled: &View,
+    place: &OpenFolder,
+    name: &str,
+) -> io::Result<()> {
     let Some(ring) = topology::ring(plan, index) else { return Err(invalid("this log is not spilled")) };
-    let mut file = open_file(path)?;
+    let mut file = place.edit(name)?;
     let since = Instant::now();
     while lock::is_held(&file)? {
         if since.elapsed() > PATIENCE {

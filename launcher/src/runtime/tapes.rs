@@ -4,8 +4,8 @@ use anyhow::{Context, Result};
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
 use protocol::wire::OrderId;
 use shm::memory::View;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use shm::os::folder::{Draft, OpenFolder};
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
 
 /// The bit of an id that names an order of the opening book.
@@ -17,16 +17,13 @@ const RESTING: u64 = exchange::role::RESTING;
 /// A file that cannot be written.
 pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &Path) -> Result<Vec<String>> {
     let mut notes = Vec::new();
+    let cannot = |name: &str| format!("cannot write {}", folder.join(name).display());
+    let place = OpenFolder::open(folder).with_context(|| cannot(""))?;
     for (venue, segment) in tapes {
         let Some(tape) = TapeView::new(segment.clone()) else { continue };
-        let to = |name: String| -> Result<BufWriter<File>> {
-            let path = folder.join(&name);
-            Ok(BufWriter::new(
-                File::create(&path).with_context(|| format!("cannot write {}", path.display()))?,
-            ))
-        };
         let ns = |ticks: u64| (ticks.saturating_sub(start_ticks) as f64 * ns_per_tick) as u64;
-        let mut file = to(format!("trades-{venue}.csv"))?;
+        let name = format!("trades-{venue}.csv");
+        let mut file = BufWriter::new(place.draft(&name).with_context(|| cannot(&name))?);
         writeln!(file, "time_ns,instrument,maker,taker,price_cents,qty_satoshi")?;
         for trade in tape.trades() {
             let (maker, taker) = (name_of(trade.maker), name_of(trade.taker));
@@ -39,8 +36,9 @@ pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &
                 trade.quantity
             )?;
         }
-        file.flush()?;
-        let mut file = to(format!("book-{venue}.csv"))?;
+        save_draft(file).with_context(|| cannot(&name))?;
+        let name = format!("book-{venue}.csv");
+        let mut file = BufWriter::new(place.draft(&name).with_context(|| cannot(&name))?);
         writeln!(file, "instrument,side,rank,price_cents,qty_satoshi,orders")?;
         for instrument in 0..TAPED_INSTRUMENTS as u16 {
             for (side, is_sell) in [("B", false), ("S", true)] {
@@ -53,7 +51,7 @@ pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &
                 }
             }
         }
-        file.flush()?;
+        save_draft(file).with_context(|| cannot(&name))?;
         if !tape.is_closed() {
             notes.push(format!(
                 "exchange {venue} did not come to the end of trading: its last book is not there"
@@ -64,6 +62,10 @@ pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &
         }
     }
     Ok(notes)
+}
+
+fn save_draft(file: BufWriter<Draft<'_>>) -> std::io::Result<()> {
+    file.into_inner().map_err(IntoInnerError::into_error)?.save()
 }
 
 /// An order's id as other tools take it; `book:N` for order N of the opening book.

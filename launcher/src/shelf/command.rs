@@ -1,8 +1,9 @@
 //! `launcher list` and `launcher delete`: what there is in a folder of results, and taking some of it away.
 
-use super::{Entry, RUNS, folder_of, may_go};
+use super::{Entry, RUNS, folder_of, may_go, owned};
 use crate::config::UsageError;
 use crate::output;
+use analysis::escape::in_a_line;
 use analysis::report::tables::{ruled, table};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -60,7 +61,8 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     for entry in &entries {
         let name = Path::new(&entry.folder).file_name().unwrap_or_default().to_string_lossy();
         let fitness = entry.fitness_in_short();
-        rows.add_row([name.as_ref(), &entry.setting, &entry.verdict, &fitness, &entry.tags.join(" ")]);
+        let cells = [name.as_ref(), &entry.setting, &entry.verdict, &fitness, &entry.tags.join(" ")];
+        rows.add_row(cells.map(in_a_line));
     }
     for line in rows.lines() {
         writeln!(out, "{}", line.trim_end())?;
@@ -68,22 +70,34 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes results away: all of those that are named, or none if one of them may not go.
+/// Takes results away: all of those that are named, or none if one of them may not go. Files that bulkhead did not write stay, with the
+/// folder that they are in: exit code 1.
 ///
 /// # Errors
 /// [`UsageError`]: one is no result, or lives. What the system refused.
 pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
-    let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
-    for folder in &folders {
-        may_go(folder)?;
-    }
-    let mut out = output::stdout();
-    for folder in &folders {
-        if !flags.dry_run {
-            std::fs::remove_dir_all(folder).with_context(|| format!("cannot delete {}", folder.display()))?;
+    let known = |name: &PathBuf| -> Result<_> {
+        // A link is not taken for the folder that it leads to: deleting that is another wish.
+        let folder = if name.is_symlink() { name.clone() } else { folder_of(name)? };
+        let kind = may_go(&folder)?;
+        Ok((folder, kind))
+    };
+    let folders: Vec<_> = flags.folders.iter().map(known).collect::<Result<_>>()?;
+    let (mut out, mut code) = (output::stdout(), ExitCode::SUCCESS);
+    for (folder, kind) in &folders {
+        let name = folder.display();
+        let stays =
+            owned::delete(*kind, folder, flags.dry_run).with_context(|| format!("cannot delete {name}"))?;
+        let (done, stay) =
+            if flags.dry_run { ("would be deleted", "would stay") } else { ("deleted", "stays") };
+        match stays.as_slice() {
+            [] => writeln!(out, "{name} {done}")?,
+            stays => {
+                writeln!(out, "{name} {done}, but for what bulkhead did not write:")?;
+                stays.iter().try_for_each(|path| writeln!(out, "  {} {stay}", in_a_line(path)))?;
+                code = ExitCode::FAILURE;
+            }
         }
-        let what = if flags.dry_run { "would be deleted" } else { "deleted" };
-        writeln!(out, "{} {what}", folder.display())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

@@ -1,17 +1,20 @@
 //! The folder of results: what is in it, under which name a user finds it, and what may be taken away.
 
 mod command;
+mod owned;
 
 pub use command::{DeleteFlags, ListFlags, delete, show};
 
 use crate::config::UsageError;
 use crate::operator::living_runs;
-use analysis::document::{Document, write_whole};
-use analysis::experiment::{SweepRecord, SweepState};
+use analysis::document::{Document, DocumentError, write_whole};
+use analysis::experiment::{Boards, Lab, SweepPlan, SweepRecord, SweepState};
 use analysis::record::{Outcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
+use owned::FolderKind;
 use serde::Serialize;
+use shm::os::folder::read_regular;
 use shm::os::process;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +23,8 @@ use std::path::{Path, PathBuf};
 pub const RUNS: &str = "runs";
 /// A run's tags, in its folder: one a line.
 const TAGS: &str = "tags";
+/// The largest file of tags that is read, in bytes.
+const MAX_TAG_BYTES: u64 = 64 << 10;
 /// The longest tag, in bytes.
 const LONGEST_TAG: usize = 64;
 
@@ -70,7 +75,8 @@ pub fn write_tags(folder: &Path, tags: &[String]) -> Result<()> {
 }
 
 fn read_tags(folder: &Path) -> Vec<String> {
-    let text = fs::read_to_string(folder.join(TAGS)).unwrap_or_default();
+    let text = read_regular(&folder.join(TAGS), MAX_TAG_BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     text.lines().filter_map(|line| tag(line).ok()).collect()
 }
 
@@ -173,7 +179,9 @@ impl Entry {
 /// [`UsageError`]: there is none.
 pub fn folder_of(name: &Path) -> Result<PathBuf> {
     if name != Path::new("latest") || name.exists() {
-        return Ok(name.to_owned());
+        // A link that the user names is followed; those in a folder of results are not.
+        let real = if name.is_symlink() { name.canonicalize().ok() } else { None };
+        return Ok(real.unwrap_or_else(|| name.to_owned()));
     }
     let all = if Path::new(RUNS).is_dir() { list(Path::new(RUNS))? } else { Vec::new() };
     let last = all.into_iter().filter(|entry| !entry.run.is_empty()).max_by(|a, b| a.run.cmp(&b.run));
@@ -183,11 +191,36 @@ pub fn folder_of(name: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether a folder may be taken away.
+/// What a folder of results is, if one of bulkhead's documents says so: by its contents, not by its name.
+///
+/// # Errors
+/// There is no such document, or the one that is there is damaged.
+fn kind_of(folder: &Path) -> Result<FolderKind, String> {
+    let kinds = [
+        (FolderKind::Run, seen::<RunRecord>(folder)),
+        (FolderKind::Experiment, seen::<SweepRecord>(folder)),
+        (FolderKind::Experiment, seen::<SweepPlan>(folder)),
+        (FolderKind::Experiment, seen::<Lab>(folder)),
+        (FolderKind::Experiment, seen::<Boards>(folder)),
+    ];
+    let found = kinds.into_iter().find_map(|(kind, seen)| Some(seen?.map(|()| kind)));
+    found.unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
+}
+
+/// Whether that document is in a folder and says itself that it is one; one of another version is one as well. `None`: there is no such file.
+fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
+    match D::read(folder) {
+        Ok(_) | Err(DocumentError::Version { .. }) => Some(Ok(())),
+        Err(DocumentError::Absent { .. }) => None,
+        Err(error) => Some(Err(format!("no run or experiment of bulkhead is in it: {error}"))),
+    }
+}
+
+/// Whether a folder may be taken away, and what it is.
 ///
 /// # Errors
 /// [`UsageError`]: it is no result, it lives, or something in it lives.
-pub fn may_go(folder: &Path) -> Result<(), UsageError> {
+pub fn may_go(folder: &Path) -> Result<FolderKind, UsageError> {
     let name = folder.display();
     let refused = |why: &str| Err(UsageError(format!("{name} is not deleted: {why}")));
     match folder.symlink_metadata() {
@@ -195,9 +228,10 @@ pub fn may_go(folder: &Path) -> Result<(), UsageError> {
         Ok(_) => return refused("it is no folder"),
         Err(error) => return refused(&error.to_string()),
     }
-    if !folder.join(RunRecord::FILE).exists() && !folder.join(SweepRecord::FILE).exists() {
-        return refused("it holds neither a run nor an experiment");
-    }
+    let kind = match kind_of(folder) {
+        Ok(kind) => kind,
+        Err(why) => return refused(&why),
+    };
     let living = living_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
     let lives = |folder: &Path| RunRecord::read(folder).is_ok_and(|record| living.contains(&record.plan.run));
     let is_measured = SweepRecord::read(folder).is_ok_and(|record| {
@@ -211,7 +245,7 @@ pub fn may_go(folder: &Path) -> Result<(), UsageError> {
     if lives(folder) || inside.filter(|path| path.is_dir()).any(|path| lives(&path)) {
         return refused("its run goes on");
     }
-    Ok(())
+    Ok(kind)
 }
 
 #[cfg(test)]
@@ -248,8 +282,15 @@ mod tests {
     fn nothing_but_results_may_go() {
         let folder = tempfile::tempdir().unwrap();
         assert!(may_go(folder.path()).unwrap_err().to_string().contains("neither a run"));
-        fs::write(folder.path().join(RunRecord::FILE), "{}").unwrap();
-        assert!(may_go(folder.path()).is_ok());
+        for (text, wanted) in
+            [("{}", "missing field `schema`"), (r#"{"schema":"npm/1"}"#, "another file under this name")]
+        {
+            fs::write(folder.path().join(RunRecord::FILE), text).unwrap();
+            let refused = may_go(folder.path()).unwrap_err().to_string();
+            assert!(refused.contains("is not deleted") && refused.contains(wanted), "{refused}");
+        }
+        fs::write(folder.path().join(RunRecord::FILE), r#"{"schema":"bulkhead.run/1"}"#).unwrap();
+        assert_eq!(may_go(folder.path()).unwrap(), FolderKind::Run, "also one of another version");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
         assert!(may_go(&link).unwrap_err().to_string().contains("no folder"));

@@ -6,15 +6,15 @@ use super::metrics::{self, Metrics};
 use super::model::Snapshot;
 use super::sample::Sampler;
 use super::source::Living;
+use super::terminal::{self, Typed};
 use super::view::{self, NARROW, Shown};
 use crate::config::UsageError;
 use crate::operator::find_run;
 use crate::output;
 use crate::runtime::aside::Aside;
-use crate::runtime::signals::Signals;
+use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
 use std::io::{IsTerminal, Write, stdin, stdout};
@@ -28,6 +28,10 @@ const SHORTEST: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(50);
 /// With `--once`, so many looks catch up with logs that are long already.
 const CATCH_UP: usize = 256;
+/// A process that is blocked in a write to a terminal or a pipe that nobody reads ends so long after it was asked to.
+const GRACE: Duration = Duration::from_secs(1);
+/// The exit code where the terminal was closed: that of a SIGHUP.
+const CLOSED: u8 = 129;
 /// As many lines as a frame of text may have.
 const TALL: usize = 1_000;
 
@@ -53,21 +57,41 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     let mut sampler = Sampler::new(living);
     if flags.once {
         once(&mut sampler, flags.json, interval)?;
-    } else if let Some(metrics) = metrics {
-        measured(&mut sampler, &metrics, interval)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    signals::end_anyway(GRACE);
+    if let Some(metrics) = metrics {
+        measured(&mut sampler, &metrics, interval, &signals)?;
     } else if flags.json {
-        stream(&mut sampler, interval)?;
+        stream(&mut sampler, interval, &signals)?;
     } else {
         let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
-        let shown = show(&mut terminal, &mut sampler, &run, interval);
-        ratatui::restore();
-        let last = shown?;
-        if last.state.is_over() {
-            let mut out = output::stdout();
-            writeln!(out, "run {} is {}: launcher report {}", last.run, last.state.name(), last.folder)?;
+        let ended = show(&mut terminal, &mut sampler, &run, interval, &signals);
+        // Nothing can be put back, or said, where the terminal is gone.
+        let _ = ratatui::try_restore();
+        match ended? {
+            Ended::Closed => {
+                // Its end would complain to the terminal, and fail.
+                std::mem::forget(terminal);
+                return Ok(ExitCode::from(CLOSED));
+            }
+            Ended::Seen(last) if last.state.is_over() => {
+                let mut out = output::stdout();
+                writeln!(out, "run {} is {}: launcher report {}", last.run, last.state.name(), last.folder)?;
+            }
+            Ended::Seen(_) => {}
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(signals::exit_code_of_reader())
+}
+
+/// How the view ended.
+enum Ended {
+    /// The user has seen enough, or a signal asked for the end; the last look.
+    Seen(Box<Snapshot>),
+    /// The terminal was closed.
+    Closed,
 }
 
 /// Two looks: a rate is a difference.
@@ -97,11 +121,10 @@ fn once(sampler: &mut Sampler, json: bool, interval: Duration) -> Result<()> {
 }
 
 /// A line a look, the last of them of the run's end.
-fn stream(sampler: &mut Sampler, interval: Duration) -> Result<()> {
-    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+fn stream(sampler: &mut Sampler, interval: Duration, signals: &Signals) -> Result<()> {
     loop {
         let snapshot = sampler.look()?;
-        let mut out = stdout().lock();
+        let mut out = output::stdout_while_read();
         serde_json::to_writer(&mut out, &snapshot)?;
         writeln!(out)?;
         out.flush()?;
@@ -113,8 +136,7 @@ fn stream(sampler: &mut Sampler, interval: Duration) -> Result<()> {
 }
 
 /// Metrics, until the run ends.
-fn measured(sampler: &mut Sampler, metrics: &Metrics, interval: Duration) -> Result<()> {
-    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+fn measured(sampler: &mut Sampler, metrics: &Metrics, interval: Duration, signals: &Signals) -> Result<()> {
     loop {
         let snapshot = sampler.look()?;
         let text = metrics::text(&snapshot);
@@ -143,32 +165,32 @@ fn wait(interval: Duration, wants_end: impl Fn() -> bool) -> bool {
     }
 }
 
-/// The view, until the user has seen enough; the last look.
+/// The view, until the user has seen enough, a signal comes or the terminal is closed.
 fn show(
     terminal: &mut DefaultTerminal,
     sampler: &mut Sampler,
     run: &str,
     interval: Duration,
-) -> Result<Snapshot> {
-    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    signals: &Signals,
+) -> Result<Ended> {
     let mut keys = Keys::new(sampler.plan().trading().strategies);
     let mut snapshot = sampler.look()?;
     let mut next = Instant::now() + interval;
     loop {
         let shown = keys.shown();
-        terminal.draw(|frame| draw(frame, &snapshot, &shown))?;
-        if event::poll(TICK.min(next.saturating_duration_since(Instant::now())))?
-            && let Event::Key(key) = event::read()?
-            && key.kind != KeyEventKind::Release
-        {
+        let drawn = terminal.draw(|frame| draw(frame, &snapshot, &shown)).map(drop);
+        let pressed = terminal::typed(signals, TICK.min(next.saturating_duration_since(Instant::now())))?;
+        let Typed::Keys(pressed) = pressed else { return Ok(Ended::Closed) };
+        drawn?;
+        for key in pressed {
             match keys.press(key) {
-                Wish::Quit => return Ok(snapshot),
+                Wish::Quit => return Ok(Ended::Seen(Box::new(snapshot))),
                 Wish::Give(command) if !snapshot.state.is_over() => keys.give(run, command),
                 Wish::Give(_) | Wish::None => {}
             }
         }
         if signals.take() > 0 {
-            return Ok(snapshot);
+            return Ok(Ended::Seen(Box::new(snapshot)));
         }
         if Instant::now() >= next {
             snapshot = sampler.look()?;

@@ -2,7 +2,7 @@
 
 use super::model::Snapshot;
 use crate::config::UsageError;
-use analysis::document::write_whole;
+use analysis::document::write_named;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -47,7 +47,7 @@ impl Metrics {
     pub fn publish(&self, text: &str) -> Result<()> {
         match self {
             Self::File(path) => {
-                write_whole(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+                write_named(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
             }
             Self::Listener(_) => Ok(()),
         }

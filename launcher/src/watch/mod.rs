@@ -16,6 +16,7 @@ mod model;
 mod sample;
 mod source;
 mod stages;
+mod terminal;
 mod view;
 
 pub use command::watch;

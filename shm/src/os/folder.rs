@@ -5,7 +5,7 @@
 //! `O_NOFOLLOW`) and renamed inside the open folder. Reading goes through [`open_regular`].
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::fcntl::{OFlag, open, openat, posix_fallocate, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::ffi::{OsStr, OsString};
@@ -62,9 +62,10 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`open_regular`]; a larger file.
 pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open_regular(path)?.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max {
+    let (file, mut bytes) = (open_regular(path)?, Vec::new());
+    let is_larger = file.metadata()?.len() > max;
+    // It may grow meanwhile.
+    if is_larger || file.take(max.saturating_add(1)).read_to_end(&mut bytes)? as u64 > max {
         return Err(io::Error::other(format!("larger than {max} bytes")));
     }
     Ok(bytes)
@@ -127,6 +128,17 @@ impl OpenFolder {
             draft.file.sync_data()?;
         }
         draft.save()
+    }
+
+    /// Reserves so many bytes of the folder's disk in a file without a name: they are free again when it is dropped, or its process dies.
+    ///
+    /// # Errors
+    /// There is no such room; a file system without files that have no names.
+    pub fn reserve(&self, bytes: u64) -> io::Result<File> {
+        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let file = openat(&self.descriptor, ".", flags, Mode::from_bits_truncate(0o600))?;
+        posix_fallocate(&file, 0, i64::try_from(bytes).map_err(|_| ErrorKind::FileTooLarge)?)?;
+        Ok(file.into())
     }
 
     /// Opens a file for reading and writing in place, and makes an empty one where there is none.
@@ -347,6 +359,10 @@ mod tests {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), before + 1);
         drop(draft);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), before);
+        if let Ok(room) = open.reserve(5_000) {
+            assert_eq!(room.metadata().unwrap().len(), 5_000);
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), before, "it has no name");
+        }
         // The folder is reached wherever it was moved.
         fs::rename(&folder, folder.with_file_name("moved")).unwrap();
         open.write_whole("new", b"whole", false).unwrap();

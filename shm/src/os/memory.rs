@@ -17,6 +17,16 @@ pub fn limits() -> Vec<(char, u64)> {
         .collect()
 }
 
+/// How large the stack of this process's first thread may grow, in bytes; `None`: as large as it likes, or nobody says.
+pub fn stack_limit() -> Option<u64> {
+    getrlimit(Resource::RLIMIT_STACK).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
+}
+
+/// How large a file this process may write, in bytes; `None`: as large as it likes, or nobody says.
+pub fn file_limit() -> Option<u64> {
+    getrlimit(Resource::RLIMIT_FSIZE).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
+}
+
 /// From now on this process maps at most so many bytes more, or as many as it may have at all. Past that an allocation fails, and the process aborts. An ordinary
 /// user's process cannot take the limit back.
 ///

@@ -7,15 +7,18 @@
 
 use super::places;
 use anyhow::{Context, Result, bail};
+use shm::os::folder::NotRegular;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The file in a claim that says whose it is.
-const HOLDER: &str = "holder";
+pub(super) const HOLDER: &str = "holder";
+/// So much is read of it, in bytes.
+pub(super) const MAX_HOLDER_BYTES: u64 = 4 << 10;
 /// A claim that vanishes as often while it is looked at is not there for long.
 const TRIES: usize = 100;
 
@@ -146,8 +149,11 @@ enum Found {
 
 fn look(place: &Path) -> Result<Found> {
     let path = place.join(HOLDER);
-    let file = match File::options().read(true).write(true).open(&path) {
-        Ok(file) => file,
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+    let mut file = match options.open(&path) {
+        Ok(file) if file.metadata()?.is_file() => file,
+        Ok(_) => bail!("{}: {}: remove that folder", path.display(), NotRegular::Kind),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // A claim comes to its place with its file: without one it is damaged.
             return Ok(if place.exists() && !path.exists() {
@@ -158,7 +164,10 @@ fn look(place: &Path) -> Result<Found> {
         }
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };
-    let by = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
+    let mut by = String::new();
+    // A holder that cannot be read is one without a name.
+    let _ = (&mut file).take(MAX_HOLDER_BYTES).read_to_string(&mut by);
+    let by = by.trim().to_owned();
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(Found::Held(by)),
         // Locked now, but is it still the one in that place? Somebody else may have taken it away before.

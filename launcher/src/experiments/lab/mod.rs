@@ -30,6 +30,7 @@ pub(crate) use techniques::install;
 use super::documents::Documents;
 use super::measure::Ended;
 use super::progress::Bar;
+use crate::output::complain;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
@@ -143,7 +144,7 @@ fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode
         writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
     }
     if ended == Ended::Interrupted {
-        eprintln!("interrupted: launcher lab --resume {} goes on", folder.display());
+        complain(&format!("interrupted: launcher lab --resume {} goes on", folder.display()));
         return Ok(crate::runtime::signals::exit_code());
     }
     let failed: Vec<_> = lab
@@ -154,12 +155,12 @@ fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode
         .collect();
     if let Some((cell, run, why)) = failed.first() {
         let all = lab.cells.len() * lab.runs as usize;
-        eprintln!(
+        complain(&format!(
             "error: {} of {all} runs failed, the first: {} run {}: {why}",
             failed.len(),
             cell.name(),
             run.number
-        );
+        ));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

@@ -34,8 +34,9 @@ fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
     let (plan, log, spilled) = world();
     let ring = topology::ring(&plan, 0).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.stamps");
-    let file = open_file(&path).unwrap();
+    let (name, path) = ("a.stamps", folder.path().join("a.stamps"));
+    let place = OpenFolder::open(folder.path()).unwrap();
+    let file = place.edit(name).unwrap();
     let mut writer = StampLog::in_ring(&log, &spilled.clone().into(), ring);
     let mut drain = Drain::new(log.clone(), spilled.clone(), ring);
     let end = 6 * CHUNK_RECORDS + 100;
@@ -51,7 +52,7 @@ fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
         Err(invalid("killed"))
     });
     assert!(died.is_err() && writer.dropped() == 0);
-    let finish = || finish(&plan, 0, &log.clone().into(), &spilled.clone().into(), &path);
+    let finish = || finish(&plan, 0, &log.clone().into(), &spilled.clone().into(), &place, name);
     for _ in 0..2 {
         finish().unwrap();
         assert_eq!(read(&path, &plan), (0..end).collect::<Vec<_>>());
@@ -63,12 +64,14 @@ fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
 #[test]
 fn a_file_that_a_spiller_still_writes_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.stamps");
-    let file = open_file(&path).unwrap();
+    let (name, path) = ("a.stamps", folder.path().join("a.stamps"));
+    let place = OpenFolder::open(folder.path()).unwrap();
+    let file = place.edit(name).unwrap();
     lock::hold(&file).unwrap();
     let (plan, log, spilled) = world();
     let done = std::thread::scope(|scope| {
-        let finishing = scope.spawn(|| finish(&plan, 0, &log.clone().into(), &spilled.clone().into(), &path));
+        let finishing =
+            scope.spawn(|| finish(&plan, 0, &log.clone().into(), &spilled.clone().into(), &place, name));
         std::thread::sleep(Duration::from_millis(50));
         assert!(!finishing.is_finished() && file.metadata().unwrap().len() == 0);
         drop(file);
@@ -90,7 +93,7 @@ fn one_file_that_cannot_be_written_keeps_no_other_waiting() {
     }
     std::fs::write(folder.path().join("a"), "").unwrap();
     let closed = File::open(folder.path().join("a")).unwrap();
-    let good = open_file(&folder.path().join("b")).unwrap();
+    let good = OpenFolder::open(folder.path()).unwrap().edit("b").unwrap();
     let [first, second] = [(log, spilled.clone()), (other[0].clone(), other[1].clone())];
     let mut threads =
         [(Drain::new(first.0, first.1, ring), closed), (Drain::new(second.0, second.1, ring), good)];

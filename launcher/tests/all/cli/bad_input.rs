@@ -1,6 +1,6 @@
 //! Whatever a user types or feeds: a clear error that names the thing, the right exit code, nothing left behind.
 
-use crate::common::{Launcher, command, output, signal, text, wait_until};
+use crate::common::{Launcher, Running, command, output, segments, signal, text, wait_until};
 use std::process::Stdio;
 
 /// Runs with these flags; must be a usage error that contains all of `words`.
@@ -14,6 +14,37 @@ fn usage_error(flags: &[&str], words: &[&str]) {
     }
     assert!(!stderr.contains("panicked"), "{stderr}");
     assert_eq!(launcher.folders().len(), 0, "{flags:?}");
+}
+
+/// The launcher below a limit of the shell's: it says which, fails in order and leaves nothing.
+fn limited(limit: &str, args: &str, wanted: &str) {
+    let launcher = Launcher::new();
+    let (program, out) = (env!("CARGO_BIN_EXE_launcher"), launcher.out.path().display());
+    let script = format!("ulimit {limit}; exec {program} {args} --out {out}");
+    let mut shell = std::process::Command::new("sh");
+    let child = shell
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    let (code, stdout, stderr) = Running { child }.end();
+    assert_eq!(code, Some(1), "{limit}: {stdout}{stderr}");
+    assert!(stderr.contains(wanted) && stderr.contains("error: "), "{limit}: {stdout}{stderr}");
+    assert!(!stderr.contains("panicked") && segments(pid).is_empty(), "{limit}: {stdout}{stderr}");
+}
+
+#[test]
+fn limits_of_the_shell_are_named() {
+    let run = "run --orders 1000 --window 100ms --delay fixed:1ms --strategies 1 --venues 1";
+    // At the first byte, at a segment, at a log.
+    for blocks in [0, 16, 256] {
+        limited(&format!("-f {blocks}"), run, "ulimit -f unlimited");
+    }
+    limited("-s 64", run, "ulimit -s 8192");
+    limited("-s 512", run, "ulimit -s 8192");
 }
 
 #[test]

@@ -76,6 +76,52 @@ fn results_are_listed_found_and_taken_away() {
 }
 
 #[test]
+fn a_quiet_run_prints_its_json_all_the_same() {
+    let launcher = Launcher::new();
+    for (repeats, is_list) in [("1", false), ("2", true)] {
+        let run = launcher.run(SHORT).args(["--quiet", "--json", "--repeats", repeats]).output().unwrap();
+        assert!(run.status.success(), "{}", said(&run));
+        let printed: Value = serde_json::from_slice(&run.stdout).unwrap();
+        let first = if is_list { &printed[0] } else { &printed };
+        assert_eq!(
+            (first["valid"].as_bool(), printed.as_array().map(Vec::len)),
+            (Some(true), is_list.then_some(2))
+        );
+        assert_eq!(text(&run.stderr), "");
+    }
+}
+
+#[test]
+fn only_what_bulkhead_wrote_is_deleted() {
+    let launcher = Launcher::new();
+    // A folder of somebody's whose file happens to have that name.
+    let project = launcher.out.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    for (file, content) in
+        [("run.json", "{\"scripts\": {}}"), ("main.c", "int main;"), ("report.html", "mine")]
+    {
+        std::fs::write(project.join(file), content).unwrap();
+    }
+    let refused = output(&["delete", project.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("no run or experiment of bulkhead"), "{}", said(&refused));
+    assert_eq!(std::fs::read_dir(&project).unwrap().count(), 3);
+    std::fs::remove_dir_all(&project).unwrap();
+
+    assert!(launcher.run(SHORT).arg("--quiet").output().unwrap().status.success());
+    let folder = launcher.folders().remove(0);
+    let path = folder.to_str().unwrap();
+    std::fs::write(folder.join("notes.txt"), "mine").unwrap();
+    std::os::unix::fs::symlink("/etc", folder.join("journal-engine")).unwrap();
+    let deleted = output(&["delete", path]);
+    assert_eq!(deleted.status.code(), Some(1), "{}", said(&deleted));
+    for name in ["notes.txt stays", "journal-engine stays", "but for what bulkhead did not write"] {
+        assert!(said(&deleted).contains(name), "{name}: {}", said(&deleted));
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "all that was bulkhead's is gone");
+}
+
+#[test]
 fn latest_is_the_run_that_began_last() {
     let launcher = Launcher::new();
     let out = launcher.out.path();

@@ -1,8 +1,10 @@
 //! The real launcher with real processes, for all integration tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -182,6 +184,24 @@ pub fn command(args: &[&str]) -> Command {
 
 pub fn output(args: &[&str]) -> Output {
     command(args).output().unwrap()
+}
+
+/// What a command came to that must end by itself: exit code, stdout and stderr.
+pub fn bounded(args: &[&str]) -> (Option<i32>, String, String) {
+    let child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    Running { child }.end()
+}
+
+/// Reads until that text has come.
+pub fn read_until(from: &mut (impl Read + AsFd), text: &str) {
+    let (mut seen, mut bytes) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&seen).contains(text) {
+        let ready = poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], PollTimeout::from(60_000u16));
+        assert_ne!(ready, Ok(0), "{text:?} never comes: {:?}", String::from_utf8_lossy(&seen));
+        let len = from.read(&mut bytes).unwrap();
+        assert!(len > 0, "it ended without {text:?}: {:?}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&bytes[..len]);
+    }
 }
 
 /// Sends a signal through `kill`, as a user would.

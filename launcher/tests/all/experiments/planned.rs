@@ -82,6 +82,8 @@ fn a_planned_sweep_is_made_by_two_hosts_and_compared_within_each() {
     let too_few = !compare.status.success() && why_not.contains("too few repeats");
     assert!((compare.status.success() && names_both) || too_few, "{said}{why_not}");
     refused(command(&["sweep", "--resume", path]), 2, &["a planned sweep", "--run all"]);
+    let said = done(command(&["delete", path]));
+    assert!(said.contains("deleted") && !folder.exists(), "{said}");
 }
 
 #[test]

@@ -188,6 +188,7 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
         .map(|run| run["outline"]["returned"].as_u64().unwrap())
         .collect();
     assert_eq!(orders, [300, 600, 300, 600]);
+    deleted(&folder);
 }
 
 #[test]
@@ -242,6 +243,7 @@ fn the_bill_has_a_row_for_each_level_and_can_be_compared() {
         2,
         &["--b work=5us", "the folder holds 0ns"],
     );
+    deleted(&folder);
 }
 
 #[test]
@@ -257,6 +259,12 @@ fn runs_are_compared_and_unlike_ones_are_not() {
     let (one, other) = (run("1"), run("2"));
     fails(&["compare", &one, &one], 2, &["the same runs", "name two"]);
     fails(&["compare", &one, &other], 2, &["other schedule", "the same --seed"]);
+}
+
+/// Deletes an experiment: everything in its folder is known to be bulkhead's.
+fn deleted(folder: &Path) {
+    let said = ok(&command(&["delete", folder.to_str().unwrap()]).output().unwrap());
+    assert!(said.contains("deleted") && !folder.exists(), "{said}");
 }
 
 /// The pairs that were compared, and those that were left out because the machine moved its cores during a run.
@@ -283,6 +291,12 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
     for file in ["compare.json", "compare.csv", "compare.md", "runs.csv"] {
         assert!(folder.join(file).exists(), "{file}");
     }
+    // Files of the user's stay, and so does the folder that they are in.
+    std::fs::write(folder.join("thesis.md"), "mine").unwrap();
+    std::fs::create_dir(folder.join("drafts")).unwrap();
+    let output = command(&["delete", "--dry-run", folder.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout).lines().count(), 3, "{}", text(&output.stdout));
     assert!(ok(&command(&["compare", folder.to_str().unwrap()]).output().unwrap()).contains("verdict"));
 }
 

@@ -2,6 +2,7 @@
 
 mod asleep;
 mod board;
+mod closed_terminals;
 mod comebacks;
 mod contained;
 mod deaths;
@@ -23,6 +24,7 @@ mod permissions;
 mod programs;
 mod quiet;
 mod random_kills;
+mod removed;
 mod restarts;
 mod room;
 mod runs;

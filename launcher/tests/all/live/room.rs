@@ -69,11 +69,15 @@ const RESCUE: &str = "rm $OUT/filler; $L report $OUT/*-* --json > $OUT/json; ech
 #[test]
 fn a_disk_that_is_full_at_the_end_of_a_run_loses_nothing() {
     let script = format!(
-        "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} wait $PID; echo rc=$?; ls /dev/shm; {RESCUE}"
+        "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} wait $PID; echo rc=$?; ls /dev/shm; \
+         grep -h '\"ended\"' $OUT/*/run.json; {RESCUE}"
     );
     let Some(output) = in_namespace(&script) else { return };
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stdout.contains("rc=1") && !stderr.contains("panicked"), "{stdout}{stderr}");
+    // The record has room of its own: a run that came to its end is no run whose launcher died.
+    assert!(stdout.contains("\"ended\": \"complete\"") && !stdout.contains("failed"), "{stdout}{stderr}");
+    assert!(stdout.contains("report=0") && stdout.contains("\"valid\":true"), "{stdout}{stderr}");
     assert!(stderr.contains("launcher report") && stderr.contains("No space left"), "{stderr}");
     assert!(stdout.contains(".thread-engine") && !stdout.contains(".control"), "{stdout}");
     assert!(

@@ -18,6 +18,7 @@ mod longer;
 mod lying_venues;
 mod market;
 mod merging;
+mod mutated;
 mod quarantine;
 mod reporting;
 mod shifted;

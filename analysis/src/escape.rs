@@ -1,0 +1,182 @@
+//! Text that comes from a file, a program or another user, made harmless for a terminal, Markdown and HTML.
+//!
+//! What a terminal would obey (control characters) and what hides or reorders text (bidirectional controls) is shown as `\u001b`, which is
+//! also what JSON has for it. Programs print through [`PrintableWriter`]; fields that must stay on their line, and Markdown, are escaped
+//! where they are put together.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// The escape codes that reports themselves have, where colours are wanted.
+const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;31m"];
+
+/// Returns `true` for a character that is not shown but obeyed: a control character, a line separator, a change of direction.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn push(out: &mut String, c: char) {
+    if is_obeyed(c) {
+        let _ = write!(out, "\\u{:04x}", u32::from(c));
+    } else {
+        out.push(c);
+    }
+}
+
+/// Returns a text with line breaks and tabs as they are, and everything else that a terminal would obey escaped.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_obeyed(c);
+    if text.chars().all(stays) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    text.chars().for_each(|c| if stays(c) { out.push(c) } else { push(&mut out, c) });
+    Cow::Owned(out)
+}
+
+/// Returns a text in one line: line breaks and tabs become spaces, everything else that a terminal would obey is escaped.
+pub fn in_a_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars()
+        .for_each(|c| if c.is_whitespace() && is_obeyed(c) { out.push(' ') } else { push(&mut out, c) });
+    out
+}
+
+/// Returns a text in one line of Markdown, a cell of a table included: no HTML, no link, no image, no further column.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in in_a_line(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '|' | '[' | ']' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Passes text on as [`printable`]; bytes that are no text become `\x9b`.
+#[derive(Debug)]
+pub struct PrintableWriter<W: Write> {
+    out: W,
+    colours: bool,
+    /// The beginning of a character whose other bytes are still to come.
+    begun: Vec<u8>,
+}
+
+impl<W: Write> PrintableWriter<W> {
+    /// Creates a writer to `out`; with `colours` the codes that reports themselves have stay.
+    pub const fn new(out: W, colours: bool) -> Self {
+        Self { out, colours, begun: Vec::new() }
+    }
+
+    /// Returns what it writes to.
+    pub const fn inner(&self) -> &W {
+        &self.out
+    }
+
+    fn push(&self, mut text: &str, out: &mut String) {
+        while let Some(c) = text.chars().next() {
+            let own = COLOURS.into_iter().find(|code| self.colours && c == '\x1b' && text.starts_with(code));
+            let taken = own.map_or(c.len_utf8(), str::len);
+            match own {
+                Some(code) => out.push_str(code),
+                None if matches!(c, '\n' | '\t') => out.push(c),
+                None => push(out, c),
+            }
+            text = &text[taken..];
+        }
+    }
+}
+
+impl<W: Write> Write for PrintableWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.begun.is_empty() && bytes.iter().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+            return self.out.write(bytes);
+        }
+        let mut all = std::mem::take(&mut self.begun);
+        all.extend_from_slice(bytes);
+        let (mut rest, mut text) = (all.as_slice(), String::with_capacity(all.len()));
+        loop {
+            let error = match std::str::from_utf8(rest) {
+                Ok(whole) => break self.push(whole, &mut text),
+                Err(error) => error,
+            };
+            let (good, bad) = rest.split_at(error.valid_up_to());
+            self.push(std::str::from_utf8(good).unwrap_or_default(), &mut text);
+            let Some(len) = error.error_len() else {
+                self.begun = bad.to_vec();
+                break;
+            };
+            for byte in &bad[..len] {
+                let _ = write!(text, "\\x{byte:02x}");
+            }
+            rest = &bad[len..];
+        }
+        self.out.write_all(text.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Drop for PrintableWriter<W> {
+    fn drop(&mut self) {
+        for byte in std::mem::take(&mut self.begun) {
+            let _ = write!(self.out, "\\x{byte:02x}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "a\x1b[2J\u{9b}31m\u{7f}\r\u{202e}b\nc\té";
+
+    fn written(parts: &[&[u8]], colours: bool) -> String {
+        let mut out = Vec::new();
+        let mut writer = PrintableWriter::new(&mut out, colours);
+        parts.iter().for_each(|part| writer.write_all(part).unwrap());
+        writer.flush().unwrap();
+        drop(writer);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        let shown = "a\\u001b[2J\\u009b31m\\u007f\\u000d\\u202eb\nc\té";
+        assert_eq!(printable(HOSTILE), shown);
+        assert_eq!(written(&[HOSTILE.as_bytes()], false), shown);
+        assert_eq!(in_a_line(HOSTILE), "a\\u001b[2J\\u009b31m\\u007f \\u202eb c é");
+        assert!(matches!(printable("plain – text\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn characters_may_be_split_and_bytes_may_be_no_text() {
+        let bytes = HOSTILE.as_bytes();
+        for at in 0..bytes.len() {
+            assert_eq!(written(&[&bytes[..at], &bytes[at..]], false), printable(HOSTILE), "{at}");
+        }
+        assert_eq!(written(&[b"\x9b\xffx\xc3"], false), "\\x9b\\xffx\\xc3");
+    }
+
+    #[test]
+    fn only_the_reports_own_colours_pass() {
+        let text = "\x1b[1;32mgood\x1b[0m \x1b[8mhidden\x1b[2J";
+        assert_eq!(written(&[text.as_bytes()], true), "\x1b[1;32mgood\x1b[0m \\u001b[8mhidden\\u001b[2J");
+        assert!(!written(&[text.as_bytes()], false).contains('\x1b'));
+    }
+
+    #[test]
+    fn markdown_holds_no_tag_link_or_column() {
+        assert_eq!(
+            markdown("<script>|x|\n![p](http://x)\x1b"),
+            "&lt;script>\\|x\\| !\\[p\\](http://x)\\u001b"
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! Which files of a folder of results bulkhead writes, by their names: only those are deleted.
+
+use crate::config::CONFIG_FILE;
+use analysis::document::Document;
+use analysis::experiment::{Bill, Boards, Containments, Lab, RunResult, SweepPlan, SweepRecord};
+use analysis::hlog::HLOG_FILE;
+use analysis::html::HTML_FILE;
+use analysis::logfile::EXTENSION;
+use analysis::record::RunRecord;
+use analysis::summary::{Measure, Summary};
+use analysis::tail::Tail;
+use analysis::timeline::Timeline;
+use shm::os::folder::{DRAFT_SUFFIX, OpenFolder};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Folders of a planned sweep, and the file in a claim.
+const RUNS: &str = "runs";
+const CLAIMS: &str = "claims";
+const HOLDER: &str = "holder";
+
+/// What a folder is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderKind {
+    /// A run's.
+    Run,
+    /// That of many runs, with its tables.
+    Experiment,
+    /// A journal's, in a run's.
+    Journal,
+    /// Finished runs of a planned sweep, or claims of those in the making: nothing but folders.
+    Runs,
+    /// A claim: its holder and the run in the making.
+    Claim,
+}
+
+/// Files of a run's folder that have one name.
+const RUN_FILES: [&str; 13] = [
+    RunRecord::FILE,
+    RunResult::FILE,
+    Summary::FILE,
+    Timeline::FILE,
+    Tail::FILE,
+    HLOG_FILE,
+    HTML_FILE,
+    CONFIG_FILE,
+    super::TAGS,
+    "stages.csv",
+    "stages.md",
+    "positions.csv",
+    // Of strategies on another host.
+    "remote.json",
+];
+
+/// Files of an experiment's folder that have one name, but for its tables.
+const EXPERIMENT_FILES: [&str; 14] = [
+    SweepRecord::FILE,
+    SweepPlan::FILE,
+    Bill::FILE,
+    Containments::FILE,
+    Lab::FILE,
+    Boards::FILE,
+    "compare.json",
+    "with-itself.json",
+    HTML_FILE,
+    super::TAGS,
+    "sweep_slurm.sh",
+    "sweep_kubernetes.yaml",
+    "sweep_dask.py",
+    "sweep_ray.py",
+];
+
+/// The tables of experiments, and their documents, without the ending.
+const TABLES: [&str; 21] = [
+    "runs",
+    "sweep",
+    "bill",
+    "compare",
+    "contain",
+    "lab",
+    "board",
+    "with-itself",
+    "with_itself",
+    "max_rate",
+    "knee",
+    "by_floor",
+    "by_host",
+    "comebacks",
+    "seed",
+    "waiting",
+    "carrier",
+    "cells",
+    "fairness",
+    "seed-rows",
+    "left-out",
+];
+
+/// Returns `true` for the name of a file that bulkhead writes into such a folder.
+pub fn is_owned(kind: FolderKind, name: &str) -> bool {
+    let is_draft = name.starts_with('.') && name.ends_with(DRAFT_SUFFIX);
+    is_draft
+        || match kind {
+            FolderKind::Run => is_of_run(name),
+            FolderKind::Experiment => EXPERIMENT_FILES.contains(&name) || is_table(name),
+            FolderKind::Journal => is_of_journal(name),
+            FolderKind::Runs => false,
+            FolderKind::Claim => name == HOLDER,
+        }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_of_run(name: &str) -> bool {
+    let Some((stem, ending)) = name.rsplit_once('.') else { return name == super::TAGS };
+    let is_of_venue = |kind: &str| stem.strip_prefix(kind).is_some_and(is_number);
+    RUN_FILES.contains(&name)
+        || name == ".scratch"
+        || ending == EXTENSION
+        || ending == "stderr"
+        || (ending == "csv" && (is_of_venue("trades-") || is_of_venue("book-")))
+}
+
+fn is_table(name: &str) -> bool {
+    let Some((stem, ending @ ("csv" | "md"))) = name.rsplit_once('.') else { return false };
+    let is_numbered = |kind: &str| stem.strip_prefix(kind).is_some_and(is_number);
+    let is_of_measure = |measure: Measure| {
+        stem.strip_prefix(measure.name()).is_some_and(|rest| rest.starts_with("_p") || rest == "_max")
+    };
+    TABLES.contains(&stem)
+        || ending == "csv"
+            && (["bill_", "contain_"].iter().any(|front| stem.starts_with(front))
+                || is_numbered("case-")
+                || is_numbered("readers-")
+                || Measure::every().any(is_of_measure))
+}
+
+fn is_of_journal(name: &str) -> bool {
+    ["lock", "unfinished-segment", "unfinished-snapshot"].contains(&name)
+        || ["log-", "snapshot-", "aside-", "spare-"]
+            .iter()
+            .any(|front| name.strip_prefix(front).is_some_and(is_number))
+}
+
+/// What a folder in such a folder is for; `None`: it is none of bulkhead's.
+fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
+    let is_run = || {
+        let known = [RunRecord::FILE, RunResult::FILE, CONFIG_FILE, Summary::FILE];
+        known.iter().any(|file| path.join(file).symlink_metadata().is_ok_and(|facts| facts.is_file()))
+    };
+    match within {
+        FolderKind::Run => name.starts_with("journal-").then_some(FolderKind::Journal),
+        FolderKind::Experiment if [RUNS, CLAIMS].contains(&name) => Some(FolderKind::Runs),
+        FolderKind::Experiment => is_run().then_some(FolderKind::Run),
+        FolderKind::Runs if path.parent().is_some_and(|parent| parent.ends_with(CLAIMS)) => {
+            Some(FolderKind::Claim)
+        }
+        FolderKind::Runs => is_run().then_some(FolderKind::Run),
+        // The run in the making stands in a folder of its maker's.
+        FolderKind::Claim => Some(if is_run() { FolderKind::Run } else { FolderKind::Claim }),
+        FolderKind::Journal => None,
+    }
+}
+
+/// Deletes what bulkhead has written into a folder, and the folder if nothing else is in it. Returns what stays, as paths. With `dry` it
+/// only looks. Links, pipes and everything else that is no regular file stay, and are not followed.
+///
+/// # Errors
+/// What the system refused.
+pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
+    let open = OpenFolder::open(folder)?;
+    let mut stays = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let (facts, text) = (entry.file_type()?, name.to_string_lossy());
+        if facts.is_dir()
+            && let Some(inner) = kind_of(kind, &path, &text)
+        {
+            stays.extend(delete(inner, &path, dry)?);
+        } else if facts.is_file() && is_owned(kind, &text) {
+            if !dry {
+                open.remove(&name)?;
+            }
+        } else {
+            stays.push(path.display().to_string());
+        }
+    }
+    if stays.is_empty() && !dry {
+        fs::remove_dir(folder)?;
+    }
+    Ok(stays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_bulkhead_are_known_and_others_are_not() {
+        for name in
+            ["run.json", "engine.stamps", "warden.stderr", "trades-0.csv", "tags", ".run.json.00ff.new"]
+        {
+            assert!(is_owned(FolderKind::Run, name), "{name}");
+        }
+        for name in
+            ["thesis.md", "trades.csv", "trades-x.csv", "run.json.bak", ".bashrc", "stages.txt", "sweep.json"]
+        {
+            assert!(!is_owned(FolderKind::Run, name), "{name}");
+        }
+        for name in [
+            "sweep.json",
+            "rt_venue_p50.csv",
+            "rt_venue_p999.csv",
+            "sweep.md",
+            "case-3.csv",
+            "contain_process.csv",
+        ] {
+            assert!(is_owned(FolderKind::Experiment, name), "{name}");
+        }
+        for name in ["notes.md", "data.csv", "case-.csv", "engine.stamps", "rt_venue.csv"] {
+            assert!(!is_owned(FolderKind::Experiment, name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_owned_stays_and_no_link_is_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        let folder = outside.path().join("run");
+        fs::create_dir_all(folder.join("journal-engine")).unwrap();
+        fs::create_dir(folder.join("mine")).unwrap();
+        fs::write(outside.path().join("run.json"), "victim").unwrap();
+        for name in ["run.json", "engine.stamps", "thesis.md", "journal-engine/log-00000001", "mine/run.json"]
+        {
+            fs::write(folder.join(name), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path().join("run.json"), folder.join("summary.json")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.join("journal-venue-0")).unwrap();
+        let mut dry = delete(FolderKind::Run, &folder, true).unwrap();
+        let mut stays = delete(FolderKind::Run, &folder, false).unwrap();
+        dry.sort();
+        stays.sort();
+        let names = ["journal-venue-0", "mine", "summary.json", "thesis.md"];
+        assert_eq!(stays, names.map(|name| folder.join(name).display().to_string()));
+        assert_eq!(dry, stays);
+        assert!(folder.join("mine/run.json").exists() && !folder.join("journal-engine").exists());
+        assert_eq!(fs::read(outside.path().join("run.json")).unwrap(), b"victim");
+        for name in ["journal-venue-0", "summary.json", "thesis.md"] {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+        fs::remove_dir_all(folder.join("mine")).unwrap();
+        assert!(delete(FolderKind::Run, &folder, false).unwrap().is_empty() && !folder.exists());
+    }
+}

@@ -1,0 +1,144 @@
+//! Text in files that a stranger has written: nothing of it moves a cursor, forges a line or becomes a tag.
+
+use crate::common::bounded;
+use crate::runs::fixture::{Fixture, Shape};
+use analysis::document::Document;
+use analysis::record::{Incident, Outcome, RunRecord};
+use std::fs;
+use std::path::Path;
+
+/// A title for the terminal, a cleared screen, a line of its own, a script, a table's column, a turned direction.
+const HOSTILE: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged\t<script>alert(1)</script>|![x](http://x)\u{202e}";
+
+fn is_plain(text: &str) -> bool {
+    !text.chars().any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{202e}'))
+}
+
+/// Runs a command, and gives what it printed, which nothing in a terminal obeys.
+fn printed(args: &[&str]) -> String {
+    let (code, stdout, stderr) = bounded(args);
+    assert!(matches!(code, Some(0..=2)), "{args:?}: {code:?} {stderr}");
+    assert!(!stderr.contains("panicked"), "{args:?}: {stderr}");
+    for said in [&stdout, &stderr] {
+        assert!(is_plain(said), "{args:?}: {said:?}");
+    }
+    stdout + &stderr
+}
+
+fn all_commands(shelf: &Path) -> String {
+    let run = shelf.join("run");
+    let (shelf, run) = (shelf.to_str().unwrap(), run.to_str().unwrap());
+    let mut said = String::new();
+    for args in [
+        &["list", shelf][..],
+        &["list", shelf, "--json"],
+        &["report", run],
+        &["report", run, "--json"],
+        &["report", run, "--html"],
+        &["inspect", run],
+        &["inspect", run, "--json"],
+        &["inspect", run, "--csv"],
+        &["inspect", run, "--worst", "3"],
+        &["inspect", run, "--order", "0/3"],
+        &["compare", run, run],
+        &["open", run],
+        &["open", shelf],
+        &["sweep", "--resume", run],
+        &["bill", run],
+        &["lab", "--resume", run],
+    ] {
+        said += &printed(args);
+    }
+    said
+}
+
+#[test]
+fn hostile_text_in_results_is_shown_and_not_obeyed() {
+    let shelf = tempfile::tempdir().unwrap();
+    let run = shelf.path().join("run");
+    fs::create_dir(&run).unwrap();
+    let mut fixture = Fixture::new(Shape { fills: true, ..Shape::default() });
+    let record = &mut fixture.record;
+    let hostile = || HOSTILE.to_owned();
+    record.version = hostile();
+    record.started = hostile();
+    record.machine.hostname = hostile();
+    record.machine.cpu_model = hostile();
+    record.input.arrivals = hostile();
+    record.warnings = vec![hostile(), hostile()];
+    record.exits.iter_mut().for_each(|exit| exit.how = hostile());
+    record.outcome = Outcome::Failed { process: hostile(), pid: 7, what: hostile() };
+    record.incidents = vec![Incident {
+        strategy: 0,
+        epoch: 0,
+        pid: 4000,
+        cause: hostile(),
+        quarantined: None,
+        fault_ns: None,
+        detected_ns: 1_000,
+        fenced_ns: 2_000,
+        repaired_ns: Some(3_000),
+        restarted_ns: None,
+    }];
+    for instrument in &mut record.plan.trading_mut().instruments {
+        instrument.name = hostile();
+    }
+    fixture.write_to(&run);
+    fs::write(run.join("strategy-9\x1b[2J.stamps"), "a log of no thread").unwrap();
+    let said = all_commands(shelf.path());
+    assert!(said.contains("\\u001b[2J"), "it is shown: {said}");
+    for name in ["stages.md", "report.html"] {
+        let document = fs::read_to_string(run.join(name)).unwrap();
+        assert!(is_plain(&document), "{name}");
+        assert!(!document.contains("<script>"), "{name}: {document}");
+        assert!(document.contains("alert(1)"), "{name} shows it: {document}");
+    }
+    // Of a text in a cell or an item no line is made.
+    let markdown = fs::read_to_string(run.join("stages.md")).unwrap();
+    assert!(!markdown.lines().any(|line| line.starts_with("error: forged")), "{markdown}");
+    assert!(!markdown.contains("![x](") && markdown.contains("!\\[x\\]("), "{markdown}");
+}
+
+#[test]
+fn errors_of_damaged_documents_are_one_plain_line() {
+    let shelf = tempfile::tempdir().unwrap();
+    let run = shelf.path().join("run");
+    fs::create_dir(&run).unwrap();
+    let fixture = Fixture::new(Shape::default());
+    let good = String::from_utf8(fixture.record.json().unwrap()).unwrap();
+    let quoted = serde_json::to_string(HOSTILE).unwrap();
+    let schema = format!("\"{}\"", RunRecord::schema());
+    // An unknown value, which the parser repeats; another schema; another version, with its writer; a plan that cannot be.
+    let cases = [
+        good.replacen("\"spsc-mux\"", &quoted, 1),
+        good.replacen(&schema, &quoted, 1),
+        good.replacen(&schema, "\"bulkhead.run/1\"", 1).replacen("\"0.1.0\"", &quoted, 1),
+        good.replacen(&format!("\"{}\"", fixture.record.plan.run), &quoted, 1),
+        good.replacen("\"complete\"", &quoted, 1),
+        format!("{{\"schema\":{schema},\"version\":{quoted},{quoted}:{HOSTILE}"),
+    ];
+    for (number, case) in cases.iter().enumerate() {
+        assert_ne!(*case, good, "case {number}");
+        fs::write(run.join(RunRecord::FILE), case).unwrap();
+        let said = all_commands(shelf.path());
+        assert!(said.contains("run.json"), "case {number}: {said}");
+        assert!(!said.lines().any(|line| line.starts_with("error: forged")), "case {number}: {said}");
+    }
+}
+
+#[test]
+fn hostile_text_in_journals_is_shown_and_not_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("log-00000001"), HOSTILE).unwrap();
+    fs::write(folder.path().join("snapshot-00000000000000000001"), HOSTILE).unwrap();
+    for act in ["list", "verify", "dump", "cut"] {
+        printed(&["journal", act, folder.path().to_str().unwrap()]);
+    }
+    let good = folder.path().join("good");
+    let options = journal::Options { segment_bytes: 1 << 16, ..journal::Options::default() };
+    let mut writer = journal::Writer::open(&good, &options, |_| {}).unwrap();
+    writer.append("\u{202e}owned".as_bytes()).unwrap();
+    writer.close().unwrap();
+    let said = printed(&["journal", "dump", good.to_str().unwrap()]);
+    assert!(said.contains("\\u202eowned"), "{said}");
+}
