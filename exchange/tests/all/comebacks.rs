@@ -462,7 +462,7 @@ fn who_forgets_what_was_done_is_found() {
     assert_eq!(died, deaths.len());
     assert_eq!(is_wrong(&orders, &heard, &told), None);
     let lost = played(&orders, &deaths, PROCESS, Successor::HasNoJournal);
-    assert!(lost.is_err_and(|error| error.contains("not whole")));
+    assert!(lost.is_err_and(|error| error.contains("incomplete")));
     for how in
         [Successor::SendsAgain, Successor::StampsAgain, Successor::LogsNothing, Successor::ForgetsReports]
     {

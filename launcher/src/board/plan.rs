@@ -294,6 +294,8 @@ fn nameless(folder: &Path) -> io::Result<File> {
 mod tests {
     use super::super::carrier;
     use super::*;
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+    use std::os::fd::IntoRawFd;
 
     #[test]
     fn a_reader_s_descriptor_cannot_be_mapped_for_writing() {
@@ -353,8 +355,10 @@ mod tests {
         for (place, word) in segment.words.iter().zip(&words) {
             place.store(*word, Ordering::Relaxed);
         }
-        use std::os::fd::IntoRawFd;
-        let fd = segment.file(false).try_clone().unwrap().into_raw_fd();
+        let file = segment.file(false).try_clone().unwrap();
+        // As a child inherits it: not closed on exec.
+        fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+        let fd = file.into_raw_fd();
         assert_eq!(BoardPlan::inherit(fd).unwrap(), plan);
         assert!(BoardPlan::inherit(1 << 20).is_err());
     }

@@ -145,7 +145,7 @@ fn a_program_that_leaves_the_sandbox_out_is_found_before_anything_is_sent() {
     let (launcher, output) = with_broken(&program, "unfiltered", SANDBOX);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("strategy-1 (pid") && error.contains("is not in its sandbox"), "{error}");
+    assert!(error.contains("strategy-1 (pid") && error.contains("is not sandboxed"), "{error}");
     assert!(error.contains("filters of system calls instead of"), "{error}");
     assert_eq!(launcher.folders().len(), 0, "a run that never began leaves no folder");
     wait_until("the program is gone", || program.processes().is_empty());
