@@ -119,7 +119,7 @@ impl Taking {
             ];
             one_of(steps)
         };
-        let mapped = self.memory.iter().map(fault::punch);
+        let mapped = self.memory.iter().map(|words| fault::punch(words));
         // All of them, whatever comes of the first.
         let all: Vec<io::Result<()>> = mapped.chain(self.place.own.iter().map(resize)).collect();
         one_of(all)

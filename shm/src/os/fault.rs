@@ -1,6 +1,6 @@
 //! What a process does to itself for a fault on purpose. Also from inside the sandbox.
 
-use crate::memory::Words;
+use crate::sync::AtomicU64;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
@@ -39,11 +39,11 @@ pub fn segv() -> ! {
 ///
 /// # Errors
 /// What the system refused.
-pub fn punch(words: &Words) -> io::Result<()> {
+pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     let start = words.as_ptr().cast_mut().cast::<libc::c_void>();
     // SAFETY: the words are mapped and stay so during the call. It makes them zero, which any process that has them mapped may
     // do by a store; they are atomics.
-    let result = unsafe { libc::madvise(start, size_of_val::<[_]>(words), libc::MADV_REMOVE) };
+    let result = unsafe { libc::madvise(start, size_of_val(words), libc::MADV_REMOVE) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
