@@ -87,7 +87,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     if let Some(path) = &flags.svg {
         let summary = Summary::read(&folder)?;
         let drawn = OrderPath::from_summary(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))?;
-        written(path, |out| Ok(out.write_all(drawn.svg().as_bytes())?))?;
+        written(&folder, path, |out| Ok(out.write_all(drawn.svg().as_bytes())?))?;
     }
     if !merges && flags.hgrm.is_none() {
         return Ok(ExitCode::SUCCESS);

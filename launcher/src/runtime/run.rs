@@ -211,7 +211,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let taped = tapes::save(&segments.tapes, start_ticks, plan.ns_per_tick, &folder);
     record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
     // Now that everything in it was read that is saved.
-    let outcome = lost_memory::judge(&segments, outcome);
+    record.outcome = lost_memory::judge(&segments, record.outcome);
     drop(segments);
     let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
     record.clock.drift_ppm = (ns_per_tick / plan.ns_per_tick - 1.0) * 1e6;

@@ -69,6 +69,7 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
     record.exits.iter_mut().for_each(|exit| exit.how = hostile());
     record.outcome = Outcome::Failed { process: hostile(), pid: 7, what: hostile() };
     record.incidents = vec![Incident {
+        stayed_down: None,
         strategy: 0,
         epoch: 0,
         pid: 4000,
