@@ -37,8 +37,8 @@ pub struct RunCommand {
     /// Only print the plan: nothing is started
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
-    /// Print the run's folder and errors only
-    #[arg(long, short, help_heading = "Run", conflicts_with = "json")]
+    /// Print the run's folder and errors only; with --json the summary
+    #[arg(long, short, help_heading = "Run")]
     pub quiet: bool,
     /// Tag the run; find it again with `launcher list --tag NAME`
     #[arg(long, value_name = "NAME", help_heading = "Run")]
