@@ -115,7 +115,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             cycle.pass_with(Point::OrchReturn, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             if self.core.sessions()[strategy].is_current(report.id) {
-                self.outputs.to_strategy(strategy, &report.message);
+                self.outputs.send_to_strategy(strategy, &report.message);
             }
         }
     }

@@ -38,7 +38,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
 
     #[inline(always)]
     fn to_gateway(&mut self, gateway: usize, message: &Message) {
-        self.outputs.to_gateway(gateway, message);
+        self.outputs.send_to_gateway(gateway, message);
     }
 
     #[inline(always)]
@@ -48,7 +48,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
             return;
         }
         self.cycle.pass_with(Point::OrchReturn, report.id, report.number);
-        self.outputs.to_strategy(report.id.strategy().into(), message);
+        self.outputs.send_to_strategy(report.id.strategy().into(), message);
     }
 
     fn recall(&mut self) {

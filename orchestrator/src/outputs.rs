@@ -121,7 +121,7 @@ impl Outputs {
 
     /// Sends a message to a gateway, or queues it.
     #[inline(always)]
-    pub(crate) fn to_gateway(&mut self, gateway: usize, message: &Message) {
+    pub(crate) fn send_to_gateway(&mut self, gateway: usize, message: &Message) {
         if self.pending.has(gateway) || !self.inboxes[gateway].try_send(message) {
             self.queue(gateway, message);
         }
@@ -153,7 +153,7 @@ impl Outputs {
 
     /// Sends a report to its strategy, or queues it.
     #[inline(always)]
-    pub(crate) fn to_strategy(&mut self, strategy: usize, message: &Message) {
+    pub(crate) fn send_to_strategy(&mut self, strategy: usize, message: &Message) {
         match self.returns[strategy].push(message) {
             Pushed::Returned => self.returned += 1,
             Pushed::Queued => {

@@ -147,7 +147,7 @@ impl Replica {
         let returned: u64 = ledger.strategies.iter().map(|output| output.returned.given()).sum();
         let (recovered, rest) = ledger.settle(&known.unwrap_or_default(), core.sessions(), now)?;
         for (gateway, backlog) in rest.backlog.iter().enumerate() {
-            backlog.iter().for_each(|message| outputs.to_gateway(gateway, message));
+            backlog.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
         }
         let unsent: usize = rest.unsent.iter().map(|reports| reports.len()).sum();
         outputs.returned = returned.saturating_sub(unsent as u64);

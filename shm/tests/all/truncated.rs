@@ -151,6 +151,5 @@ fn recipient() {
         return;
     }
     sigbus::survive().unwrap();
-    // SAFETY: two integers; this process has asked for nothing else.
-    unsafe { libc::kill(libc::getpid(), libc::SIGBUS) };
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGBUS).unwrap();
 }

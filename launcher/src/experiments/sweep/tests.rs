@@ -125,28 +125,30 @@ fn a_run_that_failed_is_kept_and_tried_again() {
 }
 
 #[test]
-fn a_full_disk_stops_the_sweep_and_keeps_what_was_saved() {
-    let folder = tempfile::tempdir().unwrap();
+fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
+    let root = tempfile::tempdir().unwrap();
+    let (folder, aside) = (root.path().join("sweep"), root.path().join("aside"));
+    std::fs::create_dir(&folder).unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
-    let draft = folder.path().join(".sweep.json.new");
     let mut number = 0;
     let mut make = |settings: &Settings| {
         number += 1;
         if number == 2 {
-            // What is written there meets a full disk.
-            std::os::unix::fs::symlink("/dev/full", &draft)?;
+            // What is written there meets no folder.
+            std::fs::rename(&folder, &aside)?;
         }
         Ok(made(settings))
     };
-    let error = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap_err();
+    let error = measure(&mut sweep, &folder, &mut make, &mut bar()).unwrap_err();
     let error = format!("{error:#}");
-    assert!(error.contains("No space left") && error.contains("--resume"), "{error}");
-    let saved = SweepRecord::read(folder.path()).unwrap();
+    assert!(error.contains("No such file") && error.contains("--resume"), "{error}");
+    std::fs::rename(&aside, &folder).unwrap();
+    let saved = SweepRecord::read(&folder).unwrap();
     assert_eq!(saved.runs().count(), 1);
     let mut failing = |_: &Settings| Err(anyhow!("no room in /dev/shm"));
-    let error = measure(&mut sweep.clone(), folder.path(), &mut failing, &mut bar());
+    let error = measure(&mut sweep.clone(), &folder, &mut failing, &mut bar());
     assert!(error.is_ok(), "nothing is missing any more in this record");
-    let error = measure(&mut saved.clone(), folder.path(), &mut failing, &mut bar()).unwrap_err();
+    let error = measure(&mut saved.clone(), &folder, &mut failing, &mut bar()).unwrap_err();
     assert!(format!("{error:#}").contains("no room in /dev/shm"), "{error:#}");
 }
 

@@ -44,7 +44,7 @@ fn malformed(xml: &str) -> Option<String> {
             |part: &&str| part.trim().strip_suffix('=').is_some_and(|name| !name.contains([' ', '=']));
         if parts.len().is_multiple_of(2)
             || !rest[0].trim().is_empty()
-            || !names.iter().step_by(2).all(|part| is_name(part))
+            || !names.iter().step_by(2).all(is_name)
         {
             return Some(format!("<{tag}>: an attribute without quotes"));
         }
