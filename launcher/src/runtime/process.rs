@@ -10,7 +10,7 @@ use protocol::plan::Trading;
 use protocol::supervision::Death;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::memory::sealed;
-use shm::os::folder::{OpenFolder, open_regular};
+use shm::os::folder::{append_regular, open_regular};
 use shm::os::process;
 use std::cell::Cell;
 use std::fs::File;
@@ -31,9 +31,7 @@ const LAST_BYTES: u64 = 64 << 10;
 
 /// The file for what a process says. Appended: a strategy that is started again keeps its predecessors' last words.
 fn said_in(path: &Path) -> Result<File> {
-    let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-    let log = OpenFolder::open(folder).and_then(|folder| folder.append(name));
-    log.with_context(|| format!("cannot write {}", path.display()))
+    append_regular(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The last bytes of a file, without waiting: the process may have put anything in its place, or have written without end.

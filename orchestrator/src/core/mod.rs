@@ -238,7 +238,7 @@ impl Core {
 
     /// Whether an order that is still queued for its gateway must not go: its sender is dead, or a kill switch stops it.
     #[cold]
-    pub(crate) fn must_recall(&self, message: &Message) -> bool {
+    pub fn must_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
         let session = self.sessions.get(usize::from(order.id.strategy()));
         session.is_some_and(|session| !session.is_current(order.id) || self.risk.stops(&order))

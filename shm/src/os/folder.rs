@@ -71,6 +71,22 @@ pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// How a file is opened that is written in place, and made where there is none.
+const OWN: OFlag = OFlag::O_CREAT
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_NONBLOCK)
+    .union(OFlag::O_NOCTTY)
+    .union(OFlag::O_CLOEXEC);
+
+/// Opens a regular file with one name to write at its end, and makes an empty one where there is none. The last part of the path is not
+/// followed if it is a symbolic link.
+///
+/// # Errors
+/// [`NotRegular`]; what the system refused.
+pub fn append_regular(path: &Path) -> io::Result<File> {
+    with_one_name(open(path, OWN | OFlag::O_WRONLY | OFlag::O_APPEND, all()))
+}
+
 /// A folder that is opened once; its files are reached through its descriptor, whatever happens to its path.
 #[derive(Debug)]
 pub struct OpenFolder {
@@ -146,15 +162,7 @@ impl OpenFolder {
     /// # Errors
     /// [`NotRegular`] also for a file with several names; what the system refused.
     pub fn edit(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.open_own(name.as_ref(), OFlag::O_RDWR)
-    }
-
-    /// Opens a file to write at its end, and makes an empty one where there is none.
-    ///
-    /// # Errors
-    /// As [`OpenFolder::edit`].
-    pub fn append(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.open_own(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND)
+        with_one_name(openat(&self.descriptor, plain(name.as_ref())?, OWN | OFlag::O_RDWR, all()))
     }
 
     /// Opens a regular file for reading.
@@ -175,13 +183,6 @@ impl OpenFolder {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    fn open_own(&self, name: &OsStr, how: OFlag) -> io::Result<File> {
-        let flags = how | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        let file = regular(openat(&self.descriptor, plain(name)?, flags | OFlag::O_CLOEXEC, all()))?;
-        // One that was removed after it was opened has none.
-        if file.metadata()?.nlink() > 1 { Err(NotRegular::Names.into()) } else { Ok(file) }
     }
 }
 
@@ -247,6 +248,12 @@ fn regular(opened: nix::Result<OwnedFd>) -> io::Result<File> {
         Err(error) => return Err(error.into()),
     };
     if file.metadata()?.is_file() { Ok(file) } else { Err(NotRegular::Kind.into()) }
+}
+
+fn with_one_name(opened: nix::Result<OwnedFd>) -> io::Result<File> {
+    let file = regular(opened)?;
+    // One that was removed after it was opened has none.
+    if file.metadata()?.nlink() > 1 { Err(NotRegular::Names.into()) } else { Ok(file) }
 }
 
 fn is_link(path: &Path) -> bool {
@@ -315,7 +322,7 @@ mod tests {
         ] {
             for error in [
                 open.edit(name).unwrap_err(),
-                open.append(name).unwrap_err(),
+                append_regular(&folder.join(name)).unwrap_err(),
                 open.read(name).unwrap_err(),
                 open_regular(&folder.join(name)).unwrap_err(),
                 read_regular(&folder.join(name), 100).unwrap_err(),
@@ -326,8 +333,8 @@ mod tests {
         assert_eq!(not_regular(&open.edit("hard").unwrap_err()), Some(NotRegular::Names));
         assert_eq!(read_regular(&folder.join("hard"), 8).unwrap(), b"precious");
         assert!(read_regular(&folder.join("hard"), 7).is_err());
-        open.append("log").unwrap().write_all(b"a").unwrap();
-        open.append("log").unwrap().write_all(b"b").unwrap();
+        append_regular(&folder.join("log")).unwrap().write_all(b"a").unwrap();
+        append_regular(&folder.join("log")).unwrap().write_all(b"b").unwrap();
         assert_eq!(fs::read(folder.join("log")).unwrap(), b"ab");
         assert_eq!(fs::read(victim).unwrap(), b"precious");
     }
