@@ -70,6 +70,8 @@ fn each_end_is_attached_once() {
 
 #[test]
 fn dead_creators_queue_makes_room_though_its_pid_lives() {
+    // A child of another test keeps the lock until it has executed its program.
+    let _guard = crate::os::only_one_has_children();
     fn check<T: Link>() {
         let name = name(T::RECORD.name);
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
@@ -112,6 +114,8 @@ fn living_creators_queue_stays_though_its_pid_is_unknown() {
 
 #[test]
 fn creator_that_dies_while_creating_leaves_nothing_for_good() {
+    // A child of another test keeps the lock until it has executed its program.
+    let _guard = crate::os::only_one_has_children();
     let name = name("half");
     let mut queue = Queue::<SpscMux>::create(&name, 2, 8).unwrap();
     queue.words[about::READY].store(0, Ordering::Relaxed);
@@ -125,6 +129,8 @@ fn creator_that_dies_while_creating_leaves_nothing_for_good() {
 /// `remove("bulkhead")` removed the segments of all living runs, `remove("sem")` the semaphores of other programs.
 #[test]
 fn other_programs_files_of_that_prefix_stay() {
+    // A child of another test keeps the lock until it has executed its program.
+    let _guard = crate::os::only_one_has_children();
     let (name, long) = (name("sem"), name("sem-2"));
     let living = Queue::<SpscMux>::create(&long, 1, 8).unwrap();
     let semaphore = path(&format!("{name}.test"));
@@ -141,6 +147,8 @@ fn other_programs_files_of_that_prefix_stay() {
 /// Under the names of a dead queue's files: another program's file, a FIFO, a link to the real segment, and a segment of another queue.
 #[test]
 fn what_is_no_segment_of_the_queue_stays() {
+    // A child of another test keeps the lock until it has executed its program.
+    let _guard = crate::os::only_one_has_children();
     let (name, other) = (name("strange"), name("stranger"));
     kill(Queue::<SpscMux>::create(&name, 4, 8).unwrap());
     let other = Queue::<SpscMux>::create(&other, 4, 8).unwrap();
