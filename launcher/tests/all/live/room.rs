@@ -102,11 +102,14 @@ fn in_the_sandbox_a_full_disk_loses_nothing_either() {
 }
 
 #[test]
-// The launcher kept some room for its record: it is filled as well.
 fn warden_on_full_disk_keeps_logs_and_removes_rest() {
-    let gone = "while ls /dev/shm | grep -q control; do sleep 0.05; done;";
+    let gone =
+        "while ls /dev/shm | grep -q control; do sleep 0.05; done; kill $FILLER; wait $FILLER 2>/dev/null;";
+    // Also what a dead launcher gives back is taken at once.
+    let fill =
+        "( while :; do cat /dev/zero >> $OUT/filler; sleep 0.005; done ) 2>/dev/null & FILLER=$!; sleep 0.3;";
     let script = format!(
-        "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} kill -KILL $PID; cat /dev/zero >> $OUT/filler 2>/dev/null; {gone} ls /dev/shm; \
+        "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {fill} kill -KILL $PID; {gone} ls /dev/shm; \
          cat $OUT/*/warden.stderr; {RESCUE}"
     );
     let Some(output) = in_namespace(&script) else { return };
