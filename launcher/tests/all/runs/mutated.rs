@@ -299,7 +299,8 @@ fn mutated_folders_give_plain_answers_in_time() {
                 code == Some(0)
                     || ["journal", "delete"].contains(&words[0].as_str())
                     || !stderr.trim().is_empty()
-                    || stdout.contains("INVALID"),
+                    || stdout.contains("INVALID")
+                    || stdout.contains("\"valid\": false"),
                 "{said}"
             );
             *codes.entry(code.unwrap_or(-1)).or_default() += 1;
