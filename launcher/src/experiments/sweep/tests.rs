@@ -133,11 +133,12 @@ fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
     let mut number = 0;
     let mut make = |settings: &Settings| {
         number += 1;
+        let made = made(settings);
         if number == 2 {
-            // What is written there meets no folder.
+            // What is written there from here on finds no folder.
             std::fs::rename(&folder, &aside)?;
         }
-        Ok(made(settings))
+        Ok(made)
     };
     let error = measure(&mut sweep, &folder, &mut make, &mut bar()).unwrap_err();
     let error = format!("{error:#}");
