@@ -50,8 +50,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
     ) -> bool {
-        // Where strategies share a ring, the first order of a new incarnation may come before this duty cycle knows of it.
-        if from.is_none() && !self.core.expects(&message) {
+        // The first order of a new incarnation may be faster than its fence: in a ring that strategies share, and through the kernel.
+        if !self.core.expects(&message) {
             self.poll_fences(cycle);
         }
         self.take(Input::Order { from: from.map(|strategy| strategy as u16), message }, release, cycle)

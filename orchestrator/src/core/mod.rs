@@ -229,7 +229,7 @@ impl Core {
         self.sender_is_authenticated
     }
 
-    /// Whether the message in a ring that several strategies write is the next order of a living incarnation.
+    /// Whether the message is the next order of a living incarnation of the strategy that it names.
     #[inline(always)]
     pub(crate) fn expects(&self, message: &Message) -> bool {
         let id = OrderId::from_word(message[0]);

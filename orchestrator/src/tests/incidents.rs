@@ -177,17 +177,23 @@ fn more_orders_than_the_plan_has_are_a_flood() {
 }
 
 #[test]
-fn in_a_shared_ring_the_first_order_of_a_new_incarnation_may_be_faster_than_the_word_of_it() {
-    let (mut bench, launching, repairs) = supervised(8);
-    launching.fence(0, 0, &death());
-    bench.cycles();
-    assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
-    // In the middle of a duty cycle, which has looked at the fences already.
-    launching.revive(0, 1);
-    let first = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
-    bench.accept(&first);
-    assert_eq!((bench.faults(), repairs.of(0).refused), (0, 0));
-    assert!(bench.points().contains(&Point::OrchDispatch), "it is taken");
+fn first_order_of_new_incarnation_may_precede_its_fence() {
+    // In a ring that strategies share, and through a pipe or a socket of its own, which takes nobody to open it again.
+    for from in [None, Some(0)] {
+        let (mut bench, launching, repairs) = supervised(8);
+        launching.fence(0, 0, &death());
+        bench.cycles();
+        assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
+        // In the middle of a duty cycle, which has looked at the fences already.
+        launching.revive(0, 1);
+        for sequence in 0..2 {
+            let order = Order { id: OrderId::new(0, 1, sequence), ..order(0, 0, 0) };
+            bench.orchestrator.take_order(from, order.to_message(), |_| (), &mut bench.cycle);
+        }
+        assert_eq!((bench.faults(), repairs.of(0).refused), (0, 0), "{from:?}");
+        assert_eq!(repairs.of(0).quarantined, None, "{from:?}");
+        assert_eq!(bench.orchestrator.core.counts().dispatched, 2, "{from:?}");
+    }
 }
 
 #[test]
