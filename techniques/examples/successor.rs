@@ -1,4 +1,4 @@
-//! A producer that is killed, and its successor, without a run: `cargo run -p shm --example successor [TECHNIQUE]`.
+//! A producer that is killed, and its successor, without a run: `cargo run -p techniques --example successor [TECHNIQUE]`.
 //!
 //! The program creates a queue and starts itself again as its producer, several times: each producer but the last is killed while it
 //! pushes. What a producer had pushed comes out once, whole and in order, and its successor goes on in its place. Each producer counts

@@ -90,5 +90,5 @@
 //!   ([`sync`](shm::sync)).
 //! - Random events (`tests/all/deaths.rs`): pushes, pops, deaths at random steps, retirements and successors of three producers on every technique
 //!   in memory, against queues; and consumers that are replaced.
-//! - Thousands of deaths in a row on a small arena (`ring/linked/tests.rs`): it has not shrunk by a block.
+//! - Thousands of deaths in a row on a small arena (`linked/tests.rs`): it has not shrunk by a block.
 //! - Impossible tails and links, and random words in random places (`tests/all/hostile.rs`).

@@ -4,7 +4,7 @@
 //! each slot straddles two lines and shares both with its neighbours. That is no part of their algorithms, and a user who knows
 //! can end it: an element that is aligned to a line makes each slot whole lines, at twice the memory. The crates' arrays are
 //! faster so, as fast as in a buffer that the allocator aligns. The standard library's list is slower, because it allocates
-//! its blocks on the way. Each technique carries what is better for it; `cargo bench -p shm -- crates` measures both.
+//! its blocks on the way. Each technique carries what is better for it; `cargo bench -p techniques -- crates` measures both.
 
 use shm::ring::Message;
 

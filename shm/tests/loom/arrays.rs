@@ -1,29 +1,17 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: the ring with a stamp per
-//! slot, and the channel over it. Two producers, one consumer, capacity 2; who waits, yields.
+//! slot. Two producers, one consumer, capacity 2; who waits, yields. The channel over it is modelled in the crate `techniques`.
 //!
-//! Mutants: each Acquire and Release of a stamp made Relaxed dies, and so do both looks of the channel without their SeqCst, and
-//! the park without its second look.
+//! Mutants: each Acquire and Release of a stamp made Relaxed dies.
 //!
 //! `.ci/loom.sh arrays::`
 
-use loom::thread;
+use loom::{model, thread};
 use shm::memory::{Region, Words};
 use shm::ring::array_queue::{Consumer, Producer, SLOTS as SLOTS_AT, TAIL, ring_words, write_header};
 use shm::ring::{SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
 
 const CAPACITY: usize = 2;
-
-fn model(check: impl Fn() + Sync + Send + 'static) {
-    bounded(None, check);
-}
-
-/// All of it, or where that takes minutes all that happens with so many preemptions.
-fn bounded(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = preemptions;
-    model.check(check);
-}
 
 /// A ring and the announcements of two producers.
 #[derive(Clone)]

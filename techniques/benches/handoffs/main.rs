@@ -1,10 +1,10 @@
-//! `cargo bench -p shm`: what the hand-offs cost, each beside what it must be compared with.
+//! `cargo bench -p techniques`: what the hand-offs cost, each beside what it must be compared with.
 //!
 //! A harness of our own, because what is compared has to alternate (A B A B …) on the same two cores, and because the
 //! floor (one cache line bounced between them, `system::floor`) must be measured beside every sample: on a virtual
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
-//! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
+//! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B]
 //! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`, `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.

@@ -1,4 +1,4 @@
-//! Live runs at the isolation level `sandbox`. What the kernel refuses is tested in `shm/tests/all/sandbox`.
+//! Live runs at the isolation level `sandbox`. What the kernel refuses is tested in `system/tests/all/sandbox`.
 #![cfg(target_arch = "x86_64")]
 
 use crate::common::{

@@ -7,7 +7,7 @@
 //! but perhaps the message on its way, and the ring must go on to its last place, for two laps and two more with a new
 //! producer in the dead one's place.
 //!
-//! `cargo test --release -p shm --test all crash:: -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
+//! `cargo test --release -p techniques --test all crash:: -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
 
 mod batches;
 mod bed;

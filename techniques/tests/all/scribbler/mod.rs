@@ -9,7 +9,7 @@
 //! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
 //! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
 //!
-//! `cargo test --release -p shm --test all scribbler:: -- --nocapture` prints the table. About a second a technique; `BULKHEAD_SLOW=1`:
+//! `cargo test --release -p techniques --test all scribbler:: -- --nocapture` prints the table. About a second a technique; `BULKHEAD_SLOW=1`:
 //! 60 s.
 
 mod engine;
