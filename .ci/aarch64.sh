@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Another processor: all of the workspace compiles for aarch64, and the unit tests of shm, journal and protocol run there under qemu-user.
+# Another processor: all of the workspace compiles for aarch64, and the unit tests of shm, system, techniques, journal and protocol run there under qemu-user.
 # Installs what it needs where it may; says loudly what it skips. The tests beside the units do not run: an emulated process has no ptrace, no
 # seccomp and no Landlock of its own. And it keeps the order of the processor below: that the orderings are enough for aarch64 is shown by loom
 # (`.ci/loom.sh`), not here.
@@ -23,5 +23,5 @@ fi
 tools || skip "no qemu-aarch64 and aarch64-linux-gnu-gcc (apt-get install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
-cargo test --quiet -p shm -p journal -p protocol --lib --target "$target"
+cargo test --quiet -p shm -p system -p techniques -p journal -p protocol --lib --target "$target"
 echo "SKIPPED as aarch64: the tests in folders (ptrace, seccomp, Landlock, processes), and benches"

@@ -23,7 +23,7 @@ if ! cargo +nightly --version >/dev/null 2>&1; then
   echo "SKIPPED, NO FUZZ TARGET WAS COMPILED: no nightly toolchain (rustup toolchain install nightly)"
   exit 0
 fi
-for fuzz in exchange/fuzz journal/fuzz shm/fuzz; do
+for fuzz in exchange/fuzz journal/fuzz techniques/fuzz; do
   (cd "$fuzz" && RUSTFLAGS="-D warnings" cargo +nightly check --quiet)
   echo "$fuzz: compiles"
 done

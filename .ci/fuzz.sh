@@ -12,7 +12,7 @@ cargo +nightly fuzz --version >/dev/null 2>&1 || skip "no cargo-fuzz (cargo inst
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-for crate in shm exchange journal; do
+for crate in techniques exchange journal; do
   cd "$crate"
   mapfile -t all < <(cargo +nightly fuzz list)
   targets=()

@@ -15,7 +15,7 @@ for word in "$@"; do
   esac
 done
 # With the launcher's features, as whoever has built it has built the rest.
-bench=$(cargo bench -q -p launcher -p shm --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
+bench=$(cargo bench -q -p launcher -p techniques --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
 if [ ${#names[@]} = 0 ] && [ "$section" = protection ]; then
   names=(array-queue linked)
 elif [ ${#names[@]} = 0 ]; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs shm's tests under Miri: no undefined behaviour in the unsafe code, no data race, no leak. Rings and logs live on
+# Runs the tests of shm, system and techniques under Miri: no undefined behaviour in the unsafe code, no data race, no leak. Rings and logs live on
 # the heap there; what needs a mapping, a process or a pinned thread is ignored, with its reason beside the test.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,5 +13,5 @@ export MIRIFLAGS="-Zmiri-disable-isolation"
 export PROPTEST_CASES=8
 # Their numbers come from XorShift: ChaCha, as it is otherwise, is most of what Miri would do.
 export PROPTEST_RNG_ALGORITHM=xs
-# shm alone: nowhere else is unsafe code.
-exec cargo +nightly miri test -p shm --target-dir target/miri --lib --test all "$@"
+# shm and system have the unsafe code, techniques what is built on it.
+exec cargo +nightly miri test -p shm -p system -p techniques --target-dir target/miri --lib --test all "$@"

@@ -75,11 +75,14 @@ fresh() {
     git ls-files -co --exclude-standard | tar -cf - -T - | tar -xmf - -C "$copy/tree"
 }
 
-# models LOG MODULE…: builds and runs the models of these modules of shm/tests/loom.
+# models LOG MODULE…: builds and runs the models of these modules of the crates' tests/loom.
 models() {
-    local log=$copy/$1.log
+    local log=$copy/$1.log module packages=()
     shift
-    (cd "$copy/tree" && timeout 300 cargo test -q -p shm --release --target-dir "$copy/build" --test loom -- \
+    for module in "$@"; do
+        packages+=(-p "$(cd "$copy/tree" && ls ./*/tests/loom/"$module".rs | cut -d / -f 2)")
+    done
+    (cd "$copy/tree" && timeout 300 cargo test -q "${packages[@]}" --no-fail-fast --release --target-dir "$copy/build" --test loom -- \
         $(printf '%s:: ' "$@")) >"$log" 2>&1 </dev/null
 }
 

@@ -41,7 +41,7 @@ shortened() {
   local command=${1/#.\/launcher/launcher}
   case $command in
     "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
-    "cargo bench -p shm"*) [[ $command == *" -- "* ]] || command+=" --"; benches "$command --quick"; return ;;
+    "cargo bench -p techniques"*) [[ $command == *" -- "* ]] || command+=" --"; benches "$command --quick"; return ;;
     "cargo bench -p exchange --bench engine"* | "cargo bench -p "*" --bench recovery" | "cargo bench -p gateway --bench engine") benches "$command -- --quick"; return ;;
     "cargo bench -p "*" --bench merge"*) benches "$command -- 0.1"; return ;;
     "cargo bench -p "*) benches "$command"; return ;;

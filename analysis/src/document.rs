@@ -9,9 +9,9 @@
 use crate::escape::in_a_line;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use shm::os::folder::{NotRegular, OpenFolder, not_regular, read_regular};
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use system::folder::{NotRegular, OpenFolder, not_regular, read_regular};
 use thiserror::Error;
 
 /// The largest document that is read, in bytes.

@@ -15,10 +15,10 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, IntervalLogWriterError, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
-use shm::os::folder::read_regular;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use system::folder::read_regular;
 use thiserror::Error;
 
 /// Its name in the run's folder.

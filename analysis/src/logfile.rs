@@ -16,12 +16,12 @@ use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, count_record
 use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, Status};
 use shm::memory::View;
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
-use shm::os::folder::{NotRegular, not_regular, open_regular};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use system::folder::{NotRegular, not_regular, open_regular};
 use thiserror::Error;
 
 /// What the names of saved logs end in.

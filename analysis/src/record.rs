@@ -224,7 +224,7 @@ pub struct Floor {
     pub before_ns: Option<f64>,
     /// Median round trip after the run, in nanoseconds.
     pub after_ns: Option<f64>,
-    /// The same out of step (`shm::floor::out_of_step_ns`).
+    /// The same out of step (`system::floor::out_of_step_ns`).
     #[serde(default)]
     pub out_of_step_ns: Option<f64>,
 }

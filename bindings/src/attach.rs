@@ -12,14 +12,14 @@ use protocol::segments::{self, submit_link};
 use protocol::status::StatusWriter;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::attached::Attached;
-use shm::clock::{Monotonic, Tsc};
-use shm::container;
 use shm::memory::RegionError;
-use shm::os::memory;
-use shm::os::sandbox::{PROGRAM, SandboxError};
 use shm::ring::Link;
 use std::io;
 use strategy::StrategyAgent;
+use system::clock::{Monotonic, Tsc};
+use system::container;
+use system::memory;
+use system::sandbox::{PROGRAM, SandboxError};
 use thiserror::Error;
 
 /// How long the launcher may take to write down whom it has started.
@@ -129,7 +129,7 @@ impl Place {
         if !Technique::built_in().contains(&technique) {
             return Err(AttachError::Technique(technique));
         }
-        shm::with_link!(technique, T => self.take_over::<T>(plan, control, attached))
+        techniques::with_link!(technique, T => self.take_over::<T>(plan, control, attached))
     }
 
     /// The same over the technique that is meant.
@@ -151,7 +151,7 @@ impl Place {
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(attached, plan, thread, &segment)?;
         memory::limit(memory::STRATEGY_ROOM).map_err(AttachError::Memory)?;
-        // The launcher looks from outside whether this was done: see `shm::os::sandbox::program`.
+        // The launcher looks from outside whether this was done: see `system::sandbox::program`.
         let profile = (plan.isolation == Isolation::Sandbox).then_some(PROGRAM);
         if let Some(profile) = profile {
             profile.confine(plan.weaker_sandbox)?;

@@ -11,10 +11,10 @@ use protocol::market::Tick;
 use protocol::plan::Plan;
 use protocol::status::{Field, StatusWriter};
 use protocol::wire::{OrderId, Report};
-use shm::clock::Clock;
 use shm::idle::Chosen;
 use shm::ring::Producer;
 use strategy::{Context, NewOrder, Orders, Refused, StrategyAgent};
+use system::clock::Clock;
 
 /// There is nothing more to come: all orders are sent and answered, or the run is over.
 #[derive(Clone, Copy, Debug)]
@@ -179,13 +179,13 @@ mod tests {
     use protocol::stamps::{Point, RECORD_WORDS, StampLog, count_point};
     use protocol::status::{self, LOG_OFFSET, ThreadState};
     use protocol::wire::{MESSAGE_WORDS, Order};
-    use shm::clock::{Timebase, Virtual};
     use shm::idle::Yield;
     use shm::memory::header::HEADER_WORDS;
     use shm::memory::{Region, View};
     use shm::ring::spsc;
     use shm::ring::spsc_mux::SpscMuxProducer;
     use strategy::Session;
+    use system::clock::{Timebase, Virtual};
 
     /// A line of that many orders, and what stands at its other end.
     struct Run {

@@ -5,7 +5,7 @@ use launcher::protocol::plan::Plan;
 use launcher::runtime::run_id::RunId;
 use launcher::runtime::setup::BRIDGE as STEM;
 use launcher::shm::memory::{PREFIX, folder, unlink};
-use launcher::shm::os::process;
+use launcher::shm::process::start_time;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -42,7 +42,7 @@ impl Place {
     /// What the system refused.
     pub fn alone(what: &str) -> io::Result<Self> {
         let me = std::process::id();
-        let run = RunId::new(SystemTime::now(), me, process::start_time(me).unwrap_or(0));
+        let run = RunId::new(SystemTime::now(), me, start_time(me).unwrap_or(0));
         let place = Self { name: format!("{PREFIX}{run}.{STEM}-{what}") };
         folder::create(&place.name).map_err(io::Error::other)?;
         Ok(place)

@@ -2,8 +2,8 @@
 
 use crate::transport::{Transport, TransportError};
 use bridge::link::{Event, Link};
-use launcher::shm::clock::{Clock, Monotonic};
-use launcher::shm::os::process;
+use launcher::system::clock::{Clock, Monotonic};
+use launcher::system::process;
 use std::time::Duration;
 
 /// After so many turns without work the thread sleeps between turns.

@@ -11,10 +11,10 @@ use exchange::{Capacity, Exchange, Instrument};
 use journal::Writer;
 use protocol::session::number_instruction;
 use protocol::wire::{Instruction, Operation, Order, OrderId, Side};
-use shm::clock::Timebase;
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
+use system::clock::Timebase;
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 struct NoTape;

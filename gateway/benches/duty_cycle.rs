@@ -6,10 +6,10 @@ use protocol::agent::{Agent, Cycle};
 use protocol::stamps::StampLog;
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{MESSAGE_WORDS, Order, OrderId};
-use shm::clock::{Timebase, Tsc};
 use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::SpscMuxProducer;
+use system::clock::{Timebase, Tsc};
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));

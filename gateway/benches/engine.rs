@@ -21,13 +21,13 @@ use protocol::control::{Control, Launching, PLAN, RunState};
 use protocol::stamps::StampLog;
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter};
 use protocol::wire::{MESSAGE_WORDS, Order, OrderId, Side};
-use shm::clock::{Clock, Timebase, Tsc};
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use shm::ring::spsc_mux::{Mux, SpscMuxProducer};
 use shm::sync::Ordering;
 use std::cell::Cell;
 use std::rc::Rc;
+use system::clock::{Clock, Timebase, Tsc};
 
 /// Slots of a ring, as a run has them.
 const SLOTS: usize = 8_192;

@@ -14,7 +14,6 @@ use protocol::plan::Pacing;
 use protocol::stamps::StampLog;
 use protocol::status::{LOG_OFFSET, StatusWriter};
 use protocol::wire::{MESSAGE_WORDS, Order, OrderId};
-use shm::clock::{Timebase, Tsc};
 use shm::idle::{Idle, Spin};
 use shm::memory::Region;
 use shm::memory::header::HEADER_WORDS;
@@ -24,6 +23,7 @@ use shm::sync::Ordering;
 use std::time::Instant;
 use strategy::schedule::Entry;
 use strategy::{Player, Session, StrategyAgent};
+use system::clock::{Timebase, Tsc};
 
 const VENUES: u16 = 4;
 const STRATEGIES: usize = 8;

@@ -32,9 +32,9 @@ use protocol::labels::GatewayCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Instruction, Message, Order};
 use shm::bell::Bell;
-use shm::clock::Clock;
 use shm::prefetch::prefetch_lines;
 use shm::ring::{Producer, spsc};
+use system::clock::Clock;
 
 /// How many lines of the agent are kept warm, at most: all, unless the venue in it is a large one.
 const LINES: usize = 32;

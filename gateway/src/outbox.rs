@@ -8,9 +8,9 @@ use protocol::session::WITHDRAWN;
 use protocol::stamps::Point;
 use protocol::wire::{Message, NOTHING, OrderStatus, Report, Side};
 use shm::bell::Bell;
-use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
 use std::collections::VecDeque;
+use system::clock::{Clock, Timebase};
 
 /// The sending end of the completion hand-off.
 pub(crate) struct Outbox<P> {

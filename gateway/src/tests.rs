@@ -4,10 +4,10 @@ use super::*;
 use protocol::stamps::Record;
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{CancelScope, MESSAGE_WORDS, NOTHING, OrderId, OrderStatus, Report};
-use shm::clock::{Timebase, Virtual};
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::SpscMuxProducer;
 use shm::sync::Ordering;
+use system::clock::{Timebase, Virtual};
 
 fn order(sequence: u64, delay_ns: u64) -> Order {
     Order { delay_ns, price: 100, quantity: 5, ..Order::new(OrderId::new(0, 0, sequence), 0) }

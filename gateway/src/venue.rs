@@ -1,7 +1,7 @@
 //! What a venue is: orders and cancels arrive, time passes, reports come out.
 
 use protocol::wire::{CancelScope, MAX_REPORTS, Order, OrderId, Report};
-use shm::clock::Timebase;
+use system::clock::Timebase;
 use thiserror::Error;
 
 /// What there is to know of a kind of venue: the room that its reports need follows from it.

@@ -2,10 +2,10 @@
 
 use crate::error::JournalError;
 use crate::format::{self, Found, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader};
-use shm::os::folder::open_regular;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use system::folder::open_regular;
 
 /// How the names of segments begin.
 const PREFIX: &str = "log-";

@@ -21,10 +21,10 @@ use crate::error::JournalError;
 use crate::reader::Reader;
 use crate::segment::{self, OpenSegment};
 use crc_fast::crc32_iscsi as crc32c;
-use shm::os::folder::open_regular;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use system::folder::open_regular;
 
 /// The name under which a snapshot is written.
 pub(crate) const UNFINISHED: &str = "unfinished-snapshot";

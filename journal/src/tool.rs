@@ -8,11 +8,11 @@ use crate::recovery;
 use crate::segment::{self, OpenSegment};
 use crate::snapshot;
 use crate::writer;
-use shm::os::folder::OpenFolder;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use system::folder::OpenFolder;
 use thiserror::Error;
 
 /// Why a tool could not do it.

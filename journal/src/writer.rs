@@ -10,7 +10,6 @@ use crate::segment;
 use crate::shared::{Mapped, Shared, Watermark};
 use crate::snapshot;
 use shm::memory::{Region, Words};
-use shm::os::folder::OpenFolder;
 use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 use std::fs::{self, File, TryLockError};
@@ -20,6 +19,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use system::folder::OpenFolder;
 
 /// What an append promises; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,12 @@ use crate::runtime::progress::complain;
 use crate::simulate;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
-use shm::os::memory;
-use shm::ring::{Link, RegisterError};
+use shm::ring::Link;
 use std::process::ExitCode;
 use std::sync::Arc;
 use strategy::{Context, Strategy};
+use system::memory;
+use techniques::RegisterError;
 use thiserror::Error;
 
 /// A process with less memory than this does not even come to say what is wrong, in bytes.

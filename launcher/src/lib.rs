@@ -23,7 +23,7 @@ pub mod watch;
 
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
 // What parts of one's own are written with.
-pub use {gateway, protocol, shm, strategy};
+pub use {gateway, protocol, shm, strategy, system, techniques};
 
 /// The README's code, compiled by `cargo test --doc`: code that does not build fails there.
 #[cfg(doctest)]

@@ -12,7 +12,6 @@ use protocol::desk::{self, ANSWERS, Answer, Answers, Command, DESK, Entry, Opera
 use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control};
 use shm::bell::Bell;
-use shm::clock::Clock;
 use shm::memory::header::run_hash;
 use shm::memory::{Header, Region, SegmentKind, View, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,6 +19,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use system::clock::Clock;
 
 /// How long a command waits for its turn at the desk.
 const TURN: Duration = Duration::from_secs(2);

@@ -13,10 +13,10 @@ use orchestrator::work::Work;
 use orchestrator::{Core, Estate, Inbox, Input, Outputs, Replica, ReturnPath};
 use protocol::stamps::Stamps;
 use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
-use shm::clock::Timebase;
 use shm::memory::Region;
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
+use system::clock::Timebase;
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 const STRATEGIES: u64 = 8;

@@ -6,8 +6,8 @@ use protocol::agent::Cycle;
 use protocol::record::Point;
 use protocol::supervision::Misconduct;
 use protocol::wire::Message;
-use shm::clock::Clock;
 use shm::ring::{Consumer, PeerFault};
+use system::clock::Clock;
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     /// Takes reports from the gateways. Returns how many.

@@ -50,9 +50,9 @@ use protocol::counters::Slots;
 use protocol::desk::Desk;
 use protocol::labels::OrchestratorCounter;
 use protocol::stamps::StampLog;
-use shm::clock::Clock;
 use shm::prefetch::prefetch_lines;
 use shm::ring::Consumer;
+use system::clock::Clock;
 
 /// How many messages of each kind one duty cycle takes, so that neither direction starves the other.
 const BATCH: usize = 16;

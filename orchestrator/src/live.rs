@@ -6,8 +6,8 @@ use crate::record::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
 use protocol::wire::{Message, OrderId, Report};
-use shm::clock::Clock;
 use shm::ring::Consumer;
+use system::clock::Clock;
 
 /// What effects are carried out with, for one input.
 pub(crate) struct Live<'a, R, J, C> {

@@ -13,10 +13,10 @@ use protocol::checksum::digest;
 use protocol::desk::{ANSWERS_WORDS, Answer, Answers, COMMANDS, Desk};
 use protocol::record::{Point, Record, Stamps};
 use protocol::wire::{Message, Order, OrderId, Report};
-use shm::clock::Timebase;
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::path::Path;
+use system::clock::Timebase;
 
 /// The version of a snapshot's form.
 pub(crate) const VERSION: u32 = 2;

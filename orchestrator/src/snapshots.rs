@@ -13,7 +13,7 @@ use protocol::limits::{Control, LimitSetting};
 use protocol::stamps::Stamps;
 use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 const STRATEGIES: usize = 4;

@@ -6,8 +6,8 @@ use protocol::agent::Cycle;
 use protocol::control::Control;
 use protocol::desk::{Desk, Entry};
 use protocol::supervision::{Misconduct, RepairsWriter, Standstill};
-use shm::clock::Clock;
 use shm::ring::{Blocked, Consumer};
+use system::clock::Clock;
 
 /// How often the submit hand-off is inspected for damage and for slots that nobody writes, in nanoseconds: often enough for
 /// every deadline, also where the engine's thread sleeps; too seldom to cost anything.

@@ -8,11 +8,11 @@ use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
 use protocol::supervision::Misconduct;
 use protocol::wire::{MESSAGE_WORDS, Message, Order, OrderId, OrderStatus, Report, Side};
-use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use shm::sync::Ordering;
+use system::clock::{Timebase, Virtual};
 
 struct Bench<J = ()> {
     orchestrator: Orchestrator<Mux, J>,

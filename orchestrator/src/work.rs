@@ -9,8 +9,8 @@
 //! What the loop cannot see of itself (getting into it, and the mispredicted way out) is measured from outside, on some
 //! of the orders, and the loop aims lower by that. The same measurement gives what was achieved.
 
-use shm::clock::{Clock, Timebase};
 use std::hint::black_box;
+use system::clock::{Clock, Timebase};
 
 const TABLE_WORDS: usize = 4096;
 /// So many orders are measured from the start on, to find what to aim at …
@@ -130,7 +130,7 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::clock::Virtual;
+    use system::clock::Virtual;
 
     const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 0.5 };
 

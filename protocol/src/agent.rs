@@ -7,9 +7,9 @@ use crate::gaps;
 use crate::stamps::{Point, StampLog, Switches};
 use crate::status::{Field, StatusWriter, ThreadState};
 use crate::wire::OrderId;
-use shm::clock::{Clock, Timebase};
 use shm::idle::Idle;
-use shm::os::usage::Usage;
+use system::clock::{Clock, Timebase};
+use system::usage::Usage;
 
 /// What a duty cycle works with: its thread's clock and stamp log.
 pub struct Cycle<C> {
@@ -376,7 +376,7 @@ impl Running {
     pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
         let usage_before = Usage::of_this_thread();
         #[cfg(feature = "count-alloc")]
-        let allocations_before = shm::alloc::allocations();
+        let allocations_before = system::alloc::allocations();
         let turns = Turns::begin(agent, cycle, status);
         let gaps = Gaps::new(cycle);
         Self {
@@ -434,7 +434,7 @@ impl Running {
     pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         // Before anything below allocates or faults.
         #[cfg(feature = "count-alloc")]
-        status.set(Field::AllocationsPlusOne, shm::alloc::allocations() - self.allocations_before + 1);
+        status.set(Field::AllocationsPlusOne, system::alloc::allocations() - self.allocations_before + 1);
         let usage = Usage::of_this_thread().since(self.usage_before);
         self.turns.end(agent, cycle, status);
         for (field, value) in [

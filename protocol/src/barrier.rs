@@ -7,12 +7,12 @@ use crate::segments;
 use crate::stamps::StampLog;
 use crate::status::{Field, StatusWriter, ThreadState};
 use shm::attached::Attached;
-use shm::clock::{Clock, Timebase};
 use shm::idle::{Backoff, Chosen, Park, Spin, Yield};
 use shm::memory::{RegionError, Words};
-use shm::os::pin::{self, PinError};
-use shm::os::{priority, process};
 use std::io;
+use system::clock::{Clock, Timebase};
+use system::pin::{self, PinError};
+use system::{priority, process};
 use thiserror::Error;
 
 /// What a thread of the plan does when there is nothing to do; one that parks does so on its own bell.

@@ -13,13 +13,15 @@ use core::time::Duration;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
 #[cfg(not(loom))]
-use shm::os::process;
+use shm::process::start_time;
 use shm::sync::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::os::fd::OwnedFd;
 #[cfg(not(loom))]
 use std::process::Command;
 use std::sync::Arc;
+#[cfg(not(loom))]
+use system::process;
 
 /// Where the run's state is.
 pub const STATE: usize = HEADER_WORDS;
@@ -145,7 +147,7 @@ impl Control {
         // of them apart is not later.
         let started = (self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32) as u32;
         let had_started = |now: &u64| started.wrapping_sub(*now as u32) <= u32::MAX / 2;
-        process::start_time(pid).filter(had_started).map(|_| pidfd)
+        start_time(pid).filter(had_started).map(|_| pidfd)
     }
 
     /// Sleeps until the barrier opens or the run ends, and returns that state.
@@ -189,7 +191,7 @@ impl Launching {
     /// If there can be no such process.
     #[cfg(not(loom))]
     pub fn started(&self, index: usize, pid: u32) {
-        let since = process::start_time(pid).unwrap_or(0);
+        let since = start_time(pid).unwrap_or(0);
         self.is_process(index, u64::from(pid) | since << 32);
     }
 
@@ -201,7 +203,7 @@ impl Launching {
     #[cfg(not(loom))]
     pub fn will_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);
-        shm::memory::say_who_starts(command, &self.words.window(PROCESSES + index, 1));
+        system::starts::say_who_starts(command, &self.words.window(PROCESSES + index, 1));
     }
 
     fn is_process(&self, process: usize, word: u64) {
@@ -222,7 +224,7 @@ impl Launching {
     pub fn set_state(&self, state: RunState) {
         // Release: pairs with the Acquire in `state`.
         self.words[STATE].store(state as u64, Ordering::Release);
-        shm::os::futex::wake_all(&self.words[STATE]);
+        shm::futex::wake_all(&self.words[STATE]);
     }
 
     /// Opens the barrier: time zero of the schedule is `start_ticks`.
@@ -325,7 +327,7 @@ mod tests {
         let control = launching.control();
         let found = control.pidfd(3);
         // As one that has its id and started later would be seen.
-        let since = process::start_time(child.id()).unwrap();
+        let since = start_time(child.id()).unwrap();
         launching.is_process(3, u64::from(child.id()) | (since - 1) << 32);
         let later = control.pidfd(3);
         launching.is_process(3, u64::from(child.id()) | since << 32);

@@ -19,8 +19,8 @@ use crate::limits::{Control, OFF};
 use serde::{Deserialize, Serialize};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
-use shm::names;
 use shm::sync::Ordering;
+use system::names;
 
 /// The desk's name within the run.
 pub const DESK: &str = "desk";

@@ -10,7 +10,7 @@ pub const MAX_INSTRUMENTS: usize = 4_096;
 /// is open of them fits 64.
 pub const MOST: u64 = 1 << 62;
 
-shm::names! {
+system::names! {
     /// What the reference price of an instrument is: what collars, market orders and exposure are reckoned with.
     ReferenceKind {
         /// The price of the last trade that the engine saw a report of; before the first the given one.

@@ -112,7 +112,7 @@ pub struct ControlRecord {
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $each:ident, $unit:ident, $least:literal to $most:expr, $reason:expr, $regulation:literal, $meaning:literal;)+) => {
-        shm::names! {
+        system::names! {
             /// A pre-trade control, or what belongs to one.
             Control { $($(#[$doc])* $variant = $name,)+ }
         }

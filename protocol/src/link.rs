@@ -2,9 +2,10 @@
 
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
-use shm::names;
-use shm::ring::{LinkSpec, SegmentSpec, Technique, spsc_mux};
+use shm::ring::{LinkSpec, SegmentSpec, spsc_mux};
 use std::collections::HashSet;
+use system::names;
+use techniques::Technique;
 use thiserror::Error;
 
 /// The most slots of a ring.

@@ -6,12 +6,12 @@
 use crate::control::Control;
 use crate::plan::{Handle, Plan, ProcessPlan};
 use shm::memory::sealed;
-use shm::os::process;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+use system::process;
 
 /// How long the agents have to end by themselves.
 pub const GRACE: Duration = Duration::from_secs(2);

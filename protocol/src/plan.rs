@@ -16,14 +16,14 @@ pub use crate::workload::{ExchangePlacement, Journalling, Pacing, Sequence, Trad
 pub use fault::FaultKind;
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
-use shm::names;
-use shm::os::sandbox::{self, Profile};
 use std::collections::HashSet;
+use system::names;
+use system::sandbox::{self, Profile};
 use thiserror::Error;
 
 /// What carries the two contended hand-offs (submit and completion): the technique table.
-pub use shm::clock::ClockSource;
-pub use shm::ring::Technique;
+pub use system::clock::ClockSource;
+pub use techniques::Technique;
 
 names! {
     /// What stands between the strategies and the engine.
@@ -344,7 +344,7 @@ impl Plan {
             return Err(PlanError::RunId(self.run.clone()));
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
-        let is_fifo = |priority| shm::os::priority::FIFO.contains(&priority);
+        let is_fifo = |priority| system::priority::FIFO.contains(&priority);
         check(self.priority.is_none_or(is_fifo), "a priority is one of 1 to 99")?;
         self.validate_topology()?;
         let has_room = |thread: &ThreadPlan| thread.sleep_records <= MAX_SLEEPS.min(thread.log_records);

@@ -4,7 +4,7 @@
 
 use crate::wire::{ID_WIDTH, OrderId};
 
-shm::names! {
+system::names! {
     /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
     Stamps {
         /// All: every stage of the way has its figures.

@@ -6,9 +6,9 @@ use crate::labels::{
 };
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
-use shm::names;
+use system::names;
 #[cfg(not(loom))]
-use shm::os::sandbox::{self, Profile};
+use system::sandbox::{self, Profile};
 
 names! {
     /// The kinds of roles.

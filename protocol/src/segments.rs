@@ -20,10 +20,10 @@ pub use crate::topology::{
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::board::{self, BoardError};
+use shm::memory::fifo;
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
 use shm::memory::{Header, Region, RegionError, View, Words, folder};
-use shm::named::fifo;
 use shm::ring::{LinkSpec, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 use std::collections::HashMap;

@@ -23,14 +23,14 @@ use crate::agent::Agent;
 use crate::control::{Control, GENERATION, LIVES, Launching};
 use crate::wire::MAX_STRATEGIES;
 use core::time::Duration;
-use shm::clock::Clock;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
-use shm::names;
-use shm::os::process;
 use shm::sync::Ordering;
 use std::io;
 use std::os::fd::BorrowedFd;
+use system::clock::Clock;
+use system::names;
+use system::process;
 
 /// The repairs segment's name within the run.
 pub const REPAIRS: &str = "repairs";
@@ -300,7 +300,7 @@ impl RepairsWriter {
     fn say(&self) {
         let said = self.0[SAID].load(Ordering::Relaxed).wrapping_add(1);
         self.0[SAID].store(said, Ordering::Release);
-        shm::os::futex::wake_all(&self.0[SAID]);
+        shm::futex::wake_all(&self.0[SAID]);
     }
 }
 

@@ -32,7 +32,7 @@ pub const CONTROL_KIND: SegmentKind = {
         shm::ring::spsc::KIND,
         shm::ring::spsc::HEAD_KIND,
         shm::ring::array_queue::KIND,
-        shm::ring::linked::KIND,
+        techniques::linked::KIND,
         shm::ring::intent::KIND,
         bell::KIND,
         board::KIND,

@@ -5,7 +5,7 @@ use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
 use crate::wire::MAX_REPORTS;
 use serde::{Deserialize, Serialize};
-use shm::names;
+use system::names;
 
 names! {
     /// Where an exchange runs.

@@ -25,9 +25,9 @@
 //!
 //! The word `outside` is for whoever has no thread in the plan: the launcher and operators.
 
+use crate::futex;
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::{SegmentKind, View, Words};
-use crate::os::futex;
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 

@@ -92,7 +92,7 @@ const fn opaque(word: u64) -> u64 {
 
 /// Lets another thread of this core go on.
 #[inline]
-pub(crate) fn give_way() {
+pub fn give_way() {
     #[cfg(not(loom))]
     std::thread::yield_now();
     #[cfg(loom)]

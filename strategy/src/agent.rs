@@ -7,9 +7,9 @@ use protocol::labels::StrategyCounter;
 use protocol::market::{Market, Tick};
 use protocol::stamps::StampLog;
 use protocol::wire::OrderId;
-use shm::clock::{Clock, Timebase};
 use shm::prefetch::prefetch_lines;
 use shm::ring::Producer;
+use system::clock::{Clock, Timebase};
 
 /// How many lines of the agent are kept warm, the strategy with it: a whole one that is in the library, in a sixteenth of a first-level cache.
 const LINES: usize = 32;
@@ -187,12 +187,12 @@ mod tests {
     use protocol::stamps::RECORD_WORDS;
     use protocol::status::{LOG_OFFSET, StatusWriter};
     use protocol::wire::{MESSAGE_WORDS, Message, Order, Report};
-    use shm::clock::Virtual;
     use shm::memory::Region;
     use shm::ring::spsc_mux::SpscMuxProducer;
     use shm::ring::{Full, Step, spsc};
     use shm::sync::{AtomicU64, Ordering};
     use std::sync::Arc;
+    use system::clock::Virtual;
 
     /// The next order is always due.
     struct Overdue;

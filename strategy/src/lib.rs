@@ -136,7 +136,7 @@ pub trait Orders {
     fn now(&self) -> u64;
 
     /// How ticks and nanoseconds since the start of the run belong together.
-    fn time(&self) -> shm::clock::Timebase;
+    fn time(&self) -> system::clock::Timebase;
 }
 
 /// Why an order could not be sent now. Trying again in a later cycle is right for `Busy` and `TooManyOpen`.

@@ -8,8 +8,8 @@ use protocol::labels::StrategyCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Message, Order, OrderId, OrderStatus, Report};
 use shm::bell::Bell;
-use shm::clock::Clock;
 use shm::ring::{Producer, spsc};
+use system::clock::Clock;
 
 /// The sending and receiving side of a strategy, generic over the technique's producer.
 pub struct Session<P> {

@@ -5,10 +5,10 @@ use protocol::agent::{Agent, Cycle};
 use protocol::stamps::{RECORD_WORDS, StampLog};
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Report};
-use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::SpscMuxProducer;
+use system::clock::{Timebase, Virtual};
 
 /// What happened, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

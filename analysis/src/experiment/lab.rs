@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
-use shm::names;
+use system::names;
 
 names! {
     /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer that finds no room.

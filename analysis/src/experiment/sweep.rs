@@ -6,7 +6,7 @@ use crate::document::Document;
 use crate::machine::Machine;
 use crate::stats::Outline;
 use serde::{Deserialize, Serialize};
-use shm::os::process;
+use shm::process::start_time;
 use std::collections::BTreeMap;
 
 /// Settings by name, each as the text that the command line takes.
@@ -156,13 +156,13 @@ impl SweepRecord {
     /// Whether the launcher that measures it is still alive.
     pub fn is_being_measured(&self) -> bool {
         let (pid, start) = self.launcher;
-        self.state == SweepState::Running && process::start_time(pid) == Some(start)
+        self.state == SweepState::Running && start_time(pid) == Some(start)
     }
 
     /// Makes this process the launcher that measures it.
     pub fn take_over(&mut self) {
         let pid = std::process::id();
-        self.launcher = (pid, process::start_time(pid).unwrap_or(0));
+        self.launcher = (pid, start_time(pid).unwrap_or(0));
         self.state = SweepState::Running;
     }
 }

@@ -26,7 +26,7 @@ use protocol::plan::{Pacing, Role, Trading};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use shm::scratch::Room;
+use system::scratch::Room;
 
 /// The points of the whole way.
 const WAY: u64 = mask(&PATH);

@@ -13,7 +13,7 @@ use crate::record::{Outcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use shm::scratch::Room;
+use system::scratch::Room;
 
 /// What the checks need to know about the run.
 struct Context<'a> {

@@ -24,7 +24,7 @@ use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
-use shm::scratch::Room;
+use system::scratch::Room;
 
 /// Codes of reasons, as many as a row has room for.
 pub(super) const MAX_REASONS: usize = 128;

@@ -9,7 +9,7 @@ use super::MergeError;
 use super::hand_offs::{Return, Submit};
 use super::row::{AtExchange, OrderRow};
 use protocol::wire::OrderId;
-use shm::scratch::{Column, Plain, Room};
+use system::scratch::{Column, Plain, Room};
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.
 const CHUNK: u64 = 4096;

@@ -1,6 +1,6 @@
 //! Two hosts on one machine: namespaces of their own for the network, processes, mounts, `/dev/shm` and the monotonic clock.
 
-use launcher::shm::os::process;
+use launcher::system::process;
 use nix::sched::{CloneFlags, unshare};
 use std::fs;
 use std::net::Ipv4Addr;

@@ -372,7 +372,7 @@ fn while_a_session_lasts_nothing_is_allocated() {
     for step in 0..100_000 {
         if step == 100 {
             assert!(links.iter().all(Link::is_up));
-            before = shm::alloc::allocations();
+            before = system::alloc::allocations();
         }
         now += STEP;
         for side in 0..2 {
@@ -392,5 +392,5 @@ fn while_a_session_lasts_nothing_is_allocated() {
             }
         }
     }
-    assert_eq!((shm::alloc::allocations() - before, taken), (0, 2 * 99_899));
+    assert_eq!((system::alloc::allocations() - before, taken), (0, 2 * 99_899));
 }

@@ -295,7 +295,7 @@ fn its_names_are_known_on_the_command_line() {
 
 #[test]
 fn its_technique_passes_the_suite_that_bulkheads_own_pass() {
-    if let Err(failure) = launcher::shm::conformance::check::<own_strategy::DrainMux>() {
+    if let Err(failure) = launcher::techniques::conformance::check::<own_strategy::DrainMux>() {
         panic!("{failure}");
     }
 }

@@ -1,8 +1,8 @@
-//! How much of the contract of techniques each of them keeps: every check of `shm::conformance`, and what each does not pass.
+//! How much of the contract of techniques each of them keeps: every check of `techniques::conformance`, and what each does not pass.
 
 #![cfg(any(feature = "aeron", feature = "iceoryx2"))]
 
-use launcher::shm::conformance::survey;
+use launcher::techniques::conformance::survey;
 use launcher::shm::queue::Queue;
 use launcher::shm::ring::Link;
 

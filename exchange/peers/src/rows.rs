@@ -4,8 +4,8 @@ use crate::load::{Load, Op};
 use crate::obvious::Obvious;
 use crate::peers::{Matchcore, OrderbookRs, Ours, Peer, Room, Together};
 use exchange::Capacity;
-use shm::clock::{Clock, Tsc};
-use shm::os::usage::cpu_ns_of_this_thread;
+use system::clock::{Clock, Tsc};
+use system::usage::cpu_ns_of_this_thread;
 use std::time::Instant;
 
 pub const NAMES: [&str; 5] = [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];

@@ -53,11 +53,11 @@ pub(super) fn draw(state: &mut u64, step: u64) -> Command {
 fn no_command_allocates() {
     let mut exchange = exchange();
     let (mut state, mut count) = (1, Count(0));
-    let before = shm::alloc::allocations();
+    let before = system::alloc::allocations();
     for step in 0..50_000 {
         exchange.apply(draw(&mut state, step), &mut count);
     }
-    assert_eq!(shm::alloc::allocations() - before, 0);
+    assert_eq!(system::alloc::allocations() - before, 0);
     assert!(count.0 > 50_000, "something happened");
     exchange.check().expect("sound");
 }

@@ -21,8 +21,8 @@ use protocol::counters::Slots;
 use protocol::labels::ExchangeCounter;
 use protocol::stamps::{Point, Record, TouchWritten};
 use protocol::wire::{Instruction, Order, OrderId, Report};
-use shm::clock::Clock;
 use std::collections::VecDeque;
+use system::clock::Clock;
 
 /// Instructions that one duty cycle takes of each session.
 const BATCH: usize = 16;

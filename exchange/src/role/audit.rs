@@ -8,8 +8,8 @@ use super::session::Counts;
 use crate::exchange::Exchange;
 use journal::{Record, Recovered};
 use protocol::wire::{Instruction, OrderId, Report};
-use shm::clock::Timebase;
 use std::path::Path;
+use system::clock::Timebase;
 
 /// Everything that an exchange was sent and gave, by its journal, predecessors included.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,7 @@ use protocol::wire::{
     self, CancelScope, MAX_REPORTS, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, OrderType, Report,
 };
 use serde::{Deserialize, Serialize};
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 /// Prices at which one order can take: each has a report, and there are a few others.
 const MOST_LEVELS: usize = MAX_REPORTS - 8;

@@ -27,8 +27,8 @@ use journal::{Options, Reader, Record as Written, Recovered, Watermark, Writer};
 use protocol::market::Quote;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
-use shm::clock::Timebase;
 use std::path::Path;
+use system::clock::Timebase;
 
 /// What the predecessors of an exchange have left behind; nothing where there was none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 use protocol::wire::{self, Condition, Operation, Order, OrderId};
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 /// The owner of the orders of the opening book: no strategy.
 pub const HOUSE: u32 = u32::MAX;

@@ -13,7 +13,7 @@ use crate::state::StateError;
 use journal::{Reader, Record, State, codec};
 use protocol::wire::{Instruction, Message, Report};
 use serde::{Deserialize, Serialize};
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 /// The version of a snapshot's form.
 const VERSION: u32 = 1;

@@ -12,7 +12,7 @@ use protocol::wire::{
     CancelScope, Condition, Instruction, Operation, Order, OrderId, OrderType, SelfTrade, Side, Terms,
     TimeInForce,
 };
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 const SESSIONS: usize = 2;

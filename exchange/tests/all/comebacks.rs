@@ -16,7 +16,6 @@ use protocol::stamps::{Point, Record, StampLog, TouchWritten, count_point, last_
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
 use shm::board;
-use shm::clock::{Deadly, Timebase};
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +23,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use system::clock::{Deadly, Timebase};
 
 const CAPACITY: usize = 64;
 /// Of the reports' rings: so few that reports with their stamps wait for room when their exchange dies.

@@ -6,10 +6,10 @@ use exchange::role::ExchangeAgent;
 use journal::{Durability, Refusing};
 use protocol::agent::Agent;
 use protocol::wire::Order;
-use shm::clock::Deadly;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use system::clock::Deadly;
 
 /// An exchange on such a disk. All of its orders come through one session: the n-th is record n.
 struct Bed {

@@ -23,8 +23,8 @@ pub use check::VenueError;
 use check::{Answer, Open};
 use protocol::reject::Reject;
 use protocol::wire::{CancelScope, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, Report};
-use shm::clock::Timebase;
 use std::collections::{HashMap, VecDeque};
+use system::clock::Timebase;
 pub use throttle::MessageLimit;
 use throttle::Throttle;
 

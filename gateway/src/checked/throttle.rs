@@ -3,7 +3,7 @@
 //! It is the token bucket in the form of one time (the generic cell rate algorithm): each message moves the time at which the bucket
 //! is full again by one interval, and a message may go while that time is no further away than the burst.
 
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 /// How many messages a second a venue takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

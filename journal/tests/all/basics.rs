@@ -137,9 +137,9 @@ fn an_append_allocates_nothing() {
     let options = Options { segment_bytes: 1 << 20, ..options(Durability::Process) };
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     let payload = payload(5);
-    let before = shm::alloc::allocations();
+    let before = system::alloc::allocations();
     (0..30_000).for_each(|_| assert!(writer.append(&payload).is_ok()));
-    assert_eq!(shm::alloc::allocations(), before, "also when it goes on in a next segment");
+    assert_eq!(system::alloc::allocations(), before, "also when it goes on in a next segment");
     drop(vec![0_u8; 100]);
-    assert_eq!(shm::alloc::allocations(), before + 1, "and one would be seen");
+    assert_eq!(system::alloc::allocations(), before + 1, "and one would be seen");
 }

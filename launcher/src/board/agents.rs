@@ -4,10 +4,10 @@ use super::carrier::{Read, Write};
 use super::content;
 use super::log::{Field, Log, Place, SLICES};
 use super::plan::{BoardPlan, GO, STATE, STOP, Waiting};
-use shm::clock::{Clock, Timebase};
 use shm::memory::View;
 use shm::sync::{Ordering, spin_hint};
 use std::time::Duration;
+use system::clock::{Clock, Timebase};
 
 /// How long after the end the writer may make writes that were due before it.
 const LATE_NS: u64 = 1_000_000_000;
@@ -162,9 +162,9 @@ mod tests {
     use plan::{Carrier, LAST, START};
     use protocol::plan::{ClockSource, Isolation};
     use shm::board::{self, Shape, Stamp};
-    use shm::clock::Virtual;
     use shm::memory::{Region, Words};
     use std::cell::Cell;
+    use system::clock::Virtual;
 
     fn plan(cells: usize) -> BoardPlan {
         BoardPlan {

@@ -7,12 +7,12 @@ use super::plan::{self, BOARD, BoardPlan, CONTROL, Carrier, DUE, START, STATE, W
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::plan::{ClockSource, Isolation};
 use shm::board;
-use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::memory::{View, Words};
-use shm::os::usage::Usage;
-use shm::os::{pin, process, sandbox};
 use shm::sync::Ordering;
 use std::time::Duration;
+use system::clock::{Clock, Monotonic, Timebase, Tsc};
+use system::usage::Usage;
+use system::{pin, process, sandbox};
 
 /// What names of a case's processes begin with.
 pub const PREFIX: &str = "board-";

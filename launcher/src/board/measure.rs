@@ -17,14 +17,14 @@ use analysis::experiment::BoardDeath;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::plan::{ClockSource, Isolation};
 use shm::board::Shape;
-use shm::clock::{Clock, ClockPair};
 use shm::memory::Words;
-use shm::os::{descriptors, pin, process, sandbox};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use system::clock::{Clock, ClockPair};
+use system::{descriptors, pin, process, sandbox};
 
 /// How long processes may take to get ready.
 const START_TIMEOUT: Duration = Duration::from_secs(20);

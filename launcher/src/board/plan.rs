@@ -10,13 +10,13 @@ use protocol::plan::{ClockSource, Isolation};
 use serde::{Deserialize, Serialize};
 use shm::memory::sealed::{self, Handle, Shared};
 use shm::memory::{Region, RegionError, View, Words};
-use shm::names;
 use shm::sync::Ordering;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use system::names;
 
 names! {
     /// What is measured.

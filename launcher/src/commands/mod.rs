@@ -42,12 +42,12 @@ use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use shm::memory::sigbus;
-use shm::os::memory;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+use system::memory;
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
-use shm::os::priority::FIFO;
+use system::priority::FIFO;
 
 /// A priority under `SCHED_FIFO`, 1 to 99.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

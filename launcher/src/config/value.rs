@@ -127,7 +127,7 @@ impl<T: Named> Named for Choice<T> {
     }
 }
 
-shm::names! {
+system::names! {
     /// Something that is there or not.
     Switch {
         /// It is.

@@ -11,7 +11,7 @@ use crate::runtime::realtime;
 use analysis::experiment::{AxisRecord, SweepPoint};
 use analysis::units::{Count, Nanos};
 use protocol::plan::{ClockSource, Isolation, Threading};
-use shm::os::sandbox;
+use system::sandbox;
 
 /// More points than this are a mistake.
 const MOST_POINTS: usize = 10_000;

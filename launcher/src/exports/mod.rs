@@ -19,11 +19,11 @@ use analysis::summary::Summary;
 use analysis::units::Count;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use shm::os::folder::{NotRegular, OpenFolder};
 use std::fs::File;
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use system::folder::{NotRegular, OpenFolder};
 
 /// What `export --help` ends with.
 pub const EXAMPLES: &str = "\

@@ -5,10 +5,11 @@ use super::takings::{Place, Taking};
 use protocol::plan::FaultKind;
 use protocol::status::{Field, StatusWriter, ThreadState};
 use shm::bell;
+use shm::futex;
 use shm::memory::Words;
 use shm::memory::header::HEADER_WORDS;
-use shm::os::{fault, futex, memory};
 use shm::sync::Ordering;
+use system::{fault, memory};
 
 /// What one exit leaves behind as its code.
 const EXIT_CODE: i32 = 3;

@@ -23,11 +23,11 @@ use protocol::status::StatusWriter;
 use protocol::topology::{self, Segment};
 use protocol::wire::{Message, Order, OrderId};
 use shm::attached::Access;
-use shm::clock::Clock;
 use shm::memory::{SHM_DIR, Words};
 use shm::ring::{Full, Producer, Step};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
+use system::clock::Clock;
 
 /// How many orders one duty cycle of a flood tries to push.
 const FLOOD_BATCH: usize = 1024;
@@ -265,8 +265,8 @@ mod tests {
     use crate::host::Machine;
     use crate::planner::tests::planned_with;
     use protocol::status::LOG_OFFSET;
-    use shm::clock::{Monotonic, Timebase};
     use shm::memory::Region;
+    use system::clock::{Monotonic, Timebase};
 
     /// Takes so many messages, then is full.
     struct Taker {

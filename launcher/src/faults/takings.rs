@@ -7,12 +7,12 @@
 use nix::fcntl::{FallocateFlags, fallocate};
 use protocol::plan::FaultKind;
 use shm::memory::Words;
-use shm::os::descriptors;
-use shm::os::fault::{self, Crowd};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use system::descriptors;
+use system::fault::{self, Crowd};
 
 /// Processes: twice what a container may have.
 const PROCESSES: usize = 256;
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn the_bounds_are_beyond_what_a_container_allows() {
         use crate::runtime::container::groups::MEMORY_BYTES;
-        use shm::container::{DESCRIPTORS, PROCESSES as ALLOWED, TMP_BYTES};
-        use shm::os::memory::STRATEGY_ROOM;
+        use system::container::{DESCRIPTORS, PROCESSES as ALLOWED, TMP_BYTES};
+        use system::memory::STRATEGY_ROOM;
         assert!(PROCESSES as u64 > ALLOWED && FILES as u64 > DESCRIPTORS);
         assert!((DISK_MIB << 20) as u64 > TMP_BYTES && (CHILDREN * CHILD_BYTES) as u64 > MEMORY_BYTES);
         assert!((CHILD_BYTES as u64) < STRATEGY_ROOM);

@@ -18,8 +18,8 @@ use protocol::plan::{Fault, FaultKind, Target, When};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
 use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
-use shm::clock::Timebase;
 use std::collections::VecDeque;
+use system::clock::Timebase;
 
 /// How much later the reports of a slow venue come, in nanoseconds.
 pub const SLOW_BY_NS: u64 = 100_000_000;

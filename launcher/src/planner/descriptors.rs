@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use protocol::plan::{Isolation, Plan};
 use protocol::topology;
-use shm::os::descriptors;
+use system::descriptors;
 
 /// What the launcher and each role have open beside what grows with the run: terminal, files being written, pipes.
 const SPARE: u64 = 64;

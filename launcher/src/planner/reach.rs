@@ -70,7 +70,8 @@ mod tests {
     use shm::attached::Attached;
     use shm::memory::RegionError;
     use shm::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
-    use shm::ring::{Home, Link, Record, Technique};
+    use shm::ring::{Home, Link, Record};
+    use techniques::Technique;
 
     /// Somebody else's transport, as far as the planner knows it.
     struct Theirs;

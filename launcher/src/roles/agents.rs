@@ -6,8 +6,8 @@ use anyhow::Result;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::stamps::StampLog;
-use shm::clock::{self, Tsc};
 use shm::idle;
+use system::clock::{self, Tsc};
 
 /// An agent behind a dynamic call a duty cycle: on whichever clock, compiled once.
 pub trait AnyAgent: Agent<clock::Chosen> + Send {}

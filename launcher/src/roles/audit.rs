@@ -9,7 +9,7 @@ use journal::Follower;
 use protocol::control::Control;
 use protocol::plan::{Plan, Role};
 use shm::attached::Attached;
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 /// By the journal of a venue; `attached` is what its exchange's process has.
 ///

@@ -20,7 +20,6 @@ use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, Ta
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
 use shm::attached::Attached;
-use shm::clock::Timebase;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use std::fs::File;
@@ -28,6 +27,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use system::clock::Timebase;
 
 /// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down page by page when the exchange dies,
 /// before anybody can be told.

@@ -17,11 +17,11 @@ use protocol::control::Control;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
-use shm::clock;
 use shm::idle;
 use shm::memory::Words;
 use shm::ring::Link;
 use strategy::Context;
+use system::clock;
 
 /// A thread's agent, ready to run.
 pub struct Composed {

@@ -28,11 +28,11 @@ use protocol::tally::{self, Past};
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, NOTHING, Report};
 use shm::attached::Attached;
-use shm::clock::Timebase;
 use shm::ring::{spsc, spsc_mux};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
+use system::clock::Timebase;
 
 /// Recovers the engine, if that process is the engine's and keeps a journal: before its threads are built.
 ///

@@ -10,9 +10,10 @@ use anyhow::{Context as _, Result};
 use core::marker::PhantomData;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
 use protocol::plan::{Plan, Role, Trading};
-use shm::ring::{Link, RegisterError, Technique, Visitor};
+use shm::ring::Link;
 use std::sync::{Arc, OnceLock};
 use strategy::{BuiltIn, Context, Strategy};
+use techniques::{RegisterError, Technique, Visitor};
 
 /// A list of techniques, as types.
 pub trait Links: 'static {
@@ -32,7 +33,7 @@ impl Links for () {
     }
 
     fn each(visitor: &mut impl Visitor) {
-        shm::ring::visit(visitor);
+        techniques::visit(visitor);
     }
 }
 

@@ -19,9 +19,9 @@ use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
-use shm::os::sandbox::Files;
-use shm::os::{memory, process};
 use std::path::{Path, PathBuf};
+use system::sandbox::Files;
+use system::{memory, process};
 
 /// Runs the process of that name of that run, until the run ends.
 ///

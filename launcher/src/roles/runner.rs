@@ -10,12 +10,12 @@ use protocol::plan::ClockSource;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
 use protocol::topology;
-use shm::clock::{self, Clock, Tsc};
 use shm::idle::{self, Idle};
 use shm::memory::Words;
-use shm::os::process;
-use shm::os::sandbox::{Profile, SandboxError};
 use shm::sync::{AtomicU64, Ordering};
+use system::clock::{self, Clock, Tsc};
+use system::process;
+use system::sandbox::{Profile, SandboxError};
 
 /// What a thread needs beside its agent.
 pub struct Runner<'a> {

@@ -21,9 +21,7 @@ use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments;
 use protocol::status::{self, ThreadState};
 use shm::attached::Attached;
-use shm::clock::Timebase;
 use shm::memory::{View, Words};
-use shm::os::process;
 use shm::ring::{MESSAGE_WORDS, spsc, spsc_mux};
 use std::fmt::Display;
 use std::io::{self, Read, Write};
@@ -31,6 +29,8 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
+use system::clock::Timebase;
+use system::process;
 
 /// How long it sleeps. A successor has to carry out again what was written meanwhile; a look costs some ten microseconds.
 const NAP: Duration = Duration::from_millis(20);

@@ -7,11 +7,11 @@ use journal::{Disk, Durability, Options, Reader, Watermark};
 use orchestrator::{Estate, Recovered};
 use protocol::plan::Plan;
 use shm::attached::Attached;
-use shm::clock::Clock;
-use shm::names;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use system::clock::Clock;
+use system::names;
 
 names! {
     /// What a broken successor gets wrong.

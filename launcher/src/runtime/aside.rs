@@ -2,8 +2,8 @@
 //! it starts but the roles' own threads, and `launcher watch`.
 
 use protocol::plan::Plan;
-use shm::os::pin;
 use std::collections::BTreeSet;
+use system::pin;
 
 /// The cores that a plan's threads leave.
 fn rest(plan: &Plan, allowed: &[u32]) -> Vec<u32> {

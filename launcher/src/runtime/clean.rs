@@ -23,13 +23,13 @@ use protocol::segments::{CONTROL, spilled_segment, thread_segment};
 use shm::memory::header::MAGIC;
 use shm::memory::lock;
 use shm::memory::{SHM_DIR, folder, list_segments, open_safely, unlink};
-use shm::os::process;
 use shm::queue::{self, QueueError};
 use std::collections::HashMap;
 use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
+use system::process;
 
 /// What is removed of dead runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,12 +222,14 @@ fn is_segment(name: &str) -> bool {
 mod tests {
     use super::*;
     use shm::memory::Region;
-    use shm::named::{fifo, seqpacket};
+    use shm::memory::fifo;
+    use shm::process::start_time;
     use shm::queue::Queue;
     use shm::ring::spsc_mux::SpscMux;
     use std::path::PathBuf;
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::{SystemTime, UNIX_EPOCH};
+    use techniques::named::seqpacket;
 
     /// A pid that no process has.
     const NOBODY: u32 = 0x7fff_fff0;
@@ -288,7 +290,7 @@ mod tests {
     fn a_dead_run_goes_also_if_its_pid_was_given_to_another() {
         let _alone = alone();
         let me = std::process::id();
-        let start = process::start_time(me).unwrap();
+        let start = start_time(me).unwrap();
         // Without a lock, the process in the name does not count; with no control segment, it does.
         let dead = [
             segment(id(me, start, 2), "control"),

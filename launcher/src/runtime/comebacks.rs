@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 use protocol::labels::{ExchangeCounter, OrchestratorCounter};
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, ThreadState};
-use shm::clock::Clock;
+use system::clock::Clock;
 
 /// So many times in a row an exchange is started that is killed before it is back: recovery itself may be what kills it.
 const TRIES: u32 = 16;

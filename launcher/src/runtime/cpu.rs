@@ -1,7 +1,7 @@
 //! What the kernel says of a thread or a process that is silent: whether it wants to run, and for how long it could.
 
 use core::time::Duration;
-use shm::os::process;
+use system::process;
 
 /// The kernel's account of a thread, or of all threads of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_kernel_knows_this_thread_and_not_a_stranger_s() {
-        let (pid, tid) = (std::process::id(), shm::os::process::thread_id());
+        let (pid, tid) = (std::process::id(), system::process::thread_id());
         let account = CpuAccount::of(pid, tid.into()).unwrap();
         assert!(account.is_runnable);
         assert_eq!(CpuAccount::of(pid, 1), None, "that is a thread of another process");

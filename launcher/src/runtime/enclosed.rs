@@ -1,10 +1,8 @@
 //! Strategies that are programs of somebody else's, in the sandbox: this executable confines itself and becomes the program, whose gate the
-//! launcher closes when it has attached ([`shm::os::sandbox::program`]).
+//! launcher closes when it has attached ([`system::sandbox::program`]).
 
 use anyhow::{Context, Result};
 use core::convert::Infallible;
-use shm::os::memory;
-use shm::os::sandbox::{Gate, program};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -12,6 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use system::memory;
+use system::sandbox::{Gate, program};
 
 /// The flag of `role` for a kernel that lacks a piece of the sandbox.
 pub const WEAKER: &str = "--weaker";

@@ -14,11 +14,11 @@ use protocol::stamps::RECORD_BYTES;
 use protocol::status::LOG_OFFSET;
 use shm::memory::{Region, View};
 use shm::memory::{SHM_DIR, unlink};
-use shm::os::folder::{Draft, OpenFolder};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use system::folder::{Draft, OpenFolder};
 
 /// Logs that could not be saved in the run's folder, and where they are instead.
 #[derive(Clone, Debug, PartialEq, Eq)]

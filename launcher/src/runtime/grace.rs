@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn one_that_gets_no_core_has_more_but_not_for_ever() {
         // All on one core, which the others take: who is started here inherits it.
-        shm::os::pin::pin_to(shm::os::pin::allowed_cores()[0]).unwrap();
+        system::pin::pin_to(system::pin::allowed_cores()[0]).unwrap();
         let mut others: Vec<Child> = (0..4).map(|_| hangs("while :; do :; done")).collect();
         let mut child = hangs("exec nice -n 19 sh -c 'while :; do :; done'");
         std::thread::sleep(Duration::from_millis(200));

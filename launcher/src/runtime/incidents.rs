@@ -27,8 +27,8 @@ use protocol::plan::{OnDeath, Plan, Role};
 use protocol::status::{self, ThreadState};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use shm::bell::Bell;
-use shm::clock::Clock;
 use std::time::Duration;
+use system::clock::Clock;
 
 /// Strategies whose headers one look is at: some cache lines each.
 const INSPECTED: u16 = 32;

@@ -327,11 +327,11 @@ mod tests {
     fn a_forged_thread_id_does_not_help() {
         let says = |tid: u64| Pulse { tid, ..pulse(RUNNING, 1) };
         // This one hangs in its sleep, and names one that runs: the kernel is asked about itself.
-        let (pid, own) = (std::process::id(), u64::from(shm::os::process::thread_id()));
+        let (pid, own) = (std::process::id(), u64::from(system::process::thread_id()));
         let (told, tid) = std::sync::mpsc::channel();
         let (wake, hangs) = std::sync::mpsc::channel::<()>();
         let sleeper = std::thread::spawn(move || {
-            told.send(u64::from(shm::os::process::thread_id())).unwrap();
+            told.send(u64::from(system::process::thread_id())).unwrap();
             let _ = hangs.recv();
         });
         let tid = tid.recv().unwrap();

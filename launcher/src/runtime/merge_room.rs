@@ -4,9 +4,9 @@ use crate::config::{Size, UsageError};
 use analysis::numbers::count;
 use anyhow::{Context, Result};
 use protocol::plan::Plan;
-use shm::scratch::Room;
 use std::io;
 use std::path::Path;
+use system::scratch::Room;
 
 /// What any merge takes, in bytes: what the program itself has, a block of each log, what is sorted at a time.
 const MERGE_BYTES: u64 = 32 << 20;

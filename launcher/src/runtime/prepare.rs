@@ -15,13 +15,14 @@ use exchange::book_file;
 use exchange::role::HOUSE;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;
-use shm::clock::{self, ClockPair};
-use shm::floor;
-use shm::os::{process, sandbox};
+use shm::process::start_time;
 use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sample};
+use system::clock::{self, ClockPair};
+use system::floor;
+use system::sandbox;
 
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
@@ -188,7 +189,7 @@ fn lay_out(
     began: SystemTime,
 ) -> Result<(Plan, Vec<String>)> {
     let pid = std::process::id();
-    let start = process::start_time(pid).context("/proc/self/stat cannot be read")?;
+    let start = start_time(pid).context("/proc/self/stat cannot be read")?;
     let run = RunId::new(began, pid, start).to_string();
     Ok(planner::layout(
         resolved,

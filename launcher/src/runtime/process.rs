@@ -10,8 +10,6 @@ use protocol::plan::Trading;
 use protocol::supervision::Death;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::memory::sealed;
-use shm::os::folder::{append_regular, open_regular};
-use shm::os::process;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,6 +19,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use system::folder::{append_regular, open_regular};
+use system::process;
 
 /// How long a process that was killed may take to end, of one in a container the one outside of it.
 const DYING: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@ use crate::config::UsageError;
 use crate::host::{Machine, RealTime};
 use crate::planner::priority;
 use protocol::plan::{Isolation, Plan};
-use shm::os;
 use std::io;
+use system::priority::{allow_fifo, try_fifo};
 
 /// How the kernel is asked.
 #[derive(Clone, Copy)]
@@ -18,9 +18,9 @@ pub struct Kernel {
 
 impl Kernel {
     /// The real one.
-    pub const REAL: Self = Self { may: os::priority::try_fifo, allow: os::priority::allow_fifo };
+    pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
     /// The same, for a plan that is only checked: nothing is changed.
-    pub const ASK: Self = Self { may: os::priority::try_fifo, allow: |_| Ok(()) };
+    pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
 /// What the plan's priority means on this machine, as reasons not to quote its latencies; none without a priority.

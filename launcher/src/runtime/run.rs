@@ -32,14 +32,14 @@ use analysis::tail::Tail;
 use analysis::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{Plan, ThreadPlan};
-use shm::clock::ClockPair;
-use shm::os::folder::OpenFolder;
-use shm::scratch::Room;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use strategy::schedule::Schedule;
+use system::clock::ClockPair;
+use system::folder::OpenFolder;
+use system::scratch::Room;
 
 /// A finished run.
 pub struct Finished {

@@ -15,7 +15,6 @@ use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
 use shm::memory::{Region, SHM_DIR, View, Words, list_segments, sigbus, unlink};
-use shm::os::process;
 use shm::sync::Ordering;
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,6 +23,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use strategy::schedule::Schedule;
+use system::process;
 
 /// A run's segments. Dropping it removes their names.
 pub struct Segments {

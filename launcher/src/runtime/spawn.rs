@@ -12,13 +12,13 @@ use analysis::record::Exit;
 use anyhow::{Result, bail};
 use protocol::plan::Isolation;
 use protocol::supervision::Death;
-use shm::os::process;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use system::process;
 
 /// All processes of a run and their warden. Dropping it kills and reaps whatever still runs.
 pub struct Processes {

@@ -16,14 +16,14 @@ use protocol::spill::{CHUNK_BYTES, Drain, Rest};
 use protocol::status::LOG_OFFSET;
 use protocol::topology;
 use shm::memory::{View, lock, sigbus};
-use shm::os::folder::OpenFolder;
-use shm::os::{pin, process};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use system::folder::OpenFolder;
+use system::{pin, process};
 
 /// The spiller's name among the processes.
 pub const NAME: &str = "spill";

@@ -37,11 +37,11 @@ use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
-use shm::clock::Clock;
 use shm::memory::View;
 use stall::StallWatch;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use system::clock::Clock;
 
 /// How often the launcher looks while nothing happens. Ends of processes and signals wake it at once.
 const LOOK: Duration = Duration::from_millis(50);

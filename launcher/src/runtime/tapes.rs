@@ -4,9 +4,9 @@ use anyhow::{Context, Result};
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
 use protocol::wire::OrderId;
 use shm::memory::View;
-use shm::os::folder::{Draft, OpenFolder};
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
+use system::folder::{Draft, OpenFolder};
 
 /// The bit of an id that names an order of the opening book.
 const RESTING: u64 = exchange::role::RESTING;

@@ -16,11 +16,11 @@ use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, ThreadState};
 use shm::memory::{RegionError, View, lock, open_safely, sigbus};
-use shm::os::process;
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use system::process;
 
 /// The warden's name among the processes.
 pub const NAME: &str = "warden";

@@ -14,10 +14,10 @@ use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use owned::FolderKind;
 use serde::Serialize;
-use shm::os::folder::read_regular;
-use shm::os::process;
 use std::fs;
 use std::path::{Path, PathBuf};
+use system::folder::read_regular;
+use system::process;
 
 /// Where results go unless `--out` says otherwise.
 pub const RUNS: &str = "runs";

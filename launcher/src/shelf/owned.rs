@@ -10,10 +10,10 @@ use analysis::record::RunRecord;
 use analysis::summary::{Measure, Summary};
 use analysis::tail::Tail;
 use analysis::timeline::Timeline;
-use shm::os::folder::{DRAFT_SUFFIX, OpenFolder};
 use std::fs;
 use std::io;
 use std::path::Path;
+use system::folder::{DRAFT_SUFFIX, OpenFolder};
 
 /// Folders of a planned sweep, and the file in a claim.
 const RUNS: &str = "runs";

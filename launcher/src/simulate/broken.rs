@@ -5,12 +5,12 @@ use protocol::stamps::{Point, RECORD_BYTES, Record as Stamp};
 use protocol::status::LOG_OFFSET;
 use shm::attached::Attached;
 use shm::memory::RegionError;
-use shm::names;
 use shm::ring::step::whole;
 use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, Record, SegmentSpec, Step};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeInclusive};
+use system::names;
 
 names! {
     /// What is broken.

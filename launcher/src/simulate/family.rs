@@ -23,7 +23,6 @@ use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::Death;
 use shm::attached::Attached;
-use shm::clock::{self, Clock as _, Timebase, Virtual};
 use shm::memory::Words;
 use shm::ring::Link;
 use shm::sync::AtomicU64;
@@ -31,6 +30,7 @@ use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use system::clock::{self, Clock as _, Timebase, Virtual};
 
 /// Words that a scribbler writes in a turn.
 const SCRIBBLES: usize = 20;

@@ -1,12 +1,12 @@
 //! A strategy that sends what no honest one does: a producer between its session and the ring.
 
 use protocol::wire::{MAX_EPOCH, Order, OrderId};
-use shm::names;
 use shm::ring::step::whole;
 use shm::ring::{Full, Message, Producer, Step};
 use shm::sync::{AtomicU64, Ordering};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use system::names;
 
 names! {
     /// What is sent in place of an order.

@@ -20,9 +20,9 @@ use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::{self, ThreadState};
 use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
-use shm::clock::{Clock, Virtual};
 use shm::memory::View;
 use shm::ring::Link;
+use system::clock::{Clock, Virtual};
 
 /// An engine that was idle for so long has nothing more to do, in ticks.
 const SETTLED: u64 = 20_000;

@@ -60,12 +60,12 @@ use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
-use shm::clock::{Clock as _, Virtual};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
+use system::clock::{Clock as _, Virtual};
 
 /// The process id that the launcher has in a simulated run. Its processes have the ones behind it; none is the kernel's.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;

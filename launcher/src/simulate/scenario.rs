@@ -15,10 +15,10 @@ use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When,
 };
-use shm::clock::ClockSource;
 use shm::ring::spsc_mux::SpscMux;
 use std::path::PathBuf;
 use strategy::schedule::{Schedule, Spec, sample};
+use system::clock::ClockSource;
 
 /// A thread that has had no turn for so long hangs, in nanoseconds of the virtual clock.
 pub(super) const LIVENESS_NS: u64 = 1_000_000;

@@ -4,8 +4,9 @@ use super::scenario::Scenario;
 use super::{Simulated, run};
 use crate::roles::registry::Links;
 use protocol::plan::Technique;
-use shm::ring::{Link, Visitor};
+use shm::ring::Link;
 use std::sync::OnceLock;
+use techniques::Visitor;
 
 /// Simulates a scenario over one technique.
 type Run = fn(Scenario) -> Result<Simulated, String>;

@@ -1,9 +1,9 @@
 //! What the kernel says of a thread: whether it is there, what it does, its switches and its time. Read from `/proc`; none of it can
 //! be written by the thread itself.
 
-use shm::os::process;
 use std::fs;
 use std::path::Path;
+use system::process;
 
 /// One look at a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn our_own_thread_is_there_and_runs() {
-        let me = thread(std::process::id(), shm::os::process::thread_id().into()).unwrap();
+        let me = thread(std::process::id(), system::process::thread_id().into()).unwrap();
         assert_eq!(me.state, 'R');
         assert_eq!(thread(std::process::id(), u64::MAX), None);
         assert_eq!(thread(u32::MAX, 1), None);

@@ -12,9 +12,9 @@ use protocol::reject::Reject;
 use protocol::role::RoleKind;
 use protocol::status::{Field, Status, ThreadState};
 use protocol::supervision::{self, REPAIRS, REPAIRS_WORDS, Repairs};
-use shm::clock::Clock;
 use shm::ring::{array_queue, gauge, spsc};
 use std::collections::BTreeMap;
+use system::clock::Clock;
 
 /// Own words of failed threads that are remembered.
 const WORDS: usize = 64;

@@ -16,9 +16,9 @@ use protocol::record::Point;
 use protocol::segments::thread_segment;
 use protocol::status::{self, Field, LOG_OFFSET};
 use protocol::topology::{self, Purpose};
-use shm::clock::Clock;
 use shm::ring::{SegmentSpec, array_queue, spsc};
 use std::collections::{BTreeSet, HashMap};
+use system::clock::Clock;
 
 /// Of a strategy's log the newest records are enough: stamps for a sample.
 const NEWEST: usize = 2_048;

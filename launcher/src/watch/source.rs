@@ -9,7 +9,7 @@ use protocol::plan::{Handle, Plan};
 use protocol::segments::{CONTROL, read_control};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::{Header, Region, SegmentKind, View, lock, open_safely};
-use shm::os::process;
+use shm::process::start_time;
 use shm::sync::Ordering;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -133,7 +133,7 @@ impl Living {
     /// A segment without a name: the launcher has it open.
     fn handed_over(&self, handle: &Handle) -> Result<File> {
         let Plan { launcher_pid, launcher_start, .. } = self.plan;
-        if process::start_time(launcher_pid) != Some(launcher_start) {
+        if start_time(launcher_pid) != Some(launcher_start) {
             bail!("its launcher is not there any more");
         }
         let path = format!("/proc/{launcher_pid}/fd/{}", handle.fd);

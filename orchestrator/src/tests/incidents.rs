@@ -23,7 +23,7 @@ pub(super) fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, Launchin
 /// The real death of a real process: there is no other way to one.
 pub(super) fn death() -> Death {
     let mut child = std::process::Command::new("true").spawn().unwrap();
-    let pidfd = shm::os::process::pidfd_open(child.id()).unwrap();
+    let pidfd = system::process::pidfd_open(child.id()).unwrap();
     child.wait().unwrap();
     Death::confirm(pidfd.as_fd()).unwrap().unwrap()
 }

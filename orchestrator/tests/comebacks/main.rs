@@ -18,7 +18,6 @@ use protocol::stamps::{Point, Record, StampLog};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{Death, Repairs};
 use protocol::wire::{OrderId, OrderStatus};
-use shm::clock::Deadly;
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::Mux;
 use shm::sync::{AtomicU64, Ordering};
@@ -28,6 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use system::clock::Deadly;
 use world::{Ends, Nobody, SLOW, STRATEGIES, Successor, Trader, VENUES, Venue, World, renew, time};
 
 /// What a step of the test does.

@@ -12,13 +12,13 @@ use protocol::stamps::{StampLog, Stamps, points_in};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{REPAIRS_WORDS, RepairsWriter};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
-use shm::clock::{Timebase, Virtual};
 use shm::memory::{Region, Words};
 use shm::ring::{spsc, spsc_mux::Mux};
 use shm::sync::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
+use system::clock::{Timebase, Virtual};
 
 pub const STRATEGIES: usize = 3;
 pub const VENUES: usize = 2;

@@ -5,10 +5,10 @@ use crate::control::{Launching, PLAN};
 use crate::record::Record;
 use crate::stamps::Gap;
 use crate::status::{self, LOG_OFFSET};
-use shm::clock::Virtual;
 use shm::idle::Spin;
 use shm::memory::{Region, View};
 use shm::sync::Ordering;
+use system::clock::Virtual;
 
 /// A clock whose reader looks at the thread's own status, as the launcher may at any time.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! What is done to a role on purpose.
 
-use shm::names;
+use system::names;
 
 names! {
     /// What is done to a strategy on purpose, or what it does.

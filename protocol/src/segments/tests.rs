@@ -5,7 +5,7 @@ use crate::plan::{Placement, Technique};
 use crate::trading::return_path;
 use proptest::prelude::*;
 use shm::ring::{Consumer, Link, Producer};
-use shm::with_link;
+use techniques::with_link;
 
 fn plan(technique: Technique) -> Plan {
     Plan { technique, placement: Placement::Engine, ..Plan::of(crate::workload::Trading::new(2, 2)) }

@@ -22,7 +22,7 @@ fn a_strategy_has_what_is_its_own_and_nothing_else() {
             &[("submit-0", write), ("submit-0.head", read), ("submit-1", None), ("submit-1.head", None)][..],
         ),
         (
-            Technique::of::<shm::ring::channel::Channel>(),
+            Technique::of::<techniques::channel::Channel>(),
             &[
                 ("submit", write),
                 ("submit-waker", write),
@@ -173,7 +173,7 @@ fn the_control_segment_vouches_for_every_layout() {
     };
     let mut kinds = vec![control::KIND];
     kinds.extend([shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::array_queue::KIND]);
-    kinds.extend([shm::ring::linked::KIND, shm::ring::intent::KIND, bell::KIND, board::KIND, status::KIND]);
+    kinds.extend([techniques::linked::KIND, shm::ring::intent::KIND, bell::KIND, board::KIND, status::KIND]);
     kinds.extend([supervision::KIND, tape::KIND, DESK_KIND, ANSWERS_KIND, SPILLED_KIND]);
     kinds.extend([SCHEDULE_KIND, TURNS_KIND]);
     assert_eq!(of(&kinds), CONTROL_KIND.layout);

@@ -4,7 +4,7 @@ use super::{BoardError, KIND, Reader, Shape, Writer};
 use crate::memory::header::{Header, run_hash};
 use crate::memory::owned::OwnedSegment;
 use crate::memory::{Region, Words};
-use crate::os::process;
+use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
 /// The writing end of a named board. Dropped, it takes the name away; whoever has attached goes on with the memory. Killed, it
@@ -96,7 +96,7 @@ impl Reader {
 
 fn header(name: &str) -> Header {
     let creator_pid = std::process::id();
-    let creator_start = process::start_time(creator_pid).unwrap_or(0);
+    let creator_start = start_time(creator_pid).unwrap_or(0);
     let run = run_hash(name);
     Header { kind: KIND, bytes: 0, capacity: 0, slot_words: 0, creator_pid, creator_start, run, index: 0 }
 }

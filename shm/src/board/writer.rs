@@ -133,6 +133,6 @@ impl Writer {
     /// # Panics
     /// If there is no such cell.
     pub fn wake(&self, cell: usize) {
-        crate::os::futex::wake_all(&self.words[self.shape.version_at(cell)]);
+        crate::futex::wake_all(&self.words[self.shape.version_at(cell)]);
     }
 }

@@ -1,8 +1,10 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
+#[cfg(feature = "control")]
+use super::lock;
 use super::region::{Backing, Region, RegionError, View};
 use super::sigbus::Guard;
-use super::{SHM_DIR, folder, lock};
+use super::{SHM_DIR, folder};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{AT_FDCWD, AtFlags, posix_fallocate};
@@ -180,6 +182,7 @@ impl Region {
     ///
     /// # Errors
     /// As [`Region::create`].
+    #[cfg(feature = "control")]
     pub fn create_control(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         let path = format!("{SHM_DIR}/{name}");
         let file = nameless(name, words)?;
@@ -207,6 +210,7 @@ pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
 }
 
 /// Maps the control segment by its name, through the crate `shared_memory`.
+#[cfg(feature = "control")]
 fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     let fail = |e: shared_memory::ShmemError| os(name, "map it")(io::Error::other(e.to_string()));
     let shmem = shared_memory::ShmemConf::new().os_id(name).open().map_err(fail)?;

@@ -1,6 +1,8 @@
 //! Memory that processes share: regions of atomic words, and the header that each of them starts with.
 
 #[cfg(not(loom))]
+pub mod fifo;
+#[cfg(not(loom))]
 pub mod folder;
 pub mod header;
 #[cfg(not(loom))]
@@ -15,16 +17,13 @@ pub mod sealed;
 #[cfg(not(loom))]
 pub mod sigbus;
 mod slots;
-#[cfg(not(loom))]
-mod starts;
 
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, list_segments, open_safely, unlink};
 pub use region::{Region, RegionError, View, Words};
-pub(crate) use slots::{Cursor, Slots, Word};
-#[cfg(not(loom))]
-pub use starts::say_who_starts;
+pub use slots::Word;
+pub(crate) use slots::{Cursor, Slots};
 
 /// Where named segments live.
 pub const SHM_DIR: &str = "/dev/shm";

@@ -8,8 +8,8 @@
 
 #[cfg(not(loom))]
 use super::sigbus::Guard;
+use crate::futex;
 use crate::memory::header::{Header, HeaderError, SegmentKind};
-use crate::os::futex;
 use crate::sync::{AtomicU64, Ordering, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -59,7 +59,7 @@ pub(super) enum Backing {
     #[cfg(not(loom))]
     Map(memmap2::MmapRaw),
     /// The control segment, which the crate `shared_memory` maps by its name, and the open file that has it locked.
-    #[cfg(not(loom))]
+    #[cfg(all(feature = "control", not(loom)))]
     Named(
         #[expect(dead_code, reason = "kept alive, reached through the pointer")]
         Box<(shared_memory::Shmem, std::fs::File)>,
@@ -335,7 +335,7 @@ mod tests {
     fn what_is_no_memory_is_refused_at_once() {
         let pid = std::process::id();
         let names = ["fifo", "link"].map(|what| format!("bulkhead.unit-{pid}.{what}"));
-        crate::named::fifo::create(&names[0]).unwrap();
+        crate::memory::fifo::create(&names[0]).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", format!("{SHM_DIR}/{}", names[1])).unwrap();
         for name in &names {
             assert!(Region::open_read_only(name).is_err() && Region::open(name).is_err(), "{name}");
@@ -355,6 +355,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "control")]
     #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
     fn the_control_segment_is_found_by_name() {
         let name = format!("bulkhead.unit-{}.control", std::process::id());

@@ -5,10 +5,8 @@
 //! descriptor cannot be mapped for writing. Descriptors are closed as soon as they are mapped.
 
 use crate::memory::{Region, RegionError, Words};
-use crate::os::process;
 use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
 use nix::sys::stat::{Mode, fchmod};
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -24,7 +22,8 @@ pub enum Access {
 }
 
 /// A segment that a process is handed as an open descriptor instead of a name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Handle {
     /// The segment's name within the run.
     pub what: String,
@@ -150,11 +149,20 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
             .map_err(io::Error::from)
     };
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    process::keep_descriptors();
+    keep_descriptors();
     set(FdFlag::empty())?;
     let started = start();
     set(FdFlag::FD_CLOEXEC)?;
     started
+}
+
+/// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
+/// three are closed when it executes something.
+fn keep_descriptors() {
+    // SAFETY: the call takes three integers and closes nothing now.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
 }
 
 /// The first number that is not a standard stream's.

@@ -6,15 +6,15 @@ use crate::sync::{AtomicU64, Ordering, load_owned, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// One word of a region.
-pub(crate) struct Word(Words);
+/// One word of a region, which is reached without a check.
+pub struct Word(Words);
 
 impl Word {
     /// That word of the window.
     ///
     /// # Panics
     /// If it is outside.
-    pub(crate) fn new(words: &Words, index: usize) -> Self {
+    pub fn new(words: &Words, index: usize) -> Self {
         Self(words.window(index, 1))
     }
 }

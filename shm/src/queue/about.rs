@@ -16,7 +16,7 @@
 use crate::attached::Peers;
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::{Header, HeaderError, SegmentKind, Words};
-use crate::os::process;
+use crate::process::start_time;
 use crate::ring::{SegmentPlace, SegmentSpec};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -129,7 +129,7 @@ impl About {
             technique: run_hash(technique),
             files: Vec::new(),
             creator_pid,
-            creator_start: process::start_time(creator_pid).unwrap_or(0),
+            creator_start: start_time(creator_pid).unwrap_or(0),
         }
     }
 

@@ -45,7 +45,7 @@
 //! - **Nothing blocks**, allocates or panics in a push or a pop, whatever the peers wrote. `array-queue`, `linked` and `channel`
 //!   are lock-free between living producers; a producer that stops between its claim and its message holds up what is behind it
 //!   until it goes on or is retired. In `spsc-mux` it holds up nobody.
-//! - **A producer that dies**: see "A successor" below. [`crate::containment`] says for each technique what is lost then: at most the
+//! - **A producer that dies**: see "A successor" below. `techniques::containment` says for each technique what is lost then: at most the
 //!   message that it was pushing.
 //! - **One thread an end, one of each end**: [`Queue::producer`] and [`Queue::consumer`] attach an end once
 //!   ([`QueueError::Attached`]). A producer's end comes back with [`Queue::renew`], the consumer's with [`Queue::resume`].
@@ -88,7 +88,7 @@
 //!
 //! The dead producer could write to all that it had mapped, headers too. Each [`Queue`] keeps the geometry that it was made or opened
 //! with, and `renew` restores every header from it: a successor is not refused because of what its predecessor wrote. Messages that
-//! were overwritten stay overwritten, see [`crate::containment`].
+//! were overwritten stay overwritten, see `techniques::containment`.
 //!
 //! # Names
 //!
@@ -96,7 +96,7 @@
 //! releases the lock when the process dies. [`Queue::create`] and [`remove`] remove the files of a queue that nobody has locked, each
 //! one only if it is what the queue made of it. The queue of a living creator is never removed by them.
 //!
-//! `shm/examples/two_processes.rs` and `shm/examples/successor.rs` are whole programs. A process that attaches maps the memory of all, and
+//! `shm/examples/two_processes.rs` and `techniques/examples/successor.rs` are whole programs. A process that attaches maps the memory of all, and
 //! whoever may write it may damage it: rights for each process are for a run to give, see the crate `protocol`.
 
 mod about;
@@ -112,9 +112,8 @@ use crate::attached::{Access, Attached, Peers, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::owned::OwnedSegment;
 use crate::memory::sealed::Handle;
-use crate::memory::{Region, RegionError, Words, folder, unlink};
-use crate::named::fifo;
-use crate::ring::{Consumer, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, Technique};
+use crate::memory::{Region, RegionError, Words, fifo, folder, unlink};
+use crate::ring::{Consumer, Home, Link, LinkSpec, SegmentPlace, SegmentSpec};
 use crate::sync::Ordering;
 use about::{ABOUT, About, AttachedPeers, End, ListedFile};
 use core::marker::PhantomData;
@@ -308,11 +307,6 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Its technique.
-    pub fn technique(&self) -> Technique {
-        Technique::of::<T>()
-    }
-
     /// The name by which other processes open it; `None` on the heap.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -334,6 +328,12 @@ impl<T: Link> Queue<T> {
         about::enter(&self.words, end).map_err(taken)?;
         let producer = T::producer(&self.spec, index, &mut self.attached);
         Ok(producer.inspect_err(|_| about::leave(&self.words, end))?)
+    }
+
+    /// Ends this handle as the death of its process would: the lock goes and the names stay.
+    #[cfg(any(test, feature = "fixtures"))]
+    pub fn abandon(mut self) {
+        self.owned = None;
     }
 
     fn check_index(&self, index: usize) -> Result<(), QueueError> {

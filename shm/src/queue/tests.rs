@@ -1,13 +1,11 @@
-//! Queues by name: who has the name, what is removed, and who can attach.
+//! Queues by name: who has the name, what is removed, and who can attach. The other techniques' are tested in the crate `techniques`.
+//!
+//! A handle that is abandoned leaves what a dead creator leaves. Its id and start time in the headers are those of a living process, this
+//! one, as if the id had been given to another process since.
 
 use super::*;
 use crate::ring::array_queue::ArrayQueue;
-use crate::ring::channel::Channel;
-use crate::ring::linked::Linked;
-use crate::ring::pipe::Pipe;
 use crate::ring::spsc_mux::SpscMux;
-use crate::ring::std_mpsc::StdMpsc;
-use crate::ring::unix_seqpacket::UnixSeqpacket;
 use crate::ring::{MESSAGE_WORDS, Producer};
 use std::path::{Path, PathBuf};
 
@@ -23,12 +21,6 @@ fn path(file: &str) -> PathBuf {
 fn files(name: &str) -> usize {
     let names = std::fs::read_dir(crate::memory::SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()
-}
-
-/// Ends a queue's handle as the death of its process would: the lock goes and the names stay. The creator's id and start time in the
-/// headers are those of a living process, this one, as if the id had been given to another process since.
-fn kill<T: Link>(mut queue: Queue<T>) {
-    queue.owned = None;
 }
 
 #[test]
@@ -70,32 +62,26 @@ fn each_end_is_attached_once() {
 
 #[test]
 fn dead_creators_queue_makes_room_though_its_pid_lives() {
-    // A child of another test keeps the lock until it has executed its program.
-    let _guard = crate::os::only_one_has_children();
     fn check<T: Link>() {
         let name = name(T::RECORD.name);
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
         // It binds the socket, where there is one.
         let _consumer = queue.consumer().unwrap();
         let all = files(&name);
-        kill(queue);
+        queue.abandon();
         assert_eq!(files(&name), all);
         assert!(dead().unwrap().contains(&name));
         assert_eq!(leftovers(&name).unwrap().len(), all);
         assert_eq!(files(&name), all, "only named");
         let again = Queue::<T>::create(&name, 1, 16).unwrap();
         assert!(!dead().unwrap().contains(&name));
-        kill(again);
+        again.abandon();
         assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, ABOUT)));
         assert_eq!(files(&name), 0, "{}", T::RECORD.name);
         assert!(remove(&name).unwrap().is_empty());
     }
     check::<SpscMux>();
     check::<ArrayQueue>();
-    check::<Linked>();
-    check::<Channel>();
-    check::<Pipe>();
-    check::<UnixSeqpacket>();
 }
 
 /// Its process id says nothing here, as that of a creator in another PID namespace.
@@ -114,13 +100,11 @@ fn living_creators_queue_stays_though_its_pid_is_unknown() {
 
 #[test]
 fn creator_that_dies_while_creating_leaves_nothing_for_good() {
-    // A child of another test keeps the lock until it has executed its program.
-    let _guard = crate::os::only_one_has_children();
     let name = name("half");
     let mut queue = Queue::<SpscMux>::create(&name, 2, 8).unwrap();
     queue.words[about::READY].store(0, Ordering::Relaxed);
     unlink(&queue.names.pop().unwrap()).unwrap();
-    kill(queue);
+    queue.abandon();
     assert!(matches!(Queue::<SpscMux>::open(&name), Err(QueueError::Incomplete(_))));
     drop(Queue::<SpscMux>::create(&name, 2, 8).unwrap());
     assert_eq!(files(&name), 0);
@@ -129,14 +113,12 @@ fn creator_that_dies_while_creating_leaves_nothing_for_good() {
 /// `remove("bulkhead")` removed the segments of all living runs, `remove("sem")` the semaphores of other programs.
 #[test]
 fn other_programs_files_of_that_prefix_stay() {
-    // A child of another test keeps the lock until it has executed its program.
-    let _guard = crate::os::only_one_has_children();
     let (name, long) = (name("sem"), name("sem-2"));
     let living = Queue::<SpscMux>::create(&long, 1, 8).unwrap();
     let semaphore = path(&format!("{name}.test"));
     std::fs::write(&semaphore, "a semaphore").unwrap();
     // Also where a queue of the name has died.
-    kill(Queue::<SpscMux>::create(&name, 1, 8).unwrap());
+    Queue::<SpscMux>::create(&name, 1, 8).unwrap().abandon();
     assert_eq!(remove(&name).unwrap().len(), 3);
     assert!(remove(&name).unwrap().is_empty());
     assert!(semaphore.exists() && files(&long) == 3);
@@ -147,10 +129,8 @@ fn other_programs_files_of_that_prefix_stay() {
 /// Under the names of a dead queue's files: another program's file, a FIFO, a link to the real segment, and a segment of another queue.
 #[test]
 fn what_is_no_segment_of_the_queue_stays() {
-    // A child of another test keeps the lock until it has executed its program.
-    let _guard = crate::os::only_one_has_children();
     let (name, other) = (name("strange"), name("stranger"));
-    kill(Queue::<SpscMux>::create(&name, 4, 8).unwrap());
+    Queue::<SpscMux>::create(&name, 4, 8).unwrap().abandon();
     let other = Queue::<SpscMux>::create(&other, 4, 8).unwrap();
     let segment = |what: &str| path(&segment_name(&name, what));
     let replaced = ["queue-0", "queue-1", "queue-2", "queue-3"];
@@ -231,8 +211,6 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
     }
     check::<SpscMux>();
     check::<ArrayQueue>();
-    check::<Linked>();
-    check::<Channel>();
 }
 
 #[test]
@@ -242,8 +220,6 @@ fn what_cannot_be_is_named() {
         let refused = Queue::<ArrayQueue>::on_heap(producers, 8);
         assert!(matches!(refused, Err(QueueError::Producers(count)) if count == producers));
     }
-    assert!(matches!(pair::<Pipe>(8), Err(QueueError::Home { technique: "pipe", .. })));
-    assert!(matches!(Queue::<StdMpsc>::create(&name("heap"), 1, 8), Err(QueueError::Home { .. })));
     assert!(matches!(Queue::<ArrayQueue>::create("../etc", 1, 8), Err(QueueError::Name(_))));
     assert!(matches!(Queue::<ArrayQueue>::open(&name("none")), Err(QueueError::Region(_))));
 }

@@ -68,29 +68,33 @@ fn check(words: &Words) -> Result<u64, HeaderError> {
     }
 }
 
-/// The producer's end: announces.
-pub(super) struct Intent {
+/// The producer's end: announces. For rings that several producers write.
+pub struct Intent {
     place: Word,
     block: Word,
     /// The producer's index.
-    pub(super) index: u64,
+    pub index: u64,
 }
 
 impl Intent {
-    pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
+    /// Attaches the end of the producer whose segment this is.
+    ///
+    /// # Errors
+    /// A header that is not of such a segment.
+    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
         let index = check(words)?;
         Ok(Self { place: Word::new(words, PLACE), block: Word::new(words, BLOCK), index })
     }
 
     /// Before the claim of that place.
     #[inline(always)]
-    pub(super) fn announce(&self, position: u64) {
+    pub fn announce(&self, position: u64) {
         self.say(position.wrapping_add(1));
     }
 
     /// After the claim has failed, and between pushes.
     #[inline]
-    pub(super) fn withdraw(&self) {
+    pub fn withdraw(&self) {
         self.say(0);
     }
 
@@ -101,29 +105,35 @@ impl Intent {
     }
 
     /// Before that block is taken.
-    pub(super) fn announce_block(&self, id: usize) {
+    pub fn announce_block(&self, id: usize) {
         // Relaxed: read only after our death is certain; the Release of the taking keeps it before that.
         self.block.store(id as u64 + 1, Ordering::Relaxed);
     }
 }
 
 /// The consumer's end: everybody's announcements, and who is dead for certain and not yet retired.
-pub(super) struct Intents(Vec<(Words, bool)>);
+pub struct Intents(Vec<(Words, bool)>);
 
 impl Intents {
     /// The announcements of all producers, in their order.
-    pub(super) fn attach(segments: Vec<Words>) -> Result<Self, HeaderError> {
+    ///
+    /// # Errors
+    /// A header that is not of such a segment.
+    pub fn attach(segments: Vec<Words>) -> Result<Self, HeaderError> {
         let end = |words: Words| check(&words).map(|_| (words.window(PLACE, LINES), false));
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
     /// The producer is dead for certain, until [`Intents::clear`]. Whether there is such a producer.
-    pub(super) fn mark_dead(&mut self, producer: usize) -> bool {
+    pub fn mark_dead(&mut self, producer: usize) -> bool {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
     /// The dead producer is retired: what is announced from now on is its successor's.
-    pub(super) fn clear(&mut self, producer: usize) {
+    ///
+    /// # Panics
+    /// If there is no such producer, as [`Intents::place`] and [`Intents::block`].
+    pub fn clear(&mut self, producer: usize) {
         let (words, is_dead) = &mut self.0[producer];
         // Relaxed: only its successor writes there, which is started after this.
         words[0].store(0, Ordering::Relaxed);
@@ -132,30 +142,30 @@ impl Intents {
     }
 
     /// The place that a dead producer has announced last.
-    pub(super) fn place(&self, producer: usize) -> Option<u64> {
+    pub fn place(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The block that a dead producer has announced last.
-    pub(super) fn block(&self, producer: usize) -> Option<usize> {
+    pub fn block(&self, producer: usize) -> Option<usize> {
         let block = self.0[producer].0[BLOCK - PLACE].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
     /// Whether somebody who is not known to be dead announces that place. Call it after the tail was seen behind the place
     /// (Acquire), and look at the place only afterwards.
-    pub(super) fn is_announced(&self, position: u64) -> bool {
+    pub fn is_announced(&self, position: u64) -> bool {
         self.any(position, |is_dead| !is_dead)
     }
 
     /// The same, and the dead count as well until they are retired.
-    pub(super) fn is_announced_by_anybody(&self, position: u64) -> bool {
+    pub fn is_announced_by_anybody(&self, position: u64) -> bool {
         self.any(position, |_| true)
     }
 
     /// The first producer that announces that place and is not known to be dead.
-    pub(super) fn announcer(&self, position: u64) -> Option<usize> {
+    pub fn announcer(&self, position: u64) -> Option<usize> {
         let announced = position.wrapping_add(1);
         // Relaxed: see `Consumer::blocked`.
         let theirs = |words: &Words| words[0].load(Ordering::Relaxed) == announced;
@@ -197,7 +207,7 @@ pub fn on_heap(producers: usize) -> Vec<Words> {
 }
 
 #[cfg(not(loom))]
-pub(super) use link::{all, producer, segments};
+pub use link::{all, producer, segments};
 
 #[cfg(not(loom))]
 mod link {
@@ -212,7 +222,7 @@ mod link {
     }
 
     /// The segments of a link's announcements.
-    pub(in crate::ring) fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
+    pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
             what: name(spec, index),
             place: SegmentPlace::Memory,
@@ -227,7 +237,10 @@ mod link {
     }
 
     /// A producer's own.
-    pub(in crate::ring) fn producer(
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn producer(
         spec: &LinkSpec,
         index: usize,
         attached: &mut Attached<'_>,
@@ -236,10 +249,10 @@ mod link {
     }
 
     /// Everybody's, for the consumer.
-    pub(in crate::ring) fn all(
-        spec: &LinkSpec,
-        attached: &mut Attached<'_>,
-    ) -> Result<Vec<Words>, RegionError> {
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn all(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Vec<Words>, RegionError> {
         (0..spec.producers).map(|index| producer(spec, index, attached)).collect()
     }
 }

@@ -3,11 +3,10 @@
 use super::message::Full;
 use crate::sync::{AtomicU64, Ordering};
 use core::ops::ControlFlow;
-use serde::{Deserialize, Serialize};
 
 /// How far a push has come. Not every technique has every step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Step {
     /// The push has begun; the ring is as it was.
     Entered,

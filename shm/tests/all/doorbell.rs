@@ -1,8 +1,8 @@
 //! A listener that parks, senders that ring, and one among them that does what it can to keep the others from being heard.
 
 use shm::bell::{BELL, Bell, Listener, RUNG, Woken, bell_words};
+use shm::futex;
 use shm::memory::{Region, Words};
-use shm::os::futex;
 use shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 

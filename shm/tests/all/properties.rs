@@ -1,8 +1,8 @@
 //! The ring against a model queue, over heap memory and over a mapped segment, and against hostile cursors.
 
 use proptest::prelude::*;
-use protocol::wire::MESSAGE_WORDS;
 use shm::memory::{Region, Words, unlink};
+use shm::ring::MESSAGE_WORDS;
 use shm::ring::spsc::{self, HEAD, HEAD_WORDS, SLOTS, ring_words, slot_words};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, PeerFault};

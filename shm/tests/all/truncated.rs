@@ -86,11 +86,13 @@ fn survivor() {
     assert!(next.2.is_lost() && !next.1.is_lost());
 }
 
+#[cfg(feature = "control")]
 #[test]
 fn control_segment_that_is_truncated_is_survived() {
     assert!(alone("controller").success());
 }
 
+#[cfg(feature = "control")]
 #[test]
 #[ignore = "the other starts it, as a process of its own"]
 fn controller() {

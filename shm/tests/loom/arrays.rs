@@ -1,32 +1,17 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: the ring with a stamp per
-//! slot, and the channel over it. Two producers, one consumer, capacity 2; who waits, yields.
+//! slot. Two producers, one consumer, capacity 2; who waits, yields. The channel over it is modelled in the crate `techniques`.
 //!
-//! Mutants: each Acquire and Release of a stamp made Relaxed dies, and so do both looks of the channel without their SeqCst, and
-//! the park without its second look.
+//! Mutants: each Acquire and Release of a stamp made Relaxed dies.
 //!
 //! `.ci/loom.sh arrays::`
 
-use core::time::Duration;
-use loom::thread;
-use shm::bell::BELL_WORDS;
+use loom::{model, thread};
 use shm::memory::{Region, Words};
 use shm::ring::array_queue::{Consumer, Producer, SLOTS as SLOTS_AT, TAIL, ring_words, write_header};
-use shm::ring::channel::{Receiver, Sender};
 use shm::ring::{SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
 
 const CAPACITY: usize = 2;
-
-fn model(check: impl Fn() + Sync + Send + 'static) {
-    bounded(None, check);
-}
-
-/// All of it, or where that takes minutes all that happens with so many preemptions.
-fn bounded(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = preemptions;
-    model.check(check);
-}
 
 /// A ring and the announcements of two producers.
 #[derive(Clone)]
@@ -161,34 +146,4 @@ fn a_mended_slot_is_not_written_before_it_is_read() {
             producer.join().unwrap();
         });
     }
-}
-
-fn channel() -> (Sender<1>, Sender<1>, Receiver<1>) {
-    let (Memory { ring, intents }, waker) = (memory::<1>(), Region::heap(BELL_WORDS).words());
-    let sender = |index: usize| Sender::attach(&ring, &intents[index], &waker).unwrap();
-    (sender(0), sender(1), Receiver::attach(&ring, intents.clone(), &waker).unwrap())
-}
-
-/// Loom's futex has no time-out: a wake-up that is lost hangs the model, which loom reports.
-#[test]
-fn a_parked_receiver_is_woken() {
-    model(|| {
-        let (mut sender, _, mut receiver) = channel();
-        let sends = thread::spawn(move || sender.try_push(&[7]).unwrap());
-        assert_eq!(receiver.pop_timeout(Duration::MAX), Ok(Some([7])));
-        sends.join().unwrap();
-    });
-}
-
-#[test]
-fn two_senders_and_a_parked_receiver() {
-    bounded(Some(3), || {
-        let (mut one, mut two, mut receiver) = channel();
-        let one = thread::spawn(move || one.try_push(&[1]).unwrap());
-        let two = thread::spawn(move || two.try_push(&[2]).unwrap());
-        let got = [(); 2].map(|()| receiver.pop_timeout(Duration::MAX).unwrap().unwrap()[0]);
-        assert_eq!(got[0] + got[1], 3, "{got:?}");
-        one.join().unwrap();
-        two.join().unwrap();
-    });
 }

@@ -3,13 +3,10 @@
 //! A binary of its own, because `--cfg loom` builds another `shm`: one without processes, files and the kernel's hand-offs,
 //! which the other tests are about. Without that flag it is empty.
 //!
-//! One of them alone: `.ci/loom.sh linked::`.
+//! One of them alone: `.ci/loom.sh ring::`.
 #![cfg(loom)]
 
 mod arrays;
+mod bell;
 mod board;
-mod control;
-mod deaths;
-mod linked;
 mod ring;
-mod spill;

@@ -3,10 +3,10 @@
 
 use launcher::Harness;
 use launcher::roles::registry::Links;
-use launcher::shm::conformance::broken::{Broken, Doubles, Drops, Neglects, Reorders, Spoil, Tears};
 use launcher::shm::ring::Message;
 use launcher::shm::ring::array_queue::ArrayQueue;
 use launcher::shm::ring::spsc_mux::SpscMux;
+use launcher::techniques::conformance::broken::{Broken, Doubles, Drops, Neglects, Reorders, Spoil, Tears};
 use launcher::{Strategies, Venues};
 use std::sync::LazyLock;
 

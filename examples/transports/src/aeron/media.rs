@@ -7,7 +7,7 @@
 
 use core::fmt::Display;
 use core::time::Duration;
-use launcher::shm::clock::{Clock, Tsc};
+use launcher::system::clock::{Clock, Tsc};
 use launcher::shm::memory::{RegionError, folder};
 use nix::fcntl::{FallocateFlags, fallocate};
 use rusteron_client::{Aeron, AeronContext, AeronSubscription, Handlers};

@@ -7,13 +7,13 @@
 
 use super::places;
 use anyhow::{Context, Result, bail};
-use shm::os::folder::NotRegular;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use system::folder::NotRegular;
 
 /// The file in a claim that says whose it is.
 pub(super) const HOLDER: &str = "holder";

@@ -8,10 +8,10 @@ use analysis::stats::Outline;
 use analysis::stats::placement::hosts;
 use analysis::summary::Summary;
 use anyhow::{Context, Result, bail};
-use shm::os::folder::read_regular;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use system::folder::read_regular;
 
 /// What was gathered.
 pub(super) struct Joined {

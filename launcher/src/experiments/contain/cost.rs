@@ -5,11 +5,11 @@
 
 pub use analysis::experiment::Cost;
 use protocol::wire::MESSAGE_WORDS;
-use shm::clock::{Clock, Monotonic};
 use shm::memory::Region;
 use shm::ring::array_queue::{self, Consumer, Producer};
 use shm::ring::{SharedQueue, intent};
 use std::hint::black_box;
+use system::clock::{Clock, Monotonic};
 
 /// Slots of the ring: as many as a run's by default.
 const CAPACITY: usize = 8192;

@@ -5,11 +5,11 @@ use super::account::{Account, DONE, Field, Ledger, event};
 use super::plan::{DRAIN, PREPARE, STATE, STOP};
 use super::waiting::{Pace, Waiting};
 use shm::bell::Bell;
-use shm::clock::{Clock, ClockSource};
 use shm::memory::View;
-use shm::os::usage::{Usage, cpu_ns_of_this_thread};
 use shm::ring::{Consumer, Producer};
 use shm::sync::Ordering;
+use system::clock::{Clock, ClockSource};
+use system::usage::{Usage, cpu_ns_of_this_thread};
 
 /// What an end has beside its queues.
 pub(super) struct Job<'a> {

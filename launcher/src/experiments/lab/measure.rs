@@ -8,9 +8,9 @@ use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{Lab, LabCell, LabRun, Speed};
 use anyhow::{Context, Result, anyhow};
-use shm::clock::{ClockPair, ClockSource};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use system::clock::{ClockPair, ClockSource};
 
 /// Saved at least so often.
 const SAVE: Duration = Duration::from_secs(2);
@@ -95,7 +95,7 @@ pub(super) fn measure(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut
     let first = ClockPair::read(&clock);
     if lab.sleep.is_none() {
         lab.sleep = super::slack::sample();
-        lab.clock_read_ns = shm::clock::read_cost_ns(&clock);
+        lab.clock_read_ns = system::clock::read_cost_ns(&clock);
     }
     // At least this long lies between the pairs, so that a tick is known to a few millionths.
     std::thread::sleep(Duration::from_millis(20));

@@ -16,12 +16,13 @@ use protocol::plan::{Isolation, Plan};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::bell;
-use shm::clock::ClockSource;
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::Handle;
 use shm::memory::{SegmentKind, View};
-use shm::ring::{LinkSpec, SegmentSpec, Technique};
+use shm::ring::{LinkSpec, SegmentSpec};
 use shm::sync::Ordering;
+use system::clock::ClockSource;
+use techniques::Technique;
 
 /// The control segment.
 pub(super) const CONTROL: &str = "lab.control";

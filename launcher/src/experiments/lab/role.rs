@@ -11,9 +11,9 @@ use shm::attached::Attached;
 use shm::bell::{self, Bell, Listener};
 use shm::memory::sealed::{self, Handle};
 use shm::memory::{Header, Region, View};
-use shm::os::sandbox::STRATEGY;
-use shm::os::{pin, process};
 use shm::sync::{AtomicU64, Ordering};
+use system::sandbox::STRATEGY;
+use system::{pin, process};
 
 /// What the names of a lab's processes begin with.
 pub(crate) const PREFIX: &str = "lab-";

@@ -12,17 +12,18 @@ use analysis::experiment::{LabLatency, LabRun, SideCost, histogram};
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use shm::attached::Access;
+use shm::memory::fifo;
 use shm::memory::header::run_hash;
 use shm::memory::sealed::Shared;
 use shm::memory::{Header, Words, folder, unlink};
-use shm::named::fifo;
-use shm::os::process;
+use shm::process::start_time;
 use shm::ring::{SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
+use system::process;
 
 /// Nothing moved for so long, beside what the pace explains: the run is ended.
 const STANDSTILL: Duration = Duration::from_secs(10);
@@ -63,7 +64,7 @@ fn header(plan: &LabPlan, spec: &SegmentSpec) -> Header {
         capacity: spec.capacity,
         slot_words: spec.slot_words,
         creator_pid: plan.launcher_pid,
-        creator_start: process::start_time(plan.launcher_pid).unwrap_or(0),
+        creator_start: start_time(plan.launcher_pid).unwrap_or(0),
         run: run_hash(&plan.run),
         index: spec.index,
     }
@@ -151,7 +152,7 @@ impl Drop for Named {
 /// What kept it from starting at all. A role that dies, hangs or finds something wrong is no error: the run says so.
 pub(super) fn run(mut plan: LabPlan, folder: &Path, signals: &Signals) -> Result<Option<Done>> {
     let pid = std::process::id();
-    let start = process::start_time(pid).context("cannot read /proc")?;
+    let start = start_time(pid).context("cannot read /proc")?;
     plan.run = RunId::new(SystemTime::now(), pid, start).to_string();
     plan.launcher_pid = pid;
     let segments = Segments::create(plan)?;

@@ -1,8 +1,8 @@
 //! What a sleep takes beside what was asked for: of a slow end that sleeps, so much is the timer's and not the queue's.
 
 use analysis::experiment::SleepSample;
-use shm::os::process;
 use std::time::{Duration, Instant};
+use system::process;
 
 /// Sleeps of each kind.
 const SAMPLES: u32 = 40;

@@ -6,8 +6,9 @@ use crate::roles::registry::Links;
 use anyhow::Result;
 use protocol::plan::Technique;
 use shm::attached::Attached;
-use shm::ring::{Link, Visitor};
+use shm::ring::Link;
 use std::sync::OnceLock;
+use techniques::Visitor;
 
 /// An end that is attached: one dynamic call a thread.
 pub(super) type End = Box<dyn FnOnce(Job<'_>) + Send>;

@@ -6,13 +6,13 @@ use super::plan::{DRAIN, GO, STATE};
 use super::waiting::{Pace, Waiting};
 use analysis::experiment::Wait;
 use shm::bell::{BELL_WORDS, Bell, Listener};
-use shm::clock::ClockSource;
-use shm::conformance::broken::{Broken, Doubles, Drops, Reorders, Tears};
 use shm::memory::{Region, View, Words};
 use shm::queue::Queue;
 use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
 use shm::sync::Ordering;
+use system::clock::ClockSource;
+use techniques::conformance::broken::{Broken, Doubles, Drops, Reorders, Tears};
 
 const EVENTS: u64 = 1_000;
 const PRODUCERS: u16 = 2;

@@ -3,9 +3,9 @@
 use super::plan::Slow;
 use analysis::experiment::Wait;
 use shm::bell::Listener;
-use shm::clock::{Clock, ClockSource};
 use shm::idle::{Idle, Park};
 use std::time::Duration;
+use system::clock::{Clock, ClockSource};
 
 /// A way of waiting.
 pub(super) struct Waiting {

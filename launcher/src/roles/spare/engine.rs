@@ -13,7 +13,7 @@ use protocol::tally::{Past, Tally};
 use protocol::trading::{return_path, session_out};
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 /// The engine's spare.
 pub(super) struct Spare {

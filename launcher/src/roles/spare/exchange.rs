@@ -10,7 +10,7 @@ use protocol::tally::{self, Past, Tally};
 use protocol::trading::session_in;
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
-use shm::clock::Timebase;
+use system::clock::Timebase;
 
 /// The spare of a venue's exchange.
 pub(super) struct Spare {

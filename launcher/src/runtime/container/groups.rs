@@ -10,13 +10,13 @@ use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
 use protocol::plan::Plan;
-use shm::container::PROCESSES;
-use shm::os::memory::STRATEGY_ROOM;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use system::container::PROCESSES;
+use system::memory::STRATEGY_ROOM;
 
 /// What all processes of a container may take together, in bytes: what one may, and as much again.
 pub const MEMORY_BYTES: u64 = 2 * STRATEGY_ROOM;

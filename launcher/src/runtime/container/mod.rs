@@ -1,4 +1,4 @@
-//! Strategies in containers: how they are started, watched and limited. What a container is made of is in [`shm::container`].
+//! Strategies in containers: how they are started, watched and limited. What a container is made of is in [`system::container`].
 //!
 //! ```text
 //! launcher ─ starts ─▶ outside (role … --contain) ─┬─▶ init: process 1 in there; checks what it sees
@@ -17,12 +17,12 @@ pub use outside::role;
 
 use crate::runtime::isolate::Tree;
 use anyhow::{Context, Result, bail};
-use shm::os::process;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use system::process;
 
 /// The flag of `role` by which a process makes a container instead of being the role itself.
 pub const FLAG: &str = "--contain";

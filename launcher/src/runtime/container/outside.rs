@@ -9,15 +9,15 @@ use protocol::orphan;
 use protocol::plan::{Plan, ProcessPlan};
 use protocol::topology;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
-use shm::container::check::{self, Expected};
-use shm::container::{self, Contents, Handed, Part};
-use shm::os::process;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use system::container::check::{self, Expected};
+use system::container::{self, Contents, Handed, Part};
+use system::process;
 
 /// What `role NAME RUN --contain` does.
 ///

@@ -4,8 +4,8 @@ use protocol::agent::{Agent, Cycle};
 use protocol::plan::Technique;
 use protocol::status::Pulse;
 use protocol::supervision::RepairsWriter;
-use shm::clock::{Chosen, Virtual};
 use std::cell::Cell;
+use system::clock::{Chosen, Virtual};
 
 const MS: u64 = 1_000_000;
 /// The strategy that dies; strategy 0 lives.

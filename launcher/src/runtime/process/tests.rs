@@ -1,4 +1,5 @@
 use super::*;
+use shm::process::start_time;
 
 fn sleeper() -> Child {
     Command::new("sleep").arg("60").spawn().unwrap()
@@ -8,11 +9,11 @@ fn sleeper() -> Child {
 fn a_child_that_cannot_be_watched_is_not_left_behind() {
     let child = sleeper();
     let pid = child.id();
-    let start = process::start_time(pid).unwrap();
+    let start = start_time(pid).unwrap();
     let refused = |_| Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
     let error = Process::watch("strategy-3", child, PathBuf::new(), refused).err().unwrap();
     assert!(format!("{error:#}").starts_with("cannot watch process strategy-3: "), "{error:#}");
-    assert_ne!(process::start_time(pid), Some(start), "neither running nor a zombie");
+    assert_ne!(start_time(pid), Some(start), "neither running nor a zombie");
 }
 
 #[test]

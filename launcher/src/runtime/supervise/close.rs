@@ -14,9 +14,9 @@ use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, Field};
 use protocol::tape::TapeView;
-use shm::clock::Clock;
 use shm::memory::View;
 use std::time::Instant;
+use system::clock::Clock;
 
 /// An engine that was idle for so long has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(20);

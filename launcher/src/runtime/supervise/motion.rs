@@ -5,9 +5,9 @@ use super::stall::{Moved, StallWatch};
 use super::{Comebacks, Incidents, Supervisor, at_venues, moves};
 use protocol::plan::{Pacing, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use shm::clock::Clock;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
+use system::clock::Clock;
 
 impl Supervisor<'_> {
     /// Whether nothing moves although something should, and what is said then.

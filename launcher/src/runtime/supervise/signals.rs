@@ -5,9 +5,9 @@ use crate::faults::schedule::{DueFault, Presence, Victim};
 use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
 use protocol::status::ThreadState;
-use shm::clock::Clock;
-use shm::os::fault;
 use std::time::Duration;
+use system::clock::Clock;
+use system::fault;
 
 impl Supervisor<'_> {
     /// Nanoseconds since the start.

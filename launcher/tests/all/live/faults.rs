@@ -41,7 +41,7 @@ fn ends_as_it_should(flags: &[&str], kind: &str, when: &str) {
 }
 
 fn sandbox_is_missing() -> bool {
-    let missing = shm::os::sandbox::missing();
+    let missing = system::sandbox::missing();
     if !missing.is_empty() {
         eprintln!("SKIPPED: {}", missing.join("; "));
     }

@@ -4,7 +4,7 @@ use crate::common::{Launcher, SHORT, text};
 use serde_json::Value;
 
 fn sandbox_is_missing() -> bool {
-    let missing = shm::os::sandbox::missing();
+    let missing = system::sandbox::missing();
     if !missing.is_empty() {
         eprintln!("SKIPPED: {}", missing.join("; "));
     }

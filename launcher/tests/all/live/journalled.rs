@@ -1,5 +1,5 @@
 //! Exchanges that write a journal in the sandbox: every thread of theirs is confined, the journal's too, and no file is theirs but the
-//! journal's. What the kernel refuses is tested in `shm/tests/all/sandbox/files.rs`.
+//! journal's. What the kernel refuses is tested in `system/tests/all/sandbox/files.rs`.
 #![cfg(target_arch = "x86_64")]
 
 use super::comebacks::comebacks;

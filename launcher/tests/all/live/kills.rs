@@ -4,9 +4,9 @@
 use super::comebacks::{BASE, comebacks};
 use crate::common::{Launcher, Running, in_place, newest, slow, wait_for};
 use serde_json::Value;
-use shm::os::process;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use system::process;
 
 /// Deaths that are wanted of each role.
 fn wanted() -> usize {

@@ -19,7 +19,7 @@ const MARKET: &[&str] = &[
 ];
 
 fn supported(isolation: &str) -> bool {
-    isolation != "sandbox" || shm::os::sandbox::missing().is_empty()
+    isolation != "sandbox" || system::sandbox::missing().is_empty()
 }
 
 fn number(summary: &Value, name: &str) -> u64 {

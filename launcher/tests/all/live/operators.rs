@@ -240,7 +240,7 @@ fn an_operator_s_word_is_kept_at_the_level_process() {
 
 #[test]
 fn an_operator_s_word_is_kept_in_the_sandbox() {
-    let missing = shm::os::sandbox::missing();
+    let missing = system::sandbox::missing();
     if missing.is_empty() {
         // What one has won another has lost.
         operates(&["--isolation", "sandbox", "--venue", "book"], &["max-loss=0"], "max-loss");

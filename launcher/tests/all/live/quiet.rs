@@ -23,7 +23,7 @@ fn priorities(pid: u32) -> Vec<(bool, u64)> {
 
 #[test]
 fn a_priority_is_that_of_the_roles_threads_alone_also_after_a_death() {
-    if let Err(error) = shm::os::priority::try_fifo(7) {
+    if let Err(error) = system::priority::try_fifo(7) {
         return eprintln!(
             "SKIPPED a_priority_is_that_of_the_roles_threads_alone_also_after_a_death: {error}"
         );
@@ -77,7 +77,7 @@ fn a_priority_that_may_not_be_had_is_refused_before_anything_starts() {
         let mut command = Command::new("setpriv");
         command.args(without).arg(run.get_program());
         command
-    } else if shm::os::priority::try_fifo(7).is_ok() {
+    } else if system::priority::try_fifo(7).is_ok() {
         return eprintln!("SKIPPED: this user may have real-time priorities");
     } else {
         Command::new(run.get_program())
@@ -113,7 +113,7 @@ fn the_launcher_sleeps_while_nothing_happens() {
 
 #[test]
 fn the_launcher_keeps_off_the_cores_of_its_run_where_there_are_others() {
-    let allowed = shm::os::pin::allowed_cores();
+    let allowed = system::pin::allowed_cores();
     let [.., last] = allowed[..] else { return };
     if allowed.len() < 2 {
         return eprintln!("SKIPPED: one core only");
@@ -158,7 +158,7 @@ fn isolation_is_refused_with_the_way_out_where_it_cannot_be_had() {
 #[test]
 fn isolated_cores_are_given_back_also_by_a_launcher_that_is_killed() {
     let launcher = Launcher::new();
-    let last = shm::os::pin::allowed_cores().last().unwrap().to_string();
+    let last = system::pin::allowed_cores().last().unwrap().to_string();
     let flags = [LONG, &["--isolate", "--cores", &last]].concat();
     let tried = launcher.run(&flags).arg("--dry-run").output().unwrap();
     if !tried.status.success() {

@@ -4,9 +4,9 @@
 
 use crate::common::{Launcher, Running, assert_nothing_left, family, signal, slow, text, wait_until};
 use serde_json::Value;
-use shm::os::process;
 use std::os::fd::AsFd;
 use std::time::Duration;
+use system::process;
 
 /// Kills that are wanted.
 fn wanted() -> u64 {

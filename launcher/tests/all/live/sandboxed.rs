@@ -1,4 +1,4 @@
-//! Live runs at the isolation level `sandbox`. What the kernel refuses is tested in `shm/tests/all/sandbox`.
+//! Live runs at the isolation level `sandbox`. What the kernel refuses is tested in `system/tests/all/sandbox`.
 #![cfg(target_arch = "x86_64")]
 
 use crate::common::{
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::process::Stdio;
 
 pub fn unsupported() -> bool {
-    let missing = shm::os::sandbox::missing();
+    let missing = system::sandbox::missing();
     if !missing.is_empty() {
         eprintln!("SKIPPED: {}", missing.join("; "));
     }
@@ -109,7 +109,7 @@ fn a_strategy_holds_its_own_memory_and_nothing_else() {
     };
     assert_eq!(limit("Max open files"), "1 1");
     assert_eq!(limit("Max core file size"), "0 0");
-    assert_eq!(limit("Max file size"), format!("{0} {0}", shm::os::sandbox::STDERR_BYTES));
+    assert_eq!(limit("Max file size"), format!("{0} {0}", system::sandbox::STDERR_BYTES));
 
     let maps = proc("maps");
     let rights: Vec<(&str, &str)> = maps

@@ -7,11 +7,11 @@ use protocol::spill::CHUNK_BYTES;
 use protocol::stamps::Point;
 use protocol::status::{STATUS_WORDS, Status};
 use shm::memory::header::HEADER_WORDS;
-use shm::os::process;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
+use system::process;
 
 /// Four chunks for each log, and some more for the engine's.
 const SPILL: &str = "--spill=8MiB";

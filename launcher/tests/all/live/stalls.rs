@@ -6,13 +6,13 @@ use analysis::document::Document;
 use analysis::stats::median;
 use analysis::summary::Summary;
 use analysis::tail::{Cause, Tail};
-use shm::os::process;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::Duration;
+use system::process;
 
 /// A second of orders that the machine carries with ease.
 const LOAD: &[&str] = &[

@@ -3,7 +3,7 @@
 use crate::common::{Launcher, SHORT, assert_nothing_left, segments, signal, text, wait_until};
 use protocol::plan::{Isolation, Technique};
 use serde_json::Value;
-use shm::ring::linked::Linked;
+use techniques::linked::Linked;
 
 fn short(technique: Technique, more: &[&str]) -> Value {
     let launcher = Launcher::new();

@@ -13,7 +13,6 @@ use protocol::plan::{Pacing, Role, Threading};
 use protocol::stamps::{RECORD_WORDS, StampLog};
 use protocol::status::{Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::{MESSAGE_WORDS, Message};
-use shm::clock::{Timebase, Virtual};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::{Mux, SpscMuxProducer};
@@ -21,6 +20,7 @@ use shm::ring::{Consumer, PeerFault, spsc};
 use shm::sync::Ordering;
 use std::collections::VecDeque;
 use strategy::{NewOrder, Orders, Session, Strategy, StrategyAgent};
+use system::clock::{Timebase, Virtual};
 
 /// What a broken link does to every seventh message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,13 +15,13 @@ use protocol::stamps::{Gap, Record, StampLog, Switches};
 use protocol::status::LOG_OFFSET;
 use serde_json::{Value, json};
 use shm::memory::Region;
-use shm::scratch::Room;
 use shm::sync::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use system::scratch::Room;
 use tempfile::TempDir;
 
 /// Every file that the evaluation of a run leaves, by its name; the logs are the run's own.

@@ -3,9 +3,9 @@
 use crate::figures::Figures;
 use crate::shared::{self, Shared};
 use crate::work::{self, CONTROL, GO, HOLD, Load, OVER, START, STATE};
-use shm::clock::{Clock, Monotonic};
+use system::clock::{Clock, Monotonic};
 use shm::memory::{Region, Words};
-use shm::os::process;
+use system::process;
 use shm::sync::{AtomicU64, Ordering};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read};

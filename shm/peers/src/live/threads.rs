@@ -3,7 +3,7 @@
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::work::{self, CONTROL, GO, HOLD, Load, START, STATE};
-use shm::clock::{Clock, Monotonic};
+use system::clock::{Clock, Monotonic};
 use shm::memory::Region;
 use shm::sync::Ordering;
 

@@ -2,9 +2,9 @@
 //! that began.
 
 use crate::figures::Figures;
-use shm::clock::{Clock, Monotonic};
+use system::clock::{Clock, Monotonic};
 use shm::memory::Words;
-use shm::os::pin;
+use system::pin;
 use shm::sync::Ordering;
 use std::time::Duration;
 

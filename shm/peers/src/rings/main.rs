@@ -118,7 +118,7 @@ fn main() {
     let cores = arguments.get(1..3).map_or([0, 1], |cores| [cores[0], cores[1]]);
     // All threads before this one is pinned: they would have its core alone.
     let all = [64, 1024, 8192].map(|capacity| (capacity, contestants(capacity, cores[1])));
-    shm::os::pin::pin_to(cores[0]).expect("an allowed core");
+    system::pin::pin_to(cores[0]).expect("an allowed core");
     for (capacity, contestants) in all {
         compare(capacity, contestants, samples);
     }

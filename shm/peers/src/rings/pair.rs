@@ -1,7 +1,7 @@
 //! Two threads on two cores, a queue each way: round trips of one message, and a stream of them.
 
-use shm::clock::{Clock, Monotonic};
-use shm::floor::{self, FloorSample, wait};
+use system::clock::{Clock, Monotonic};
+use system::floor::{self, FloorSample, wait};
 use shm::memory::Region;
 use std::sync::mpsc;
 
@@ -121,7 +121,7 @@ impl<Q: Queue> Pair<Q> {
         let line = Region::heap(16).words();
         let ours = line.clone();
         std::thread::spawn(move || {
-            shm::os::pin::pin_to(core).expect("an allowed core");
+            system::pin::pin_to(core).expect("an allowed core");
             for (job, count) in jobs {
                 match job {
                     Job::Floor => floor::answer::<true>(&ours[0]),

@@ -52,7 +52,7 @@ impl<const W: usize> Consumer<W> {
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]
-    pub(in crate::ring) fn is_claimed(&self) -> bool {
+    pub fn is_claimed(&self) -> bool {
         self.ring.tail[0].load(Ordering::SeqCst) != self.head
     }
 

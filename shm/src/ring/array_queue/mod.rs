@@ -67,7 +67,7 @@ pub fn heap_ring<const W: usize>(producers: usize, capacity: usize) -> (Vec<Prod
 #[cfg(not(loom))]
 pub use link::{ArrayQueue, Receiver};
 #[cfg(not(loom))]
-pub(super) use link::{STEPS, segment};
+pub use link::{STEPS, segment};
 
 #[cfg(not(loom))]
 mod link {
@@ -86,7 +86,7 @@ mod link {
     pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
     /// The segment of a link's ring: one for all producers.
-    pub(in crate::ring) fn segment(spec: &LinkSpec) -> SegmentSpec {
+    pub fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
             what: spec.name.into(),
             place: SegmentPlace::Memory,
@@ -100,8 +100,7 @@ mod link {
     }
 
     /// The steps of a push into a ring that several producers write.
-    pub(in crate::ring) const STEPS: &[Step] =
-        &[Entered, Announced, Claimed, HalfWritten, Written, Published];
+    pub const STEPS: &[Step] = &[Entered, Announced, Claimed, HalfWritten, Written, Published];
 
     impl Link for ArrayQueue {
         const RECORD: Record = Record::new("array-queue", Home::Memory)

@@ -4,8 +4,7 @@ use super::{ticks, value};
 use crate::common::itself;
 use shm::board::{BoardError, MAX_SLEEP, NamedWriter, Reader, Shape, Wait};
 use shm::memory::SHM_DIR;
-use shm::os::process;
-use std::os::fd::AsFd;
+use std::os::unix::process::parent_id;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,15 +23,15 @@ fn exists(name: &str) -> bool {
     std::path::Path::new(&format!("{SHM_DIR}/{name}.board")).exists()
 }
 
-/// A child that writes cell 1 without end; the first one makes the board.
+/// A child that writes cell 1 for as long as its parent lives; the first one makes the board.
 #[test]
 #[ignore = "a process of its own"]
 fn write_for_ever() {
     let name = std::env::var(NAME).unwrap();
-    process::die_with_parent(std::os::unix::process::parent_id()).unwrap();
+    let parent = parent_id();
     let made = if exists(&name) { NamedWriter::succeed(&name) } else { NamedWriter::create(&name, shape()) };
     let mut writer = made.unwrap();
-    loop {
+    while parent_id() == parent {
         let next = writer.version(1) + 1;
         writer.write(1, ticks(1, next), &value(1, next, WORDS));
         if next % 64 == 0 {
@@ -47,7 +46,7 @@ fn start(name: &str) -> Child {
 }
 
 fn kill(mut child: Child) {
-    process::kill(process::pidfd_open(child.id()).unwrap().as_fd()).unwrap();
+    child.kill().unwrap();
     child.wait().unwrap();
 }
 

@@ -1,0 +1,102 @@
+//! Loom models of what surrounds the rings: the doorbell, the start barrier, the stamp log. See `.ci/loom.sh`.
+
+use core::time::Duration;
+use loom::thread;
+use protocol::control::{Launching, PLAN, RunState};
+use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
+use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
+use protocol::wire::OrderId;
+use shm::bell::{BELL, Bell, Listener, RUNG, bell_words};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Region, Words};
+use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
+use shm::sync::{Ordering, spin_hint};
+
+fn heap(words: usize) -> Words {
+    Region::heap(words).words()
+}
+
+/// A child prepares, says `Ready` and sleeps until `Go`; the launcher waits for it and opens the barrier.
+#[test]
+fn who_passes_the_barrier_sees_what_came_before() {
+    let mut model = loom::model::Builder::new();
+    // Every look at a status block is 64 loads.
+    model.max_branches = 20_000;
+    model.check(|| {
+        let launching = Launching::new(heap(PLAN + 1));
+        let control = launching.control();
+        let segment = heap(LOG_OFFSET);
+        let (theirs, opened) = (segment.clone(), control.clone());
+        let child = thread::spawn(move || {
+            let status = StatusWriter::new(&theirs);
+            status.set(Field::CorePlusOne, 1);
+            status.set_state(ThreadState::Ready);
+            assert_eq!(opened.wait_for_go(), RunState::Go);
+            assert_eq!(opened.start_ticks(), 42, "stored before the state");
+        });
+        await_ready(&segment, 1);
+        launching.go(42);
+        child.join().unwrap();
+    });
+}
+
+/// Two children: the launcher sees what both have prepared, and each that sees `Go` also sees what the other had
+/// prepared, through the launcher. They look once; a third thread that waits would be too much for loom.
+#[test]
+fn the_barrier_passes_on_what_the_others_prepared() {
+    let mut model = loom::model::Builder::new();
+    // Every look at a status block is 64 loads.
+    model.max_branches = 20_000;
+    model.check(|| {
+        let launching = Launching::new(heap(PLAN + 1));
+        let control = launching.control();
+        let segments = [heap(LOG_OFFSET), heap(LOG_OFFSET)];
+        let child = |n: usize| {
+            let (control, segments) = (control.clone(), segments.clone());
+            thread::spawn(move || {
+                let status = StatusWriter::new(&segments[n]);
+                status.set(Field::CorePlusOne, n as u64 + 1);
+                status.set_state(ThreadState::Ready);
+                if control.state() == RunState::Go {
+                    assert_eq!(control.start_ticks(), 42, "stored before the state");
+                    let other =
+                        segments[1 - n][HEADER_WORDS + Field::CorePlusOne as usize].load(Ordering::Relaxed);
+                    assert_eq!(other, 2 - n as u64, "seen by the launcher before it said Go");
+                }
+            })
+        };
+        let children = [child(0), child(1)];
+        await_ready(&segments[0], 1);
+        await_ready(&segments[1], 2);
+        launching.go(42);
+        children.into_iter().for_each(|child| child.join().unwrap());
+    });
+}
+
+/// A reader of a live log that finds a key finds its value, for every record that it counts.
+#[test]
+fn a_record_that_is_there_is_whole() {
+    loom::model(|| {
+        let segment = heap(LOG_OFFSET + 2 * RECORD_WORDS);
+        let theirs = segment.clone();
+        let writer = thread::spawn(move || {
+            let mut log = StampLog::new(&theirs);
+            for n in 1..=2 {
+                log.append(Point::Due, OrderId::new(1, 0, n), n * 10);
+            }
+        });
+        let records = &segment[LOG_OFFSET..];
+        for n in 0..count_records(&segment.clone().into()) {
+            let [key, value] = [0, 1].map(|i| records[n * RECORD_WORDS + i].load(Ordering::Relaxed));
+            let expected = Record {
+                point: Point::Due,
+                id: OrderId::new(1, 0, n as u64 + 1),
+                detail: 0,
+                value: (n as u64 + 1) * 10,
+            };
+            assert_eq!(Record::from_words(key, value), Some(expected), "the key was there");
+        }
+        writer.join().unwrap();
+        assert_eq!(count_records(&segment.clone().into()), 2);
+    });
+}

@@ -1,0 +1,200 @@
+//! The first layer, which a process has from its start: it gets the descriptors that it is handed and no others, and with them no
+//! more rights than they have.
+
+use crate::common::itself;
+use shm::attached::Access;
+use shm::memory::Region;
+use shm::memory::sealed::{Handle, Shared, inherited_by, take};
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::process::{Output, Stdio};
+
+/// What the child is to look at.
+const HANDED: &str = "BULKHEAD_TEST_HANDED";
+
+/// Starts a test of this binary with these descriptors.
+fn child(test: &str, handed: &str, files: &[&File]) -> String {
+    let mut command = itself(&format!("descriptors::{test}"));
+    command.env(HANDED, handed).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let Output { status, stderr, .. } =
+        inherited_by(files, || command.spawn()).unwrap().wait_with_output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    assert!(status.success(), "{status}: {said}");
+    said
+}
+
+/// As a shell gives it: whoever is executed inherits it.
+fn given_by_accident() -> OwnedFd {
+    // SAFETY: the call takes an integer; what it returns is new, and nobody else's.
+    unsafe { OwnedFd::from_raw_fd(libc::dup(2)) }
+}
+
+/// Runs a test of this binary as a launcher: in a process of its own. In this one other tests open what is inherited while a child
+/// is being started.
+fn alone(test: &str) {
+    let Output { status, stderr, .. } =
+        itself(&format!("descriptors::{test}")).env(HANDED, "").output().unwrap();
+    assert!(status.success(), "{status}: {}", String::from_utf8_lossy(&stderr));
+}
+
+#[test]
+fn a_process_gets_what_it_is_handed_and_nothing_that_the_launcher_was_given() {
+    alone("a_launcher_with_an_accident");
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn a_launcher_with_an_accident() {
+    if std::env::var(HANDED).is_err() {
+        return;
+    }
+    let (handed, kept) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    let accident = given_by_accident();
+    let said = child("what_is_open", "", &[&handed]);
+    let open: Vec<i32> = said.split_whitespace().map(|fd| fd.parse().unwrap()).collect();
+    assert_eq!(open, [handed.as_raw_fd()], "not {} and not {}", kept.as_raw_fd(), accident.as_raw_fd());
+}
+
+/// What decides it belongs to the whole process, so threads that start children at once must not take or give each other's.
+#[test]
+fn children_of_several_threads_get_their_own_only() {
+    alone("a_launcher_of_several_threads");
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn a_launcher_of_several_threads() {
+    if std::env::var(HANDED).is_err() {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let handed = tempfile::tempfile().unwrap();
+                    let said = child("what_is_open", "", &[&handed]);
+                    assert_eq!(said.trim(), handed.as_raw_fd().to_string());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn what_is_open() {
+    if std::env::var(HANDED).is_err() {
+        return;
+    }
+    let is_open = |fd: &i32| std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok();
+    for fd in (3..1024).filter(is_open) {
+        eprintln!("{fd}");
+    }
+}
+
+#[test]
+fn sealed_memory_is_neither_resized_nor_written_by_who_may_read_it() {
+    let make = |what: &str| Shared::create(what, format!("sandbox-test-{what}"), 1024, true).unwrap().0;
+    let (own, others) = (make("own"), make("others"));
+    let (own, others) = (own.file(Access::Write), others.file(Access::Read));
+    // Memory as it would be without all that: the attempts succeed.
+    // SAFETY: a C string; what the call returns is new, and nobody else's.
+    let open = unsafe { File::from_raw_fd(libc::memfd_create(c"open".as_ptr(), libc::MFD_ALLOW_SEALING)) };
+    open.set_len(8192).unwrap();
+    let handed = format!("{} {} {}", own.as_raw_fd(), others.as_raw_fd(), open.as_raw_fd());
+    let said = child("inside", &handed, &[own, others, &open]);
+    let lines = |end: &str| said.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!((lines(" refused"), lines(" ALLOWED")), (8, 8), "{said}");
+    let open_is_open =
+        said.lines().filter(|line| line.ends_with(" ALLOWED")).all(|line| line.starts_with("open-"));
+    assert!(open_is_open, "{said}");
+}
+
+/// What safe code may have: a number in a handle that it makes or reads.
+#[test]
+fn number_that_was_not_inherited_is_refused() {
+    // Where no other test changes what is inherited.
+    alone("taker");
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn taker() {
+    if std::env::var(HANDED).is_err() {
+        return;
+    }
+    let own = tempfile::tempfile().unwrap();
+    let take_number = |fd: i32| take(&Handle { what: "any".into(), fd, writable: true });
+    for fd in [own.as_raw_fd(), 0, 1, 2, -1, i32::MAX] {
+        assert!(take_number(fd).is_err(), "{fd}");
+    }
+    assert!(own.metadata().is_ok(), "it is still open, and its owner's");
+    let accident = given_by_accident();
+    let number = std::mem::ManuallyDrop::new(accident).as_raw_fd();
+    let taken = take_number(number).unwrap();
+    assert_eq!(taken.as_raw_fd(), number, "as one that came through `exec`");
+    assert!(take_number(number).is_err(), "each at most once");
+}
+
+#[test]
+fn memory_that_nobody_else_writes_cannot_be_mapped_for_writing() {
+    let (shared, words) =
+        Shared::create_read_only("schedule", "sandbox-test-schedule".into(), 1024, true).unwrap();
+    words[5].store(9, shm::sync::Ordering::Relaxed);
+    let map = |access| Region::map("schedule", shared.file(access), true);
+    assert!(map(Access::Write).is_err() && map(Access::Read).is_err());
+    let view = Region::map_read_only("schedule", shared.file(Access::Read)).unwrap();
+    assert_eq!(view.load(5, shm::sync::Ordering::Relaxed), 9, "its creator goes on writing");
+    let (shared, _) = Shared::create("ring", "sandbox-test-ring".into(), 1024, true).unwrap();
+    assert!(Region::map("ring", shared.file(Access::Write), true).is_ok());
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn inside() {
+    let Ok(handed) = std::env::var(HANDED) else { return };
+    let mut files = handed.split(' ').map(|fd| {
+        take(&Handle { what: "any".into(), fd: fd.parse().unwrap(), writable: true })
+            .expect("it was handed over")
+    });
+    let (own, others, open) = (files.next().unwrap(), files.next().unwrap(), files.next().unwrap());
+    resize("own", &own);
+    write("others", &others);
+    write("open", &open);
+    resize("open", &open);
+}
+
+fn report(whose: &str, what: &str, failed: bool) {
+    eprintln!("{whose}-{what} {}", if failed { "refused" } else { "ALLOWED" });
+}
+
+/// To take the memory from under the others: a SIGBUS for whoever reads it.
+fn resize(whose: &str, file: &File) {
+    report(whose, "grow", file.set_len(1 << 20).is_err());
+    report(whose, "shrink", file.set_len(4096).is_err());
+    // SAFETY: the call takes integers.
+    let sealed = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) };
+    report(whose, "seal", sealed < 0);
+}
+
+/// To write what one may read.
+fn write(whose: &str, file: &File) {
+    let (fd, nowhere) = (file.as_raw_fd(), std::ptr::null_mut());
+    let (read, any) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
+    // SAFETY: mappings at places of the kernel's choice, which nobody else in this process knows and nobody accesses; a live local.
+    unsafe {
+        report(whose, "write", libc::write(fd, [0u8].as_ptr().cast(), 1) < 0);
+        let writable = libc::mmap(nowhere, 4096, any, libc::MAP_SHARED, fd, 0);
+        report(whose, "map-writable", writable == libc::MAP_FAILED);
+        if writable != libc::MAP_FAILED {
+            libc::munmap(writable, 4096);
+        }
+        let mapped = libc::mmap(nowhere, 4096, read, libc::MAP_SHARED, fd, 0);
+        assert_ne!(mapped, libc::MAP_FAILED, "whoever may read it maps it");
+        report(whose, "make-writable", libc::mprotect(mapped, 4096, any) < 0);
+        report(whose, "take-pages", libc::madvise(mapped, 4096, libc::MADV_REMOVE) < 0);
+        let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        report(whose, "punch", libc::fallocate(fd, hole, 0, 4096) < 0);
+        libc::munmap(mapped, 4096);
+    }
+}

@@ -1,0 +1,118 @@
+//! Loom models of the doorbell. See `.ci/loom.sh`.
+
+use core::time::Duration;
+use loom::thread;
+use shm::bell::{BELL, Bell, Listener, RUNG, bell_words};
+use shm::memory::{Region, Words};
+use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
+use shm::sync::{Ordering, spin_hint};
+
+fn heap(words: usize) -> Words {
+    Region::heap(words).words()
+}
+
+/// The parked receiver of `idle::Park`: poll, arm, poll again, sleep. Loom's futex has no time-out, so a wake-up that
+/// is lost hangs the model, which loom reports.
+#[test]
+fn no_wake_up_is_lost() {
+    loom::model(|| {
+        let words = heap(ring_words(2, 1));
+        write_header::<1>(&words, 2);
+        let mut producer = Producer::<1>::attach(&words).unwrap();
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        let (own, theirs) = (heap(bell_words(1)), heap(bell_words(1)));
+        let mut listener = Listener::new(&own);
+        listener.add_sender(&theirs.clone().into(), 0);
+        let rings = Bell::new(&own.into(), &theirs, 0);
+        let sender = thread::spawn(move || {
+            producer.try_push(&[7]).unwrap();
+            rings.ring();
+        });
+        loop {
+            listener.arm();
+            if let Some(message) = consumer.try_pop().unwrap() {
+                assert_eq!(message, [7]);
+                break;
+            }
+            listener.wait(Duration::MAX);
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// Two senders with words of their own, one listener: none of both wake-ups is lost.
+#[test]
+fn two_senders_wake_one_sleeper() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let own = heap(bell_words(1));
+        let mut listener = Listener::new(&own);
+        let flags = heap(2);
+        let senders: Vec<_> = (0..2)
+            .map(|i| {
+                let theirs = heap(bell_words(1));
+                listener.add_sender(&theirs.clone().into(), 0);
+                let (bell, flags) = (Bell::new(&own.clone().into(), &theirs, 0), flags.clone());
+                thread::spawn(move || {
+                    flags[i].store(1, Ordering::Release);
+                    bell.ring();
+                })
+            })
+            .collect();
+        loop {
+            listener.arm();
+            if (0..2).all(|i| flags[i].load(Ordering::Acquire) == 1) {
+                break;
+            }
+            listener.wait(Duration::MAX);
+        }
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+    });
+}
+
+/// One who writes anything into its own word wakes the listener for nothing, and takes nothing of another one's wake-up away.
+#[test]
+fn no_wake_up_is_lost_beside_one_who_rings_for_nothing() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let own = heap(bell_words(1));
+        let mut listener = Listener::new(&own);
+        let flag = heap(1);
+        let words = [heap(bell_words(1)), heap(bell_words(1))];
+        words.iter().for_each(|sender| listener.add_sender(&sender.clone().into(), 0));
+        let [honest, hostile] = words;
+        let (bell, sent) = (Bell::new(&own.clone().into(), &honest, 0), flag.clone());
+        let honest = thread::spawn(move || {
+            sent[0].store(1, Ordering::Release);
+            bell.ring();
+        });
+        let hostile = thread::spawn(move || {
+            for step in [0, 2] {
+                let word = own[BELL].load(Ordering::Relaxed).wrapping_add(step);
+                hostile[RUNG].store(word, Ordering::Relaxed);
+            }
+        });
+        loop {
+            listener.arm();
+            if flag[0].load(Ordering::Acquire) == 1 {
+                break;
+            }
+            listener.wait(Duration::MAX);
+        }
+        honest.join().unwrap();
+        hostile.join().unwrap();
+    });
+}
+
+/// The launcher's wait for one child.
+fn await_ready(segment: &Words, n: u64) {
+    loop {
+        let seen = status::read(&segment.clone().into());
+        if seen.state() == ThreadState::Ready {
+            return assert_eq!(seen.get(Field::CorePlusOne), n, "set before Ready");
+        }
+        spin_hint();
+    }
+}

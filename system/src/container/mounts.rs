@@ -1,0 +1,174 @@
+//! What a container sees of the file systems: everything that was there, read-only, but for a few places that are its own.
+
+use super::{ContainerError, Contents, Part};
+use nix::fcntl::{OFlag, open};
+use nix::mount::{MsFlags, mount};
+use nix::sys::stat::Mode;
+use shm::attached::Access;
+use shm::memory::SHM_DIR;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// The folder that may be written: memory, empty at the start.
+pub const TMP: &str = "/tmp";
+/// Folders of the host in which other programs' sockets and files are: empty here.
+pub const HIDDEN: [&str; 2] = [TMP, "/run"];
+/// The devices that there are.
+pub const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+/// What is put together before it becomes `/dev`.
+const STAGE: &str = "/tmp/.dev";
+const DEV: &str = "/dev";
+
+/// `struct mount_attr` of the kernel.
+#[repr(C)]
+struct MountAttr {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+const READ_ONLY: u64 = 1;
+const NO_SUID: u64 = 2;
+const NO_DEV: u64 = 4;
+
+fn failed(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> ContainerError {
+    let path = path.into();
+    move |source| ContainerError::Mount { what, path, source }
+}
+
+/// Sets and clears attributes of the mount at a path, and with `all` of those below it.
+fn set_attributes(path: &Path, set: u64, clear: u64, all: bool) -> io::Result<()> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    let attributes = MountAttr { set, clear, propagation: 0, user_namespace: 0 };
+    let flags = if all { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the kernel reads a path that ends with a zero byte and a structure of the size that it is told; both live until the call has
+    // returned, and it writes neither.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            name.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<MountAttr>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn bind(from: &Path, to: &Path, with_what_is_below: bool) -> io::Result<()> {
+    let all = if with_what_is_below { MsFlags::MS_REC } else { MsFlags::empty() };
+    Ok(mount(Some(from), to, None::<&str>, MsFlags::MS_BIND | all, None::<&str>)?)
+}
+
+fn memory(at: &Path, options: &str) -> Result<(), ContainerError> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("tmpfs"), at, Some("tmpfs"), flags, Some(options))
+        .map_err(|error| failed("mount memory at", at)(error.into()))
+}
+
+/// Mounts the processes of the caller's namespace at `/proc`, read-only: settings of the whole machine stand there as well, and a root without
+/// capabilities may write them. Allocates nothing.
+pub(super) fn proc() -> io::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
+    Ok(mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?)
+}
+
+/// Arranges everything but `/proc`, in the mount namespace that the caller has to itself.
+pub(super) fn arrange(contents: &Contents, parts: &[Part]) -> Result<(), ContainerError> {
+    let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let root = Path::new("/");
+    mount(None::<&str>, root, None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
+        .map_err(|error| failed("keep mounts to itself below", root)(error.into()))?;
+    let kept = keep(&contents.folders)?;
+    if parts.contains(&Part::Root) {
+        set_attributes(root, READ_ONLY | NO_SUID | NO_DEV, 0, true)
+            .map_err(failed("make everything read-only below", root))?;
+    }
+    hide(&kept)?;
+    if parts.contains(&Part::Memory) {
+        devices(&contents.memory)?;
+    }
+    // The one that it is in is that of the host, which may be covered now.
+    std::env::set_current_dir(&folder)
+        .or_else(|_| std::env::set_current_dir(root))
+        .map_err(failed("go to", root))
+}
+
+/// Takes hold of folders that are about to be hidden.
+fn keep(folders: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, ContainerError> {
+    let is_hidden = |folder: &&PathBuf| {
+        HIDDEN.iter().any(|hidden| folder.starts_with(hidden) && folder.as_path() != Path::new(hidden))
+    };
+    let open = |folder: &PathBuf| {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let file =
+            open(folder, flags, Mode::empty()).map_err(|error| failed("find", folder)(error.into()))?;
+        Ok((folder.clone(), file))
+    };
+    folders.iter().filter(is_hidden).map(open).collect()
+}
+
+/// Covers the hidden folders, and shows in them what is kept.
+fn hide(kept: &[(PathBuf, OwnedFd)]) -> Result<(), ContainerError> {
+    for hidden in HIDDEN.map(Path::new).into_iter().filter(|hidden| hidden.is_dir()) {
+        let options = if hidden == Path::new(TMP) {
+            format!("size={},nr_inodes=16k,mode=1777", super::TMP_BYTES)
+        } else {
+            "size=4k,nr_inodes=1k,mode=755".to_owned()
+        };
+        memory(hidden, &options)?;
+    }
+    for (folder, file) in kept {
+        fs::create_dir_all(folder).map_err(failed("make", folder))?;
+        let from = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        bind(&from, folder, true).map_err(failed("show", folder))?;
+    }
+    for hidden in
+        HIDDEN.map(Path::new).into_iter().filter(|hidden| hidden.is_dir() && *hidden != Path::new(TMP))
+    {
+        set_attributes(hidden, READ_ONLY, 0, false).map_err(failed("make read-only", hidden))?;
+    }
+    Ok(())
+}
+
+/// Makes `/dev` anew: a few devices, and of `/dev/shm` what is handed over.
+fn devices(handed: &[super::Handed]) -> Result<(), ContainerError> {
+    let stage = Path::new(STAGE);
+    fs::create_dir(stage).map_err(failed("make", stage))?;
+    memory(stage, "size=64k,nr_inodes=8k,mode=755")?;
+    for device in DEVICES {
+        let (from, to) = (Path::new(DEV).join(device), stage.join(device));
+        fs::write(&to, "").map_err(failed("make", &to))?;
+        bind(&from, &to, false).map_err(failed("show", &from))?;
+        set_attributes(&to, 0, NO_DEV, false).map_err(failed("allow the use of", &from))?;
+    }
+    for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+        let to = stage.join(name);
+        symlink(format!("/proc/self/fd{target}"), &to).map_err(failed("make", &to))?;
+    }
+    let memory_stage = stage.join("shm");
+    fs::create_dir(&memory_stage).map_err(failed("make", &memory_stage))?;
+    for file in handed {
+        let (from, to) = (Path::new(SHM_DIR).join(&file.name), memory_stage.join(&file.name));
+        fs::write(&to, "").map_err(failed("make", &to))?;
+        bind(&from, &to, false).map_err(failed("hand over", &from))?;
+        let (set, clear) = match file.access {
+            Access::Read => (READ_ONLY, 0),
+            Access::Write => (0, READ_ONLY),
+        };
+        set_attributes(&to, set, clear, false).map_err(failed("give the rights to", &from))?;
+    }
+    let dev = Path::new(DEV);
+    mount(Some(stage), dev, None::<&str>, MsFlags::MS_MOVE, None::<&str>)
+        .map_err(|error| failed("put in its place", dev)(error.into()))?;
+    set_attributes(dev, READ_ONLY, 0, false).map_err(failed("make read-only", dev))?;
+    fs::remove_dir(stage).map_err(failed("remove", stage))
+}

@@ -1,0 +1,45 @@
+//! What is asked of the operating system: clocks, cores and what lies between them, priorities, processes, files, the sandbox,
+//! containers. Knows no order, no venue and no plan.
+//!
+//! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe wrapper, what runs between fork and
+//! exec, columns in files of one's own ([`scratch`]), and a counting allocator behind a feature. Atomics and the memory of other
+//! processes are the crate `shm`'s.
+
+#[cfg(all(feature = "count-alloc", not(loom)))]
+pub mod alloc;
+#[cfg(not(loom))]
+pub mod clock;
+#[cfg(not(loom))]
+pub mod container;
+#[cfg(not(loom))]
+pub mod descriptors;
+#[cfg(not(loom))]
+pub mod fault;
+#[cfg(not(loom))]
+pub mod floor;
+#[cfg(not(loom))]
+pub mod folder;
+#[cfg(not(loom))]
+pub mod memory;
+mod names;
+#[cfg(not(loom))]
+pub mod pin;
+#[cfg(not(loom))]
+pub mod priority;
+#[cfg(not(loom))]
+pub mod process;
+#[cfg(not(loom))]
+pub mod sandbox;
+#[cfg(not(loom))]
+pub mod scratch;
+#[cfg(not(loom))]
+pub mod starts;
+#[cfg(not(loom))]
+pub mod usage;
+
+/// For a test that has children, while it has them: one waits for any child of the process, and would take another's.
+#[cfg(test)]
+pub(crate) fn only_one_has_children() -> std::sync::MutexGuard<'static, ()> {
+    static CHILDREN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    CHILDREN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,133 @@
+//! Who writes files in a folder that is left to it, and a thread that it started for that: there it may do what a journal does, elsewhere
+//! nothing.
+
+use super::{alone, child, told};
+use nix::fcntl::{FallocateFlags, fallocate};
+use shm::memory::Region;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::sync::mpsc;
+use system::sandbox::{Files, JOURNALLED, Profile, missing};
+
+/// Everything that a journal does with files in a folder, and what nobody does in one that is not left to him.
+fn tries(who: &str, inside: &Path, outside: &Path) {
+    let say = |what: &str, done: io::Result<()>| match done {
+        Ok(()) => eprintln!("{who} {what} allowed"),
+        Err(error) => eprintln!("{who} {what} refused {error}"),
+    };
+    let [new, named] = ["unfinished", "log"].map(|name| inside.join(format!("{name}-{who}")));
+    say("write-inside", journals(&new, &named));
+    let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let punch = |file: File| fallocate(&file, hole, 0, 4096).map_err(io::Error::from);
+    say("punch", File::options().write(true).open(&named).and_then(punch));
+    say("remove-inside", fs::remove_file(&named));
+    say("sync-inside", File::open(inside).and_then(|folder| folder.sync_all()));
+    say("descriptors", (0..400).map(|_| File::open(inside)).collect::<io::Result<Vec<_>>>().map(drop));
+    say("open-outside", File::open(outside.join("there")).map(drop));
+    say("create-outside", File::create_new(outside.join(who)).map(drop));
+    say("rename-outside", fs::rename(outside.join("there"), outside.join(format!("moved-{who}"))));
+    say(
+        "shared-memory",
+        File::create_new(format!("/dev/shm/sandbox-{who}-{}", std::process::id())).map(drop),
+    );
+    say("passwords", File::open("/etc/passwd").map(drop));
+    say("socket", UdpSocket::bind("127.0.0.1:0").map(drop));
+    say("execute", std::process::Command::new("/bin/true").status().map(drop));
+    say("thread", std::thread::Builder::new().spawn(|| {}).map(drop));
+}
+
+/// A segment is made, mapped, touched, written, put on the disk, and gets its name.
+fn journals(new: &Path, named: &Path) -> io::Result<()> {
+    let mut file = File::options().read(true).write(true).create_new(true).open(new)?;
+    // As a file system that has it does: without what the C library makes up for it.
+    nix::fcntl::posix_fallocate(&file, 0, 1 << 16)?;
+    file.write_all(&[1; 64])?;
+    let region = Region::map("segment", &file, false).map_err(io::Error::other)?;
+    region.touch()?;
+    region.words()[9].store(7, shm::sync::Ordering::Relaxed);
+    file.sync_data()?;
+    fs::rename(new, named)
+}
+
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn writing() {
+    let Some(Profile { layers, .. }) = told() else { return };
+    let profile = Profile { layers, ..JOURNALLED };
+    let [inside, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    File::create(outside.path().join("there")).unwrap();
+    alone(|| {
+        let folders = [inside.path()];
+        profile.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap();
+        let (inside, outside) = (inside.path(), outside.path());
+        let ((go, wait), (begins, begun)) = (mpsc::channel(), mpsc::channel());
+        std::thread::scope(|scope| {
+            // As a journal's helper: it runs before system calls are refused.
+            scope.spawn(move || {
+                begins.send(()).unwrap();
+                wait.recv().unwrap();
+                tries("helper", inside, outside);
+            });
+            begun.recv().unwrap();
+            profile.restrict_calls(false).unwrap();
+            go.send(()).unwrap();
+        });
+        tries("main", inside, outside);
+        eprintln!("alive");
+    });
+}
+
+const INSIDE: [&str; 3] = ["write-inside", "remove-inside", "sync-inside"];
+const FILES: [&str; 5] = ["open-outside", "create-outside", "rename-outside", "shared-memory", "passwords"];
+const OTHERS: [&str; 4] = ["socket", "execute", "thread", "punch"];
+
+/// What both of them may and may not with these layers.
+fn check(layers: &str, allowed: &[&str], refused: &[&str]) {
+    let said = child("files::writing", layers);
+    for who in ["helper", "main"] {
+        for (all, how) in [(allowed, "allowed"), (refused, "refused")] {
+            for what in all {
+                assert!(said.contains(&format!("{who} {what} {how}")), "{layers}: {what}: {said}");
+            }
+        }
+    }
+    assert!(said.contains("alive"), "{said}");
+    let left = fs::read_dir("/dev/shm").unwrap().flatten();
+    let left = left.filter(|file| file.file_name().to_string_lossy().starts_with("sandbox-"));
+    left.for_each(|file| fs::remove_file(file.path()).unwrap());
+}
+
+#[test]
+fn who_writes_a_journal_has_its_folder_and_no_other_file() {
+    if !missing().is_empty() {
+        eprintln!("SKIPPED: {}", missing().join("; "));
+        return;
+    }
+    check("all", &INSIDE, &[&FILES[..], &OTHERS, &["descriptors"]].concat());
+    // Each layer alone: seccomp does not see where a file is, landlock not what else there is.
+    check("landlock", &INSIDE, &FILES);
+    check("calls", &INSIDE, &OTHERS);
+    check("limits", &INSIDE, &["descriptors"]);
+    check(
+        "none",
+        &["write-inside", "descriptors", "create-outside", "shared-memory", "passwords", "socket", "thread"],
+        &[],
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error_that_names_it() {
+    if !missing().is_empty() {
+        eprintln!("SKIPPED: {}", missing().join("; "));
+        return;
+    }
+    let nowhere = Path::new("/no/such/folder");
+    let folders = [nowhere];
+    alone(|| {
+        let error =
+            JOURNALLED.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap_err();
+        assert!(error.to_string().contains("/no/such/folder"), "{error}");
+    });
+}

@@ -1,0 +1,253 @@
+//! What a process in the sandbox tries, and which layer refuses it: each layer alone, with the others off, and all together.
+//!
+//! The tests execute this binary: the child puts up the layers that it is told, tries everything, prints a line for each and ends.
+#![expect(clippy::disallowed_methods, reason = "what is refused is tried by its plainest name")]
+
+mod attempts;
+mod files;
+mod program;
+
+use crate::common::itself;
+use attempts::{attempts, shared_page};
+use std::collections::BTreeSet;
+use std::io::{Read, Seek};
+use std::os::fd::AsRawFd;
+use std::process::Stdio;
+use system::memory;
+use system::sandbox::{Layer, Profile, STDERR_BYTES, STRATEGY, SandboxError, missing};
+
+/// Which layers the child puts up.
+const LAYERS: &str = "BULKHEAD_TEST_SANDBOX";
+
+/// Runs a test of this binary as a process of its own; what it printed to stderr, which is a file, as a role's is.
+fn child(test: &str, layers: &str) -> String {
+    let mut said = tempfile::tempfile().unwrap();
+    let status = itself(&format!("sandbox::{test}"))
+        .env(LAYERS, layers)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said.try_clone().unwrap())
+        .status()
+        .unwrap();
+    let mut text = String::new();
+    said.rewind().unwrap();
+    said.read_to_string(&mut text).unwrap();
+    assert!(status.success(), "{status}: {text}");
+    text
+}
+
+/// The strategies' profile with the layers that the child is told.
+fn told() -> Option<Profile> {
+    let layers: &[Layer] = match std::env::var(LAYERS).ok()?.as_str() {
+        "none" => &[],
+        "privileges" => &[Layer::Privileges],
+        "landlock" => &[Layer::Landlock],
+        "limits" => &[Layer::Limits],
+        "calls" => &[Layer::Calls],
+        "all" => &Layer::ALL,
+        other => panic!("{other}"),
+    };
+    Some(Profile { layers, ..STRATEGY })
+}
+
+/// Goes on in a process with one thread: the test's. The harness has another.
+fn alone(then: impl FnOnce()) {
+    // SAFETY: the other thread waits for this one and holds no lock that what follows needs; the C library makes its own usable
+    // in the new process.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        then();
+        std::process::exit(0);
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a live local.
+    unsafe { libc::waitpid(forked, &raw mut status, 0) };
+    assert_eq!(status, 0, "the one that went on");
+}
+
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn inside() {
+    let Some(profile) = told() else { return };
+    let (file, page) = (tempfile::tempfile().unwrap(), shared_page());
+    alone(|| {
+        if profile.layers.contains(&Layer::Limits) {
+            memory::limit(64 << 20).unwrap();
+        }
+        profile.confine(false).unwrap();
+        profile.restrict_calls(false).unwrap();
+        attempts(file.as_raw_fd(), page);
+        // Still possible: memory of one's own, the time, sleeping, another word on stderr.
+        let grown = vec![1u8; 4 << 20];
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        eprintln!("alive {} {}", grown.len(), std::time::Instant::now().elapsed().as_secs());
+    });
+}
+
+/// What the child was refused.
+fn refused(layers: &str) -> BTreeSet<String> {
+    let said = child("inside", layers);
+    assert!(said.contains("alive"), "{layers}: {said}");
+    let lines = said.lines().filter(|line| line.contains(" refused "));
+    lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+}
+
+/// Asserts that this layer alone refuses all that, and that without any layer all of it is allowed.
+fn assert_refuses(layers: &str, what: &[&str]) {
+    if !missing().is_empty() {
+        eprintln!("SKIPPED: {}", missing().join("; "));
+        return;
+    }
+    let (alone, nothing) = (refused(layers), refused("none"));
+    // Some systems (Yama) let nobody but root look into a process that is no child of his.
+    let unknown = ["ptrace", "read-memory", "write-memory"];
+    for what in what.iter().filter(|what| !(unknown.contains(*what) && nothing.contains(**what))) {
+        assert!(alone.contains(*what), "{layers} does not refuse {what}, only {alone:?}");
+        assert!(!nothing.contains(*what), "{what} is refused without {layers}");
+    }
+}
+
+#[test]
+fn everything_a_hostile_strategy_would_try_is_refused() {
+    if !missing().is_empty() {
+        eprintln!("SKIPPED: {}", missing().join("; "));
+        return;
+    }
+    let said = child("inside", "all");
+    assert!(said.contains("alive") && !said.contains("ALLOWED"), "{said}");
+    assert_eq!(said.matches(" refused ").count(), attempts::COUNT, "{said}");
+}
+
+#[test]
+fn landlock_alone_refuses_files_ports_and_signals() {
+    assert_refuses("landlock", &["open", "create", "connect", "signal", "ptrace"]);
+}
+
+#[test]
+fn seccomp_alone_refuses_all_but_what_is_listed() {
+    assert_refuses(
+        "calls",
+        &[
+            "open",
+            "create",
+            "socket",
+            "connect",
+            "signal",
+            "pidfd",
+            "duplicate",
+            "memory-file",
+            "ptrace",
+            "read-memory",
+            "write-memory",
+            "affinity",
+            "own-affinity",
+            "lower-priority",
+            "truncate",
+            "map-file",
+            "map-executable",
+            "map-shared",
+            "make-executable",
+            "take-pages",
+            "exec",
+            "fork",
+            "write-file",
+            "fill-file",
+        ],
+    );
+}
+
+#[test]
+fn limits_alone_refuse_descriptors_files_that_grow_and_memory() {
+    assert_refuses(
+        "limits",
+        &[
+            "open",
+            "create",
+            "socket",
+            "pidfd",
+            "duplicate",
+            "memory-file",
+            "fill-file",
+            "raise-limit",
+            "much-memory",
+        ],
+    );
+}
+
+#[test]
+fn without_privileges_root_is_an_ordinary_user() {
+    let (alone, nothing) = (refused("privileges"), refused("none"));
+    // SAFETY: the call takes nothing and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    for what in ["raise-priority", "change-root", "gain"] {
+        assert!(alone.contains(what), "{what}: {alone:?}");
+        assert!(!is_root || !nothing.contains(what), "root is refused {what} already");
+    }
+}
+
+/// Threads that are there already would stay outside of what is put up for one thread.
+#[test]
+fn a_process_with_a_second_thread_is_not_confined_in_part() {
+    let error = STRATEGY.confine(false).unwrap_err();
+    assert!(matches!(error, SandboxError::Threads(2..)), "{error}");
+    std::fs::File::open("/proc/self/status").expect("and nothing was put up");
+}
+
+/// Sends through a pipe and a socket that are open.
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn sending() {
+    let Some(profile) = told() else { return };
+    let (mut socket, _other_end) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (_reader, mut pipe) = std::io::pipe().unwrap();
+    alone(|| {
+        profile.confine(false).unwrap();
+        profile.restrict_calls(true).unwrap();
+        eprintln!("pipe {:?}", std::io::Write::write(&mut pipe, &[0; 64]).ok());
+        eprintln!("socket {:?}", std::io::Write::write(&mut socket, &[0; 56]).ok());
+        // SAFETY: a message header is integers and pointers, all of which may be zero: no data, no address, no descriptors.
+        let nothing: libc::msghdr = unsafe { std::mem::zeroed() };
+        // SAFETY: a live local, and what it points to is nothing.
+        let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const nothing, 0) };
+        eprintln!("sendmsg {sent}");
+    });
+}
+
+#[test]
+fn what_goes_through_the_kernel_is_messages_and_no_descriptors() {
+    if !missing().is_empty() {
+        eprintln!("SKIPPED: {}", missing().join("; "));
+        return;
+    }
+    for (layers, sendmsg) in [("all", -1), ("calls", -1), ("none", 0)] {
+        let said = child("sending", layers);
+        let expected = format!("pipe Some(64)\nsocket Some(56)\nsendmsg {sendmsg}\n");
+        assert!(said.contains(&expected), "{layers}: {said}");
+    }
+}
+
+/// Says more than its file may hold.
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn talkative() {
+    let Some(profile) = told() else { return };
+    alone(|| {
+        profile.confine(false).unwrap();
+        profile.restrict_calls(false).unwrap();
+        let line = [b'x'; 4096];
+        for _ in 0..4 * STDERR_BYTES as usize / line.len() {
+            let _ = std::io::Write::write(&mut std::io::stderr(), &line);
+        }
+    });
+}
+
+#[test]
+fn what_is_said_on_stderr_ends_at_the_limit() {
+    if !missing().is_empty() {
+        eprintln!("SKIPPED: {}", missing().join("; "));
+        return;
+    }
+    for layers in ["limits", "all"] {
+        assert_eq!(child("talkative", layers).len() as u64, STDERR_BYTES, "{layers}");
+    }
+}

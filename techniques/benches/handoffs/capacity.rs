@@ -1,0 +1,203 @@
+//! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, in turns.
+//!
+//! Two threads on two cores. A round trip in step is in floors: each sample is divided by the mean of the two floors around it, and
+//! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64, or of half the ring.
+
+use crate::Options;
+use crate::flow::BATCH;
+use crate::pair::{Contestant, Peer, Pop, Push, between};
+use crate::report::{BenchReport, FigureRow, Goal};
+use crate::stream;
+use crate::trip::{self, Line, Step};
+use shm::ring::{Message, spsc};
+use techniques::element::LineMessage;
+
+const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
+
+impl Push for spsc::Producer {
+    #[inline(always)]
+    fn push(&mut self, message: &Message) -> bool {
+        self.try_push(message).is_ok()
+    }
+
+    fn send_batches(&mut self, count: u64) {
+        stream::send_in_place(self, count);
+    }
+}
+
+impl Pop for spsc::Consumer {
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Message> {
+        self.try_pop().expect("an honest peer")
+    }
+
+    #[inline(always)]
+    fn drain(&mut self, each: impl FnMut(Message)) -> usize {
+        spsc::Consumer::drain(self, BATCH as usize, each).expect("an honest peer")
+    }
+}
+
+impl Push for rtrb::Producer<LineMessage> {
+    #[inline(always)]
+    fn push(&mut self, message: &Message) -> bool {
+        rtrb::Producer::push(self, LineMessage(*message)).is_ok()
+    }
+
+    fn send(&mut self, count: u64) {
+        stream::send_lines(self, count);
+    }
+
+    fn send_batches(&mut self, count: u64) {
+        stream::send_chunks(self, count);
+    }
+}
+
+impl Pop for rtrb::Consumer<LineMessage> {
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Message> {
+        rtrb::Consumer::pop(self).ok().map(|line| line.0)
+    }
+
+    fn take(&mut self, count: u64) -> f64 {
+        stream::take_lines(self, count)
+    }
+
+    #[inline(always)]
+    fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
+        let there = self.slots();
+        let Ok(chunk) = self.read_chunk(there) else { return 0 };
+        chunk.into_iter().for_each(|line| each(line.0));
+        there
+    }
+}
+
+/// Round trips in one way of making them.
+#[derive(Default)]
+struct Trips {
+    /// Nanoseconds.
+    lines: Vec<f64>,
+    /// The ring's, over the line's.
+    over_line: Vec<f64>,
+    dropped: usize,
+}
+
+impl Trips {
+    /// A sample: nanoseconds of the line, and of the ring beside it; `None`: dropped.
+    fn add(&mut self, measured: Option<(f64, f64)>) {
+        let Some((line, trip)) = measured else {
+            self.dropped += 1;
+            return;
+        };
+        self.lines.push(line);
+        self.over_line.push(trip / line);
+    }
+
+    fn rows(&mut self, capacity: usize, line: &str, unit: &'static str, goal: Goal) -> [FigureRow; 2] {
+        let Self { lines, over_line, dropped } = std::mem::take(self);
+        let name = |what: &str| format!("{capacity}: {what}");
+        [
+            FigureRow::new(name(line), "ns", lines, Goal::None).dropped(dropped),
+            FigureRow::new(name("the ring"), unit, over_line, goal),
+        ]
+    }
+}
+
+/// The contestants of one capacity, and the thread at their other ends.
+struct Match {
+    capacity: usize,
+    ring: Contestant<spsc::Producer, spsc::Consumer>,
+    rtrb: Contestant<rtrb::Producer<LineMessage>, rtrb::Consumer<LineMessage>>,
+    line: Contestant<Line, Line>,
+    peer: Peer,
+    in_step: Trips,
+    out_of_step: Trips,
+    /// The ring, the ring in batches, rtrb in chunks, rtrb.
+    rates: [Vec<f64>; 4],
+}
+
+impl Match {
+    fn new(capacity: usize, core: u32) -> Self {
+        let mut parts = Vec::new();
+        let ours = || spsc::heap_ring::<7>(capacity);
+        let crates = || rtrb::RingBuffer::<LineMessage>::new(capacity);
+        let ring = Contestant::new(&mut parts, ours(), ours());
+        let rtrb = Contestant::new(&mut parts, crates(), crates());
+        let (there, back) = Line::ends();
+        let line = Contestant::new(&mut parts, there, back);
+        Self {
+            capacity,
+            ring,
+            rtrb,
+            line,
+            peer: Peer::start(core, parts),
+            in_step: Trips::default(),
+            out_of_step: Trips::default(),
+            rates: Default::default(),
+        }
+    }
+
+    fn round_trip(&mut self, rounds: u64) {
+        let Self { ring, line, peer, .. } = self;
+        self.in_step.add(peer.between_floors(rounds, || ring.trips(peer, Step::In, rounds)));
+        let mut line = || line.trips(peer, Step::Out, rounds);
+        self.out_of_step.add(between(&mut line, || ring.trips(peer, Step::Out, rounds)));
+    }
+
+    fn streams(&mut self, count: u64) {
+        let Self { ring, rtrb, peer, rates, .. } = self;
+        let measured = [
+            ring.stream::<false>(peer, count),
+            ring.stream::<true>(peer, count),
+            rtrb.stream::<true>(peer, count),
+            rtrb.stream::<false>(peer, count),
+        ];
+        rates.iter_mut().zip(measured).for_each(|(rates, rate)| rates.push(rate));
+    }
+
+    fn stream_rows(&mut self) -> [FigureRow; 6] {
+        let name = |what: &str| format!("{}: {what}", self.capacity);
+        let [one, many, chunks, rtrb] = std::mem::take(&mut self.rates);
+        let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<f64>>();
+        let (over_chunks, over_rtrb) = (ratio(&many, &chunks), ratio(&many, &rtrb));
+        [
+            FigureRow::new(name("rtrb, push and pop"), "M/s", rtrb, Goal::None),
+            FigureRow::new(name("rtrb, chunks of 64"), "M/s", chunks, Goal::None),
+            FigureRow::new(name("the ring, one by one"), "M/s", one, Goal::None),
+            FigureRow::new(name("the ring, batches of 64"), "M/s", many, Goal::None),
+            FigureRow::new("", "× rtrb's chunks", over_chunks, Goal::AtLeast(1.0)),
+            FigureRow::new("", "× rtrb's push and pop", over_rtrb, Goal::AtLeast(4.0)),
+        ]
+    }
+}
+
+/// Measures all of them in turn.
+pub fn run(options: &Options, report: &mut BenchReport) {
+    let (samples, rounds) = options.effort(31, 500, 10_000);
+    let (_, count) = options.effort(31, 5_000, 1 << 18);
+    // Before this thread is pinned: theirs go elsewhere.
+    let mut matches: Vec<Match> =
+        CAPACITIES.into_iter().map(|capacity| Match::new(capacity, options.cores.1)).collect();
+    system::pin::pin_to(options.cores.0).expect("an allowed core");
+    let mut hints = Vec::new();
+    for _ in 0..samples {
+        hints.push(trip::hint_ns(rounds));
+        for at_one in &mut matches {
+            at_one.round_trip(rounds);
+            at_one.streams(count);
+        }
+    }
+    report.add(
+        "The pause hint, of which a trip in step has a whole number",
+        vec![FigureRow::new("one of them", "ns", hints, Goal::None)],
+    );
+    let rows =
+        |at_one: &mut Match| at_one.in_step.rows(at_one.capacity, "floor", "× floor", Goal::AtMost(1.40));
+    let in_step = matches.iter_mut().flat_map(rows).collect();
+    report.add("Round trip by capacity, threads", in_step);
+    let rows = |at_one: &mut Match| {
+        at_one.out_of_step.rows(at_one.capacity, "one line", "× the line", Goal::AtMost(1.40))
+    };
+    let out_of_step = matches.iter_mut().flat_map(rows).collect();
+    report.add("Round trip by capacity, out of step, threads", out_of_step);
+    report.add("Stream by capacity, threads", matches.iter_mut().flat_map(Match::stream_rows).collect());
+}

@@ -1,0 +1,100 @@
+//! What one narrow field costs: a stream through the ring whose pop has a process id of 32 bits among its errors, beside the ring as it is.
+//!
+//! `Result<Option<Message>, E>` is a union of a message and an error. If one of the error's fields is half a word, the compiler moves the message's word that has its place in two
+//! halves; whoever reads it whole waits until both have left the processor's queue of stores, behind every store before them (Intel's and AMD's optimisation manuals: a load
+//! of several stores is not forwarded). `.ci/halves.sh` looks for that in the instructions of these loops.
+
+use crate::Options;
+use crate::pair::{Contestant, Peer, Pop};
+use crate::report::{BenchReport, FigureRow, Goal};
+use shm::ring::{MESSAGE_WORDS, Message, PeerFault, spsc};
+
+/// As `PeerFault` was: one of its fields is half a word.
+#[derive(Debug)]
+#[expect(dead_code, reason = "read by `Debug` alone")]
+enum Halved {
+    Sequence { found: u64, position: u64 },
+    Stranger { pid: u32 },
+}
+
+/// As it is: all of them are words.
+#[derive(Debug)]
+#[expect(dead_code, reason = "read by `Debug` alone")]
+enum Whole {
+    Sequence { found: u64, position: u64 },
+    Stranger { pid: u64 },
+}
+
+macro_rules! receiver {
+    ($receiver:ident, $error:ident) => {
+        /// The ring's receiving end, with errors of that type.
+        struct $receiver(spsc::Consumer);
+
+        impl $receiver {
+            /// Out of line, so that nobody knows which error it is.
+            #[cold]
+            #[inline(never)]
+            fn error(fault: PeerFault) -> $error {
+                match fault {
+                    PeerFault::InvalidSequence { found, position } => $error::Sequence { found, position },
+                    _ => $error::Stranger { pid: std::process::id().into() },
+                }
+            }
+
+            #[inline(always)]
+            fn try_pop(&mut self) -> Result<Option<Message>, $error> {
+                // As the ring's own was written.
+                let mut fault = None;
+                let message = self.0.try_pop().unwrap_or_else(|found| {
+                    fault = Some(Self::error(found));
+                    None
+                });
+                fault.map_or(Ok(message), Err)
+            }
+        }
+
+        impl Pop for $receiver {
+            #[inline(always)]
+            fn pop(&mut self) -> Option<Message> {
+                self.try_pop().expect("an honest peer")
+            }
+        }
+    };
+}
+
+receiver!(WholeReceiver, Whole);
+receiver!(HalvedReceiver, Halved);
+
+/// Measures both in turn.
+pub fn run(options: &Options, report: &mut BenchReport) {
+    let (samples, count) = options.effort(31, 5_000, 1 << 18);
+    let mut parts = Vec::new();
+    let ring = || spsc::heap_ring::<MESSAGE_WORDS>(options.capacity);
+    fn received<C: Pop>(
+        (producer, consumer): (spsc::Producer, spsc::Consumer),
+        by: fn(spsc::Consumer) -> C,
+    ) -> (spsc::Producer, C) {
+        (producer, by(consumer))
+    }
+    let mut whole =
+        Contestant::new(&mut parts, received(ring(), WholeReceiver), received(ring(), WholeReceiver));
+    let mut halved =
+        Contestant::new(&mut parts, received(ring(), HalvedReceiver), received(ring(), HalvedReceiver));
+    let peer = Peer::start(options.cores.1, parts);
+    system::pin::pin_to(options.cores.0).expect("an allowed core");
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..samples {
+        rates[0].push(whole.stream::<false>(&peer, count));
+        rates[1].push(halved.stream::<false>(&peer, count));
+    }
+    let [whole, halved] = rates;
+    let ratio = whole.iter().zip(&halved).map(|(whole, halved)| halved / whole).collect();
+    report.add(
+        &format!("Stream one by one, {} slots, by the errors of a pop", options.capacity),
+        vec![
+            FigureRow::new("errors of words", "M/s", whole, Goal::None),
+            FigureRow::new("one of them has half a word", "M/s", halved, Goal::None),
+            FigureRow::new("", "× errors of words", ratio, Goal::None),
+        ],
+    );
+}

@@ -1,0 +1,195 @@
+//! `cargo bench -p techniques`: what the hand-offs cost, each beside what it must be compared with.
+//!
+//! A harness of our own, because what is compared has to alternate (A B A B …) on the same two cores, and because the
+//! floor (one cache line bounced between them, `system::floor`) must be measured beside every sample: on a virtual
+//! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
+//!
+//! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B]
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`, `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
+//! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
+//! code: enough to show that everything runs, too few to quote.
+
+mod capacity;
+#[path = "../../tests/all/common/mod.rs"]
+mod common;
+mod crates;
+mod floors;
+mod flow;
+mod halves;
+mod lines;
+mod machine;
+mod one_thread;
+mod pair;
+mod peer;
+mod producers;
+mod protection;
+mod report;
+mod roundtrip;
+mod scan;
+mod stamp;
+mod stream;
+mod trip;
+
+use report::BenchReport;
+use techniques::Technique;
+
+/// What the command line asks for.
+pub struct Options {
+    /// Parts to run; empty: all.
+    sections: Vec<String>,
+    /// A smoke test: a few samples of everything.
+    pub quick: bool,
+    json: bool,
+    /// The core of this process's measuring thread, and that of its peers.
+    pub cores: (u32, u32),
+    /// Slots of the rings.
+    pub capacity: usize,
+    /// Samples of each figure; `None`: enough to quote.
+    pub samples: Option<usize>,
+    /// The only technique to measure, where a section goes over all of them.
+    pub technique: Option<Technique>,
+}
+
+impl Options {
+    fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let allowed = system::pin::allowed_cores();
+        let (Some(first), Some(last)) = (allowed.first(), allowed.last()) else {
+            return Err("the allowed cores cannot be read".into());
+        };
+        let mut options = Self {
+            sections: Vec::new(),
+            quick: true,
+            json: false,
+            cores: (*first, *last),
+            capacity: 1024,
+            samples: None,
+            technique: None,
+        };
+        let mut args = args;
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(format!("{arg} needs a value"));
+            match arg.as_str() {
+                // What cargo gives to a bench; `cargo test --benches` gives nothing, which leaves us quick.
+                "--bench" => options.quick = false,
+                "--json" => options.json = true,
+                "--quick" | "--test" => {}
+                "--cores" => {
+                    let text = value()?;
+                    let parse = || {
+                        let (a, b) = text.split_once(',')?;
+                        Some((a.parse().ok()?, b.parse().ok()?))
+                    };
+                    options.cores = parse().ok_or(format!("--cores {text}: expected two, as in 0,1"))?;
+                }
+                "--capacity" => {
+                    let text = value()?;
+                    let capacity = text.parse().ok().filter(|c: &usize| c.is_power_of_two() && *c >= 64);
+                    options.capacity = capacity
+                        .ok_or(format!("--capacity {text}: expected a power of two of at least 64"))?;
+                }
+                "--samples" => {
+                    let text = value()?;
+                    let samples = text.parse().ok().filter(|n| *n >= 1);
+                    options.samples = Some(samples.ok_or(format!("--samples {text}: expected a number"))?);
+                }
+                "--technique" => {
+                    let text = value()?;
+                    let technique = Technique::from_name(&text);
+                    options.technique = Some(technique.ok_or(format!("--technique {text}: there is none"))?);
+                }
+                flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
+                section => options.sections.push(section.to_owned()),
+            }
+        }
+        let asked_quick = std::env::args().any(|arg| arg == "--quick" || arg == "--test");
+        options.quick |= asked_quick;
+        Ok(options)
+    }
+
+    /// How many samples to take, and what size each has.
+    pub fn effort(&self, samples: usize, quick_size: u64, size: u64) -> (usize, u64) {
+        let samples = self.samples.unwrap_or(if self.quick { 3 } else { samples });
+        (samples, if self.quick { quick_size } else { size })
+    }
+
+    fn wants(&self, section: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|s| s == section)
+    }
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    if std::env::args().nth(1).as_deref() == Some(peer::PEER_FLAG) {
+        return peer::child_main(args.nth(1));
+    }
+    let options = Options::parse(args).unwrap_or_else(|error| {
+        eprintln!("handoffs: {error}");
+        std::process::exit(2);
+    });
+    peer::remove_leftovers();
+    let mut report = BenchReport::new(machine::describe(&options));
+    if options.wants("protection-threads") {
+        protection::run_threads(&options, &mut report);
+    }
+    if options.wants("floors") {
+        // A thread of its own is pinned: those that are started later from here may go where they are told.
+        std::thread::scope(|scope| {
+            scope.spawn(|| floors::run(&options, &mut report));
+        });
+    }
+    if options.wants("crates") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| crates::run(&options, &mut report));
+        });
+    }
+    if options.wants("capacity") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| capacity::run(&options, &mut report));
+        });
+    }
+    if options.wants("halves") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| halves::run(&options, &mut report));
+        });
+    }
+    if options.wants("lines") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| lines::run(&options, &mut report));
+        });
+    }
+    if options.wants("roundtrip") || options.wants("stream") {
+        match peer::Peers::start(&options) {
+            Ok(mut peers) => {
+                if options.wants("roundtrip") {
+                    roundtrip::run(&options, &mut peers, &mut report);
+                }
+                if options.wants("stream") {
+                    stream::run(&options, &mut peers, &mut report);
+                }
+            }
+            Err(error) => {
+                eprintln!("handoffs: {error}");
+                std::process::exit(1);
+            }
+        }
+    }
+    if options.wants("scan") {
+        scan::run(&options, &mut report);
+    }
+    if options.wants("producers") {
+        producers::run(&options, &mut report);
+    }
+    if options.wants("one-thread") {
+        one_thread::run(&options, &mut report, false);
+    }
+    if options.wants("batches") {
+        one_thread::run(&options, &mut report, true);
+    }
+    if options.wants("stamp") {
+        stamp::run(&options, &mut report);
+    }
+    if options.wants("protection") {
+        protection::run(&options, &mut report);
+    }
+    if options.json { report.print_json() } else { report.print() }
+}

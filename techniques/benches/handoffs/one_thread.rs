@@ -1,0 +1,83 @@
+//! A push and a pop of every technique on one thread: nothing but the instructions and the lines that they touch.
+//!
+//! For instructions instead of time: run this section for one technique (`--technique NAME`) under
+//! `valgrind --tool=callgrind`, twice with different `--samples`, and divide the
+//! difference by the difference in messages. `.ci/instructions.sh` does that for all of them.
+
+use crate::Options;
+use crate::common::Run;
+use crate::report::{BenchReport, FigureRow, Goal};
+use protocol::segments;
+use shm::ring::{Consumer, Link, Producer};
+use shm::ring::{MESSAGE_WORDS, Message};
+use std::hint::black_box;
+use system::clock::{Clock, Monotonic};
+use techniques::Technique;
+use techniques::with_link;
+
+/// Pushes and pops that many messages; nanoseconds each.
+type Trader = Box<dyn FnMut(u64) -> f64>;
+
+#[inline(never)]
+fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, count: u64) {
+    for n in 0..count {
+        assert!(producer.try_push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
+        assert!(black_box(consumer.try_pop()).is_some(), "lost");
+    }
+}
+
+/// Messages of a batch: what an agent takes at most before it looks at something else.
+const BATCH: u64 = 16;
+
+/// The same in batches: all of one are pushed, then all of it is taken.
+#[inline(never)]
+fn in_batches<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, count: u64) {
+    for n in (0..count).step_by(BATCH as usize) {
+        let batch: [Message; BATCH as usize] = black_box(core::array::from_fn(|_| [n; MESSAGE_WORDS]));
+        assert_eq!(producer.try_push_many(&batch), batch.len(), "room for all");
+        let mut left = batch.len();
+        while left > 0 {
+            left -= consumer.drain(left, |from, message| {
+                black_box(Some((from, message)));
+            });
+        }
+    }
+}
+
+fn trader<T: Link>(technique: Technique, capacity: u32, many: bool) -> Trader {
+    let run = Run::new(technique, 1, capacity);
+    run.create::<T>();
+    let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
+    Box::new(move |count| {
+        let start = Monotonic.now();
+        if many {
+            in_batches(&mut producers[0], &mut consumer, count);
+        } else {
+            push_and_pop(&mut producers[0], &mut consumer, count);
+        }
+        (Monotonic.now() - start) as f64 / count as f64
+    })
+}
+
+/// Measures all of them in turn; `many`: in batches.
+pub fn run(options: &Options, report: &mut BenchReport, many: bool) {
+    system::pin::pin_to(options.cores.0).expect("an allowed core");
+    let (samples, count) = options.effort(101, 960, 9_600);
+    let wanted = |technique: &Technique| options.technique.is_none_or(|only| only == *technique);
+    let mut traders: Vec<(Technique, Trader, Vec<f64>)> = Technique::all()
+        .into_iter()
+        .filter(wanted)
+        .map(|technique| {
+            let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32, many));
+            (technique, trader, Vec::new())
+        })
+        .collect();
+    for _ in 0..samples {
+        for (_, trader, costs) in &mut traders {
+            costs.push(trader(count));
+        }
+    }
+    let rows = traders.into_iter().map(|(t, _, costs)| FigureRow::new(t.name(), "ns", costs, Goal::None));
+    let how = if many { ", in batches of 16" } else { "" };
+    report.add(&format!("Push and pop of a message, one thread{how}"), rows.collect());
+}

@@ -1,0 +1,195 @@
+//! Two threads on two cores: a ring each way, and what one thread asks the other to do with its ends.
+
+use crate::flow;
+use crate::trip::{self, Step};
+use shm::memory::{Region, Words};
+use shm::ring::Message;
+use std::ops::Range;
+use std::sync::mpsc;
+use system::clock::{Clock, Monotonic};
+use system::floor::{self, FloorSample, Pauses};
+
+/// Batches that round trips are cut into.
+const BATCHES: u64 = 50;
+
+/// A sending end.
+pub trait Push: Send + 'static {
+    fn push(&mut self, message: &Message) -> bool;
+    /// Puts in the first ones of these; how many.
+    fn push_many(&mut self, messages: &[Message]) -> usize {
+        messages.iter().take_while(|message| self.push(message)).count()
+    }
+    /// Puts that many in, one by one.
+    fn send(&mut self, count: u64)
+    where
+        Self: Sized,
+    {
+        flow::send(self, count);
+    }
+    /// Puts that many in, in the way in which it does so in batches best.
+    fn send_batches(&mut self, count: u64)
+    where
+        Self: Sized,
+    {
+        flow::send_batches(self, count);
+    }
+}
+
+/// A receiving end.
+pub trait Pop: Send + 'static {
+    fn pop(&mut self) -> Option<Message>;
+    /// Takes and checks that many, one by one; million messages a second.
+    fn take(&mut self, count: u64) -> f64
+    where
+        Self: Sized,
+    {
+        flow::take(self, count)
+    }
+    /// Takes what is there; how many.
+    fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
+        self.pop().map_or(0, |message| {
+            each(message);
+            1
+        })
+    }
+}
+
+/// What the other thread does.
+#[derive(Clone, Copy)]
+pub enum Job {
+    Echo(Step),
+    Push,
+    PushMany,
+}
+
+/// The peer's part of a job with so many messages.
+pub type Part = Box<dyn FnMut(Job, u64) + Send>;
+
+/// What one thread writes at each message, in lines of its own: the other thread's ends may be beside it on the heap.
+#[repr(align(128))]
+struct Ends<P, C>(P, C);
+
+/// A ring each way.
+#[repr(align(128))]
+pub struct Contestant<P, C> {
+    producer: P,
+    consumer: C,
+    /// Which one it is for the peer.
+    number: usize,
+}
+
+/// The peer's part.
+fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
+    let mut ends = Ends(producer, consumer);
+    Box::new(move |job, count| {
+        // All of it moves into the closure, and stays in its lines there.
+        let Ends(producer, consumer) = &mut ends;
+        match job {
+            Job::Echo(Step::In) => trip::echo::<false>(producer, consumer, count),
+            Job::Echo(Step::Out) => trip::echo::<true>(producer, consumer, count),
+            Job::Push => producer.send(count),
+            Job::PushMany => producer.send_batches(count),
+        }
+    })
+}
+
+/// The other thread, and what it is told.
+pub struct Peer {
+    orders: mpsc::Sender<(usize, Job, u64)>,
+    done: mpsc::Receiver<()>,
+    line: Words,
+}
+
+/// The number of the floor among the peer's parts.
+const FLOOR: usize = usize::MAX;
+
+impl Peer {
+    /// A thread on that core, with its parts of the contest.
+    pub fn start(core: u32, mut parts: Vec<Part>) -> Self {
+        let (orders, jobs) = mpsc::channel::<(usize, Job, u64)>();
+        let (says, done) = mpsc::channel();
+        let line = Region::heap(16).words();
+        let ours = line.clone();
+        std::thread::spawn(move || {
+            system::pin::pin_to(core).expect("an allowed core");
+            for (number, job, count) in jobs {
+                if number == FLOOR {
+                    floor::answer::<true>(&line[0]);
+                } else {
+                    parts[number](job, count);
+                }
+                let _ = says.send(());
+            }
+        });
+        Self { orders, done, line: ours }
+    }
+
+    fn with<R>(&self, number: usize, job: Job, count: u64, ours: impl FnOnce() -> R) -> R {
+        self.orders.send((number, job, count)).expect("the other thread waits");
+        let result = ours();
+        self.done.recv().expect("the other thread goes on");
+        result
+    }
+
+    /// The floor between the two cores, in nanoseconds.
+    pub fn floor(&self, rounds: u64) -> f64 {
+        self.with(FLOOR, Job::Echo(Step::In), 0, || {
+            let sample = floor::measure::<true>(&self.line[0], rounds as u32);
+            floor::end(&self.line[0]);
+            sample.median_ns
+        })
+    }
+
+    /// Measures between two floors: their mean, in nanoseconds, and what was measured; `None` if they differ by more than a tenth.
+    pub fn between_floors<R>(&self, rounds: u64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
+        between(&mut || self.floor(rounds), measure)
+    }
+}
+
+/// Measures between two figures of a yardstick: their mean, and what was measured; `None` if they differ by more than a tenth.
+pub fn between<R>(yardstick: &mut impl FnMut() -> f64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
+    let before = yardstick();
+    let measured = measure();
+    let after = yardstick();
+    let is_steady = (before - after).abs() <= 0.1 * before.min(after);
+    is_steady.then_some(((before + after) / 2.0, measured))
+}
+
+impl<P: Push, C: Pop> Contestant<P, C> {
+    /// The near ends of a ring each way; the far ones are the peer's part.
+    pub fn new(parts: &mut Vec<Part>, there: (P, C), back: (P, C)) -> Self {
+        parts.push(part(back.0, there.1));
+        Self { producer: there.0, consumer: back.1, number: parts.len() - 1 }
+    }
+
+    /// Nanoseconds a round trip; out of step without the pauses' own time.
+    pub fn trips(&mut self, peer: &Peer, step: Step, count: u64) -> f64 {
+        let batch = (count / BATCHES).max(1);
+        let (producer, consumer) = (&mut self.producer, &mut self.consumer);
+        let mut pauses = Pauses::of_asker();
+        let mut each = |numbers: Range<u64>| match step {
+            Step::In => trip::call::<false>(producer, consumer, &mut pauses, numbers),
+            Step::Out => trip::call::<true>(producer, consumer, &mut pauses, numbers),
+        };
+        let ns = peer.with(self.number, Job::Echo(step), batch * BATCHES, || {
+            let mut samples = Vec::new();
+            for first in (0..BATCHES).map(|number| number * batch) {
+                let start = Monotonic.now();
+                each(first..first + batch);
+                samples.push((Monotonic.now() - start) as f64 / batch as f64);
+            }
+            FloorSample::of_batches(samples).median_ns
+        });
+        ns - if step == Step::Out { trip::pauses_ns(batch * BATCHES) } else { 0.0 }
+    }
+
+    /// Million messages a second.
+    pub fn stream<const MANY: bool>(&mut self, peer: &Peer, count: u64) -> f64 {
+        let consumer = &mut self.consumer;
+        if MANY {
+            peer.with(self.number, Job::PushMany, count, || flow::take_batches(consumer, count))
+        } else {
+            peer.with(self.number, Job::Push, count, || consumer.take(count))
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What it costs that a death in the middle of a push or a pop can be repaired: `array-queue` and `linked` beside themselves without it.
+//! Both announce before they claim; `linked` also keeps its consumer's place for a successor.
+//!
+//! A B A B …, and a ratio is that of two neighbouring samples. For instructions instead of time: run this section for one technique
+//! (`--technique NAME`) under `valgrind --tool=callgrind` and read off the inclusive costs of `with_it` and `without_it`, which do the
+//! same work. `.ci/instructions.sh --protection` does that.
+
+use crate::Options;
+use crate::report::{BenchReport, FigureRow, Goal};
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::memory::{Region, Words};
+use shm::ring::{Full, SharedQueue, array_queue, intent};
+use std::hint::black_box;
+use system::clock::{Clock, Monotonic};
+use system::floor::wait;
+use system::pin;
+use techniques::{Technique, linked};
+
+/// A sending end, protected or not.
+trait Push: Send {
+    fn push(&mut self, message: &Message) -> Result<(), Full>;
+}
+
+impl<const PROTECTED: bool> Push for array_queue::Producer<MESSAGE_WORDS, PROTECTED> {
+    #[inline(always)]
+    fn push(&mut self, message: &Message) -> Result<(), Full> {
+        self.try_push(message)
+    }
+}
+
+impl<const PROTECTED: bool> Push for linked::Producer<MESSAGE_WORDS, { linked::BLOCK_SLOTS }, PROTECTED> {
+    #[inline(always)]
+    fn push(&mut self, message: &Message) -> Result<(), Full> {
+        self.try_push(message)
+    }
+}
+
+/// Both ends of a queue of its own.
+struct Ends<P, C> {
+    producer: P,
+    consumer: C,
+}
+
+/// In memory that is mapped as that of a run.
+fn mapped(words: usize) -> Words {
+    Region::memfd("protection", words).expect("room for a queue").words()
+}
+
+fn announcement() -> Words {
+    let intent = mapped(intent::INTENT_WORDS);
+    intent::write_header(&intent, 0);
+    intent
+}
+
+fn array<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+    let (ring, intent) = (mapped(array_queue::ring_words(capacity, MESSAGE_WORDS)), announcement());
+    array_queue::write_header::<MESSAGE_WORDS>(&ring, capacity);
+    Ends {
+        producer: array_queue::Producer::<MESSAGE_WORDS, PROTECTED>::attach(&ring, &intent)
+            .expect("a fresh ring has good headers"),
+        consumer: array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![intent])
+            .expect("a fresh ring has good headers"),
+    }
+}
+
+fn list<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+    const SLOTS: usize = linked::BLOCK_SLOTS;
+    let blocks = linked::reserve(capacity, 1);
+    let (arena, intent) = (mapped(linked::arena_words(blocks, SLOTS, MESSAGE_WORDS)), announcement());
+    linked::write_header::<MESSAGE_WORDS, SLOTS>(&arena, blocks);
+    Ends {
+        producer: linked::Producer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, &intent)
+            .expect("a fresh list has good headers"),
+        consumer: linked::Consumer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, vec![intent])
+            .expect("a fresh list has good headers"),
+    }
+}
+
+impl<P: Push, C: SharedQueue> Ends<P, C> {
+    /// Pushes and takes that many messages on this thread.
+    #[inline(always)]
+    fn one_thread(&mut self, count: u64) {
+        for n in 0..count {
+            // Little beside the push and the pop: it would hide what one of them costs.
+            assert!(self.producer.push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
+            assert!(black_box(self.consumer.pop(&mut None)).is_some(), "lost");
+        }
+    }
+
+    /// The same on two threads of their own cores; nanoseconds a message from the first to the last.
+    fn two_threads(&mut self, cores: (u32, u32), count: u64) -> f64 {
+        let Self { producer, consumer } = self;
+        let receive = move || {
+            pin::pin_to(cores.0).expect("an allowed core");
+            let mut start = 0;
+            for n in 0..count {
+                let mut got = None;
+                wait::<true>(|| {
+                    got = consumer.try_pop().expect("an honest peer");
+                    got.is_some()
+                });
+                assert_eq!(got, Some([n; MESSAGE_WORDS]));
+                if n == 0 {
+                    start = Monotonic.now();
+                }
+            }
+            (Monotonic.now() - start) as f64 / (count - 1) as f64
+        };
+        std::thread::scope(|scope| {
+            let receives = scope.spawn(receive);
+            scope.spawn(move || {
+                pin::pin_to(cores.1).expect("an allowed core");
+                for n in 0..count {
+                    let message = black_box([n; MESSAGE_WORDS]);
+                    wait::<true>(|| producer.push(&message).is_ok());
+                }
+            });
+            receives.join().expect("everything arrives")
+        })
+    }
+}
+
+#[inline(never)]
+fn with_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+    ends.one_thread(count);
+}
+
+#[inline(never)]
+fn without_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+    ends.one_thread(count);
+}
+
+/// Nanoseconds a message.
+fn time(count: u64, work: impl FnOnce()) -> f64 {
+    let start = Monotonic.now();
+    work();
+    (Monotonic.now() - start) as f64 / count as f64
+}
+
+/// What is measured: both in turn, and the ratio of each pair.
+fn compare(
+    options: &Options,
+    what: Technique,
+    goal: Goal,
+    mut pair: impl FnMut(u64) -> [f64; 2],
+) -> Vec<FigureRow> {
+    let (samples, count) = options.effort(301, 1_000, 50_000);
+    let pairs: Vec<[f64; 2]> = (0..samples).map(|_| pair(count)).collect();
+    let of = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
+    vec![
+        FigureRow::new(format!("{}, unprotected", what.name()), "ns", of(1), Goal::None),
+        FigureRow::new(format!("{}, protected", what.name()), "ns", of(0), Goal::None),
+        FigureRow::new("", "× unprotected", pairs.iter().map(|[a, b]| a / b).collect(), goal),
+    ]
+}
+
+/// Both ends on one thread: nothing but the instructions.
+fn on_one_thread(
+    options: &Options,
+    what: Technique,
+    mut ours: Ends<impl Push, impl SharedQueue>,
+    mut bare: Ends<impl Push, impl SharedQueue>,
+) -> Vec<FigureRow> {
+    compare(options, what, Goal::AtMost(1.03), |count| {
+        [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))]
+    })
+}
+
+/// Each end on a core of its own. No goal: whether the two ends meet at every message or one runs ahead is decided anew in each
+/// sample, and makes a difference that the announcement does not.
+fn on_two_threads(
+    options: &Options,
+    what: Technique,
+    mut ours: Ends<impl Push, impl SharedQueue>,
+    mut bare: Ends<impl Push, impl SharedQueue>,
+) -> Vec<FigureRow> {
+    let cores = options.cores;
+    compare(options, what, Goal::None, |count| {
+        [ours.two_threads(cores, count), bare.two_threads(cores, count)]
+    })
+}
+
+/// Of those that it is about, what was asked for.
+fn wanted(options: &Options) -> impl Iterator<Item = Technique> {
+    let only = options.technique;
+    ["array-queue", "linked"]
+        .into_iter()
+        .filter_map(Technique::from_name)
+        .filter(move |technique| only.is_none_or(|only| only == *technique))
+}
+
+/// On one thread.
+pub fn run(options: &Options, report: &mut BenchReport) {
+    pin::pin_to(options.cores.0).expect("an allowed core");
+    let capacity = options.capacity;
+    let rows = wanted(options).flat_map(|what| match what.name() {
+        "linked" => on_one_thread(options, what, list::<true>(capacity), list::<false>(capacity)),
+        _ => on_one_thread(options, what, array::<true>(capacity), array::<false>(capacity)),
+    });
+    report.add("What it costs that an end may die (push and pop of a message)", rows.collect());
+}
+
+/// On two. Before this thread is pinned: those it starts are allowed no other core then.
+pub fn run_threads(options: &Options, report: &mut BenchReport) {
+    let capacity = options.capacity;
+    let rows = wanted(options).flat_map(|what| match what.name() {
+        "linked" => on_two_threads(options, what, list::<true>(capacity), list::<false>(capacity)),
+        _ => on_two_threads(options, what, array::<true>(capacity), array::<false>(capacity)),
+    });
+    report.add("The same as a stream between two cores", rows.collect());
+}

@@ -1,0 +1,135 @@
+//! A one-way stream of 56-byte messages, as fast as both ends can: ours beside the crate rtrb.
+//!
+//! Ours has its sequence beside the seven words, rtrb's is aligned to the line, so each message is a line of its own. Contestants alternate; a ratio is that of two
+//! neighbouring samples.
+
+use crate::Options;
+use crate::flow::{self, BATCH, Rate, check, message};
+use crate::peer::{Job, Peer, Peers, Rtrb};
+use crate::report::{BenchReport, FigureRow, Goal};
+use shm::ring::spsc;
+use system::floor::wait;
+use techniques::element::LineMessage;
+
+/// rtrb's producer, one by one, each message made where it goes from.
+#[inline(never)]
+pub fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
+    for n in 0..count {
+        wait::<true>(|| producer.push(LineMessage(message(n))).is_ok());
+    }
+}
+
+/// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with whole rings the two ends would wait for each other.
+#[inline(never)]
+pub fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
+    let most = BATCH.min(producer.buffer().capacity() as u64 / 2).max(1);
+    for first in (0..count).step_by(most as usize) {
+        let n = most.min(count - first);
+        wait::<true>(|| match producer.write_chunk_uninit(n as usize) {
+            Ok(chunk) => {
+                chunk.fill_from_iter((first..first + n).map(|n| LineMessage(message(n))));
+                true
+            }
+            Err(_) => false,
+        });
+    }
+}
+
+/// The ring's, filled in place as well.
+#[inline(never)]
+pub fn send_in_place(producer: &mut spsc::Producer, count: u64) {
+    let mut n = 0;
+    while n < count {
+        let most = BATCH.min(count - n) as u32;
+        wait::<true>(|| {
+            let pushed = producer.try_push_iter((0..most).map(|place| message(n + u64::from(place))));
+            n += pushed as u64;
+            pushed > 0
+        });
+    }
+}
+
+/// rtrb's consumer, one by one, each message checked where it is: by the loop of all others, which hands it on, it has been a third slower in some builds.
+#[inline(never)]
+pub fn take_lines(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
+    let (mut rate, mut n) = (None, 0);
+    while n < count {
+        wait::<true>(
+            #[inline(always)]
+            || {
+                let Ok(line) = consumer.pop() else { return false };
+                check(n, &line.0);
+                true
+            },
+        );
+        rate.get_or_insert_with(Rate::start);
+        n += 1;
+    }
+    rate.map_or(f64::NAN, |rate| rate.of(count - 1))
+}
+
+fn ours(peer: &mut Peer, count: u64) -> f64 {
+    peer.job(Job::Push, count, |peer| flow::take(&mut peer.consumer, count))
+}
+
+fn rtrb(rtrb: &mut Rtrb, count: u64) -> f64 {
+    rtrb.job(Job::Push, count, |rtrb| take_lines(&mut rtrb.consumer, count))
+}
+
+fn rtrb_chunks(rtrb: &mut Rtrb, count: u64) -> f64 {
+    rtrb.job(Job::PushChunks, count, |rtrb| take_chunks(&mut rtrb.consumer, count))
+}
+
+/// rtrb with chunks: all that is there at a time.
+#[inline(never)]
+fn take_chunks(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
+    let mut rate = None;
+    let mut n = 0;
+    while n < count {
+        let mut available = 0;
+        wait::<true>(|| {
+            available = consumer.slots();
+            available > 0
+        });
+        for message in consumer.read_chunk(available).expect("they were there") {
+            check(n, &message.0);
+            n += 1;
+        }
+        rate.get_or_insert_with(|| (Rate::start(), n));
+    }
+    let (rate, first) = rate.expect("at least one chunk");
+    rate.of(count - first)
+}
+
+/// Measures all of them in turn.
+pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
+    let (samples, count) = options.effort(100, 10_000, 1 << 20);
+    let mut rates: [Vec<f64>; 4] = Default::default();
+    for _ in 0..samples {
+        let Peers { process, thread, rtrb: other } = &mut *peers;
+        rates[0].push(ours(process, count));
+        rates[1].push(rtrb(other, count));
+        rates[2].push(ours(thread, count));
+        rates[3].push(rtrb_chunks(other, count));
+    }
+    let ratio = |a: usize, b: usize| rates[a].iter().zip(&rates[b]).map(|(a, b)| a / b).collect::<Vec<f64>>();
+    let figures = [
+        ("rtrb push and pop, threads", 1, 1, Goal::None),
+        ("ours, processes", 0, 1, Goal::AtLeast(4.0)),
+        ("ours, threads", 2, 1, Goal::None),
+        ("rtrb chunks of 64, threads", 3, 1, Goal::None),
+        ("ours, processes", 0, 3, Goal::None),
+    ];
+    let mut rows = Vec::new();
+    for (what, which, over, goal) in figures {
+        if over == 1 {
+            rows.push(FigureRow::new(what, "M/s", rates[which].clone(), Goal::None));
+        }
+        if over != which {
+            let unit = if over == 1 { "× rtrb" } else { "× rtrb chunks" };
+            rows.push(FigureRow::new(if over == 1 { "" } else { what }, unit, ratio(which, over), goal));
+        }
+    }
+    report
+        .add("Stream of 56-byte messages (rtrb: its push and pop; its chunks are a row of their own)", rows);
+}

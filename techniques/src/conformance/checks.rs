@@ -1,0 +1,337 @@
+//! The checks of the suite, one function each.
+
+use super::ledger::{Ledger, message};
+use super::{Memory, Violation, queue};
+use core::ops::ControlFlow;
+use core::time::Duration;
+use shm::queue::Queue;
+use shm::ring::{Consumer, Link, Producer, Step};
+use std::time::Instant;
+
+/// More messages than any bounded technique holds: pipes and sockets are as large as the kernel lets them be.
+const MORE_THAN_FITS: u64 = 200_000;
+/// Nothing that moves takes so long for one step, on a machine however busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Messages of all threads together.
+const MESSAGES: u64 = 40_000;
+/// How often the consumer finds nothing before it believes that nothing comes any more.
+const EMPTY_POLLS: u32 = 100;
+
+/// Attempts that fail until one comes on: gives way each time, and gives up after [`PATIENCE`].
+struct Waiting(Option<Instant>);
+
+impl Waiting {
+    fn more(&mut self, what: impl FnOnce() -> String) -> Result<(), Violation> {
+        let since = *self.0.get_or_insert_with(Instant::now);
+        if since.elapsed() > PATIENCE {
+            return Err(Violation::Stuck { what: what() });
+        }
+        std::thread::yield_now();
+        Ok(())
+    }
+}
+
+/// All steps of many pushes, some of which come only now and then, are those of the record.
+pub fn steps<T: Link>(memory: Memory) -> Result<(), Violation> {
+    let mut queue = queue::<T>(memory, 1, 64)?;
+    let (mut consumer, mut producer) = (queue.consumer()?, queue.producer(0)?);
+    let mut called = Vec::new();
+    let mut ledger = Ledger::new(1);
+    for n in 0..1000 {
+        let pushed = producer.try_push_with(&message(0, n), &mut |step| {
+            if !called.contains(&step) {
+                called.push(step);
+            }
+            ControlFlow::Continue(())
+        });
+        if pushed.is_err() {
+            return Err(Violation::FullTooEarly { held: 0, capacity: 64 });
+        }
+        ledger.take_all(&mut consumer)?;
+    }
+    ledger.settle(&[1000])?;
+    let same =
+        called.len() == T::RECORD.steps.len() && T::RECORD.steps.iter().all(|step| called.contains(step));
+    if same { Ok(()) } else { Err(Violation::Steps { record: T::RECORD.steps.to_vec(), pushes: called }) }
+}
+
+/// Pushes until it is full; how many fitted.
+fn fill(producer: &mut impl Producer, index: usize, from: u64) -> u64 {
+    (from..from + MORE_THAN_FITS).take_while(|n| producer.try_push(&message(index, *n)).is_ok()).count()
+        as u64
+}
+
+/// Three times as full as it can be, and empty again: what was refused was not taken, what was taken comes.
+pub fn full_and_empty_again<T: Link>(memory: Memory) -> Result<(), Violation> {
+    const CAPACITY: u64 = 64;
+    let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
+    let mut consumer = queue.consumer()?;
+    let mut producers = [queue.producer(0)?, queue.producer(1)?];
+    let (mut ledger, mut sent) = (Ledger::new(2), [0; 2]);
+    for _ in 0..3 {
+        for index in [0, 1] {
+            let fits = fill(&mut producers[index], index, sent[index]);
+            sent[index] += fits;
+            if T::RECORD.bounded == (fits == MORE_THAN_FITS) {
+                return Err(Violation::Bound { bounded: T::RECORD.bounded, taken: fits });
+            }
+        }
+        let taken = ledger.take_all(&mut consumer)?;
+        ledger.settle(&sent)?;
+        if taken < CAPACITY {
+            return Err(Violation::FullTooEarly { held: taken, capacity: CAPACITY });
+        }
+    }
+    Ok(())
+}
+
+/// Random turns of two producers and the consumer, on one thread, against what a queue for each producer would do.
+pub fn against_a_model<T: Link>(memory: Memory, seed: u64) -> Result<(), Violation> {
+    const CAPACITY: u64 = 16;
+    let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
+    let mut consumer = queue.consumer()?;
+    let mut producers = [queue.producer(0)?, queue.producer(1)?];
+    let (mut ledger, mut sent, mut taken) = (Ledger::new(2), [0; 2], 0);
+    let mut draw = seed;
+    for _ in 0..60 {
+        // SplitMix64 (Steele, Lea, Flood 2014).
+        draw = draw.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let (actor, times) = ((mixed % 3) as usize, 1 + (mixed >> 32) % 40);
+        for _ in 0..times {
+            let held = sent[0] + sent[1] - taken;
+            if actor < 2 {
+                if producers[actor].try_push(&message(actor, sent[actor])).is_ok() {
+                    sent[actor] += 1;
+                } else if held < CAPACITY {
+                    return Err(Violation::FullTooEarly { held, capacity: CAPACITY });
+                }
+            } else if ledger.take(&mut consumer)? {
+                taken += 1;
+                if held == 0 {
+                    // More came than was sent: nothing else can be.
+                    ledger.settle(&sent)?;
+                }
+            } else if held > 0 {
+                // Either it never comes, or it comes later, which is no better for who polls.
+                ledger.take_all(&mut consumer)?;
+                ledger.settle(&sent)?;
+                return Err(Violation::Hidden { waiting: held });
+            }
+        }
+    }
+    ledger.take_all(&mut consumer)?;
+    ledger.settle(&sent)
+}
+
+/// Many producers, one of which sends: its message comes with the first look, whoever it is and however few have sent before.
+pub fn one_of_many<T: Link>(memory: Memory) -> Result<(), Violation> {
+    const PRODUCERS: usize = 200;
+    // Prime to it: not the one beside the last one, where a scan looks first.
+    const STRIDE: usize = 77;
+    let mut queue = queue::<T>(memory, PRODUCERS, 256)?;
+    let mut consumer = queue.consumer()?;
+    let mut producers = (0..PRODUCERS).map(|index| queue.producer(index)).collect::<Result<Vec<_>, _>>()?;
+    let mut ledger = Ledger::new(PRODUCERS);
+    for n in 0..2 {
+        for turn in 1..=PRODUCERS {
+            let index = turn * STRIDE % PRODUCERS;
+            if producers[index].try_push(&message(index, n)).is_err() {
+                return Err(Violation::FullTooEarly { held: 0, capacity: 256 });
+            }
+            if !ledger.take(&mut consumer)? {
+                return Err(Violation::Hidden { waiting: 1 });
+            }
+        }
+    }
+    ledger.settle(&[2; PRODUCERS])
+}
+
+fn push_all(mut producer: impl Producer, index: usize, count: u64) -> Result<(), Violation> {
+    for n in 0..count {
+        let mut waiting = Waiting(None);
+        while producer.try_push(&message(index, n)).is_err() {
+            waiting.more(|| format!("producer {index} finds it full for ever at message {n}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// So many threads push into a small queue as fast as they can, and one takes.
+pub fn threads<T: Link>(memory: Memory, producers: usize) -> Result<(), Violation> {
+    let each = MESSAGES / producers as u64;
+    let mut queue = queue::<T>(memory, producers, 8)?;
+    let mut consumer = queue.consumer()?;
+    let ends: Vec<_> = (0..producers).map(|index| queue.producer(index)).collect::<Result<_, _>>()?;
+    let mut ledger = Ledger::new(producers);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = ends
+            .into_iter()
+            .enumerate()
+            .map(|(index, end)| scope.spawn(move || push_all(end, index, each)))
+            .collect();
+        let (mut empty, mut found) = (0, Ok(()));
+        while empty < EMPTY_POLLS {
+            let done = threads.iter().all(|thread| thread.is_finished());
+            match ledger.take(&mut consumer) {
+                Ok(true) => empty = 0,
+                Ok(false) => {
+                    empty += u32::from(done);
+                    std::thread::yield_now();
+                }
+                // The threads are let go on, so that they end.
+                Err(violation) => {
+                    if found.is_ok() {
+                        found = Err(violation);
+                    }
+                    empty += u32::from(done);
+                }
+            }
+        }
+        for thread in threads {
+            let ended =
+                thread.join().unwrap_or_else(|_| Err(Violation::Stuck { what: "a push panicked".into() }));
+            found = found.and(ended);
+        }
+        found
+    })?;
+    ledger.settle(&vec![each; producers])
+}
+
+/// A producer dies at that step of a push. It costs itself that message, unless the push was through, and the other nothing.
+pub fn death<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
+    const BEFORE: u64 = 3;
+    let mut queue = queue::<T>(memory, 2, 64)?;
+    let mut consumer = queue.consumer()?;
+    let (mut dies, mut lives) = (queue.producer(0)?, queue.producer(1)?);
+    let mut sent = [0, 0];
+    // Some steps come only with some pushes: it dies at the first one that has it.
+    let mut ledger = Ledger::new(2);
+    let mut last = None;
+    while last != Some(step) {
+        if sent[0] == 1000 {
+            return Err(Violation::Stuck { what: format!("no push of 1,000 reaches the step {step}") });
+        }
+        ledger.take_all(&mut consumer)?;
+        let pushed = dies.try_push_with(&message(0, sent[0]), &mut |at| {
+            last = Some(at);
+            if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        sent[0] += u64::from(pushed.is_ok() || last == Some(Step::Published));
+    }
+    drop(dies);
+    let mut push = |sent: &mut [u64; 2]| {
+        let pushed = lives.try_push(&message(1, sent[1]));
+        sent[1] += u64::from(pushed.is_ok());
+        pushed.is_ok()
+    };
+    for _ in 0..BEFORE {
+        if !push(&mut sent) {
+            return Err(Violation::FullTooEarly { held: sent[1], capacity: 64 });
+        }
+    }
+    let mut waiting = Waiting(None);
+    loop {
+        ledger.take_all(&mut consumer)?;
+        if consumer.retire(0) {
+            break;
+        }
+        waiting.more(|| "the retirement of the dead producer does not end".into())?;
+    }
+    // From here on nothing waits for the dead one.
+    ledger.take_all(&mut consumer)?;
+    ledger.settle(&sent)?;
+    // As good as new for who lives: a lap and more.
+    for _ in 0..200 {
+        let mut waiting = Waiting(None);
+        while !push(&mut sent) {
+            ledger.take_all(&mut consumer)?;
+            waiting.more(|| "the living one finds it full for ever".into())?;
+        }
+    }
+    ledger.take_all(&mut consumer)?;
+    ledger.settle(&sent)
+}
+
+/// Producers that die at that step of a push, each with messages in the queue, and are succeeded. What was published comes once, a
+/// successor is not accused of what its predecessor left, and the others lose nothing.
+pub fn successor<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
+    let mut queue = queue::<T>(memory, 2, 64)?;
+    let mut consumer = queue.consumer()?;
+    let (mut dies, mut lives) = (queue.producer(0)?, queue.producer(1)?);
+    let (mut ledger, mut sent) = (Ledger::new(2), [0; 2]);
+    for _ in 0..3 {
+        die_with_messages_waiting(&mut dies, step, &mut sent[0], &mut || ledger.take_all(&mut consumer))?;
+        drop(dies);
+        sent[1] += u64::from(lives.try_push(&message(1, sent[1])).is_ok());
+        // The first call comes while the dead producer's messages wait.
+        let mut waiting = Waiting(None);
+        while !queue.renew(0, &mut consumer)? {
+            ledger.take(&mut consumer)?;
+            waiting.more(|| "the dead producer's place is never free".into())?;
+        }
+        // Old messages would come now, before the successor writes over them.
+        ledger.take(&mut consumer)?;
+        dies = attach_successor(&mut queue, &mut || ledger.take(&mut consumer))?;
+        // A lap and more.
+        for _ in 0..200 {
+            for (index, producer) in [&mut dies, &mut lives].into_iter().enumerate() {
+                let mut waiting = Waiting(None);
+                while producer.try_push(&message(index, sent[index])).is_err() {
+                    ledger.take(&mut consumer)?;
+                    waiting.more(|| format!("producer {index} finds it full for ever after a succession"))?;
+                }
+                sent[index] += 1;
+            }
+        }
+        ledger.take_all(&mut consumer)?;
+        ledger.settle(&sent)?;
+    }
+    Ok(())
+}
+
+/// Attaches a producer while the consumer looks, as from another process where the queue has a name.
+fn attach_successor<T: Link>(
+    queue: &mut Queue<T>,
+    take: &mut impl FnMut() -> Result<bool, Violation>,
+) -> Result<T::Producer, Violation> {
+    let Some(name) = queue.name().map(str::to_owned) else { return Ok(queue.producer(0)?) };
+    let attaching = std::thread::spawn(move || Queue::<T>::open(&name)?.producer(0));
+    while !attaching.is_finished() {
+        take()?;
+        std::thread::yield_now();
+    }
+    let attached = attaching.join().map_err(|_| Violation::Stuck { what: "an end panicked".into() })?;
+    Ok(attached?)
+}
+
+/// Pushes until a push reaches the step while messages wait, and breaks that push off there.
+fn die_with_messages_waiting(
+    dies: &mut impl Producer,
+    step: Step,
+    sent: &mut u64,
+    take_all: &mut impl FnMut() -> Result<u64, Violation>,
+) -> Result<(), Violation> {
+    const WAITING: u64 = 3;
+    const MOST: u64 = 40;
+    let mut waiting = 0;
+    for _ in 0..10_000 {
+        if waiting == MOST {
+            take_all()?;
+            waiting = 0;
+        }
+        let mut is_dead = false;
+        let pushed = dies.try_push_with(&message(0, *sent), &mut |at| {
+            is_dead |= at == step && waiting >= WAITING;
+            if is_dead { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let is_published = pushed.is_ok() || (is_dead && step == Step::Published);
+        *sent += u64::from(is_published);
+        waiting += u64::from(is_published);
+        if is_dead {
+            return Ok(());
+        }
+    }
+    Err(Violation::Stuck { what: format!("no push of 10,000 reaches the step {step} with messages waiting") })
+}

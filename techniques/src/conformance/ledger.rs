@@ -1,0 +1,87 @@
+//! What was sent against what arrived: the messages of the suite, and who finds each kind of error in them.
+
+use super::Violation;
+use shm::ring::{Consumer, MESSAGE_WORDS, Message};
+use std::collections::BTreeSet;
+
+/// Bits of a message's number.
+const NUMBER_BITS: u32 = 48;
+
+/// Message `n` of a producer. Each word follows from the first one and its place, so that any mixture of two messages shows.
+pub fn message(producer: usize, n: u64) -> Message {
+    let first = (producer as u64) << NUMBER_BITS | n;
+    core::array::from_fn(|word| first ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// What the consumer has seen of each producer.
+pub struct Ledger {
+    /// The number that is due next.
+    next: Vec<u64>,
+    /// Those that were jumped over and have not come since.
+    missing: Vec<BTreeSet<u64>>,
+}
+
+impl Ledger {
+    /// Nothing seen yet.
+    pub fn new(producers: usize) -> Self {
+        Self { next: vec![0; producers], missing: vec![BTreeSet::new(); producers] }
+    }
+
+    /// Takes one message, if there is one: whether there was.
+    pub fn take(&mut self, consumer: &mut impl Consumer) -> Result<bool, Violation> {
+        let popped = consumer.try_pop();
+        if let Some((_, fault)) = consumer.take_fault() {
+            return Err(Violation::Fault(fault));
+        }
+        let Some((from, got)) = popped else { return Ok(false) };
+        self.see(from, &got).map(|()| true)
+    }
+
+    /// Takes what there is; how many messages.
+    pub fn take_all(&mut self, consumer: &mut impl Consumer) -> Result<u64, Violation> {
+        let mut taken = 0;
+        while self.take(consumer)? {
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    fn see(&mut self, from: Option<usize>, got: &Message) -> Result<(), Violation> {
+        let (producer, n) = ((got[0] >> NUMBER_BITS) as usize, got[0] & ((1 << NUMBER_BITS) - 1));
+        let intact = (1..MESSAGE_WORDS).filter(|word| got[*word] == message(producer, n)[*word]).count();
+        if producer >= self.next.len() || intact < MESSAGE_WORDS - 1 {
+            return Err(Violation::Torn { message: *got });
+        }
+        if let Some(from) = from.filter(|from| *from != producer) {
+            return Err(Violation::Misattributed { producer, from });
+        }
+        let next = &mut self.next[producer];
+        if n < *next {
+            let is_late = self.missing[producer].remove(&n);
+            return Err(if is_late {
+                Violation::Reordered { producer, n, after: *next - 1 }
+            } else {
+                Violation::Duplicated { producer, n }
+            });
+        }
+        self.missing[producer].extend(*next..n);
+        *next = n + 1;
+        Ok(())
+    }
+
+    /// Everybody has sent that many, and nothing more comes.
+    pub fn settle(&self, sent: &[u64]) -> Result<(), Violation> {
+        for (producer, (sent, next)) in sent.iter().zip(&self.next).enumerate() {
+            if next > sent {
+                return Err(Violation::Invented { producer, n: next - 1 });
+            }
+            let missing = &self.missing[producer];
+            let count = missing.len() as u64 + (sent - next);
+            if count > 0 {
+                let first = missing.first().copied().unwrap_or(*next);
+                return Err(Violation::Lost { producer, first, count });
+            }
+        }
+        Ok(())
+    }
+}

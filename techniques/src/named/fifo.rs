@@ -1,0 +1,57 @@
+//! The ends of named pipes (FIFOs) beside the segments in `/dev/shm`.
+
+use nix::fcntl::{FcntlArg, fcntl};
+use shm::memory::RegionError;
+use shm::memory::SHM_DIR;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+
+/// What the kernel gives every pipe at first, in bytes.
+const DEFAULT_BYTES: i32 = 65_536;
+
+fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
+    let name = name.to_owned();
+    move |source| RegionError::Os { name, what, source }
+}
+
+/// Opens the reading end, non-blocking. Does not wait for a writer.
+///
+/// # Errors
+/// What the system refused; a name that is no FIFO.
+pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
+    open(name, OpenOptions::new().read(true))
+}
+
+/// Opens the writing end, non-blocking: nothing can be read through it. Does not wait for a reader; as long as there is none,
+/// writing fails.
+///
+/// # Errors
+/// As `open_reader`.
+pub fn open_writer(name: &str) -> Result<File, RegionError> {
+    // Linux opens a FIFO for writing alone only where somebody reads it; for both directions at once whoever is there. So it does
+    // not matter which process comes first.
+    let _reader = open(name, OpenOptions::new().read(true).write(true))?;
+    open(name, OpenOptions::new().write(true))
+}
+
+fn open(name: &str, options: &mut OpenOptions) -> Result<File, RegionError> {
+    let path = format!("{SHM_DIR}/{name}");
+    let file =
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path).map_err(os(name, "open it"))?;
+    let is_fifo = file.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
+    if !is_fifo {
+        return Err(os(name, "use it as a FIFO")(io::ErrorKind::InvalidInput.into()));
+    }
+    enlarge(&file);
+    Ok(file)
+}
+
+/// Makes the pipe as large as an ordinary user may: `/proc/sys/fs/pipe-max-size`, less where the user's quota is used up.
+fn enlarge(pipe: &File) {
+    let max = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
+    let mut bytes = max.and_then(|text| text.trim().parse::<i32>().ok()).unwrap_or(1 << 20);
+    while bytes > DEFAULT_BYTES && fcntl(pipe, FcntlArg::F_SETPIPE_SZ(bytes)).is_err() {
+        bytes /= 2;
+    }
+}

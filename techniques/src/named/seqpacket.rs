@@ -1,0 +1,89 @@
+//! Unix sockets that keep messages apart (SOCK_SEQPACKET), named beside the segments in `/dev/shm`.
+//!
+//! The standard library has no type for them; its stream types do, since read, write and accept are the same calls: a
+//! read gives one packet, a write sends one.
+
+use core::time::Duration;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect as connect_to, getsockopt,
+    listen as listen_on, recv, setsockopt, socket, sockopt,
+};
+use nix::sys::stat::{Mode, fchmod};
+use shm::memory::RegionError;
+use shm::memory::SHM_DIR;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Instant;
+
+/// The send buffer to ask for, in bytes; the kernel cuts it to what an ordinary user may have
+/// (`/proc/sys/net/core/wmem_max`).
+const SEND_BUFFER: usize = 1 << 28;
+
+fn os(name: &str, what: &'static str) -> impl Fn(Errno) -> RegionError {
+    let name = name.to_owned();
+    move |errno| RegionError::Os { name: name.clone(), what, source: errno.into() }
+}
+
+fn address(name: &str) -> Result<UnixAddr, RegionError> {
+    UnixAddr::new(format!("{SHM_DIR}/{name}").as_str()).map_err(os(name, "name a socket like that"))
+}
+
+fn unix_socket(name: &str) -> Result<OwnedFd, RegionError> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).map_err(os(name, "make a socket"))
+}
+
+/// Binds the name, mode 0600, and listens; non-blocking. As many as the system allows (`/proc/sys/net/core/somaxconn`) may wait to
+/// be accepted: whoever is to be refused waits among them.
+///
+/// # Errors
+/// What the system refused (the name exists, no permission).
+pub fn listen(name: &str) -> Result<UnixListener, RegionError> {
+    let fd = unix_socket(name)?;
+    // Before binding: on Linux the name gets the socket's mode, so that it is never open to others.
+    fchmod(&fd, Mode::S_IRUSR | Mode::S_IWUSR).map_err(os(name, "restrict its socket"))?;
+    bind(fd.as_raw_fd(), &address(name)?).map_err(os(name, "bind its socket"))?;
+    listen_on(&fd, Backlog::MAXCONN).map_err(os(name, "listen on its socket"))?;
+    Ok(UnixListener::from(fd))
+}
+
+/// Connects, non-blocking from then on; waits up to that long for somebody to listen there.
+///
+/// # Errors
+/// What the system refused at the end.
+pub fn connect(name: &str, patience: Duration) -> Result<UnixStream, RegionError> {
+    let fd = unix_socket(name)?;
+    let address = address(name)?;
+    let deadline = Instant::now() + patience;
+    loop {
+        match connect_to(fd.as_raw_fd(), &address) {
+            Ok(()) => break,
+            // Not bound yet, not listening yet, too many at once.
+            Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::EAGAIN) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(errno) => return Err(os(name, "connect to its socket")(errno)),
+        }
+    }
+    // A smaller buffer is no error.
+    let _ = setsockopt(&fd, sockopt::SndBuf, &SEND_BUFFER);
+    Ok(UnixStream::from(fd))
+}
+
+/// The process at the other end: the one that connected, or, for who has connected, the one that listens. The kernel says so; 0 is
+/// a process that has no id here.
+///
+/// # Errors
+/// What the system refused.
+pub fn peer(stream: &UnixStream) -> io::Result<u32> {
+    Ok(getsockopt(stream, sockopt::PeerCredentials)?.pid().cast_unsigned())
+}
+
+/// Whether a packet waits on the connection. Leaves it there.
+pub(crate) fn has_packet(stream: &UnixStream) -> bool {
+    let mut byte = [0];
+    // Nothing where the peer has closed it, an error where it has not and nothing waits.
+    recv(stream.as_raw_fd(), &mut byte, MsgFlags::MSG_PEEK).is_ok_and(|bytes| bytes > 0)
+}

@@ -1,0 +1,74 @@
+//! `std-mpsc`: the standard library's unbounded channel, on the heap of one process.
+//!
+//! The reference that `linked` is measured against; polled with `try_recv`, as the agents of a run poll. Unbounded, as the
+//! seed benchmark has it: a push is never refused, and every 31st message costs an allocation.
+
+use crate::element::Element;
+use core::marker::PhantomData;
+use core::ops::ControlFlow;
+use shm::attached::Attached;
+use shm::memory::RegionError;
+use shm::ring::Message;
+use shm::ring::step::{Step, whole};
+use shm::ring::{Full, Home, Link, LinkSpec, Record};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+/// The technique. `E`: in which form it carries the messages.
+pub struct StdMpsc<E = Message>(PhantomData<E>);
+
+/// The sending end.
+pub struct Tx<E>(Sender<E>);
+
+/// The receiving end.
+pub struct Rx<E>(Receiver<E>);
+
+/// Both ends until they are attached; the receiving one can be taken once.
+type Ends<E> = Mutex<(Sender<E>, Option<Receiver<E>>)>;
+
+fn make<E>() -> Ends<E> {
+    let (sender, receiver) = channel();
+    Mutex::new((sender, Some(receiver)))
+}
+
+impl<E: Element> shm::ring::Producer for Tx<E> {
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        // The only error is that the receiver is gone: the run is ending.
+        whole(at, || self.0.send(E::of(message)).map_err(|_| Full))
+    }
+}
+
+impl<E: Element> shm::ring::Consumer for Rx<E> {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+        self.0.try_recv().ok().map(|message| (None, message.message()))
+    }
+}
+
+impl<E: Element> Link for StdMpsc<E> {
+    const RECORD: Record = Record::new("std-mpsc", Home::Heap).unbounded().twin("linked");
+
+    type Producer = Tx<E>;
+    type Consumer = Rx<E>;
+
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx<E>, RegionError> {
+        let ends = attached.shared(spec.name, make::<E>);
+        let sender = ends.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        Ok(Tx(sender))
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Rx<E>, RegionError> {
+        let ends = attached.shared(spec.name, make::<E>);
+        let receiver = ends.lock().unwrap_or_else(PoisonError::into_inner).1.take();
+        receiver.map(Rx).ok_or_else(|| RegionError::Os {
+            name: spec.name.into(),
+            what: "attach a second receiver to it",
+            source: std::io::ErrorKind::AddrInUse.into(),
+        })
+    }
+}

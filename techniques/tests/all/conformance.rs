@@ -1,0 +1,304 @@
+//! The library's suite (`techniques::conformance`) on every technique, and on the rings that it must find broken. Beside it what a
+//! library function cannot do: real processes, and what only some techniques have.
+//!
+//! Scribblers are in `hostile.rs`, every order of steps in `tests/loom`.
+//!
+//! The processes are this test binary started again (forking a process with threads is not safe): see [`the_producer_itself`].
+
+use crate::common::{Run, itself};
+use protocol::segments;
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::attached::Attached;
+use shm::memory::RegionError;
+use shm::ring::array_queue::ArrayQueue;
+use shm::ring::spsc_mux::SpscMux;
+use shm::ring::{Consumer, Link, LinkSpec, Producer, Record, SegmentSpec};
+use std::time::{Duration, Instant};
+use techniques::conformance::broken::{Broken, Doubles, Drops, Hides, Neglects, Remembers, Reorders, Tears};
+use techniques::conformance::{self, Violation};
+use techniques::std_mpsc::StdMpsc;
+use techniques::with_link;
+use techniques::{Technique, Visitor};
+
+/// Nothing here takes so long unless it hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+struct Suite;
+
+impl Visitor for Suite {
+    fn visit<L: Link>(&mut self) {
+        let begun = Instant::now();
+        if let Err(failure) = conformance::check::<L>() {
+            panic!("{failure}");
+        }
+        println!("{}: {:.1?}", L::RECORD.name, begun.elapsed());
+    }
+}
+
+#[test]
+fn every_technique_passes_the_suite() {
+    techniques::visit(&mut Suite);
+}
+
+/// What the suite says of a ring; it must say something.
+fn found<L: Link>() -> Violation {
+    let failure = conformance::check::<L>().expect_err(L::RECORD.name);
+    println!("{failure}");
+    *failure.violation
+}
+
+#[test]
+fn the_suite_finds_each_broken_ring() {
+    assert!(matches!(found::<Broken<Doubles>>(), Violation::Duplicated { .. }));
+    assert!(matches!(found::<Broken<Drops>>(), Violation::Lost { .. }));
+    assert!(matches!(found::<Broken<Reorders>>(), Violation::Reordered { .. }));
+    assert!(matches!(found::<Broken<Tears>>(), Violation::Torn { .. }));
+    assert!(matches!(found::<Broken<Hides>>(), Violation::Hidden { waiting: 1 }));
+    // Behind the place that the dead one has claimed stand the other's messages.
+    assert!(matches!(found::<Broken<Neglects, ArrayQueue>>(), Violation::Lost { producer: 1, .. }));
+    // The dead producer's messages come again.
+    assert!(matches!(found::<Broken<Remembers>>(), Violation::Duplicated { producer: 0, .. }));
+}
+
+#[test]
+fn the_suite_finds_them_whatever_ring_is_broken() {
+    assert!(matches!(found::<Broken<Doubles, ArrayQueue>>(), Violation::Duplicated { .. }));
+    assert!(matches!(found::<Broken<Drops, StdMpsc>>(), Violation::Lost { .. }));
+    assert!(matches!(found::<Broken<Tears, ArrayQueue>>(), Violation::Torn { .. }));
+    assert!(matches!(found::<Broken<Reorders, StdMpsc>>(), Violation::Reordered { .. }));
+}
+
+#[test]
+fn a_survey_makes_every_check_whatever_the_others_find() {
+    let survey = |findings: Vec<conformance::Finding>| -> (usize, usize) {
+        (findings.len(), findings.iter().filter(|finding| finding.violation.is_some()).count())
+    };
+    let (all, none) = survey(conformance::survey::<StdMpsc>());
+    let (of_broken, found) = survey(conformance::survey::<Broken<Drops, StdMpsc>>());
+    assert_eq!((all, none), (of_broken, 0));
+    assert!(found > 1, "{found} of {all}");
+}
+
+/// A type of that name which is the ring `$ring` with another record.
+macro_rules! with_record {
+    ($(#[$doc:meta])* $name:ident, $ring:ty, $record:expr) => {
+        $(#[$doc])*
+        struct $name;
+
+        impl Link for $name {
+            const RECORD: Record = $record;
+
+            type Producer = <$ring as Link>::Producer;
+            type Consumer = <$ring as Link>::Consumer;
+
+            fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+                <$ring>::segments(spec)
+            }
+
+            fn producer(
+                spec: &LinkSpec,
+                index: usize,
+                attached: &mut Attached<'_>,
+            ) -> Result<Self::Producer, RegionError> {
+                <$ring>::producer(spec, index, attached)
+            }
+
+            fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
+                <$ring>::consumer(spec, attached)
+            }
+        }
+    };
+}
+
+with_record! {
+    /// A record that says what is not so.
+    Boasts, SpscMux, Record { name: "boasts", bounded: false, ..SpscMux::RECORD }
+}
+
+with_record! {
+    /// One that wants a name that another has.
+    Taken, ArrayQueue, ArrayQueue::RECORD
+}
+
+#[test]
+fn a_record_that_says_what_is_not_so_is_found() {
+    assert!(matches!(found::<Boasts>(), Violation::Bound { bounded: false, .. }));
+}
+
+/// In a process of its own: what is registered is a technique for everybody in the process.
+#[test]
+fn a_program_can_add_a_technique_of_its_own() {
+    let program = itself("conformance::the_program_with_one_more").output().unwrap();
+    let said = String::from_utf8_lossy(&program.stdout);
+    assert!(program.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "the other test starts it, as a process of its own"]
+fn the_program_with_one_more() {
+    let registered = Technique::register::<Boasts>().unwrap();
+    assert_eq!(Technique::from_name("boasts"), Some(registered));
+    assert_eq!(Technique::register::<Boasts>(), Ok(registered), "again is nothing new");
+    assert!(Technique::all().contains(&registered));
+    assert!(Technique::register::<Taken>().is_err());
+}
+
+/// Message `n` of a producer.
+fn message(producer: usize, n: u64) -> Message {
+    [(producer as u64) << 48 | n; MESSAGE_WORDS]
+}
+
+/// Takes until everybody has sent that many: each whole and in order.
+fn take_all(consumer: &mut impl Consumer, producers: usize, each: u64) {
+    let (started, mut next) = (Instant::now(), vec![0; producers]);
+    while next.iter().any(|n| *n < each) {
+        let Some((from, got)) = consumer.try_pop() else {
+            assert!(started.elapsed() < LIMIT, "stuck at {next:?} of {each}");
+            std::thread::yield_now();
+            continue;
+        };
+        let producer = (got[0] >> 48) as usize;
+        assert!(from.is_none_or(|from| from == producer), "{producer}'s message through {from:?}");
+        assert_eq!(got, message(producer, next[producer]), "torn, lost, twice or out of order");
+        next[producer] += 1;
+    }
+    assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
+}
+
+fn push_all(mut producer: impl Producer, index: usize, count: u64) {
+    let started = Instant::now();
+    for n in 0..count {
+        while producer.try_push(&message(index, n)).is_err() {
+            assert!(started.elapsed() < LIMIT, "full for ever at {n}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// What tells a child what to do: run, producer's index, messages.
+const CHILD: &str = "BULKHEAD_CONFORMANCE_CHILD";
+
+/// A producer's process.
+#[test]
+#[ignore = "the other test starts it, as a process of its own"]
+fn the_producer_itself() {
+    let Ok(orders) = std::env::var(CHILD) else { return };
+    let words: Vec<&str> = orders.split(' ').collect();
+    let (index, count) = (words[1].parse().unwrap(), words[2].parse().unwrap());
+    let (control, plan) = segments::open_control(words[0]).unwrap();
+    with_link!(plan.technique, T => {
+        let mut attached = segments::attach_with(&plan, None, &control);
+        let producer = attached.producer::<T>(&segments::submit_link(&plan), index).unwrap();
+        control.wait_for_go();
+        push_all(producer, index, count);
+    });
+}
+
+#[test]
+fn processes_lose_nothing() {
+    for &technique in Technique::built_in().iter().filter(|technique| technique.crosses_processes()) {
+        for producers in [1, 2, 8] {
+            println!("{technique}, {producers} producers");
+            let each = 20_000 / u64::from(producers);
+            let run = Run::new(technique, producers, 64);
+            let launching = segments::create_control(run.plan(), &[]).unwrap();
+            launching.started(producers.into(), std::process::id());
+            with_link!(technique, T => {
+                let plan = run.create::<T>();
+                let children: Vec<_> = (0..producers)
+                    .map(|index| {
+                        let child = itself("conformance::the_producer_itself")
+                            .env(CHILD, format!("{} {index} {each}", plan.run))
+                            .stdout(std::process::Stdio::null())
+                            .spawn()
+                            .unwrap();
+                        launching.started(index.into(), child.id());
+                        child
+                    })
+                    .collect();
+                // Attached while the children attach, in any order; nobody pushes before we are there, as in a run.
+                let mut attached = segments::attach_with(plan, None, &launching.control());
+                let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
+                launching.go(0);
+                take_all(&mut consumer, producers.into(), each);
+                for mut child in children {
+                    assert!(child.wait().unwrap().success());
+                }
+            });
+        }
+    }
+}
+
+/// A successor gets the index of a connection whose producer is dead, once what that had sent is taken; not before.
+#[test]
+fn a_connection_is_retired_when_it_is_empty() {
+    use techniques::unix_seqpacket::UnixSeqpacket;
+    let run = Run::new(Technique::of::<UnixSeqpacket>(), 2, 8);
+    let spec = run.link();
+    let mut attached = segments::attach(run.plan(), None);
+    let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();
+    let mut producer = |index: usize| attached.producer::<UnixSeqpacket>(&spec, index).unwrap();
+    let (mut dies, mut lives) = (producer(0), producer(1));
+    lives.try_push(&message(1, 0)).unwrap();
+    // It dies before the consumer has accepted it.
+    (0..3).for_each(|n| dies.try_push(&message(0, n)).unwrap());
+    drop(dies);
+    assert!(!consumer.retire(0));
+    // A successor that does not wait for the retirement is refused, as anybody would be.
+    let mut early = producer(0);
+    assert!(!consumer.retire(0));
+    assert!(early.try_push(&message(0, 9)).is_err(), "its connection is closed");
+    let mut next = [0; 2];
+    for taken in 0..3 {
+        assert!(!consumer.retire(0), "{taken} of 3");
+        while next[0] == taken {
+            let (_, got) = consumer.try_pop().unwrap();
+            next[(got[0] >> 48) as usize] += 1;
+        }
+    }
+    assert!(consumer.retire(0) && consumer.retire(0));
+    consumer.revive(0);
+    let mut successor = producer(0);
+    successor.try_push(&message(0, 3)).unwrap();
+    lives.try_push(&message(1, 1)).unwrap();
+    let started = Instant::now();
+    while next != [4, 2] {
+        assert!(started.elapsed() < LIMIT);
+        if let Some((from, got)) = consumer.try_pop() {
+            let (producer, n) = ((got[0] >> 48) as usize, got[0] & 0xFF);
+            assert_eq!((from, n), (Some(producer), next[producer]));
+            next[producer] += 1;
+        }
+    }
+}
+
+/// A sender that dies between its message and the wake-up: the sleeper finds the message when its wait ends.
+#[test]
+fn a_wake_up_lost_to_a_death_costs_a_bounded_wait() {
+    use shm::bell::BELL_WORDS;
+    use shm::memory::Region;
+    use shm::ring::{Step, array_queue, intent};
+    use std::ops::ControlFlow;
+    use techniques::channel::{MAX_WAIT, Receiver, Sender};
+    let ring = Region::heap(array_queue::ring_words(8, MESSAGE_WORDS)).words();
+    array_queue::write_header::<MESSAGE_WORDS>(&ring, 8);
+    let (waker, intents) = (Region::heap(BELL_WORDS).words(), intent::on_heap(1));
+    let mut sender = Sender::<MESSAGE_WORDS>::attach(&ring, &intents[0], &waker).unwrap();
+    let mut receiver = Receiver::<MESSAGE_WORDS>::attach(&ring, intents.clone(), &waker).unwrap();
+    std::thread::scope(|scope| {
+        let dies = scope.spawn(move || {
+            std::thread::sleep(5 * MAX_WAIT);
+            let died = Instant::now();
+            let at_its_end = &mut |at| {
+                if at == Step::Published { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            assert!(sender.try_push_with(&message(0, 7), at_its_end).is_err());
+            died
+        });
+        let got = receiver.pop_timeout(LIMIT).unwrap();
+        let waited = dies.join().unwrap().elapsed();
+        assert_eq!(got, Some(message(0, 7)));
+        // Bounded by `MAX_WAIT` and however long this machine lets us wait for a core.
+        assert!(waited < MAX_WAIT + Duration::from_secs(5), "{waited:?}");
+    });
+}

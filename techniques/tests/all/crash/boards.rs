@@ -1,0 +1,152 @@
+//! A board's writer that stands, and dies, at every instruction of a write: what readers see then, and what a successor finds.
+
+use super::bed;
+use super::orders::{BOARD, BOARD_CELL, board_value};
+use super::victim::{Role, Victim, orders};
+use crate::common::Run;
+use protocol::plan::Plan;
+use protocol::segments;
+use shm::board::{KIND, Next, Reader, Shape, Writer};
+use shm::memory::{Header, Region, Words};
+use shm::ring::spsc_mux::SpscMux;
+use shm::sync::Ordering::Relaxed;
+use std::collections::BTreeSet;
+use techniques::Technique;
+
+/// A small cell, one with lines of its own, and a log.
+fn shapes() -> Vec<Shape> {
+    [(2, 2), (5, 2), (32, 4), (3, 8)]
+        .map(|(words, slots)| Shape::with_slots(2, words, slots).expect("a shape"))
+        .to_vec()
+}
+
+fn header() -> Header {
+    Header {
+        kind: KIND,
+        bytes: 0,
+        capacity: 0,
+        slot_words: 0,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: 0,
+    }
+}
+
+/// The same words on the heap: what a death here would leave.
+fn copy(words: &Words) -> Words {
+    let copy = Region::heap(words.len()).words();
+    copy.iter().zip(words.iter()).for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
+    copy
+}
+
+/// The cell's version; its value must be whole, and every older one that a log still promises.
+fn newest(memory: &Words) -> u64 {
+    let reader = Reader::attach(&memory.clone().into()).expect("a board");
+    let shape = reader.shape();
+    let mut into = vec![0; shape.words()];
+    let version = reader.version(BOARD_CELL);
+    match reader.try_read(BOARD_CELL, &mut into).expect("nobody writes now") {
+        None => assert_eq!(version, 0),
+        Some(stamp) => {
+            assert_eq!((stamp.version, stamp.ticks), (version, version));
+            assert_eq!(into, board_value(version, shape.words()), "whole");
+        }
+    }
+    let mut follower = reader.follow(BOARD_CELL, version.saturating_sub(shape.slots() as u64 - 1));
+    while let Next::Entry(stamp) = follower.next(&mut into).expect("an honest writer") {
+        assert_eq!(into, board_value(stamp.version, shape.words()), "whole");
+    }
+    assert_eq!(follower.seen(), version, "none missed");
+    version
+}
+
+/// A successor over this memory goes on behind that version.
+fn succeed(memory: &Words, version: u64) {
+    let mut successor = Writer::attach(memory).expect("a board");
+    assert_eq!(successor.version(BOARD_CELL), version);
+    for next in version + 1..=version + 10 {
+        let value = board_value(next, successor.shape().words());
+        assert_eq!(successor.write(BOARD_CELL, next, &value), next);
+        assert_eq!(newest(memory), next);
+    }
+}
+
+/// What the tests share: a run, a board in it, and the orders of its writer.
+struct Scene<'a> {
+    plan: &'a Plan,
+    memory: Words,
+    orders: Words,
+}
+
+impl<'a> Scene<'a> {
+    fn new(run: &'a Run, shape: Shape) -> Self {
+        let plan = run.plan();
+        let memory = Region::create(&plan.segment_name(BOARD), shape.segment_words()).expect("room").words();
+        shape.write_header(&memory, header());
+        Self { plan, memory, orders: orders(plan, Role::Board) }
+    }
+
+    fn start(&self) -> Victim {
+        Victim::start(self.plan, Role::Board, &self.orders, 0, |_| ())
+    }
+}
+
+#[test]
+fn a_boards_writer_may_die_at_every_instruction() {
+    if !super::may_trace() {
+        return;
+    }
+    let (mut boundaries, mut kills) = (0, 0);
+    for shape in shapes() {
+        let run = bed::run(Technique::of::<SpscMux>());
+        let _control = segments::create_control(run.plan(), &[]).expect("room");
+        let scene = Scene::new(&run, shape);
+        // Every boundary of each of these writes, around all slots: what a death there would leave.
+        let mut changes = BTreeSet::new();
+        let mut victim = scene.start();
+        for version in 1..=shape.slots() as u64 + 2 {
+            victim.begin();
+            let mut boundary = 0;
+            let mut before = contents(&scene.memory);
+            while victim.at().is_some() {
+                let found = newest(&scene.memory);
+                assert!(found == version - 1 || found == version, "{found}, while {version} is written");
+                succeed(&copy(&scene.memory), found);
+                victim.step(1);
+                boundary += 1;
+                let now = contents(&scene.memory);
+                if now != before && version == 3 {
+                    changes.insert(boundary);
+                }
+                before = now;
+            }
+            boundaries += boundary;
+            victim.finish();
+            assert_eq!(newest(&scene.memory), version);
+        }
+        let version = newest(&scene.memory);
+        drop(victim);
+        // And real deaths, behind every instruction that changed the memory; each successor is a process that goes on.
+        assert!(changes.len() >= shape.words() + 2, "each store is an instruction of its own");
+        let mut version = version;
+        for boundary in changes {
+            let mut victim = scene.start();
+            victim.begin();
+            victim.step_at_most(boundary);
+            let found = newest(&scene.memory);
+            let _death = victim.kill();
+            assert_eq!(newest(&scene.memory), found, "a death changes nothing");
+            assert!(found == version || found == version + 1);
+            succeed(&copy(&scene.memory), found);
+            version = found;
+            kills += 1;
+        }
+    }
+    println!("a board's writer: {boundaries} boundaries, {kills} deaths, nothing torn, nothing to repair");
+    assert!(boundaries > 500 && kills > 40);
+}
+
+fn contents(memory: &Words) -> Vec<u64> {
+    memory.iter().map(|word| word.load(Relaxed)).collect()
+}

@@ -1,0 +1,159 @@
+//! What was tried and what came of it: counted for each technique, printed, and written to `target/crash-report.txt`.
+
+use comfy_table::{CellAlignment, Table, presets};
+use std::collections::BTreeMap;
+use std::fmt::Arguments;
+use std::io::Write;
+use std::sync::Mutex;
+use std::time::Instant;
+use system::pin;
+use techniques::Technique;
+
+/// Whether ten times as much is to be tried: `BULKHEAD_SLOW=1`.
+pub fn is_slow() -> bool {
+    std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1")
+}
+
+/// What must not be, by its kind.
+#[derive(Default)]
+pub struct Problems(Vec<(&'static str, String)>);
+
+impl Problems {
+    /// One more of that kind; the first ones say enough.
+    pub fn add(&mut self, kind: &'static str, what: Arguments<'_>) {
+        if self.0.iter().filter(|(other, _)| *other == kind).count() < 2 {
+            self.0.push((kind, what.to_string()));
+        }
+    }
+
+    /// Whether there is one of that kind.
+    pub fn has(&self, kind: &str) -> bool {
+        self.0.iter().any(|(other, _)| *other == kind)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Numbers of one technique, each with the name of its column.
+#[derive(Default)]
+pub struct Tally {
+    counts: BTreeMap<&'static str, u64>,
+    problems: Vec<String>,
+}
+
+impl Tally {
+    /// Counts so many more.
+    pub fn add(&mut self, what: &'static str, count: u64) {
+        *self.counts.entry(what).or_default() += count;
+    }
+
+    /// What must not be, and where it was found.
+    pub fn problems(&mut self, place: &str, problems: &Problems) {
+        self.add("violations", u64::from(!problems.is_empty()));
+        self.problems.extend(problems.0.iter().map(|(kind, what)| format!("{place}: {kind}: {what}")));
+    }
+
+    /// The same, of one thing.
+    pub fn problem(&mut self, place: &str, what: String) {
+        self.add("violations", 1);
+        self.problems.push(format!("{place}: {what}"));
+    }
+
+    /// So many of what.
+    pub fn count(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or(0)
+    }
+
+    fn merge(&mut self, other: Tally) {
+        other.counts.into_iter().for_each(|(what, count)| self.add(what, count));
+        self.problems.extend(other.problems);
+    }
+}
+
+/// The tallies of all techniques.
+pub struct CrashReport {
+    title: &'static str,
+    columns: &'static [&'static str],
+    rows: Mutex<BTreeMap<usize, Tally>>,
+    begun: Instant,
+}
+
+impl CrashReport {
+    pub fn new(title: &'static str, columns: &'static [&'static str]) -> Self {
+        Self { title, columns, rows: Mutex::default(), begun: Instant::now() }
+    }
+
+    /// Takes what one job has counted.
+    pub fn add(&self, technique: Technique, tally: Tally) {
+        let row = Technique::all().iter().position(|other| *other == technique).expect("one of all");
+        self.rows.lock().expect("no job panics here").entry(row).or_default().merge(tally);
+    }
+
+    /// Prints the table and what must not be; how many of that there were.
+    pub fn print(&self) -> u64 {
+        let rows = self.rows.lock().expect("no job panics here");
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(std::iter::once("technique").chain(self.columns.iter().copied()));
+        for (row, tally) in rows.iter() {
+            let counts = self.columns.iter().map(|what| tally.count(what).to_string());
+            table.add_row(std::iter::once(Technique::all()[*row].to_string()).chain(counts));
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let mut text = format!("{}, in {} s\n{table}\n", self.title, self.begun.elapsed().as_secs());
+        for problem in rows.values().flat_map(|tally| tally.problems.iter().take(20)) {
+            text += &format!("VIOLATION {problem}\n");
+        }
+        println!("\n{text}");
+        write(&text);
+        rows.values().map(|tally| tally.count("violations")).sum()
+    }
+
+    /// Whether there is some of it in every row.
+    pub fn all_have(&self, what: &str) -> bool {
+        self.rows.lock().expect("no job panics here").values().all(|tally| tally.count(what) > 0)
+    }
+
+    /// The sum of a column.
+    pub fn sum(&self, what: &str) -> u64 {
+        self.rows.lock().expect("no job panics here").values().map(|tally| tally.count(what)).sum()
+    }
+}
+
+/// Adds to the report's file, which the first one begins.
+fn write(text: &str) {
+    static BEGUN: Mutex<bool> = Mutex::new(false);
+    let mut begun = BEGUN.lock().expect("writing does not panic");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/crash-report.txt");
+    let file =
+        std::fs::OpenOptions::new().create(true).write(true).append(*begun).truncate(!*begun).open(path);
+    *begun = true;
+    match file.and_then(|mut file| writeln!(file, "{text}")) {
+        Ok(()) => {}
+        Err(error) => println!("the report is not saved: {error}"),
+    }
+}
+
+/// Does all jobs, on each core one at a time. A victim runs on its tracer's core: a step is a switch there and back.
+pub fn on_all_cores<J: Send>(jobs: Vec<J>, work: impl Fn(J) + Sync) {
+    let jobs = Mutex::new(jobs.into_iter());
+    std::thread::scope(|scope| {
+        for core in pin::allowed_cores() {
+            let (jobs, work) = (&jobs, &work);
+            scope.spawn(move || {
+                if let Err(error) = pin::pin_to(core) {
+                    println!("not pinned, and slower: {error}");
+                }
+                loop {
+                    let job = jobs.lock().expect("taking a job does not panic").next();
+                    let Some(job) = job else { break };
+                    work(job);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,179 @@
+//! The states of a ring in which a victim dies, and how they come about.
+
+use super::bed::{Bed, FIRST, SECOND, Scene};
+use super::report::is_slow;
+use super::victim::{Role, Victim};
+use shm::ring::Link;
+use techniques::Technique;
+use techniques::channel::Channel;
+use techniques::linked::{BLOCK_SLOTS, Linked};
+
+/// What happens to a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// So many messages are pushed into the victim's ring, by everybody in turns where all share it.
+    Fill(u64),
+    /// So many are taken.
+    Take(u64),
+    /// Everything is taken.
+    TakeAll,
+    /// The victim is stopped in the middle of a push, when it has changed shared memory so often; the others push that
+    /// many; it goes on.
+    Interrupted(usize, u64),
+    /// The receiver is asleep, where it can be: who pushes is to wake it.
+    Park,
+}
+use Act::{Fill, Interrupted, Park, Take, TakeAll};
+
+/// A state and its name.
+#[derive(Clone, Debug)]
+pub struct SetUp {
+    pub name: String,
+    pub acts: Vec<Act>,
+    /// Whether it is worth every pair of things that may come together, and not only some.
+    pub thorough: bool,
+}
+
+fn set_up(name: &str, acts: &[Act]) -> SetUp {
+    SetUp { name: name.into(), acts: acts.to_vec(), thorough: is_slow() }
+}
+
+/// The states that matter to a technique.
+pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
+    if technique.is_kernel() {
+        // The kernel's own state, of which we see nothing.
+        return vec![set_up("empty", &[]), set_up("part-full", &[Fill(3)])];
+    }
+    let half = room / 2;
+    let is_linked = technique == Technique::of::<Linked>();
+    let mut all = vec![
+        set_up("empty", &[]),
+        set_up("part-full", &[Fill(3)]),
+        set_up("wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Fill(2)]),
+        set_up("one free", &[Fill(room - 1)]),
+        set_up("full", &[Fill(room)]),
+    ];
+    if is_linked {
+        let block = BLOCK_SLOTS as u64;
+        all.extend([
+            set_up("last place of a block", &[Fill(block - 1)]),
+            set_up("next block not linked", &[Fill(block)]),
+            set_up(
+                "a block to use again",
+                &[Fill(block), TakeAll, Fill(block), TakeAll, Fill(block), Take(block - 1)],
+            ),
+            set_up("a spare block held", &[Fill(block), Interrupted(2, 1), Fill(block - 2)]),
+            set_up(
+                "all blocks used before",
+                &[Fill(room), TakeAll, Fill(room - 2 * block), TakeAll, Fill(5)],
+            ),
+        ]);
+    } else {
+        all.extend([
+            set_up("last place of a lap", &[Fill(room - 1), TakeAll]),
+            set_up("first place of a lap", &[Fill(room), TakeAll]),
+            set_up("one free, wrapped", &[Fill(half + 1), TakeAll, Fill(room - 1)]),
+            set_up("full, wrapped", &[Fill(half + 1), TakeAll, Fill(room)]),
+        ]);
+    }
+    if technique == Technique::of::<Channel>() {
+        all.extend([
+            set_up("receiver asleep", &[Park]),
+            set_up("receiver asleep, wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Park]),
+        ]);
+    }
+    let thorough = if is_linked { "next block not linked" } else { "one free" };
+    for set_up in &mut all {
+        set_up.thorough |= ["empty", thorough].contains(&set_up.name.as_str());
+    }
+    all
+}
+
+impl SetUp {
+    /// The same, so many places further on. Not for a state that a certain place makes.
+    pub fn moved_on(self, places: u64) -> Self {
+        if places == 0 {
+            return self;
+        }
+        let acts = [Fill(places), TakeAll].into_iter().chain(self.acts.iter().copied());
+        Self { name: format!("{} +{places}", self.name), acts: acts.collect(), ..self }
+    }
+
+    /// Whether nothing is taken on the way there.
+    pub fn takes_nothing(&self) -> bool {
+        self.acts.iter().all(|act| matches!(act, Fill(_)))
+    }
+
+    /// Whether a producer is stepped on the way there.
+    pub fn interrupts(&self) -> bool {
+        self.acts.iter().any(|act| matches!(act, Interrupted(..)))
+    }
+}
+
+/// Producers that will die, and the scene around them.
+pub struct Victims {
+    pub first: Victim,
+    pub second: Option<Victim>,
+}
+
+/// Makes memory new, starts the victims and brings the ring into a state.
+pub fn prepare<'b, 'a, T: Link>(
+    bed: &'b mut Bed<'a, T>,
+    acts: &[Act],
+    two: bool,
+) -> (Scene<'b, 'a, T>, Victims) {
+    let who: &[usize] = if two { &[FIRST, SECOND] } else { &[FIRST] };
+    let mut scene = Scene::new(bed, who);
+    let first = scene.bed.victim(Role::Producer(FIRST), 0);
+    let second = two.then(|| scene.bed.victim(Role::Producer(SECOND), 0));
+    let mut victims = Victims { first, second };
+    acts.iter().for_each(|act| scene.act(*act, &mut victims.first));
+    (scene, victims)
+}
+
+impl<T: Link> Scene<'_, '_, T> {
+    /// Does an act with a victim that is between two pushes.
+    pub fn act(&mut self, act: Act, victim: &mut Victim) {
+        match act {
+            Fill(messages) => {
+                // The victim has a half of it, where they share.
+                let its = if self.bed.shared { messages.div_ceil(2) } else { messages };
+                self.let_push(victim, its);
+                self.push(messages - if self.bed.shared { its } else { 0 });
+            }
+            Take(messages) => {
+                self.take(messages);
+            }
+            TakeAll => {
+                self.take_all();
+            }
+            Park => self.bed.park(),
+            Interrupted(changes, others) => {
+                victim.begin();
+                let mut state = self.bed.state();
+                for _ in 0..changes {
+                    while self.bed.state() == state && victim.at().is_some() {
+                        victim.step(1);
+                    }
+                    state = self.bed.state();
+                }
+                self.push(others);
+                self.let_finish(victim);
+            }
+        }
+    }
+
+    /// Lets the first victim push so often.
+    pub fn let_push(&mut self, victim: &Victim, messages: u64) {
+        let before = victim.done();
+        victim.run(messages);
+        self.sent[FIRST] += victim.done() - before;
+    }
+
+    /// Lets the first victim end the push in which it stands.
+    pub fn let_finish(&mut self, victim: &Victim) {
+        let before = victim.done();
+        victim.finish();
+        self.sent[FIRST] += victim.done() - before;
+    }
+}

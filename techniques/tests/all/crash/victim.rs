@@ -1,0 +1,296 @@
+//! The victim seen from its tracer: built for release, started, stopped at any instruction of its push or pop, killed.
+
+use super::orders::{
+    BATCH, BATCH_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
+    orders_name,
+};
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use protocol::plan::Plan;
+use protocol::supervision::Death;
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::memory::{Region, Words};
+use shm::sync::Ordering::Relaxed;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use system::process;
+
+/// Which end of the link a victim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Producer(usize),
+    Consumer,
+    /// The writer of a board.
+    Board,
+}
+
+impl Role {
+    fn words(self) -> (&'static str, usize) {
+        match self {
+            Role::Producer(index) => ("producer", index),
+            Role::Consumer => ("consumer", 0),
+            Role::Board => ("board", 0),
+        }
+    }
+}
+
+/// Where a stepped call stands: the address of its next instruction, counted from its first; `None` when it has
+/// returned.
+pub type At = Option<u64>;
+
+/// More than the victim's program has.
+const PROGRAM_BYTES: u64 = 1 << 28;
+/// Tells an address of a library, of which only the place in its page is the same in all processes.
+const OUTSIDE: u64 = 1 << 62;
+
+/// What it takes to run to a breakpoint, in single steps.
+const STOPS_A_PASS: usize = 3;
+
+/// Builds the victim as a run's processes are built, once.
+fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let built = Command::new(env!("CARGO"))
+            // Of the whole workspace: with the features that everybody else's builds give what it depends on.
+            .args(["build", "--release", "--workspace", "--bin", "victim", "--message-format=json"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("cargo runs");
+        assert!(built.status.success(), "the victim does not build");
+        let lines = String::from_utf8(built.stdout).expect("cargo writes UTF-8");
+        let artifacts = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let executables = artifacts.filter(|artifact| artifact["target"]["name"] == "victim");
+        let path =
+            executables.filter_map(|artifact| Some(artifact["executable"].as_str()?.to_owned())).next_back();
+        PathBuf::from(path.expect("cargo names what it built"))
+    })
+}
+
+/// The orders of a victim of this run. Made once for each role; a next victim gets them afresh.
+pub fn orders(plan: &Plan, role: Role) -> Words {
+    let (name, index) = role.words();
+    Region::create(&plan.segment_name(&orders_name(name, index)), WORDS).expect("room").words()
+}
+
+/// A process under a tracer: the thread that started it, and no other.
+pub struct Victim {
+    pid: Pid,
+    pidfd: OwnedFd,
+    orders: Words,
+    /// Where its stepped call begins, and where it returns to: the address and the stack pointer there.
+    entry: u64,
+    back: (u64, u64),
+    alive: bool,
+}
+
+impl Victim {
+    #[expect(clippy::zombie_processes, reason = "waited for by its id")]
+    /// Starts one over the run's segments, says its id, and waits until it is ready. Its first message has that number.
+    pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64, started: impl FnOnce(u32)) -> Self {
+        orders.iter().for_each(|word| word.store(0, Relaxed));
+        orders[NUMBER].store(number, Relaxed);
+        let (name, index) = role.words();
+        let child = Command::new(program())
+            .args([&plan.run, name, &index.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the victim starts");
+        started(child.id());
+        let pid = Pid::from_raw(child.id() as i32);
+        let pidfd = process::pidfd_open(child.id()).expect("it is there");
+        let mut victim = Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };
+        victim.wait(Signal::SIGSTOP);
+        // It dies with its tracer, whatever becomes of us.
+        ptrace::setoptions(pid, Options::PTRACE_O_EXITKILL).expect("it is traced");
+        victim.entry = victim.orders[ENTRY].load(Relaxed);
+        victim
+    }
+
+    fn wait(&self, expected: Signal) {
+        match waitpid(self.pid, None).expect("it is our child") {
+            WaitStatus::Stopped(_, signal) if signal == expected => {}
+            other => panic!("{expected} was due, and then came {other:?}"),
+        }
+    }
+
+    fn go_on(&self) {
+        ptrace::cont(self.pid, None).expect("it is stopped");
+    }
+
+    /// Lets it push or pop so often, to its next stop.
+    pub fn run(&self, times: u64) {
+        self.orders[COUNT].store(times, Relaxed);
+        self.finish();
+    }
+
+    /// Lets it go on to its next stop.
+    pub fn finish(&self) {
+        self.go_on();
+        self.wait(Signal::SIGSTOP);
+    }
+
+    /// How many pushes were taken, or pops gave something.
+    pub fn done(&self) -> u64 {
+        self.orders[DONE].load(Relaxed)
+    }
+
+    /// The `n`th message that it has popped.
+    pub fn popped(&self, n: u64) -> Message {
+        let entry = LOG + n as usize % LOG_ENTRIES * MESSAGE_WORDS;
+        core::array::from_fn(|place| self.orders[entry + place].load(Relaxed))
+    }
+
+    /// Lets a consumer begin a retirement: it stands before the first instruction then.
+    pub fn begin_retirement(&mut self, dead: usize) {
+        self.orders[RETIRE].store(dead as u64 + 1, Relaxed);
+        self.entry = self.orders[RETIRE_ENTRY].load(Relaxed);
+        self.begin();
+    }
+
+    /// Lets it begin pushes or pops at once, so many: it stands before the first instruction then.
+    pub fn begin_batch(&mut self, messages: u64) {
+        self.orders[BATCH].store(messages, Relaxed);
+        self.entry = self.orders[BATCH_ENTRY].load(Relaxed);
+        self.begin();
+    }
+
+    /// Lets it begin one push or pop: it stands before the first instruction then.
+    pub fn begin(&mut self) {
+        self.orders[COUNT].store(1, Relaxed);
+        let stack = self.run_to(self.entry);
+        let back = ptrace::read(self.pid, stack as ptrace::AddressType).expect("its stack");
+        self.back = (back as u64, stack + 8);
+    }
+
+    /// Lets it go on until it stands before the instruction at that address; where its stack is then.
+    fn run_to(&self, address: u64) -> u64 {
+        let place = address as ptrace::AddressType;
+        let code = ptrace::read(self.pid, place).expect("its code");
+        // A breakpoint in its copy of the page, for once: it stops behind that byte, and is put back before it.
+        ptrace::write(self.pid, place, code & !0xff | 0xcc).expect("its code");
+        self.go_on();
+        self.wait(Signal::SIGTRAP);
+        ptrace::write(self.pid, place, code).expect("its code");
+        let mut registers = ptrace::getregs(self.pid).expect("it is stopped");
+        assert_eq!(registers.rip, address + 1);
+        registers.rip = address;
+        ptrace::setregs(self.pid, registers).expect("it is stopped");
+        registers.rsp
+    }
+
+    /// Lets it go a way that it went before in the same state, from where it stands, the first place, to the last one: it runs to a place
+    /// from which few are left, and steps those. A stop at every instruction is what these tests would spend their time on.
+    ///
+    /// # Panics
+    /// If it went another way.
+    pub fn go(&self, way: &[At]) {
+        let mut times = HashMap::<At, usize>::new();
+        let mut best = (way.len() - 1, None);
+        for (place, at) in way.iter().enumerate() {
+            let times = times.entry(*at).or_default();
+            *times += 1;
+            let stops = *times * STOPS_A_PASS + way.len() - 1 - place;
+            match at {
+                Some(offset) if offset & OUTSIDE == 0 && stops < best.0 => {
+                    best = (stops, Some((place, *offset, *times)));
+                }
+                _ => {}
+            }
+        }
+        let mut now = 0;
+        if let Some((place, offset, times)) = best.1 {
+            let address = self.entry.wrapping_add(offset);
+            self.run_to(address);
+            for _ in 1..times {
+                self.step(1);
+                self.run_to(address);
+            }
+            now = place;
+        }
+        self.step(way.len() - 1 - now);
+        assert_eq!(Some(&self.at()), way.last(), "another way than before");
+    }
+
+    /// Lets it do so many instructions.
+    pub fn step(&self, instructions: usize) {
+        for _ in 0..instructions {
+            ptrace::step(self.pid, None).expect("it is stopped");
+            self.wait(Signal::SIGTRAP);
+        }
+    }
+
+    /// The same, but not beyond the end of its push or pop.
+    pub fn step_at_most(&self, instructions: usize) {
+        for _ in 0..instructions {
+            if self.at().is_none() {
+                break;
+            }
+            self.step(1);
+        }
+    }
+
+    /// Where it stands.
+    pub fn at(&self) -> At {
+        let registers = ptrace::getregs(self.pid).expect("it is stopped");
+        if (registers.rip, registers.rsp) == self.back {
+            return None;
+        }
+        let offset = registers.rip.wrapping_sub(self.entry) as i64;
+        // A library lies elsewhere in each process, on whole pages.
+        let is_own = offset.unsigned_abs() < PROGRAM_BYTES;
+        Some(if is_own { offset as u64 } else { OUTSIDE | registers.rip & 0xfff })
+    }
+
+    /// What the kernel says about its death.
+    pub fn death(&self) -> Option<Death> {
+        Death::confirm(self.pidfd.as_fd()).expect("the kernel answers")
+    }
+
+    /// Kills it, for real: the proof.
+    pub fn kill(mut self) -> Death {
+        assert!(self.death().is_none(), "dead before it was killed");
+        self.end();
+        self.death().expect("reaped, and not dead")
+    }
+
+    fn end(&mut self) {
+        process::kill(self.pidfd.as_fd()).expect("not waited for yet");
+        let end = waitpid(self.pid, None).expect("it is our child");
+        assert!(matches!(end, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{end:?}");
+        self.alive = false;
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        if self.alive {
+            let _ = process::kill(self.pidfd.as_fd());
+            let _ = waitpid(self.pid, None);
+        }
+    }
+}
+
+#[expect(clippy::zombie_processes, reason = "waited for by its id")]
+/// Why nothing can be traced here, if so: some containers and sandboxes forbid it.
+pub fn refusal() -> Option<String> {
+    let child =
+        Command::new(program()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let pid = Pid::from_raw(child.id() as i32);
+    let stopped = waitpid(pid, None).expect("it is our child");
+    if !matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)) {
+        return Some(format!("a child that asks to be traced ends so: {stopped:?}"));
+    }
+    let refused = ptrace::getregs(pid).and_then(|_| ptrace::step(pid, None)).err();
+    let pidfd = process::pidfd_open(child.id()).expect("it was not waited for");
+    let _ = process::kill(pidfd.as_fd());
+    // First the step that was allowed, then the end.
+    while !matches!(waitpid(pid, None), Ok(WaitStatus::Signaled(..)) | Err(_)) {}
+    refused.map(|errno| format!("a traced child cannot be stepped: {errno}"))
+}

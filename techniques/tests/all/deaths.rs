@@ -1,0 +1,390 @@
+//! Producers that die at any step of a push, in any order of events: the living lose nothing, the dead at most the message that
+//! they were about to publish, and the ring is as large as it was. On the heap, for every technique in shared memory.
+//!
+//! Every order of steps is in `tests/loom/deaths.rs`; deaths of real processes are in `crash`.
+
+use crate::common::Run;
+use proptest::prelude::*;
+use protocol::segments;
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::attached::Attached;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Region, Words};
+use shm::ring::{
+    Blocked, Consumer, Link, Producer, SegmentPlace, SharedQueue, Step, array_queue, intent, spsc,
+};
+use shm::sync::Ordering;
+use std::collections::{HashMap, VecDeque};
+use std::ops::ControlFlow;
+use techniques::Technique;
+use techniques::linked;
+use techniques::with_link;
+
+const PRODUCERS: usize = 3;
+
+/// What happens next. A producer that is not there, or a death of who is dead, is nothing.
+#[derive(Clone, Debug)]
+enum Event {
+    Push(usize),
+    Pop(usize),
+    Die(usize, Step),
+    /// One duty cycle: every dead one is retired, as far as that goes.
+    Retire,
+    /// A successor; the consumer is told before its first push or behind it.
+    Revive(usize, bool),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let who = 0..PRODUCERS;
+    let step = (0..Step::ALL.len()).prop_map(|step| Step::ALL[step]);
+    prop_oneof![
+        8 => who.clone().prop_map(Event::Push),
+        4 => (1usize..4).prop_map(Event::Pop),
+        2 => (who.clone(), step).prop_map(|(who, step)| Event::Die(who, step)),
+        2 => Just(Event::Retire),
+        2 => (who, any::<bool>()).prop_map(|(who, late)| Event::Revive(who, late)),
+    ]
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Life {
+    Living,
+    Dead,
+    Retired,
+}
+
+fn message(producer: usize, n: u64) -> Message {
+    [(producer as u64) << 48 | n; MESSAGE_WORDS]
+}
+
+/// A link on the heap, and what must come out of it.
+struct World<'a, T: Link> {
+    run: &'a Run,
+    attached: Attached<'a>,
+    segments: HashMap<String, Words>,
+    consumer: T::Consumer,
+    producers: Vec<Option<T::Producer>>,
+    lives: [Life; PRODUCERS],
+    /// Published and not taken, of each producer.
+    due: [VecDeque<Message>; PRODUCERS],
+    next: u64,
+    /// Deaths that left a claimed place.
+    graves: u64,
+}
+
+impl<'a, T: Link> World<'a, T> {
+    /// `None` if the technique is not memory.
+    fn new(run: &'a Run) -> Option<Self> {
+        let specs = T::segments(&run.link());
+        let memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
+        if specs.is_empty() || !specs.iter().all(|spec| memory(spec.place)) {
+            return None;
+        }
+        let mut attached = segments::attach(run.plan(), None);
+        let mut segments = HashMap::new();
+        for spec in &specs {
+            let region = protocol::segments::on_heap(run.plan(), spec);
+            segments.insert(spec.what.clone(), region.words());
+            attached.adopt(&spec.what, region);
+        }
+        let (consumer, producers) = run.attach::<T>(&mut attached);
+        Some(Self {
+            run,
+            attached,
+            segments,
+            consumer,
+            producers: producers.into_iter().map(Some).collect(),
+            lives: [Life::Living; PRODUCERS],
+            due: Default::default(),
+            next: 0,
+            graves: 0,
+        })
+    }
+
+    fn push(&mut self, who: usize) -> bool {
+        let Some(producer) = &mut self.producers[who] else { return true };
+        let message = message(who, self.next);
+        let pushed = producer.try_push(&message).is_ok();
+        if pushed {
+            self.due[who].push_back(message);
+            self.next += 1;
+        }
+        pushed
+    }
+
+    /// Takes up to so many; how many came. Each is the one that was due from its producer.
+    fn pop(&mut self, times: usize) -> usize {
+        for taken in 0..times {
+            let Some((from, got)) = self.consumer.try_pop() else { return taken };
+            let producer = (got[0] >> 48) as usize;
+            assert!(from.is_none_or(|from| from == producer));
+            assert_eq!(self.due[producer].pop_front(), Some(got), "lost, twice, torn or out of order");
+        }
+        times
+    }
+
+    fn die(&mut self, who: usize, step: Step) {
+        let Some(mut producer) = self.producers[who].take() else { return };
+        let message = message(who, self.next);
+        self.next += 1;
+        let mut reached = None;
+        let pushed = producer.try_push_with(&message, &mut |at| {
+            reached = Some(at);
+            if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        // A step that is not on the way: it dies behind the push, or when it was refused.
+        if reached == Some(Step::Published) {
+            self.due[who].push_back(message);
+        } else {
+            assert!(pushed.is_err());
+        }
+        let claimed = [Step::Claimed, Step::HalfWritten, Step::Written];
+        self.graves += u64::from(reached == Some(step) && claimed.contains(&step));
+        self.lives[who] = Life::Dead;
+    }
+
+    fn retire(&mut self) {
+        for who in 0..PRODUCERS {
+            if self.lives[who] == Life::Dead && self.consumer.retire(who) {
+                self.lives[who] = Life::Retired;
+            }
+        }
+    }
+
+    fn revive(&mut self, who: usize, late: bool) {
+        if self.lives[who] != Life::Retired {
+            return;
+        }
+        // As the launcher makes its memory anew.
+        for what in [format!("submit-{who}"), format!("submit-{who}.intent")] {
+            if let Some(words) = self.segments.get(&what) {
+                words[HEADER_WORDS..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            }
+        }
+        self.producers[who] = Some(self.attached.producer::<T>(&self.run.link(), who).unwrap());
+        self.lives[who] = Life::Living;
+        if late {
+            self.push(who);
+        }
+        self.consumer.revive(who);
+    }
+
+    /// Everybody who is dead is retired, and everything comes out.
+    fn settle(&mut self) {
+        for _ in 0..=PRODUCERS {
+            self.pop(usize::MAX);
+            self.retire();
+        }
+        self.pop(usize::MAX);
+        assert!(self.due.iter().all(VecDeque::is_empty), "{:?} never came", self.due);
+        assert!(!self.lives.contains(&Life::Dead), "nobody is left to wait for");
+        assert_eq!((self.consumer.take_fault(), self.consumer.check()), (None, Ok(())));
+    }
+}
+
+fn play<T: Link>(run: &Run, events: &[Event]) {
+    let Some(mut world) = World::<T>::new(run) else { return };
+    for event in events {
+        match *event {
+            Event::Push(who) => _ = world.push(who),
+            Event::Pop(times) => _ = world.pop(times),
+            Event::Die(who, step) => world.die(who, step),
+            Event::Retire => world.retire(),
+            Event::Revive(who, late) => world.revive(who, late),
+        }
+    }
+    world.settle();
+    // As good as new: everybody again, and as much fits as ever did.
+    (0..PRODUCERS).for_each(|who| world.revive(who, who % 2 == 0));
+    world.settle();
+    let capacity = run.link().capacity as usize;
+    for _ in 0..3 {
+        let fits = (0..100 * capacity).take_while(|_| world.push(0)).count();
+        let least = if run.plan().technique == Technique::of::<linked::Linked>() {
+            // All blocks but the one that is being left, and the spare ones of two.
+            linked::reserve(capacity, PRODUCERS) * linked::BLOCK_SLOTS - 4 * linked::BLOCK_SLOTS
+        } else {
+            capacity
+        };
+        assert!(fits >= least, "{fits} fit, {least} must");
+        world.settle();
+    }
+    let shared = world.segments.contains_key("submit");
+    assert_eq!(world.consumer.passed_over(), if shared { world.graves } else { 0 });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn deaths_cost_the_dead_one_message_and_the_living_none(
+        events in prop::collection::vec(event(), 1..300),
+        log2 in 1u32..5,
+    ) {
+        for technique in Technique::all() {
+            let run = Run::new(technique, PRODUCERS as u16, 1 << log2);
+            with_link!(technique, T => play::<T>(&run, &events));
+        }
+    }
+}
+
+/// A push that is left in its middle by who lives on.
+fn held<T: Link>(run: &Run) {
+    let steps = T::RECORD.steps;
+    let Some(mut world) = World::<T>::new(run).filter(|_| steps.contains(&Step::HalfWritten)) else { return };
+    let is_shared = steps.contains(&Step::Claimed);
+    assert!(world.push(0));
+    assert_eq!(world.consumer.blocked(), None, "it is written");
+    let holder = world.producers[1].as_mut().expect("it lives");
+    let leave = |at| if at == Step::HalfWritten { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    assert!(holder.try_push_with(&message(1, 100), &mut { leave }).is_err());
+    assert!(world.push(2));
+    assert_eq!(world.consumer.blocked(), None, "not before the consumer has come to it");
+    world.pop(1);
+    let found = world.consumer.blocked();
+    assert_eq!(found, is_shared.then_some(Blocked { place: 1, announcer: Some(1) }), "{}", T::RECORD.name);
+    assert_eq!(
+        world.pop(1),
+        usize::from(!is_shared),
+        "it stands in the others' way only where they share the ring"
+    );
+    assert_eq!(world.consumer.check(), Ok(()), "somebody announces it: no damage");
+    // Once it is known to be dead, nothing stands still.
+    assert!(world.consumer.retire(1));
+    assert_eq!(world.consumer.blocked(), None);
+    assert_eq!(world.pop(1), usize::from(is_shared));
+}
+
+#[test]
+fn a_place_that_is_held_is_known_with_its_holder() {
+    for technique in Technique::all() {
+        let run = Run::new(technique, PRODUCERS as u16, 4);
+        with_link!(technique, T => held::<T>(&run));
+    }
+}
+
+/// Somebody has written over what a push left in the ring, but for the claim: the place seems to be held by who pushed.
+fn written_over<T: Link>(run: &Run) {
+    let is_shared = T::RECORD.steps.contains(&Step::Claimed);
+    let Some(mut world) = World::<T>::new(run).filter(|_| is_shared) else { return };
+    let ring = world.segments["submit"].clone();
+    let word = |index: usize| ring[index].load(Ordering::Relaxed);
+    let before: Vec<u64> = (0..ring.len()).map(word).collect();
+    assert!(world.push(0));
+    for (index, was) in before.into_iter().enumerate() {
+        // In all of them the claims' word is the first behind the header.
+        if index != HEADER_WORDS {
+            ring[index].store(was, Ordering::Relaxed);
+        }
+    }
+    let blamed = |world: &World<T>| world.consumer.blocked().map(|found| (found.place, found.announcer));
+    assert_eq!(blamed(&world), Some((0, Some(0))), "{}: nothing else would clear it", T::RECORD.name);
+    world.producers[0].as_mut().expect("it lives").withdraw();
+    assert_eq!(blamed(&world), Some((0, None)), "{}", T::RECORD.name);
+    assert!(world.consumer.check().is_err(), "{}: damage, by whom cannot be told", T::RECORD.name);
+}
+
+#[test]
+fn nobody_is_named_for_a_place_that_somebody_has_written_over() {
+    for technique in Technique::all() {
+        let run = Run::new(technique, PRODUCERS as u16, 4);
+        with_link!(technique, T => written_over::<T>(&run));
+    }
+}
+
+/// One consumer after the other on the same ring, while producers push and die: what comes out is what was published.
+fn resumed<P, C>(
+    events: &[Event],
+    mut attach: impl FnMut(usize) -> P,
+    mut resume: impl FnMut(bool) -> C,
+    mut push: impl FnMut(&mut P, &Message, &mut dyn FnMut(Step) -> ControlFlow<()>) -> bool,
+    mut pop: impl FnMut(&mut C) -> Option<Message>,
+    mut retire: impl FnMut(&mut C, usize) -> bool,
+) {
+    let mut consumer = resume(false);
+    let mut producers: Vec<Option<P>> = (0..PRODUCERS).map(|who| Some(attach(who))).collect();
+    let mut due: [VecDeque<Message>; PRODUCERS] = Default::default();
+    let mut take = |consumer: &mut C, times: usize, due: &mut [VecDeque<Message>; PRODUCERS]| {
+        for _ in 0..times {
+            let Some(got) = pop(consumer) else { return };
+            assert_eq!(due[(got[0] >> 48) as usize].pop_front(), Some(got));
+        }
+    };
+    for (n, event) in events.iter().enumerate() {
+        let step = if let Event::Die(_, step) = event { Some(*step) } else { None };
+        match *event {
+            Event::Push(who) | Event::Die(who, _) => {
+                let Some(mut producer) = producers[who].take() else { continue };
+                let (message, mut last) = (message(who, n as u64), None);
+                push(&mut producer, &message, &mut |at| {
+                    last = Some(at);
+                    if Some(at) == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                if last == Some(Step::Published) {
+                    due[who].push_back(message);
+                }
+                if step.is_none() {
+                    producers[who] = Some(producer);
+                }
+            }
+            Event::Pop(times) => take(&mut consumer, times, &mut due),
+            Event::Retire | Event::Revive(..) => consumer = resume(true),
+        }
+    }
+    for _ in 0..=PRODUCERS {
+        take(&mut consumer, usize::MAX, &mut due);
+        (0..PRODUCERS).filter(|who| producers[*who].is_none()).for_each(|who| _ = retire(&mut consumer, who));
+    }
+    take(&mut consumer, usize::MAX, &mut due);
+    assert!(due.iter().all(VecDeque::is_empty), "{due:?} never came");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_successor_of_the_consumer_takes_what_was_not_taken(
+        events in prop::collection::vec(event(), 1..300),
+        log2 in 1u32..5,
+    ) {
+        let intents = intent::on_heap(PRODUCERS);
+        let ring = Region::heap(array_queue::ring_words(1 << log2, MESSAGE_WORDS)).words();
+        array_queue::write_header::<MESSAGE_WORDS>(&ring, 1 << log2);
+        resumed(
+            &events,
+            |who| array_queue::Producer::<MESSAGE_WORDS>::attach(&ring, &intents[who]).unwrap(),
+            |_| array_queue::Consumer::<MESSAGE_WORDS>::resume(&ring, intents.clone()).unwrap(),
+            |producer, message, mut at| producer.try_push_with(message, &mut at).is_ok(),
+            |consumer| consumer.try_pop().unwrap(),
+            |consumer, who| consumer.retire(who),
+        );
+
+        let intents = intent::on_heap(PRODUCERS);
+        let arena = Region::heap(linked::arena_words(8, 2, MESSAGE_WORDS)).words();
+        linked::write_header::<MESSAGE_WORDS, 2>(&arena, 8);
+        resumed(
+            &events,
+            |who| linked::Producer::<MESSAGE_WORDS, 2>::attach(&arena, &intents[who]).unwrap(),
+            |_| linked::Consumer::<MESSAGE_WORDS, 2>::resume(&arena, intents.clone()).unwrap(),
+            |producer, message, mut at| producer.try_push_with(message, &mut at).is_ok(),
+            |consumer| consumer.try_pop().unwrap(),
+            |consumer, who| consumer.retire(who),
+        );
+
+        // One producer only: the others never come.
+        let words = Region::heap(spsc::ring_words(1 << log2, MESSAGE_WORDS)).words();
+        spsc::write_header::<MESSAGE_WORDS>(&words, 1 << log2);
+        let mut first = true;
+        resumed(
+            &events,
+            |_| std::mem::take(&mut first).then(|| spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap()),
+            |_| spsc::Consumer::<MESSAGE_WORDS>::resume(&words).unwrap(),
+            |producer, message, mut at| match producer {
+                Some(producer) => producer.try_push_with(message, &mut at).is_ok(),
+                None => false,
+            },
+            |consumer| consumer.try_pop().unwrap(),
+            |_, _| true,
+        );
+    }
+}

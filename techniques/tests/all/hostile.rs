@@ -1,0 +1,376 @@
+//! Peers that do what no honest one does: whatever they write, the ends return, bounded, and never panic.
+
+use crate::common::Run;
+use proptest::prelude::*;
+use protocol::segments;
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Region, Words};
+use shm::ring::{
+    Consumer, Link, LinkSpec, PeerFault, Producer, SegmentPlace, SegmentSpec, SharedQueue, array_queue,
+    intent, spsc,
+};
+use shm::sync::Ordering;
+use std::io::{self, ErrorKind, Read, Write};
+use techniques::Technique;
+use techniques::linked;
+use techniques::named::{fifo, seqpacket};
+use techniques::pipe::{self, Pipe};
+use techniques::unix_seqpacket::UnixSeqpacket;
+use techniques::with_link;
+
+use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
+
+/// What one round does.
+#[derive(Clone, Debug)]
+enum Act {
+    Push(usize),
+    Pop,
+    /// The consumer is told of a death, or of a successor.
+    Retire(usize),
+    Revive(usize),
+    Check,
+    /// Overwrites the word at that place (modulo the segments' words, headers left out).
+    Scribble {
+        place: usize,
+        value: u64,
+    },
+}
+
+/// Words that look like what belongs there, and words that do not.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        0u64..70,
+        (0u64..70).prop_map(|n| n.wrapping_neg()),
+        (0u64..9, 0u64..9).prop_map(|(n, id)| n << 24 | id << 1 | 1)
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0usize..2).prop_map(Act::Push),
+        4 => Just(Act::Pop),
+        1 => (0usize..3).prop_map(Act::Retire),
+        1 => (0usize..3).prop_map(Act::Revive),
+        1 => Just(Act::Check),
+        1 => (any::<usize>(), value()).prop_map(|(place, value)| Act::Scribble { place, value }),
+        // Near the front: the cursors.
+        1 => (0usize..96, value()).prop_map(|(place, value)| Act::Scribble { place, value }),
+    ]
+}
+
+fn play<T: Link>(run: &Run, acts: &[Act]) {
+    let spec: LinkSpec = run.link();
+    let specs: Vec<SegmentSpec> = T::segments(&spec);
+    if specs.is_empty()
+        || !specs.iter().all(|s| matches!(s.place, SegmentPlace::Memory | SegmentPlace::Reserve))
+    {
+        return;
+    }
+    let mut attached = segments::attach(run.plan(), None);
+    let mut segments: Vec<Words> = Vec::new();
+    for spec in &specs {
+        let region = protocol::segments::on_heap(run.plan(), spec);
+        segments.push(region.words());
+        attached.adopt(&spec.what, region);
+    }
+    let (mut consumer, mut producers) = run.attach::<T>(&mut attached);
+    let writable: usize = segments.iter().map(|words| words.len() - HEADER_WORDS).sum();
+    for act in acts {
+        match act {
+            Act::Push(index) => {
+                let _ = producers[*index].try_push(&[7; MESSAGE_WORDS]);
+            }
+            Act::Pop => {
+                let _ = consumer.try_pop();
+                let _ = (consumer.take_fault(), consumer.allocation());
+            }
+            Act::Retire(index) => _ = consumer.retire(*index),
+            Act::Revive(index) => consumer.revive(*index),
+            Act::Check => _ = consumer.check(),
+            Act::Scribble { place, value } => {
+                let mut place = place % writable;
+                for words in &segments {
+                    let len = words.len() - HEADER_WORDS;
+                    if place < len {
+                        words[HEADER_WORDS + place].store(*value, Ordering::Relaxed);
+                        break;
+                    }
+                    place -= len;
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn scribbled_memory_neither_panics_nor_hangs(acts in prop::collection::vec(act(), 1..400)) {
+        for technique in Technique::all() {
+            let run = Run::new(technique, 2, 4);
+            with_link!(technique, T => play::<T>(&run, &acts));
+        }
+    }
+}
+
+fn message(n: u64) -> Message {
+    [n; MESSAGE_WORDS]
+}
+
+#[test]
+fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
+    let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
+    array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    (1..=2).for_each(|n| producer.try_push(&message(n)).unwrap());
+    words[array_queue::SLOTS].store(99, Ordering::Relaxed);
+    assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidStamp { stamp: 99, position: 0 }));
+    assert_eq!(consumer.try_pop(), Ok(Some(message(2))), "the others' messages arrive");
+    // A stamp on a place that nobody has claimed is put right again.
+    words[array_queue::SLOTS + 2 * (MESSAGE_WORDS + 1)].store(77, Ordering::Relaxed);
+    assert!(consumer.try_pop().is_err());
+    for n in 10..30 {
+        producer.try_push(&message(n)).unwrap();
+        assert_eq!(consumer.try_pop(), Ok(Some(message(n))));
+    }
+}
+
+/// Where nobody's claim can have moved a tail: both techniques that share one say so, and only then.
+fn tails(
+    at: usize,
+    words: &Words,
+    producer: &mut impl Producer,
+    check: &mut dyn FnMut() -> Result<(), PeerFault>,
+) {
+    assert_eq!(check(), Ok(()));
+    (0..3).for_each(|n| producer.try_push(&message(n)).unwrap());
+    assert_eq!(check(), Ok(()));
+    for tail in [4, 5, 6, 7, 1 << 40, u64::MAX] {
+        words[at].store(tail, Ordering::Relaxed);
+        // One more than was claimed: only when the consumer has come to it.
+        let seen = check();
+        let invalid = matches!(seen, Err(PeerFault::InvalidTail { .. } | PeerFault::InvalidLink { .. }));
+        assert!(invalid || tail <= 31, "{tail}: {seen:?}");
+    }
+    words[at].store(3, Ordering::Relaxed);
+    assert_eq!(check(), Ok(()));
+}
+
+#[test]
+fn an_impossible_tail_is_found() {
+    let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
+    array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    tails(array_queue::TAIL, &words, &mut producer, &mut || consumer.check());
+    (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
+    assert_eq!(consumer.check(), Ok(()));
+    for tail in [0, 2, 4, 7, 8, u64::MAX] {
+        words[array_queue::TAIL].store(tail, Ordering::Relaxed);
+        assert_eq!(consumer.check(), Err(PeerFault::InvalidTail { tail, position: 3 }));
+    }
+
+    let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
+    linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    tails(linked::TAIL, &words, &mut producer, &mut || consumer.check());
+    (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
+    for tail in [0, 2, 4, 32, u64::MAX] {
+        words[linked::TAIL].store(tail, Ordering::Relaxed);
+        assert_eq!(consumer.check(), Err(PeerFault::InvalidTail { tail, position: 3 }), "{tail}");
+    }
+    words[linked::TAIL].store(3, Ordering::Relaxed);
+    for link in [1 << 24 | 2 << 1 | 1, 7 << 24 | 1, u64::MAX, 1 << 24] {
+        words[linked::LAST].store(link, Ordering::Relaxed);
+        assert_eq!(consumer.check(), Err(PeerFault::InvalidLink { link, block: 0 }));
+    }
+}
+
+#[test]
+fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
+    let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
+    linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    (0..40).for_each(|n| producer.try_push(&message(n)).unwrap());
+    let block_0 = linked::FREE_RING + 16;
+    words[block_0].store(u64::MAX, Ordering::Relaxed);
+    for n in 0..31 {
+        assert_eq!(consumer.try_pop(), Ok(Some(message(n))));
+    }
+    assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidLink { link: u64::MAX, block: 0 }));
+    assert_eq!(consumer.try_pop(), Ok(None));
+}
+
+#[test]
+fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
+    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
+    run.create::<Pipe>();
+    let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
+    let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
+    hostile.write_all(&[1, 2, 3]).unwrap();
+    assert_eq!(consumer.try_pop(), None);
+    assert_eq!(consumer.take_fault(), Some((None, PeerFault::Framing { bytes: 3 })));
+    producers[0].try_push(&message(5)).unwrap();
+    assert_eq!(consumer.try_pop(), Some((None, message(5))));
+}
+
+/// Two honest producers and one that writes garbage of odd lengths, pieces of frames and frames with a wrong byte.
+#[test]
+fn bytes_of_odd_lengths_in_the_pipe_cost_the_others_nothing() {
+    const EACH: u64 = 20_000;
+    let run = Run::new(Technique::of::<Pipe>(), 3, 4);
+    run.create::<Pipe>();
+    let (mut consumer, producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
+    let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
+    let done = Region::heap(1).words();
+    let (mut next, mut wrong, mut stray) = ([0; 2], 0, 0);
+    let mut drain = || {
+        while let Some((_, message)) = consumer.try_pop() {
+            let (who, n) = ((message[0] >> 48) as usize, message[0] & 0xFFFF_FFFF);
+            if who < 2 && message == numbered(who, n) && n == next[who] {
+                next[who] += 1;
+            } else {
+                wrong += 1;
+            }
+        }
+        stray += strays(&mut consumer);
+    };
+    let written = std::thread::scope(|scope| {
+        let honest = producers.into_iter().take(2).enumerate().map(|(who, mut producer)| {
+            scope.spawn(move || {
+                (0..EACH).for_each(|n| {
+                    while producer.try_push(&numbered(who, n)).is_err() {
+                        std::thread::yield_now();
+                    }
+                });
+            })
+        });
+        let honest: Vec<_> = honest.collect();
+        let hostile = scope.spawn(|| {
+            let mut written = 0;
+            for round in 0_usize.. {
+                if round > 100 && done[0].load(Ordering::Relaxed) == 1 {
+                    break;
+                }
+                let mut frame = pipe::frame(&numbered(0, u64::MAX));
+                let bytes = frame.as_mut_bytes();
+                let garbage: &[u8] = match round % 4 {
+                    0 => &vec![round as u8; round % 97 + 1],
+                    // The beginning of a frame, down to a part of its mark.
+                    1 => &bytes[..round % 63 + 1],
+                    2 => &bytes[round % 63 + 1..],
+                    _ => {
+                        bytes[round % 64] ^= 1;
+                        bytes
+                    }
+                };
+                written += hostile.write(garbage).unwrap_or(0);
+                std::thread::yield_now();
+            }
+            written
+        });
+        while !honest.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            drain();
+        }
+        done[0].store(1, Ordering::Relaxed);
+        hostile.join().unwrap()
+    });
+    // A poll passes over so much and no more: it may bring nothing, and there is more.
+    (0..1_000).for_each(|_| drain());
+    assert_eq!((next, wrong), ([EACH; 2], 0), "the honest messages arrive, whole, in order and nothing else");
+    assert_eq!(stray, written, "and every byte of the others is counted");
+    assert!(written > 0);
+}
+
+fn numbered(who: usize, n: u64) -> Message {
+    core::array::from_fn(|place| ((who as u64) << 48 | n).wrapping_mul(1 + place as u64))
+}
+
+/// The bytes outside frames since this was asked last.
+fn strays(consumer: &mut impl Consumer) -> usize {
+    match consumer.take_fault() {
+        Some((None, PeerFault::Framing { bytes })) => bytes,
+        None => 0,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nothing_can_be_read_through_the_writing_end_of_a_pipe() {
+    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
+    run.create::<Pipe>();
+    let mut writer = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
+    let error = writer.read(&mut [0]).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+}
+
+#[test]
+fn hostile_connections_are_closed_and_the_others_served() {
+    let run = Run::new(Technique::of::<UnixSeqpacket>(), 3, 4);
+    let name = run.plan().segment_name("submit");
+    let spec = run.link();
+    let mut attached = segments::attach(run.plan(), None);
+    let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();
+    let mut honest = attached.producer::<UnixSeqpacket>(&spec, 1).unwrap();
+    honest.try_push(&message(1)).unwrap();
+    assert_eq!(consumer.try_pop(), Some((Some(1), message(1))));
+    let mut faults = |packets: &[&[u8]]| {
+        let mut hostile = seqpacket::connect(&name, Duration::ZERO).unwrap();
+        packets.iter().for_each(|packet| assert_eq!(hostile.write(packet).unwrap(), packet.len()));
+        for _ in 0..4 {
+            assert_eq!(consumer.try_pop(), None);
+        }
+        let fault = consumer.take_fault();
+        // A process that another test is starting has it open too, until it runs its own program. A full buffer is no end.
+        hostile.set_nonblocking(true).unwrap();
+        let is_closed =
+            |error: io::Error| matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
+        let started = Instant::now();
+        while !hostile.write(&[0; 64]).is_err_and(is_closed) {
+            assert!(started.elapsed() < Duration::from_secs(10), "the connection is closed");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fault
+    };
+    assert_eq!(faults(&[&[0; 64]]), Some((None, PeerFault::Framing { bytes: 64 })), "nameless");
+    let index = |n: u64| n.to_le_bytes();
+    assert_eq!(faults(&[&index(3)]), Some((None, PeerFault::InvalidIndex { index: 3 })), "nobody");
+    assert_eq!(faults(&[&index(1)]), Some((None, PeerFault::InvalidIndex { index: 1 })), "somebody else");
+    let long = 8 * MESSAGE_WORDS + 1;
+    assert_eq!(faults(&[&index(0), &vec![0; long]]), Some((Some(0), PeerFault::Framing { bytes: long })));
+    honest.try_push(&message(2)).unwrap();
+    assert_eq!(consumer.try_pop(), Some((Some(1), message(2))));
+}
+
+/// What a dead consumer kept for its successor may have been scribbled over: the successor must not count beyond the end.
+#[test]
+fn a_next_consumer_survives_scribbled_counters() {
+    for scribbled in [u64::MAX, u64::MAX - 1, 1 << 63] {
+        let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
+        linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
+        let intent = intent::on_heap(1).remove(0);
+        let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+        (0..100).for_each(|n| producer.try_push(&message(n)).unwrap());
+        words[linked::FREE_TAIL].store(scribbled, Ordering::Relaxed);
+        let mut consumer = linked::Consumer::<MESSAGE_WORDS>::resume(&words, vec![intent]).unwrap();
+        // It gives three blocks back on its way.
+        (0..100).for_each(|n| assert_eq!(consumer.try_pop(), Ok(Some(message(n)))));
+
+        let words = Region::heap(spsc::ring_words(4, MESSAGE_WORDS)).words();
+        spsc::write_header::<MESSAGE_WORDS>(&words, 4);
+        words[spsc::HEAD].store(scribbled, Ordering::Relaxed);
+        let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::resume(&words).unwrap();
+        assert!(consumer.try_pop().is_err(), "the slot is not of that lap");
+    }
+}

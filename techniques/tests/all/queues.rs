@@ -1,0 +1,112 @@
+//! Queues by name of the techniques that are not `shm`'s own: what a dead creator's leaves, who can attach, and where none can be. The
+//! rest about queues by name is tested in `shm`.
+
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Region, SHM_DIR};
+use shm::queue::{PREFIX, Queue, QueueError, dead, leftovers, pair, remove};
+use shm::ring::{Consumer, Link, LinkSpec, MESSAGE_WORDS, Producer};
+use shm::sync::Ordering;
+use techniques::channel::Channel;
+use techniques::linked::Linked;
+use techniques::pipe::Pipe;
+use techniques::std_mpsc::StdMpsc;
+use techniques::unix_seqpacket::UnixSeqpacket;
+
+fn name(what: &str) -> String {
+    format!("techniques-{}-{what}", std::process::id())
+}
+
+/// The full name of a queue's segment in `/dev/shm`.
+fn segment_name(queue: &str, what: &str) -> String {
+    format!("{PREFIX}{queue}.{what}")
+}
+
+/// Files of the queue in `/dev/shm`.
+fn files(name: &str) -> usize {
+    let names = std::fs::read_dir(SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()
+}
+
+/// A child of another test has the lock until it has executed its program.
+fn is_dead_soon(name: &String) -> bool {
+    (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        dead().unwrap().contains(name)
+    })
+}
+
+#[test]
+fn dead_creators_queue_makes_room() {
+    fn check<T: Link>() {
+        let name = name(T::RECORD.name);
+        let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
+        // It binds the socket, where there is one.
+        let _consumer = queue.consumer().unwrap();
+        let all = files(&name);
+        queue.abandon();
+        assert_eq!(files(&name), all);
+        assert!(is_dead_soon(&name));
+        assert_eq!(leftovers(&name).unwrap().len(), all);
+        assert_eq!(files(&name), all, "only named");
+        let again = Queue::<T>::create(&name, 1, 16).unwrap();
+        assert!(!dead().unwrap().contains(&name));
+        again.abandon();
+        assert!(is_dead_soon(&name));
+        assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, "about")));
+        assert_eq!(files(&name), 0, "{}", T::RECORD.name);
+        assert!(remove(&name).unwrap().is_empty());
+    }
+    check::<Linked>();
+    check::<Channel>();
+    check::<Pipe>();
+    check::<UnixSeqpacket>();
+}
+
+/// A producer that writes over all that it has mapped, but for the messages' memory that others share, and dies.
+#[test]
+fn successor_attaches_whatever_the_dead_producer_overwrote() {
+    fn check<T: Link>() {
+        let name = name(&format!("scribbled-{}", T::RECORD.name));
+        let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
+        let mut consumer = queue.consumer().unwrap();
+        let mut theirs = Queue::<T>::open(&name).unwrap();
+        let mut dies = theirs.producer(0).unwrap();
+        let mut lives = queue.producer(1).unwrap();
+        dies.try_push(&[1; MESSAGE_WORDS]).unwrap();
+        assert_eq!(consumer.try_pop().map(|(_, message)| message), Some([1; MESSAGE_WORDS]));
+        drop(dies);
+        let words = |what: &str| Region::open(&segment_name(&name, what)).unwrap().words();
+        for spec in T::segments(&LinkSpec { name: "queue", producers: 2, capacity: 8 }) {
+            let words = words(&spec.what);
+            let all = if spec.ends.only == Some(0) { words.len() } else { HEADER_WORDS };
+            words[..all].iter().for_each(|word| word.store(!0 >> 7, Ordering::Relaxed));
+        }
+        words("about").iter().for_each(|word| word.store(!0, Ordering::Relaxed));
+        drop(theirs);
+        assert!(Queue::<T>::open(&name).is_err(), "nobody new can come");
+        // A ring whose sequences make no sense is given up; nobody waits for it.
+        let mut tries = 0;
+        while !queue.renew(0, &mut consumer).unwrap() {
+            assert_eq!(consumer.try_pop(), None);
+            tries += 1;
+            assert!(tries < 1000, "the retirement does not end");
+        }
+        let mut successor = Queue::<T>::open(&name).unwrap().producer(0).unwrap();
+        let _ = consumer.take_fault();
+        for n in 0..20 {
+            for (producer, words) in [(&mut successor, [n; 7]), (&mut lives, [n + 100; 7])] {
+                producer.try_push(&words).unwrap();
+                assert_eq!(consumer.try_pop().map(|(_, message)| message), Some(words), "{}", T::RECORD.name);
+            }
+        }
+        assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
+    }
+    check::<Linked>();
+    check::<Channel>();
+}
+
+#[test]
+fn queue_where_its_technique_cannot_be_is_refused() {
+    assert!(matches!(pair::<Pipe>(8), Err(QueueError::Home { technique: "pipe", .. })));
+    assert!(matches!(Queue::<StdMpsc>::create(&name("heap"), 1, 8), Err(QueueError::Home { .. })));
+}

@@ -1,0 +1,173 @@
+//! The scribbler's own process: maps all that strategy 0 may write, and writes.
+
+use super::messages::message;
+use crate::common::itself;
+use protocol::plan::{Plan, Role};
+use protocol::segments::{self, open_control, submit_link};
+use protocol::topology::{self, Segment};
+use shm::attached::Access;
+use shm::memory::{Region, Words};
+use shm::process::start_time;
+use shm::ring::{Producer, SegmentPlace, SegmentSpec};
+use shm::sync::Ordering::Relaxed;
+use std::io::Write;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use system::process;
+use techniques::named::{fifo, seqpacket};
+use techniques::pipe;
+use techniques::with_link;
+use zerocopy::IntoBytes;
+
+/// The environment variable with its orders: `RUN IDLE`.
+pub const ORDERS: &str = "BULKHEAD_SCRIBBLE";
+/// The segment, not scribbled over, in which it counts its words.
+pub const TALLY: &str = "tally";
+/// What it sends before it begins.
+pub const HONEST: u64 = 20;
+/// Words between two counts, and between two writes into the kernel.
+const BATCH: u64 = 16;
+/// How many words at the beginning of a region are hit as often as all others together: header and cursors.
+const FRONT: u64 = 64;
+
+/// Starts one over the run's segments.
+pub fn start(plan: &Plan, idle: u32) -> Child {
+    itself("scribbler::the_scribbler_itself")
+        .env(ORDERS, format!("{} {idle}", plan.run))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts")
+}
+
+/// Random numbers (SplitMix64).
+struct Draws(u64);
+
+impl Draws {
+    fn any(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.any() % bound as u64) as usize
+    }
+}
+
+/// What the process does until it is killed.
+pub fn scribble(orders: &str) -> ! {
+    let (run, idle) = orders.split_once(' ').expect("a run and a pace");
+    let idle: u32 = idle.parse().expect("a number");
+    let (control, plan) = open_control(run).expect("a run");
+    process::die_with_parent(plan.launcher_pid).expect("the test started it");
+    let tally = Region::open(&plan.segment_name(TALLY)).expect("a tally").words();
+    let all = topology::segments(&plan);
+    let writable = writable(&plan, &all);
+    let mut kernel = Kernel::open(&plan, &all);
+    with_link!(plan.technique, T => {
+        let mut attached = segments::attach_with(&plan, None, &control);
+        let mut producer = attached.producer::<T>(&submit_link(&plan), 0).expect("a link");
+        for n in 0..HONEST {
+            while producer.try_push(&message(0, n)).is_err() {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let mut draws = Draws(start_time(std::process::id()).unwrap_or(0) ^ u64::from(idle));
+    loop {
+        for _ in 0..BATCH {
+            scribble_once(&writable, &mut draws);
+            (0..idle).for_each(|_| std::hint::spin_loop());
+        }
+        kernel.send_garbage(&mut draws);
+        tally[0].fetch_add(BATCH, Relaxed);
+    }
+}
+
+/// All memory that strategy 0 may write.
+fn writable(plan: &Plan, all: &[Segment]) -> Vec<Words> {
+    let may_write = |segment: &&Segment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
+    let open = |spec: &SegmentSpec| {
+        let name = plan.segment_name(&spec.what);
+        match spec.place {
+            SegmentPlace::Memory => Some(Region::open(&name).expect("a segment").words()),
+            SegmentPlace::Reserve => Some(Region::open_reserve(&name).expect("a segment").words()),
+            SegmentPlace::Fifo | SegmentPlace::Socket | SegmentPlace::Folder => None,
+        }
+    };
+    all.iter().filter(may_write).map(|segment| &segment.spec).filter_map(open).collect()
+}
+
+/// Writes one word somewhere: what cursors, stamps and links are most sensitive to, or anything.
+fn scribble_once(writable: &[Words], draws: &mut Draws) {
+    let words = &writable[draws.below(writable.len())];
+    let front = words.len().min(FRONT as usize);
+    let within = if draws.below(2) == 0 { front } else { words.len() };
+    let place = draws.below(within);
+    let other = words[draws.below(words.len())].load(Relaxed);
+    let next = words[(place + 1) % words.len()].load(Relaxed);
+    let there = words[place].load(Relaxed);
+    let value = match draws.below(10) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => there.wrapping_add(1),
+        3 => there.wrapping_sub(1),
+        4 => next.wrapping_add(1),
+        5 => next.wrapping_sub(1),
+        6 => draws.any() % 70,
+        7 => other,
+        // A link of `linked`, and more.
+        8 => ((draws.any() % 8) << 24) | ((draws.any() % 64) << 1) | 1,
+        _ => draws.any(),
+    };
+    words[place].store(value, Relaxed);
+}
+
+/// What goes through the kernel, where something does.
+enum Kernel {
+    None,
+    Pipe(std::fs::File),
+    Socket { name: String, stream: Option<std::os::unix::net::UnixStream> },
+}
+
+impl Kernel {
+    fn open(plan: &Plan, all: &[Segment]) -> Self {
+        let name = plan.segment_name("submit");
+        match all.iter().find(|segment| segment.spec.what == "submit").map(|segment| segment.spec.place) {
+            Some(SegmentPlace::Fifo) => Self::Pipe(fifo::open_writer(&name).expect("a pipe")),
+            Some(SegmentPlace::Socket) => Self::Socket { name, stream: None },
+            _ => Self::None,
+        }
+    }
+
+    /// Bytes of any number, or of just the right one.
+    fn send_garbage(&mut self, draws: &mut Draws) {
+        let len = [56, 8, 1 + draws.below(72), draws.below(5000)][draws.below(4)];
+        let mut bytes: Vec<u8> = (0..len).map(|_| draws.any() as u8).collect();
+        if draws.below(2) == 0 {
+            // A piece of what would be a message of its own.
+            let frame = pipe::frame(&message(0, draws.any()));
+            bytes = frame.as_bytes()[draws.below(64)..].to_vec();
+            bytes.truncate(1 + draws.below(64));
+        }
+        match self {
+            Self::None => {}
+            // Full is as good.
+            Self::Pipe(pipe) => _ = pipe.write(&bytes),
+            Self::Socket { name, stream } => {
+                let sent = stream.as_mut().is_some_and(|stream| match stream.write(&bytes) {
+                    Ok(_) => true,
+                    Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+                });
+                if !sent || draws.below(50) == 0 {
+                    // A new connection, in anybody's name.
+                    *stream = seqpacket::connect(name, Duration::ZERO).ok();
+                    let index = [0, 1, 2, draws.any()][draws.below(4)];
+                    let _ = stream.as_mut().map(|stream| stream.write(&index.to_le_bytes()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A real process that writes over all that a strategy may write, as fast as it can, while the others trade.
+//!
+//! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then writes: over every word
+//! that [the topology](protocol::topology) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
+//! producers 1 and 2 send numbered messages and take their returns, and the engine's end pops, counts faults, checks,
+//! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
+//! it is tried whether the hand-off goes on.
+//!
+//! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
+//! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
+//!
+//! `cargo test --release -p techniques --test all scribbler:: -- --nocapture` prints the table. About a second a technique; `BULKHEAD_SLOW=1`:
+//! 60 s.
+
+mod engine;
+mod hostile;
+mod messages;
+mod round;
+mod table;
+
+use crate::common::Run;
+use round::Round;
+use std::time::{Duration, Instant};
+use table::ScribblerRow;
+use techniques::Technique;
+use techniques::with_link;
+
+/// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
+/// lets the ring meet one lie at a time.
+const PACES: [(&str, u32); 2] = [("at once", 0), ("slowly", 500)];
+/// A technique's time is cut into so many rounds; one that stands still ends its round early.
+const ROUNDS: u32 = 4;
+
+fn time_each() -> Duration {
+    let slow = std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1");
+    Duration::from_secs(if slow { 60 } else { 1 })
+}
+
+#[test]
+#[ignore = "the other test starts it, as a process of its own"]
+fn the_scribbler_itself() {
+    if let Ok(orders) = std::env::var(hostile::ORDERS) {
+        hostile::scribble(&orders);
+    }
+}
+
+#[test]
+fn what_a_scribbler_harms_is_what_it_shares() {
+    // For who looks for something: `BULKHEAD_ONLY=linked`.
+    let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
+    let mut rows = Vec::new();
+    let between_processes = Technique::all().into_iter().filter(|technique| technique.crosses_processes());
+    for technique in between_processes.filter(|technique| technique.name().contains(&only)) {
+        for (pace, idle) in PACES {
+            let mut row = ScribblerRow::new(technique, pace);
+            let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
+            while row.rounds == 0 || begun.elapsed() < time {
+                let run = Run::new(technique, 3, 64);
+                let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
+                // What one does to its own harms nobody else.
+                if technique.record().apart {
+                    round.assert_apart();
+                }
+                row.add(&round);
+            }
+            if technique == Technique::default() {
+                assert_eq!(row.quarantined, row.rounds, "it was found out each time");
+            }
+            rows.push(row);
+        }
+    }
+    println!("\n{}", table::print(&rows));
+}

@@ -1,0 +1,164 @@
+//! `unix-seqpacket` with other processes at the socket: who is no producer's process gets no producer's place, and who is not the
+//! consumer's gets no producer's orders.
+
+use crate::common::{Run, itself};
+use protocol::control::Launching;
+use protocol::segments;
+use shm::ring::{Consumer, Link, MESSAGE_WORDS, Message, PeerFault, Producer};
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use techniques::Technique;
+use techniques::named::seqpacket;
+use techniques::unix_seqpacket::UnixSeqpacket;
+
+/// What the other process does: `connect NAME` or `listen NAME`.
+const ORDERS: &str = "BULKHEAD_STRANGER";
+/// Long enough for any machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The other process; says a line when it has done it, and waits for its end.
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn the_stranger_itself() {
+    let Ok(orders) = std::env::var(ORDERS) else { return };
+    let (what, name) = orders.split_once(' ').unwrap();
+    let mut kept: Vec<Box<dyn std::any::Any>> = Vec::new();
+    if what == "listen" {
+        kept.push(Box::new(seqpacket::listen(name).unwrap()));
+    } else {
+        for index in 0..3_u64 {
+            let mut stream = seqpacket::connect(name, LIMIT).unwrap();
+            let _ = stream.write(&index.to_le_bytes());
+            let _ = stream.write(&[0xEE; 8 * MESSAGE_WORDS]);
+            kept.push(Box::new(stream));
+        }
+    }
+    eprintln!("done");
+    // Until whoever started it ends it, or has ended.
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+struct Stranger(Child);
+
+impl Stranger {
+    fn start(what: &str, name: &str) -> Self {
+        let child = itself("strangers::the_stranger_itself")
+            .env(ORDERS, format!("{what} {name}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stranger = Self(child);
+        let mut said = [0; 4];
+        stranger.0.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"done");
+        stranger
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A run whose processes all have this one's id.
+fn run(producers: u16) -> (Run, Launching) {
+    let run = Run::new(Technique::of::<UnixSeqpacket>(), producers, 4);
+    let launching = segments::create_control(run.plan(), &[]).unwrap();
+    (0..=producers.into()).for_each(|process| launching.started(process, std::process::id()));
+    (run, launching)
+}
+
+fn message(n: u64) -> Message {
+    [n; MESSAGE_WORDS]
+}
+
+type Faults = Vec<(Option<usize>, PeerFault)>;
+
+/// What comes next, and the faults until then.
+fn next(consumer: &mut impl Consumer) -> (Option<usize>, Message, Faults) {
+    let (mut faults, began) = (Vec::new(), Instant::now());
+    loop {
+        let popped = consumer.try_pop();
+        faults.extend(consumer.take_fault());
+        if let Some((from, got)) = popped {
+            return (from, got, faults);
+        }
+        assert!(began.elapsed() < LIMIT, "nothing comes: {faults:?}");
+    }
+}
+
+#[test]
+fn a_process_that_is_no_producer_gets_no_place() {
+    let (run, launching) = run(2);
+    let mut attached = segments::attach_with(run.plan(), None, &launching.control());
+    let link = run.link();
+    let mut consumer = attached.consumer::<UnixSeqpacket>(&link).unwrap();
+    // It comes first, and claims every index.
+    let stranger = Stranger::start("connect", &run.plan().segment_name("submit"));
+    let mut producers: Vec<_> =
+        (0..2).map(|index| attached.producer::<UnixSeqpacket>(&link, index).unwrap()).collect();
+    let pid = stranger.0.id();
+    let mut seen = Vec::new();
+    for round in 0..4 {
+        for (index, producer) in producers.iter_mut().enumerate() {
+            producer.try_push(&message(round)).expect("its connection is open");
+            let (from, got, faults) = next(&mut consumer);
+            assert_eq!((from, got), (Some(index), message(round)));
+            seen.extend(faults);
+        }
+    }
+    assert!(
+        !seen.is_empty()
+            && seen.iter().all(|fault| *fault == (None, PeerFault::Stranger { pid: pid.into() })),
+        "{seen:?}"
+    );
+}
+
+/// Each incarnation is another process: the one before has no place any more, and neither has anybody while there is none.
+#[test]
+fn a_place_belongs_to_the_process_that_was_started_last() {
+    let (run, launching) = run(2);
+    let mut attached = segments::attach_with(run.plan(), None, &launching.control());
+    let link = run.link();
+    let mut consumer = attached.consumer::<UnixSeqpacket>(&link).unwrap();
+    let mut first = attached.producer::<UnixSeqpacket>(&link, 0).unwrap();
+    first.try_push(&message(1)).unwrap();
+    assert_eq!(next(&mut consumer), (Some(0), message(1), vec![]));
+    drop(first);
+    while !consumer.retire(0) {}
+    launching.ended(0);
+    consumer.revive(0);
+    // What it sends came from a process that is still producer 1.
+    let claims = |index: u64| {
+        let mut stream = seqpacket::connect(&run.plan().segment_name("submit"), LIMIT).unwrap();
+        let _ = stream.write(&index.to_le_bytes());
+        let _ = stream.write(message(9).map(u64::to_le_bytes).as_flattened());
+        stream
+    };
+    let _early = claims(0);
+    assert_eq!(consumer.try_pop(), None);
+    let fault = consumer.take_fault();
+    assert_eq!(fault, Some((Some(1), PeerFault::InvalidIndex { index: 0 })));
+    launching.started(0, std::process::id());
+    let mut second = attached.producer::<UnixSeqpacket>(&link, 0).unwrap();
+    second.try_push(&message(2)).unwrap();
+    assert_eq!(next(&mut consumer), (Some(0), message(2), vec![]));
+}
+
+#[test]
+fn a_producer_sends_nothing_to_a_process_that_is_not_the_consumer() {
+    let (run, launching) = run(1);
+    let name = run.plan().segment_name("submit");
+    let stranger = Stranger::start("listen", &name);
+    let mut attached = segments::attach_with(run.plan(), None, &launching.control());
+    let Err(error) = UnixSeqpacket::producer(&run.link(), 0, &mut attached) else {
+        panic!("it was believed")
+    };
+    let error = error.to_string();
+    assert!(error.contains(&format!("process {} listens there", stranger.0.id())), "{error}");
+}

@@ -1,0 +1,172 @@
+//! Who dies in `tests/all/crash`: one end of a run's submit hand-off or a board's writer, driven by a tracer.
+//!
+//! `victim RUN producer INDEX`, `victim RUN consumer 0` or `victim RUN board 0`; `victim` alone only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say
+//! when its tracer lets it go on, and stops again. The pushes and pops are those of the release build, each behind one
+//! call, so that a tracer can stop at its first instruction and knows its last one.
+
+#![forbid(unsafe_code)]
+
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, raise};
+use protocol::segments::{self, open_control, submit_link};
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::board::Writer;
+use shm::memory::{Region, Words};
+use shm::ring::{Consumer, Producer};
+use shm::sync::Ordering::Relaxed;
+use techniques::with_link;
+
+#[path = "../../tests/all/crash/orders.rs"]
+mod orders;
+use orders::{
+    BATCH, BATCH_ENTRY, BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE,
+    RETIRE_ENTRY, WORDS, board_value, message, orders_name,
+};
+
+/// The push that is stepped.
+#[inline(never)]
+fn push<P: Producer>(producer: &mut P, message: &Message) -> bool {
+    producer.try_push(message).is_ok()
+}
+
+/// The pushes at once that are stepped.
+#[inline(never)]
+fn push_many<P: Producer>(producer: &mut P, messages: &[Message]) -> usize {
+    producer.try_push_many(messages)
+}
+
+/// The pops at once that are stepped.
+#[inline(never)]
+fn drain<C: Consumer>(consumer: &mut C, into: &mut [Message]) -> usize {
+    let mut room = into.iter_mut();
+    consumer.drain(room.len(), |_, message| {
+        if let Some(place) = room.next() {
+            *place = message;
+        }
+    })
+}
+
+/// The pop that is stepped. What was popped goes to the caller as in the engine: by value.
+#[inline(never)]
+fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
+    match consumer.try_pop() {
+        Some((_, message)) => {
+            *into = message;
+            true
+        }
+        None => false,
+    }
+}
+
+/// The retirement that is stepped.
+#[inline(never)]
+fn retire<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
+    consumer.retire(dead)
+}
+
+/// The write to a board that is stepped.
+#[inline(never)]
+fn write(writer: &mut Writer, version: u64, value: &[u64]) -> bool {
+    writer.write(BOARD_CELL, version, value) == version
+}
+
+/// Stops, and comes back when the tracer has new orders.
+fn stop() {
+    raise(Signal::SIGSTOP).expect("a process may stop itself");
+}
+
+/// Pushes as often as it is told; each message that was taken counts.
+fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
+    orders[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
+    orders[BATCH_ENTRY].store(push_many::<P> as fn(&mut P, &[Message]) -> usize as usize as u64, Relaxed);
+    loop {
+        stop();
+        let batch = orders[BATCH].swap(0, Relaxed);
+        if batch > 0 {
+            let first = orders[NUMBER].load(Relaxed);
+            let messages: Vec<Message> = (first..first + batch).map(|n| message(index, n)).collect();
+            let pushed = push_many(&mut producer, &messages) as u64;
+            orders[NUMBER].fetch_add(pushed, Relaxed);
+            orders[DONE].fetch_add(pushed, Relaxed);
+            continue;
+        }
+        for _ in 0..orders[COUNT].load(Relaxed) {
+            let message = message(index, orders[NUMBER].load(Relaxed));
+            if push(&mut producer, &message) {
+                orders[NUMBER].fetch_add(1, Relaxed);
+                orders[DONE].fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Writes down what was popped.
+fn note(orders: &Words, message: &Message) {
+    let done = orders[DONE].load(Relaxed);
+    let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;
+    for (word, value) in orders[entry..].iter().zip(message) {
+        word.store(*value, Relaxed);
+    }
+    orders[DONE].store(done + 1, Relaxed);
+}
+
+/// Pops as often as it is told, and writes down what came.
+fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
+    orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
+    orders[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
+    orders[BATCH_ENTRY].store(drain::<C> as fn(&mut C, &mut [Message]) -> usize as usize as u64, Relaxed);
+    loop {
+        stop();
+        if let Some(dead) = orders[RETIRE].load(Relaxed).checked_sub(1) {
+            let retired = retire(&mut consumer, dead as usize);
+            orders[DONE].fetch_add(u64::from(retired), Relaxed);
+            continue;
+        }
+        let most = orders[BATCH].swap(0, Relaxed);
+        if most > 0 {
+            let mut into = vec![[0; MESSAGE_WORDS]; most as usize];
+            let taken = drain(&mut consumer, &mut into);
+            into[..taken].iter().for_each(|message| note(orders, message));
+            continue;
+        }
+        for _ in 0..orders[COUNT].load(Relaxed) {
+            let mut message = [0; MESSAGE_WORDS];
+            if pop(&mut consumer, &mut message) {
+                note(orders, &message);
+            }
+        }
+    }
+}
+
+/// Writes to the board as often as it is told, as the first writer or as the successor of a dead one.
+fn write_board(mut writer: Writer, orders: &Words) {
+    orders[ENTRY].store(write as fn(&mut Writer, u64, &[u64]) -> bool as usize as u64, Relaxed);
+    loop {
+        stop();
+        for _ in 0..orders[COUNT].load(Relaxed) {
+            let version = writer.version(BOARD_CELL) + 1;
+            let value = board_value(version, writer.shape().words());
+            orders[DONE].fetch_add(u64::from(write(&mut writer, version, &value)), Relaxed);
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    ptrace::traceme().expect("a parent that may trace");
+    let [run, role, index] = &arguments[..] else { return stop() };
+    let index: usize = index.parse().expect("an index");
+    let (control, plan) = open_control(run).expect("a run");
+    let orders =
+        Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
+    if role == "board" {
+        let words = Region::open(&plan.segment_name(BOARD)).expect("a board").words();
+        return write_board(Writer::attach(&words).expect("a board"), &orders);
+    }
+    let link = submit_link(&plan);
+    let mut attached = segments::attach_with(&plan, None, &control);
+    with_link!(plan.technique, T => match role.as_str() {
+        "producer" => produce(attached.producer::<T>(&link, index).expect("a link"), index, &orders),
+        _ => consume(attached.consumer::<T>(&link).expect("a link"), &orders),
+    });
+}
