@@ -110,7 +110,7 @@ pub enum Command {
     List(ListFlags),
     /// Delete results; active runs are kept
     Delete(DeleteFlags),
-    /// Export a run to Perfetto, NumPy or HdrHistogram
+    /// Export a run to Perfetto, Parquet or HdrHistogram
     #[command(after_help = crate::exports::EXAMPLES)]
     Export(ExportFlags),
     /// Check whether this machine is fit for latency figures
