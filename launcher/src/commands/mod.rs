@@ -13,6 +13,7 @@ use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags,
 use crate::config::{RunCommand, Slower, UsageError, remote};
 use crate::experiments;
 use crate::exports;
+use crate::host::groups::Tree;
 use crate::host::{Machine, System};
 use crate::output;
 use crate::planner::{self, Resolved};
@@ -21,7 +22,6 @@ use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::container::{self, groups};
 use crate::runtime::enclosed;
 use crate::runtime::gather;
-use crate::runtime::isolate::Tree;
 use crate::runtime::living;
 use crate::runtime::merge_room;
 use crate::runtime::prepare::prepare;
@@ -345,10 +345,6 @@ fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
     let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
     writeln!(out, "{} segments {what}, {} of living runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
-    if cleaned.put_back > 0 {
-        let done = if flags.dry_run { "would be given back" } else { "given back" };
-        writeln!(out, "the isolated cores of {} runs {done}", cleaned.put_back)?;
-    }
     for failed in &cleaned.failed {
         complain(&format!("error: {failed}"));
     }

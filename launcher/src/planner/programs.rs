@@ -12,7 +12,7 @@ pub(super) fn check(
     strategies: &Kinds<StrategyName>,
     technique: Technique,
     isolation: Isolation,
-    (isolate, has_priority): (bool, bool),
+    has_priority: bool,
     faults: &[FaultSpec],
 ) -> Result<(), UsageError> {
     for name in strategies.0.iter().filter(|kind| kind.command().is_some()).map(|kind| kind.name()) {
@@ -40,13 +40,6 @@ pub(super) fn check(
                 );
             }
             Isolation::Process | Isolation::Container | Isolation::Sandbox => {}
-        }
-        if isolate {
-            return refuse(
-                "with --isolate every process of the run enters the group of the isolated cores itself, and a program does not yet.\n\
-                 Leave --isolate out"
-                    .into(),
-            );
         }
         if !Technique::built_in().contains(&technique) {
             return refuse(format!(
@@ -88,20 +81,7 @@ mod tests {
     fn refused(strategies: &str, isolation: Isolation, fault: &str) -> Option<String> {
         let strategies = Kinds::<StrategyName>::parse(strategies).unwrap();
         let faults: Vec<FaultSpec> = fault.split_whitespace().map(|fault| fault.parse().unwrap()).collect();
-        check(&strategies, Technique::default(), isolation, (false, false), &faults)
-            .err()
-            .map(|error| error.0)
-    }
-
-    #[test]
-    fn isolated_cores_and_programs_do_not_go_together() {
-        let check = |kinds: &str| {
-            let kinds = Kinds::<StrategyName>::parse(kinds).unwrap();
-            check(&kinds, Technique::default(), Isolation::Process, (true, false), &[])
-                .map_err(|error| error.0)
-        };
-        assert_eq!(check("player"), Ok(()));
-        assert!(check("exec:sh").unwrap_err().contains("Leave --isolate out"));
+        check(&strategies, Technique::default(), isolation, false, &faults).err().map(|error| error.0)
     }
 
     #[test]
@@ -109,7 +89,7 @@ mod tests {
         let kinds = Kinds::<StrategyName>::parse("player,exec:sh").unwrap();
         let check = |technique: &str, has_priority| {
             let technique = Technique::from_name(technique).unwrap();
-            check(&kinds, technique, Isolation::Sandbox, (false, has_priority), &[]).map_err(|error| error.0)
+            check(&kinds, technique, Isolation::Sandbox, has_priority, &[]).map_err(|error| error.0)
         };
         for technique in ["spsc-mux", "array-queue", "linked", "channel"] {
             assert_eq!(check(technique, false), Ok(()));

@@ -12,7 +12,6 @@ pub mod gather;
 mod grace;
 pub mod headers;
 pub mod incidents;
-pub mod isolate;
 pub mod liveness;
 pub mod living;
 pub mod lost_memory;

@@ -3,10 +3,10 @@
 use crate::config::input::UserFile;
 use crate::config::value::Value;
 use crate::config::{UsageError, program};
+use crate::host::groups::Tree;
 use crate::host::{Machine, RealTime, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::container::{self, groups};
-use crate::runtime::isolate::{self, Tree};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use analysis::record;
@@ -72,9 +72,6 @@ pub fn prepare(
             return Err(UsageError(why).into());
         }
         warnings.extend(groups::unlimited(Tree::real()));
-    }
-    if resolved.isolate {
-        plan.group = Some(isolate::group_of(&plan, machine, Tree::real())?);
     }
     warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
     check_room(&plan, machine)?;

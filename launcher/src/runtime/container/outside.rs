@@ -1,8 +1,8 @@
 //! The process outside a container: makes it, starts the strategy in it, and ends as that one ends.
 
 use super::{INIT, PROBE, WEAKER, groups};
+use crate::host::groups::Tree;
 use crate::runtime::enclosed;
-use crate::runtime::isolate::Tree;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::orphan;
