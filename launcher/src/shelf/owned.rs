@@ -15,10 +15,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Folders of a planned sweep, and the file in a claim.
+/// Folders of a planned sweep.
 const RUNS: &str = "runs";
-const CLAIMS: &str = "claims";
-const HOLDER: &str = "holder";
+const MAKING: &str = "making";
 
 /// What a folder is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +28,8 @@ pub enum FolderKind {
     Experiment,
     /// A journal's, in a run's.
     Journal,
-    /// Finished runs of a planned sweep, or claims of those in the making: nothing but folders.
+    /// Runs of a planned sweep, finished or in the making: nothing but folders.
     Runs,
-    /// A claim: its holder and the run in the making.
-    Claim,
 }
 
 /// Files of a run's folder that have one name.
@@ -65,6 +62,7 @@ const EXPERIMENT_FILES: [&str; 14] = [
     "with-itself.json",
     HTML_FILE,
     super::TAGS,
+    // Of earlier builds.
     "sweep_slurm.sh",
     "sweep_kubernetes.yaml",
     "sweep_dask.py",
@@ -105,7 +103,6 @@ pub fn is_owned(kind: FolderKind, name: &str) -> bool {
             FolderKind::Experiment => EXPERIMENT_FILES.contains(&name) || is_table(name),
             FolderKind::Journal => is_of_journal(name),
             FolderKind::Runs => false,
-            FolderKind::Claim => name == HOLDER,
         }
 }
 
@@ -152,14 +149,10 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     };
     match within {
         FolderKind::Run => name.starts_with("journal-").then_some(FolderKind::Journal),
-        FolderKind::Experiment if [RUNS, CLAIMS].contains(&name) => Some(FolderKind::Runs),
+        FolderKind::Experiment if [RUNS, MAKING].contains(&name) => Some(FolderKind::Runs),
         FolderKind::Experiment => is_run().then_some(FolderKind::Run),
-        FolderKind::Runs if path.parent().is_some_and(|parent| parent.ends_with(CLAIMS)) => {
-            Some(FolderKind::Claim)
-        }
-        FolderKind::Runs => is_run().then_some(FolderKind::Run),
-        // The run in the making stands in a folder of its maker's.
-        FolderKind::Claim => Some(if is_run() { FolderKind::Run } else { FolderKind::Claim }),
+        // A run in the making stands in a folder of its maker's.
+        FolderKind::Runs => Some(if is_run() { FolderKind::Run } else { FolderKind::Runs }),
         FolderKind::Journal => None,
     }
 }
