@@ -7,7 +7,7 @@ use core::time::Duration;
 use protocol::barrier::{self, ArriveError, Arrived};
 use protocol::control::Control;
 use protocol::orphan::LauncherWatch;
-use protocol::plan::{ClockSource, Isolation, Plan, PlanError, Role, Technique};
+use protocol::plan::{ClockSource, Plan, PlanError, Role, Technique};
 use protocol::segments::{self, submit_link};
 use protocol::status::StatusWriter;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
@@ -16,7 +16,6 @@ use shm::clock::{Monotonic, Tsc};
 use shm::container;
 use shm::memory::RegionError;
 use shm::os::memory;
-use shm::os::sandbox::{PROGRAM, SandboxError};
 use shm::ring::Link;
 use std::io;
 use strategy::StrategyAgent;
@@ -49,10 +48,6 @@ pub(crate) enum AttachError {
     Launcher(#[source] io::Error),
     #[error("cannot limit this process's memory: {0}")]
     Memory(#[source] io::Error),
-    #[error(
-        "{0}. What needs threads of its own, files or memory that can be executed while it trades: --isolation container"
-    )]
-    Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Segment(#[from] RegionError),
     #[error(transparent)]
@@ -151,16 +146,8 @@ impl Place {
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(attached, plan, thread, &segment)?;
         memory::limit(memory::STRATEGY_ROOM).map_err(AttachError::Memory)?;
-        // The launcher looks from outside whether this was done: see `shm::os::sandbox::program`.
-        let profile = (plan.isolation == Isolation::Sandbox).then_some(PROGRAM);
-        if let Some(profile) = profile {
-            profile.confine(plan.weaker_sandbox)?;
-        }
         watch.start(plan, control).map_err(AttachError::Launcher)?;
         let arrived = Arrived::new(plan, thread, &segment, log)?;
-        if let Some(profile) = profile {
-            profile.restrict_calls(false)?;
-        }
         let facts = Facts::new(plan, context);
         Ok(match plan.clock {
             ClockSource::Tsc => arrived

@@ -458,12 +458,6 @@ pub struct RoleFlags {
     /// Start it in a container, and stay outside
     #[arg(long)]
     pub contain: bool,
-    /// Continue if the kernel lacks a sandbox feature
-    #[arg(long)]
-    pub weaker: bool,
-    /// Become this program, in the sandbox
-    #[arg(last = true)]
-    pub program: Vec<String>,
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use crate::planner::{self, Resolved};
 use crate::roles::role;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::container::{self, groups};
-use crate::runtime::enclosed;
 use crate::runtime::gather;
 use crate::runtime::living;
 use crate::runtime::merge_room;
@@ -83,9 +82,6 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Clean(flags) => clean(flags),
         Command::Role(flags) if flags.contain => {
             container::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Role(flags) if !flags.program.is_empty() => {
-            enclosed::become_program(&flags.program, flags.weaker).map(|never| match never {})
         }
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)

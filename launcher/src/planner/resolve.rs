@@ -101,7 +101,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             ));
         }
     }
-    programs::check(&strategy, technique, isolation, settings.priority.is_some(), &faults)?;
+    programs::check(&strategy, technique, isolation, &faults)?;
     let limits = settings.limits.clone().map_or_else(Vec::new, |limits| limits.0);
     check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;

@@ -6,7 +6,6 @@ pub mod clean;
 pub mod comebacks;
 pub mod container;
 mod cpu;
-pub mod enclosed;
 pub mod folder;
 pub mod gather;
 mod grace;

@@ -6,7 +6,6 @@
 mod attempts;
 mod descriptors;
 mod files;
-mod program;
 
 use crate::common::itself;
 use attempts::{attempts, shared_page};
