@@ -186,7 +186,7 @@ Examples:
   launcher compare runs/A runs/B        two runs, or two folders of runs
   launcher compare runs/SWEEP --a isolation=thread --b isolation=process
   launcher compare --a isolation=thread --b isolation=process --repeats 10
-  launcher compare runs/SWEEP --with-itself 200   does it claim what is not?
+  launcher compare --a technique=spsc-mux --b technique=spsc-mux   does it claim what is not?
 
 Without a folder both are measured now, alternated. Five pairs of runs with
 the same schedule are needed for a verdict.";
