@@ -36,8 +36,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cases = flags.cases()?;
-    let cores: Vec<Vec<u32>> =
-        cases.iter().map(|case| flags.cores(case.nodes, &machine)).collect::<Result<_, _>>()?;
+    let cores = flags.cores(&machine)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let folder = create(&flags.out, &started)?;
     let mut boards = Boards {
@@ -56,7 +55,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
         progress.says(format!("case {} of {}, {}", number + 1, cases.len(), case.mode));
         let setting = Setting {
             machine: &boards.machine,
-            cores: &cores[number],
+            cores: &cores,
             weaker_sandbox: flags.allow_weaker_sandbox,
             folder: &folder,
             signals: &signals,
