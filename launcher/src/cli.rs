@@ -2,10 +2,7 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
-mod open;
 mod suggest;
-
-pub use open::OpenFlags;
 
 use crate::board::BoardFlags;
 use crate::config::{RunCommand, Size};
@@ -433,6 +430,14 @@ pub struct ManFlags {
     /// Write a page for each command there instead of the first one to stdout
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+}
+
+/// The flags of `open`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// Folder of a run or of an experiment; or latest, the newest below runs
+    #[arg(value_name = "FOLDER", default_value = "latest")]
+    pub folder: PathBuf,
 }
 
 /// The flags of `launcher join`: the program that meets other hosts reads them.

@@ -45,8 +45,7 @@ pub fn run(name: &str, address: &str) -> Result<()> {
     let agents = agents(name, plan.cores.len())?;
     let control = plan.view(CONTROL)?;
     let due = plan.scheduled.map(|_| plan.view(DUE)).transpose()?;
-    let readers_view =
-        if agents.iter().any(|agent| *agent > 0) { Some(plan.view(BOARD)?) } else { None };
+    let readers_view = if agents.iter().any(|agent| *agent > 0) { Some(plan.view(BOARD)?) } else { None };
     let mut parts = Vec::new();
     for agent in agents {
         let log = Log::new(&plan.segment(&plan::log_name(agent))?);

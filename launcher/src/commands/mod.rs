@@ -156,10 +156,7 @@ fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
 }
 
 fn run(command: &RunCommand) -> Result<ExitCode> {
-    let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, tag, baseline, fail_if_slower } =
-        command;
-    let tags: Vec<String> =
-        tag.iter().map(|tag| shelf::tag(tag)).collect::<Result<_, _>>().map_err(UsageError)?;
+    let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, baseline, fail_if_slower } = command;
     let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -182,7 +179,6 @@ fn run(command: &RunCommand) -> Result<ExitCode> {
         // A fresh schedule for each repeat, the same ones for the same --seed.
         let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
         let finished = run::run(&resolved, &machine, &how)?;
-        shelf::write_tags(&finished.folder, &tags)?;
         match &mut list {
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
             None if *quiet && !flags.common.json => {

@@ -15,6 +15,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+/// A run's tags, which earlier builds wrote.
+const TAGS: &str = "tags";
 /// Folders of a planned sweep.
 const RUNS: &str = "runs";
 const MAKING: &str = "making";
@@ -33,7 +35,7 @@ pub enum FolderKind {
 }
 
 /// Files of a run's folder that have one name.
-const RUN_FILES: [&str; 13] = [
+const RUN_FILES: [&str; 12] = [
     RunRecord::FILE,
     RunResult::FILE,
     Summary::FILE,
@@ -42,7 +44,6 @@ const RUN_FILES: [&str; 13] = [
     HLOG_FILE,
     HTML_FILE,
     CONFIG_FILE,
-    super::TAGS,
     "stages.csv",
     "stages.md",
     "positions.csv",
@@ -59,10 +60,10 @@ const EXPERIMENT_FILES: [&str; 14] = [
     Lab::FILE,
     Boards::FILE,
     "compare.json",
-    "with-itself.json",
     HTML_FILE,
-    super::TAGS,
     // Of earlier builds.
+    TAGS,
+    "with-itself.json",
     "sweep_slurm.sh",
     "sweep_kubernetes.yaml",
     "sweep_dask.py",
@@ -111,7 +112,7 @@ fn is_number(text: &str) -> bool {
 }
 
 fn is_of_run(name: &str) -> bool {
-    let Some((stem, ending)) = name.rsplit_once('.') else { return name == super::TAGS };
+    let Some((stem, ending)) = name.rsplit_once('.') else { return name == TAGS };
     let is_of_venue = |kind: &str| stem.strip_prefix(kind).is_some_and(is_number);
     RUN_FILES.contains(&name)
         || name == ".scratch"

@@ -73,7 +73,6 @@ impl World {
             words(&["export", &run, "--perfetto", &format!("{run}/run.pftrace")]),
             words(&["export", &run, "--hgrm", &format!("{run}/hgrm")]),
             words(&["report", &run]),
-            words(&["open", &self.path("shelf")]),
             words(&["delete", &run]),
         ]
     }

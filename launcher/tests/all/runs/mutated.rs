@@ -231,7 +231,6 @@ fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<Vec<String>> {
         vec!["export", &run, "--hgrm", &run],
         vec!["report", &run],
         vec!["report", &run, "--json"],
-        vec!["open", &shelf],
         vec!["delete", "--dry-run", &run],
         vec!["bill", &run],
     ];
