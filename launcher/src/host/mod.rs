@@ -5,6 +5,7 @@ pub(crate) mod fake;
 pub mod groups;
 mod kernel;
 pub mod locks;
+pub mod raw_mode;
 mod read;
 mod realtime;
 pub mod signals;
