@@ -1,7 +1,7 @@
 //! What a case is, and what its processes are told: one value, in memory that they inherit.
 
 use super::mode::Mode;
-use crate::config::value::Named;
+use crate::config::value::named_values;
 use anyhow::{Context, Result, anyhow, ensure};
 use protocol::plan::{ClockSource, Isolation};
 use serde::{Deserialize, Serialize};
@@ -35,22 +35,6 @@ names! {
         /// Sleeps until the writer wakes it, for a millisecond at most.
         Park = "park",
     }
-}
-
-macro_rules! named_values {
-    ($($type:ty),+) => { $(
-        impl Named for $type {
-            fn names() -> Vec<&'static str> {
-                Self::ALL.iter().map(|value| value.name()).collect()
-            }
-            fn of(name: &str) -> Option<Self> {
-                Self::from_name(name)
-            }
-            fn name_of(&self) -> &'static str {
-                self.name()
-            }
-        }
-    )+ };
 }
 
 named_values!(Carrier, Waiting);

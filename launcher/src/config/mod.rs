@@ -11,6 +11,7 @@ pub mod input;
 pub mod instruments;
 mod limit;
 pub mod limits;
+mod list_flag;
 pub mod own;
 mod priority;
 pub mod program;
