@@ -1,7 +1,12 @@
 //! bulkhead's one executable: the command line, and each process of a run.
 #![forbid(unsafe_code)]
 
+use shm::alloc::CountingAllocator;
 use std::process::ExitCode;
+
+// Every thread of a run says how often it allocated after the barrier.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     launcher::main()

@@ -8,10 +8,9 @@
 //! A region is a slice of atomic words; everything above it (headers, rings, bells) is safe code over such slices, and
 //! does not know whether they live on the heap, in `/dev/shm` or under loom. The unsafe code is: making that slice from a
 //! mapping (`memory::region`), reaching words that were checked before (`memory::slots`), columns in files of one's own (`scratch`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
-//! system calls that have no safe wrapper (`os`), the hint to fetch memory ahead (`prefetch`), and a counting allocator behind a
-//! feature.
+//! system calls that have no safe wrapper (`os`), the hint to fetch memory ahead (`prefetch`), and a counting allocator
+//! (`alloc`).
 
-#[cfg(feature = "count-alloc")]
 pub mod alloc;
 #[cfg(not(loom))]
 pub mod attached;

@@ -49,8 +49,12 @@ pub(super) fn draw(state: &mut u64, step: u64) -> Command {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: shm::alloc::CountingAllocator = shm::alloc::CountingAllocator;
+
 #[test]
 fn no_command_allocates() {
+    assert!(shm::alloc::is_counted());
     let mut exchange = exchange();
     let (mut state, mut count) = (1, Count(0));
     let before = shm::alloc::allocations();
