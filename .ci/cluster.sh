@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
 # A planned sweep on two hosts, of which one is lost in the middle: two Dask workers, each in namespaces of its own (processes, mounts,
-# host name, /dev/shm). The sweep completes, nothing counts twice, and what was lost is made anew. Then the manifests for Kubernetes against
-# the published schemas. Less than a minute, beside the installation of Dask, which is made once, below target/.
+# host name, /dev/shm). The sweep completes, nothing counts twice, and what was lost is made by the other. The script for Dask, the one for
+# Slurm and the Job for Kubernetes are those of docs/src/cluster.md; the latter two are only read. Less than a minute, beside the installation
+# of Dask, which is made once, below target/.
 # Says loudly what it skips: all of it without Python, a network or namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}
 venv=$PWD/target/cluster-venv
 skip() { echo "SKIPPED, NO SWEEP WAS MADE ON TWO HOSTS: $1"; exit 0; }
+block() { awk -v begin="\`\`\`$1" '$0 == begin { on = 1; next } /^```$/ { on = 0 } on' docs/src/cluster.md; }
+
+# Options of sbatch that its manual documents and a job array has use for (slurm.schedmd.com/sbatch.html).
+documented=' array job-name nodes ntasks exclusive mem requeue no-requeue output error time partition account constraint cpus-per-task chdir '
+unknown() { sed -n 's/^#SBATCH --\([a-z-]*\).*/\1/p' | while read -r option; do [[ $documented == *" $option "* ]] || echo "$option"; done; }
+block bash | bash -n
+[ "$(block bash | grep -c '^#SBATCH')" -ge 5 ] && [ -z "$(block bash | unknown)" ] || { echo "sbatch has no such option: $(block bash | unknown)"; exit 1; }
+[ "$(block bash | sed 's/--exclusive/--exclusively/' | unknown)" = exclusively ] || { echo "broken: an option that sbatch has not was taken"; exit 1; }
+echo "the script for Slurm is read by bash, and sbatch documents its options; a broken one is found"
 
 if ! "$venv/bin/python" -c 'import distributed, kubernetes_validate, yaml' 2>/dev/null; then
   python3 -m venv "$venv" 2>/dev/null || skip "no python3 with venv"
@@ -36,8 +46,9 @@ until_there() { # WHAT COMMAND…: waits until the command succeeds
   echo "never: $what"; tail -n 20 "$work"/*.log; exit 1
 }
 
-"$launcher" sweep --plan "$folder" --emit dask --isolation thread,process --repeats 6 --strategies 1 --venues 1 \
-  --orders 2k --window 300ms --delay fixed:1ms --idle yield
+"$launcher" sweep --plan "$folder" --isolation thread,process --repeats 6 --strategies 1 --venues 1 \
+  --orders 2k --window 300ms --delay fixed:1ms --idle yield >"$work/commands.txt"
+block python >"$work/dask_sweep.py"
 
 dask=("$venv/bin/python" -m dask)
 export DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE=False
@@ -55,13 +66,13 @@ lost=$!
 worker host-b
 started+=("$lost" $!)
 
-"$venv/bin/python" "$folder/sweep_dask.py" "$address" >"$work/sweep.log" 2>&1 &
+"$venv/bin/python" "$work/dask_sweep.py" "$address" "$work/commands.txt" >"$work/sweep.log" 2>&1 &
 sweep=$!
 started+=("$sweep")
 
 # In the middle: it has made a run, and makes another.
 in_the_middle() {
-  grep -qs '"host": "host-a"' "$folder"/runs/*/result.json && grep -qs '^host-a' "$folder"/claims/*/holder
+  grep -qs '"host": "host-a"' "$folder"/runs/*/result.json && ls "$folder/making" | grep -q '^host-a-'
 }
 until_there "host-a is in the middle of a run" in_the_middle
 kill -9 "$lost"
@@ -70,6 +81,7 @@ echo "host-a is lost after $(ls "$folder/runs" | wc -l) of 12 runs"
 code=0
 wait "$sweep" || code=$?
 cat "$work/sweep.log"
+[ "$code" != 0 ] || "$launcher" sweep --join "$folder" || code=$?
 [ "$code" = 0 ] || { echo "exit code $code: the sweep did not survive"; tail -n 20 "$work"/host-b.log; exit 1; }
 
 "$venv/bin/python" - "$folder" "$work/sweep.log" <<'PYTHON'
@@ -79,14 +91,14 @@ folder, log = pathlib.Path(sys.argv[1]), open(sys.argv[2]).read()
 runs = [run for point in json.load(open(folder / "sweep.json"))["points"] for run in point["runs"]]
 results = [json.load(open(result)) for result in sorted((folder / "runs").glob("*/result.json"))]
 hosts = [result["host"] for result in results]
-made = [line for line in log.splitlines() if ": made on " in line]
 assert [result["index"] for result in results] == list(range(12)), "every run is there once"
 ids = {(result["host"], result["run"]["outline"]["run"]) for result in results}
 assert len(runs) == 12 and len(ids) == 12, "and counts once"
 assert {run["folder"] for run in runs} == {f"runs/{index:04}" for index in range(12)}
 assert set(hosts) == {"host-a", "host-b"}, hosts
-assert "by host-a, process" in log and "made anew" in log, "what was lost in the middle was made anew"
-assert not (folder / "claims").exists(), "nothing is claimed any more"
+made = [line for line in log.splitlines() if ": made on " in line]
+assert any(line.endswith(" on host-b") for line in made), "the other host went on"
+assert not (folder / "making").exists(), "what the lost one left is gone"
 print(f"12 runs, each once: {hosts.count('host-a')} on host-a before it was lost, {hosts.count('host-b')} on host-b")
 PYTHON
 
@@ -104,13 +116,13 @@ cp -r "$work/kept" "$folder/runs/0003"
 sed -i 's/"repeat": 1/"repeat": 0/' "$folder/runs/0003/result.json"
 refused "changed after it was made"
 rm -r "$folder/runs/0003"
-refused "run 3 .*: never begun"
+refused "run 3 ("
 mv "$work/kept" "$folder/runs/0003"
 "$launcher" sweep --join "$folder" >/dev/null
 echo "a result that stands twice, one that was changed, and one that is missing were found"
 
-"$launcher" sweep --emit kubernetes "$folder" >/dev/null
-manifest=$folder/sweep_kubernetes.yaml
+manifest=$work/job.yaml
+block yaml >"$manifest"
 "$venv/bin/python" - "$manifest" <<'PYTHON'
 import sys
 import kubernetes_validate, yaml

@@ -56,7 +56,7 @@ shortened() {
   command=${command/#launcher/$launcher}
   local kind; kind=$(awk '{print $2}' <<<"$command")
   # A planned sweep has its folder where it says: below the others here.
-  if [ "$kind" = sweep ] && [[ $command =~ \ (--plan|--run|--join|--emit)\  ]]; then
+  if [ "$kind" = sweep ] && [[ $command =~ \ (--plan|--run|--join)\  ]]; then
     command=$(sed -E "s# sweep-1# $out/sweep-1#; s/--orders [0-9a-zA-Z]+/--orders 2k/; s/--window [0-9a-z.]+/--window 200ms/; s/--repeats [0-9]+/--repeats 2/" <<<"$command")
     echo "$command"
     return

@@ -3,14 +3,16 @@
 # Says loudly that it skips them without Python or a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-launcher=${LAUNCHER:-$PWD/target/release/launcher}
+# Parquet is a feature; .ci/beside.sh has built most of it.
+cargo build --quiet -p launcher --features parquet --bin launcher
+launcher=$PWD/target/debug/launcher
 venv=$PWD/target/sql-venv
 page=$PWD/docs/src/sql.md
 skip() { echo "SKIPPED, NO QUERY WAS RUN: $1"; exit 0; }
 
-if ! "$venv/bin/python" -c 'import duckdb, numpy' 2>/dev/null; then
+if ! "$venv/bin/python" -c 'import duckdb' 2>/dev/null; then
   python3 -m venv "$venv" 2>/dev/null || skip "no python3 with venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check --timeout 20 --retries 1 duckdb numpy >"$venv.log" 2>&1 \
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --timeout 20 --retries 1 duckdb >"$venv.log" 2>&1 \
     || skip "DuckDB cannot be installed: $(tail -n 1 "$venv.log")"
 fi
 
@@ -19,22 +21,17 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 for seed in 1 2; do
   run=$("$launcher" run --strategies 2 --venues 2 --orders 20k --window 400ms --delay uniform:1ms..5ms --seed "$seed" --quiet)
-  "$launcher" export "$run" --npy "$run/orders.npy" >/dev/null
+  "$launcher" export "$run" --parquet "$run" >/dev/null
 done
 "$venv/bin/python" - "$page" <<'PYTHON'
 import glob, os, re, sys
-import duckdb, numpy
+import duckdb
 
 queries = [query.strip() for block in re.findall(r"^```sql\n(.*?)^```", open(sys.argv[1]).read(), re.S | re.M) for query in block.split(";") if query.strip()]
 db = duckdb.connect()
 tables = []
-for path in sorted(glob.glob("runs/*/orders.npy")):
-    orders = numpy.load(path)
-    columns = {name: orders[name] for name in orders.dtype.names}
-    table = f"of_{len(tables)}"
-    db.register(table, columns)
-    run = os.path.basename(os.path.dirname(path))
-    tables.append(f"select * replace (measured = 1 as measured, nullif(venue, -1) as venue), '{run}' as run from {table}")
+for path in sorted(glob.glob("runs/*/orders.parquet")):
+    tables.append(f"select *, '{os.path.basename(os.path.dirname(path))}' as run from '{path}'")
 db.execute("create table orders as " + " union all ".join(tables))
 for query in queries:
     rows = db.execute(query).fetchall()

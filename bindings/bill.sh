@@ -6,7 +6,6 @@
 #
 # An order of each is due every 100,000 ns (10,000/s), so that how late it is sent (slip) means the same in each language; --every 0: as soon as
 # the one before is answered. --pauses: the garbage collectors of Java and Python are forced every so many orders; left out, never.
-# --isolation sandbox: with the languages that the sandbox has room for, Rust, C and C++; --isolation container: with all.
 # --debug: built without optimisation, to try the script. --dry-run: prints the command. Everything else is for launcher run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,14 +39,8 @@ for compiled in "c cc -std=c11" "cpp c++ -std=c++17"; do
     echo "no $compiler: without that language" >&2
   fi
 done
-case " ${more[*]} " in
-  *" --isolation sandbox "* | *" --isolation=sandbox "*) runtimes= && echo "no Java and no Python: the sandbox has no room for them" >&2 ;;
-  *) runtimes=yes ;;
-esac
-[ -z "$runtimes" ] || { [ $made/python/installed -nt $built/libbulkhead.so ] && [ -x $made/java/bin/java ]; } || bash .ci/languages.sh >&2
-if [ -z "$runtimes" ]; then
-  :
-elif [ -x $made/java/bin/java ]; then
+{ [ $made/python/installed -nt $built/libbulkhead.so ] && [ -x $made/java/bin/java ]; } || bash .ci/languages.sh >&2
+if [ -x $made/java/bin/java ]; then
   rm -rf $made/bill/classes
   $made/java/bin/javac -d $made/bill/classes bindings/java/src/bulkhead/*.java bindings/java/examples/Strategy.java
   flags="-Xmx64m -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED -Dbulkhead.library=$PWD/$built/libbulkhead.so"
@@ -55,9 +48,7 @@ elif [ -x $made/java/bin/java ]; then
 else
   echo "no Java: without that language" >&2
 fi
-if [ -z "$runtimes" ]; then
-  :
-elif [ -e $made/python/installed ]; then
+if [ -e $made/python/installed ]; then
   programs+=("$made/python/bin/python bindings/python/examples/strategy.py $every $pauses")
 else
   echo "no Python: without that language" >&2

@@ -6,7 +6,7 @@
 //! | count | `400000`, `4_000_000`, `400k` or `400K`, `1.5M` | all digits |
 //!
 //! Parsing is exact integer arithmetic: what does not fit 64 bits, or would be a fraction of a nanosecond, is an
-//! error and never rounded. For tables there are [`human_ns`] and [`human_count`], which do round.
+//! error and never rounded. For tables there are [`human_ns`] and [`count`](crate::numbers::count), which do round.
 
 use core::fmt;
 use core::str::FromStr;
@@ -133,19 +133,6 @@ pub fn human_ns_f64(ns: f64) -> String {
     }
 }
 
-/// A count for people, in groups of three: `4,000,000`.
-pub fn human_count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Bytes for people, in MiB or GiB: `0.3 MiB`, `745 MiB`, `23.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     let mib = bytes as f64 / (1024.0 * 1024.0);
@@ -268,7 +255,7 @@ mod tests {
         assert_eq!(shown, wanted);
         assert_eq!(human_ns_f64(f64::NAN), "-");
         assert_eq!(human_ns_f64(999.6), "1 µs");
-        assert_eq!([0, 999, 1_000, 4_000_000].map(human_count), ["0", "999", "1,000", "4,000,000"]);
+        assert_eq!([0, 999, 1_000, 4_000_000].map(crate::numbers::count), ["0", "999", "1,000", "4,000,000"]);
         assert_eq!([1 << 20, 64 << 20, 24 << 30].map(human_bytes), ["1.0 MiB", "64 MiB", "24.0 GiB"]);
     }
 
@@ -294,7 +281,7 @@ mod tests {
 
         #[test]
         fn a_count_for_people_keeps_its_digits(n: u64) {
-            prop_assert_eq!(human_count(n).replace(',', ""), n.to_string());
+            prop_assert_eq!(crate::numbers::count(n).replace(',', ""), n.to_string());
         }
 
         #[test]

@@ -7,7 +7,7 @@ use core::time::Duration;
 use protocol::barrier::{self, ArriveError, Arrived};
 use protocol::control::Control;
 use protocol::orphan::LauncherWatch;
-use protocol::plan::{ClockSource, Isolation, Plan, PlanError, Role, Technique};
+use protocol::plan::{ClockSource, Plan, PlanError, Role, Technique};
 use protocol::segments::{self, submit_link};
 use protocol::status::StatusWriter;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
@@ -19,7 +19,6 @@ use strategy::StrategyAgent;
 use system::clock::{Monotonic, Tsc};
 use system::container;
 use system::memory;
-use system::sandbox::{PROGRAM, SandboxError};
 use thiserror::Error;
 
 /// How long the launcher may take to write down whom it has started.
@@ -49,10 +48,6 @@ pub(crate) enum AttachError {
     Launcher(#[source] io::Error),
     #[error("cannot limit this process's memory: {0}")]
     Memory(#[source] io::Error),
-    #[error(
-        "{0}. What needs threads of its own, files or memory that can be executed while it trades: --isolation container"
-    )]
-    Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Segment(#[from] RegionError),
     #[error(transparent)]
@@ -151,16 +146,8 @@ impl Place {
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(attached, plan, thread, &segment)?;
         memory::limit(memory::STRATEGY_ROOM).map_err(AttachError::Memory)?;
-        // The launcher looks from outside whether this was done: see `system::sandbox::program`.
-        let profile = (plan.isolation == Isolation::Sandbox).then_some(PROGRAM);
-        if let Some(profile) = profile {
-            profile.confine(plan.weaker_sandbox)?;
-        }
         watch.start(plan, control).map_err(AttachError::Launcher)?;
         let arrived = Arrived::new(plan, thread, &segment, log)?;
-        if let Some(profile) = profile {
-            profile.restrict_calls(false)?;
-        }
         let facts = Facts::new(plan, context);
         Ok(match plan.clock {
             ClockSource::Tsc => arrived

@@ -2,10 +2,7 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
-mod open;
 mod suggest;
-
-pub use open::OpenFlags;
 
 use crate::board::BoardFlags;
 use crate::config::{RunCommand, Size};
@@ -110,7 +107,7 @@ pub enum Command {
     List(ListFlags),
     /// Delete results; active runs are kept
     Delete(DeleteFlags),
-    /// Export a run to Perfetto, NumPy or HdrHistogram
+    /// Export a run to Perfetto, Parquet or HdrHistogram
     #[command(after_help = crate::exports::EXAMPLES)]
     Export(ExportFlags),
     /// Check whether this machine is fit for latency figures
@@ -186,7 +183,7 @@ Examples:
   launcher compare runs/A runs/B        two runs, or two folders of runs
   launcher compare runs/SWEEP --a isolation=thread --b isolation=process
   launcher compare --a isolation=thread --b isolation=process --repeats 10
-  launcher compare runs/SWEEP --with-itself 200   does it claim what is not?
+  launcher compare --a technique=spsc-mux --b technique=spsc-mux   does it claim what is not?
 
 Without a folder both are measured now, alternated. Five pairs of runs with
 the same schedule are needed for a verdict.";
@@ -435,6 +432,14 @@ pub struct ManFlags {
     pub out: Option<PathBuf>,
 }
 
+/// The flags of `open`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// Folder of a run or of an experiment; or latest, the newest below runs
+    #[arg(value_name = "FOLDER", default_value = "latest")]
+    pub folder: PathBuf,
+}
+
 /// The flags of `launcher join`: the program that meets other hosts reads them.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JoinFlags {
@@ -458,12 +463,6 @@ pub struct RoleFlags {
     /// Start it in a container, and stay outside
     #[arg(long)]
     pub contain: bool,
-    /// Continue if the kernel lacks a sandbox feature
-    #[arg(long)]
-    pub weaker: bool,
-    /// Become this program, in the sandbox
-    #[arg(last = true)]
-    pub program: Vec<String>,
 }
 
 #[cfg(test)]

@@ -2,6 +2,11 @@
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
+use system::alloc::CountingAllocator;
+
+// Every thread of a run says how often it allocated after the barrier.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     launcher::main()

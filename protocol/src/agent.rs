@@ -8,6 +8,7 @@ use crate::stamps::{Point, StampLog, Switches};
 use crate::status::{Field, StatusWriter, ThreadState};
 use crate::wire::OrderId;
 use shm::idle::Idle;
+use system::alloc;
 use system::clock::{Clock, Timebase};
 use system::usage::Usage;
 
@@ -367,26 +368,18 @@ pub struct Running {
     /// When the idle strategy before the last turn came back, and for how long it had given the core away; 0: it had not.
     slept: (u64, u64),
     usage_before: Usage,
-    #[cfg(feature = "count-alloc")]
-    allocations_before: u64,
+    /// `None`: this program's allocator does not count.
+    allocations_before: Option<u64>,
 }
 
 impl Running {
     /// Begins on the calling thread, on which all the rest is called as well.
     pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
         let usage_before = Usage::of_this_thread();
-        #[cfg(feature = "count-alloc")]
-        let allocations_before = system::alloc::allocations();
+        let allocations_before = alloc::is_counted().then(alloc::allocations);
         let turns = Turns::begin(agent, cycle, status);
         let gaps = Gaps::new(cycle);
-        Self {
-            turns,
-            gaps,
-            slept: (0, 0),
-            usage_before,
-            #[cfg(feature = "count-alloc")]
-            allocations_before,
-        }
+        Self { turns, gaps, slept: (0, 0), usage_before, allocations_before }
     }
 
     /// One duty cycle, and a look at when the thread was away before it.
@@ -433,8 +426,9 @@ impl Running {
     /// Seals the log, stores the final counters and says that the thread is done, or why it failed.
     pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         // Before anything below allocates or faults.
-        #[cfg(feature = "count-alloc")]
-        status.set(Field::AllocationsPlusOne, system::alloc::allocations() - self.allocations_before + 1);
+        if let Some(before) = self.allocations_before {
+            status.set(Field::AllocationsPlusOne, alloc::allocations() - before + 1);
+        }
         let usage = Usage::of_this_thread().since(self.usage_before);
         self.turns.end(agent, cycle, status);
         for (field, value) in [

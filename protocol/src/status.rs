@@ -102,7 +102,7 @@ pub enum Field {
     CpuNs,
     /// Records that found the stamp log full: the run is invalid if there are any.
     RecordsDropped,
-    /// Heap allocations after the barrier, plus one; 0: not counted (that takes the feature `count-alloc`).
+    /// Heap allocations after the barrier, plus one; 0: not counted (by [`system::alloc::CountingAllocator`]).
     AllocationsPlusOne,
     /// Length of the error text, in bytes.
     ErrorBytes,

@@ -60,7 +60,6 @@ impl Plan {
             placement: Placement::Engine,
             stamps: Stamps::All,
             priority: None,
-            group: None,
             spill: None,
             handles: Vec::new(),
             weaker_sandbox: false,

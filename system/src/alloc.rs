@@ -1,4 +1,5 @@
-//! Counts heap allocations per thread (feature `count-alloc`), so that a test can prove that the hot loops make none.
+//! Counts heap allocations per thread, in programs whose allocator is [`CountingAllocator`], so that a test can prove that the hot loops
+//! make none.
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,12 +8,21 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many times the calling thread has allocated or grown heap memory.
+/// Returns how many times the calling thread has allocated or grown heap memory; 0 where nobody counts.
 pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-struct Counting;
+/// Returns `true` if this program counts its allocations. Allocates.
+pub fn is_counted() -> bool {
+    let before = allocations();
+    drop(core::hint::black_box(Box::new(0_u8)));
+    allocations() != before
+}
+
+/// The system's allocator, and a counter for each thread. A program that declares it as its `#[global_allocator]` counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CountingAllocator;
 
 fn count() {
     // A thread that is being torn down has no counter any more.
@@ -21,7 +31,7 @@ fn count() {
 
 // SAFETY: every call goes to the system allocator unchanged; counting neither allocates (the thread-local is
 // const-initialised and needs no destructor) nor unwinds.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller keeps `GlobalAlloc::alloc`'s contract, which is `System`'s.
@@ -40,15 +50,16 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
 #[cfg(test)]
 mod tests {
+    #[global_allocator]
+    static ALLOCATOR: super::CountingAllocator = super::CountingAllocator;
+
     #[test]
     fn an_allocation_is_counted() {
         let before = super::allocations();
         drop(core::hint::black_box(Box::new(1u64)));
         assert_eq!(super::allocations() - before, 1);
+        assert!(super::is_counted());
     }
 }

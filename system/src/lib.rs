@@ -2,10 +2,10 @@
 //! containers. Knows no order, no venue and no plan.
 //!
 //! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe wrapper, what runs between fork and
-//! exec, columns in files of one's own ([`scratch`]), and a counting allocator behind a feature. Atomics and the memory of other
+//! exec, columns in files of one's own ([`scratch`]), and a counting allocator ([`alloc`]). Atomics and the memory of other
 //! processes are the crate `shm`'s.
 
-#[cfg(all(feature = "count-alloc", not(loom)))]
+#[cfg(not(loom))]
 pub mod alloc;
 #[cfg(not(loom))]
 pub mod clock;

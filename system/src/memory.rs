@@ -38,26 +38,6 @@ pub fn limit(room: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?)
 }
 
-/// The same of another process of this user, which may have done so itself: the lower limit holds.
-///
-/// # Errors
-/// As [`limit`]; there is no such process.
-pub fn limit_of(pid: u32, room: u64) -> io::Result<()> {
-    let bytes = mapped(&pid.to_string())?.saturating_add(room);
-    let mut set = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    prlimit(pid, None, Some(&mut set))?;
-    let bytes = bytes.min(set.rlim_max);
-    prlimit(pid, Some(&libc::rlimit { rlim_cur: bytes, rlim_max: bytes }), None)
-}
-
-fn prlimit(pid: u32, new: Option<&libc::rlimit>, old: Option<&mut libc::rlimit>) -> io::Result<()> {
-    let new = new.map_or(core::ptr::null(), core::ptr::from_ref);
-    let old = old.map_or(core::ptr::null_mut(), core::ptr::from_mut);
-    // SAFETY: the kernel reads the one and writes the other, each of which is null or a reference to one.
-    let result = unsafe { libc::prlimit(pid as libc::pid_t, libc::RLIMIT_AS, new, old) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// How much a process has mapped, in bytes.
 fn mapped(process: &str) -> io::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;

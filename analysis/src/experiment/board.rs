@@ -59,11 +59,8 @@ pub struct BoardCase {
     pub isolation: Isolation,
     /// How readers wait.
     pub waiting: String,
-    /// The folder whose file system has the board's memory, or `huge`.
+    /// The folder whose file system has the board's memory.
     pub on: String,
-    /// The NUMA nodes of writer and readers, as `0:1`; empty: nobody asked for any.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub nodes: String,
     /// What is measured: the board, or the broken variant that a check must find.
     pub carrier: String,
     /// From the start to the end of the last write, in nanoseconds.
@@ -214,9 +211,8 @@ impl BoardCase {
     /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin, /dev/shm`.
     pub fn name(&self) -> String {
         let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };
-        let nodes = if self.nodes.is_empty() { String::new() } else { format!(", nodes {}", self.nodes) };
         format!(
-            "{}, {} readers, {} B × {}, {}, {}, {}{nodes}{carrier}",
+            "{}, {} readers, {} B × {}, {}, {}, {}{carrier}",
             self.mode, self.readers, self.size_bytes, self.cells, self.isolation, self.waiting, self.on
         )
     }

@@ -15,7 +15,6 @@
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
 //! lab.json ─ lab_page ─ lab_charts    latency against CPU, CPU, run times
 //! contain.json ─▶ contain (matrix, around_incident)
-//! a folder of runs ─▶ index
 //! board.json ──▶ board (percentile_plot's ticks)
 //! small drawings of a run over time: small
 //! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
@@ -32,7 +31,6 @@ mod board;
 mod contain;
 mod curve;
 mod incidents;
-mod index;
 mod interval_plot;
 mod lab_charts;
 mod lab_page;
@@ -84,7 +82,7 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
     Ok(write_named(file, render(folder)?.as_bytes())?)
 }
 
-/// The page of what the folder holds: a sweep (a bill is one), a run, or an index of many.
+/// The page of what the folder holds: a sweep (a bill is one), another experiment, or a run.
 ///
 /// # Errors
 /// [`LoadError`]: there is nothing in it that this build can read.
@@ -104,11 +102,6 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
         return Ok(sweep_page::sweep_page(&SweepRecord::read(folder)?, bill.as_ref()));
     }
     if !has(Summary::FILE) {
-        if !has(RunRecord::FILE)
-            && let Some(page) = index::index_page(folder)
-        {
-            return Ok(page);
-        }
         return Err(LoadError::Nothing { folder: folder.display().to_string() });
     }
     Ok(run_page::run_page(&load::run(folder)?))

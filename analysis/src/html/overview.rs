@@ -219,9 +219,6 @@ fn engine(summary: &Summary) -> Vec<Fact> {
     if let Some(fifo) = summary.plan.priority {
         facts.push(("priority", format!("fifo:{fifo}, of every role's thread")));
     }
-    if let Some(group) = &summary.plan.group {
-        facts.push(("isolated", format!("the cores of the run, by the control group {group}")));
-    }
     if summary.work.requested_ns > 0 {
         let work = &summary.work;
         facts.push((

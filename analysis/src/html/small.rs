@@ -26,11 +26,6 @@ pub struct Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    /// All of a run.
-    pub fn whole(timeline: &Timeline) -> Stretch<'_> {
-        Stretch { timeline, from_ns: 0, to_ns: timeline.span_ns().max(1), mark_ns: None }
-    }
-
     /// Its buckets: when each begins, its median and its greatest.
     fn buckets(&self) -> impl Iterator<Item = (u64, Option<u64>, Option<u64>)> {
         let Timeline { bucket_ns, p50_ns, max_ns, .. } = self.timeline;
@@ -129,14 +124,15 @@ mod tests {
             p99_ns: vec![None; 4],
             ..Timeline::default()
         };
+        let whole = |timeline| Stretch { timeline, from_ns: 0, to_ns: 40, mark_ns: None };
         let part = Stretch { timeline: &timeline, from_ns: 5, to_ns: 20, mark_ns: Some(15) };
         assert_eq!(part.values(), Some((900, 900)));
-        for stretch in [part, Stretch::whole(&timeline), Stretch { from_ns: u64::MAX, to_ns: 0, ..part }] {
+        for stretch in [part, whole(&timeline), Stretch { from_ns: u64::MAX, to_ns: 0, ..part }] {
             let text = draw("i", "t", &stretch, shared(&[stretch])).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
         let empty = Timeline { bucket_ns: 1, p99_every: 1, ..Timeline::default() };
-        assert_eq!(Stretch::whole(&empty).values(), None);
-        draw("i", "t", &Stretch::whole(&empty), shared(&[]));
+        assert_eq!(whole(&empty).values(), None);
+        draw("i", "t", &whole(&empty), shared(&[]));
     }
 }

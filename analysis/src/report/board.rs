@@ -19,13 +19,12 @@ pub fn labels(cases: &[BoardCase]) -> Vec<String> {
             case.isolation.to_string(),
             case.waiting.clone(),
             case.on.clone(),
-            format!("nodes {}", case.nodes),
         ]
     };
     let all: Vec<_> = cases.iter().map(parts).collect();
     let varies: Vec<bool> =
-        (0..7).map(|part| part == 0 || all.iter().any(|parts| parts[part] != all[0][part])).collect();
-    let label = |parts: &[String; 7]| {
+        (0..6).map(|part| part == 0 || all.iter().any(|parts| parts[part] != all[0][part])).collect();
+    let label = |parts: &[String; 6]| {
         let shown: Vec<&str> =
             parts.iter().zip(&varies).filter(|(_, varies)| **varies).map(|(part, _)| part.as_str()).collect();
         shown.join(" ")
@@ -79,10 +78,9 @@ fn title(case: &BoardCase) -> String {
     };
     let readers = if case.readers == 1 { "reader" } else { "readers" };
     let carrier = if case.carrier == "board" { String::new() } else { format!(" ({})", case.carrier) };
-    let nodes = if case.nodes.is_empty() { String::new() } else { format!(", nodes {}", case.nodes) };
     let cells = if case.cells == 1 { "cell" } else { "cells" };
     format!(
-        "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}{nodes}, {}{carrier}",
+        "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}, {}{carrier}",
         case.mode,
         case.readers,
         case.isolation,

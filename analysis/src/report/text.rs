@@ -109,9 +109,7 @@ fn run(page: &mut Page, summary: &Summary) {
         },
     ];
     let priority = plan.priority.map(|fifo| format!("priority fifo:{fifo}"));
-    let apart = plan.group.as_ref().map(|_| "isolated cores".to_owned());
-    let parts: Vec<String> =
-        [summary.run.clone()].into_iter().chain(parts).chain(priority).chain(apart).collect();
+    let parts: Vec<String> = [summary.run.clone()].into_iter().chain(parts).chain(priority).collect();
     page.fields("run", &parts);
     let floor: String = match (summary.floor.before_ns, summary.floor.after_ns) {
         (Some(before), Some(after)) => format!("core to core {before:.0} ns, after {after:.0} ns"),

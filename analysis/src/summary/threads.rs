@@ -65,7 +65,7 @@ pub struct ThreadSummary {
     pub running_ns: Option<u64>,
     /// The share of that time in duty cycles that found work, 0 to 1.
     pub utilisation: Option<f64>,
-    /// Heap allocations after the start; `None` if they were not counted (that takes the feature `count-alloc`).
+    /// Heap allocations after the start; `None`: the program does not count them.
     pub allocations: Option<u64>,
     /// Pushes of its agents that found a ring full.
     pub full: u64,

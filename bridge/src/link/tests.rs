@@ -363,8 +363,12 @@ fn a_window_is_the_most_that_is_under_way() {
     assert!(sent <= WINDOW && world.links[0].send(message(0, 0), None) == Err(Refused::Full), "{sent}");
 }
 
+#[global_allocator]
+static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;
+
 #[test]
 fn while_a_session_lasts_nothing_is_allocated() {
+    assert!(system::alloc::is_counted());
     let mut links = [Link::far(RUN, 0, TIMING), Link::engine(RUN, 0, TIMING)];
     // The last frames of each side: a turn has few.
     let mut wires = [[[0; FRAME]; 32]; 2];

@@ -49,8 +49,12 @@ pub(super) fn draw(state: &mut u64, step: u64) -> Command {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;
+
 #[test]
 fn no_command_allocates() {
+    assert!(system::alloc::is_counted());
     let mut exchange = exchange();
     let (mut state, mut count) = (1, Count(0));
     let before = system::alloc::allocations();

@@ -10,3 +10,6 @@ mod mapped;
 mod snapshots;
 mod stepped;
 mod tools;
+
+#[global_allocator]
+static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;

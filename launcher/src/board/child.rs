@@ -45,16 +45,13 @@ pub fn run(name: &str, address: &str) -> Result<()> {
     let agents = agents(name, plan.cores.len())?;
     let control = plan.view(CONTROL)?;
     let due = plan.scheduled.map(|_| plan.view(DUE)).transpose()?;
-    // Huge pages may hold more than the board.
-    let words = carrier::words(plan.carrier, board::Shape::of_cells(plan.cells, plan.words)?);
-    let readers_view =
-        if agents.iter().any(|agent| *agent > 0) { Some(plan.view(BOARD)?.window(0, words)) } else { None };
+    let readers_view = if agents.iter().any(|agent| *agent > 0) { Some(plan.view(BOARD)?) } else { None };
     let mut parts = Vec::new();
     for agent in agents {
         let log = Log::new(&plan.segment(&plan::log_name(agent))?);
         let memory = match &readers_view {
             Some(view) if agent > 0 => Memory::Reader(view.clone()),
-            _ => Memory::Writer(plan.segment(BOARD)?.window(0, words)),
+            _ => Memory::Writer(plan.segment(BOARD)?),
         };
         parts.push((agent, log, memory));
     }

@@ -3,6 +3,7 @@
 use super::figures;
 use super::flags::BoardFlags;
 use super::measure::{self, Setting};
+use crate::runtime::folder;
 use crate::runtime::progress::Progress;
 use crate::runtime::run::Interrupted;
 use crate::runtime::signals::Signals;
@@ -11,10 +12,10 @@ use analysis::experiment::Boards;
 use analysis::html;
 use analysis::report::board;
 use analysis::report::grid::wrapped;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -36,10 +37,9 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cases = flags.cases()?;
-    let cores: Vec<Vec<u32>> =
-        cases.iter().map(|case| flags.cores(case.nodes, &machine)).collect::<Result<_, _>>()?;
+    let cores = flags.cores(&machine)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let folder = create(&flags.out, &started)?;
+    let folder = folder::make(&flags.out, &started, "board")?;
     let mut boards = Boards {
         version: env!("CARGO_PKG_VERSION").into(),
         started,
@@ -56,7 +56,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
         progress.says(format!("case {} of {}, {}", number + 1, cases.len(), case.mode));
         let setting = Setting {
             machine: &boards.machine,
-            cores: &cores[number],
+            cores: &cores,
             weaker_sandbox: flags.allow_weaker_sandbox,
             folder: &folder,
             signals: &signals,
@@ -112,22 +112,4 @@ fn print(boards: &Boards, folder: &Path, json: bool) -> Result<()> {
     }
     writeln!(out, "\nSaved in {}", folder.display())?;
     Ok(())
-}
-
-/// `<out>/<time>-board`, with a number behind it where that exists.
-fn create(out: &Path, started: &str) -> Result<PathBuf> {
-    fs::create_dir_all(out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
-    let base = format!("{}-board", started.replace(':', "").trim_end_matches('Z'));
-    for number in 1..1000 {
-        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot make the folder {} (--out)", folder.display()));
-            }
-        }
-    }
-    bail!("{} holds a thousand of this second: choose another --out", out.display())
 }

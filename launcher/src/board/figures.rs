@@ -75,7 +75,6 @@ pub fn case(asked: &Case, ended: &Ended) -> BoardCase {
         isolation: asked.isolation,
         waiting: plan.waiting.name().into(),
         on: asked.on.display().to_string(),
-        nodes: asked.nodes.map(|nodes| nodes.to_string()).unwrap_or_default(),
         carrier: plan.carrier.name().into(),
         duration_ns,
         scheduled: plan.scheduled,

@@ -1,9 +1,7 @@
 //! The flags of `board`, and the cases that they ask for.
 
 use super::mode::Mode;
-use super::nodes::Nodes;
 use super::plan::{Carrier, Case, Waiting};
-use super::{carrier, huge};
 use crate::config::value::{CoreList, named};
 use crate::config::{Choice, UsageError};
 use crate::host::Machine;
@@ -51,12 +49,9 @@ pub struct BoardFlags {
     /// How readers wait; auto spins where each has a core of its own and yields elsewhere; a list
     #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = named::<Choice<Waiting>>(), default_value = "auto")]
     pub waiting: Vec<Choice<Waiting>>,
-    /// Folder whose file system has the board's memory, or huge, for memory of huge pages; a list
+    /// Folder whose file system has the board's memory; a list
     #[arg(long, value_name = "FOLDERS", value_delimiter = ',', default_value = SHM_DIR)]
     pub on: Vec<PathBuf>,
-    /// NUMA nodes of the writer and of the readers, as 0:1; a list
-    #[arg(long, value_name = "W:R", value_delimiter = ',')]
-    pub nodes: Vec<Nodes>,
     /// Cores: the writer has the first, readers the others [default: all]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,
@@ -113,14 +108,7 @@ impl BoardFlags {
             ));
         }
         for folder in &self.on {
-            if folder.as_os_str() == huge::NAME {
-                let words = self.size.iter().map(|size| (size.0 / 8) as usize).max().unwrap_or(1);
-                let board = Shape::of_cells(cells.0 as usize, words);
-                let pages = board.map_or(0, |shape| huge::pages(carrier::words(self.carrier, shape)));
-                if huge::free() < pages {
-                    return usage(huge::refusal(pages));
-                }
-            } else if !folder.is_dir() {
+            if !folder.is_dir() {
                 return usage(format!("--on {}: no such folder", folder.display()));
             }
         }
@@ -134,7 +122,7 @@ impl BoardFlags {
         for mode in &self.mode {
             // Found out before the first case: a file that is none, more writes than there is room for.
             mode.due(duration.0, self.seed.0)?;
-            for (size, readers, waiting, isolation, on, nodes) in self.others() {
+            for (size, readers, waiting, isolation, on) in self.others() {
                 cases.push(Case {
                     mode: mode.clone(),
                     readers: readers.0 as usize,
@@ -146,7 +134,6 @@ impl BoardFlags {
                         Choice::Fixed(waiting) => Some(waiting),
                     },
                     on: on.clone(),
-                    nodes,
                     carrier: self.carrier,
                     duration_ns: duration.0,
                     seed: self.seed.0,
@@ -157,32 +144,25 @@ impl BoardFlags {
     }
 
     /// Every combination of all lists but the loads.
-    fn others(
-        &self,
-    ) -> impl Iterator<Item = (Count, Count, Choice<Waiting>, Isolation, &PathBuf, Option<Nodes>)> {
-        let nodes: Vec<Option<Nodes>> = match self.nodes.as_slice() {
-            [] => vec![None],
-            nodes => nodes.iter().copied().map(Some).collect(),
-        };
+    fn others(&self) -> impl Iterator<Item = (Count, Count, Choice<Waiting>, Isolation, &PathBuf)> {
         let readers =
             self.size.iter().flat_map(|size| self.readers.iter().map(move |readers| (*size, *readers)));
         let waiting = readers.flat_map(|(s, r)| self.waiting.iter().map(move |w| (s, r, *w)));
         let isolation = waiting.flat_map(|(s, r, w)| self.isolation.iter().map(move |i| (s, r, w, *i)));
-        let on = isolation.flat_map(|(s, r, w, i)| self.on.iter().map(move |on| (s, r, w, i, on)));
-        on.flat_map(move |(s, r, w, i, on)| nodes.clone().into_iter().map(move |n| (s, r, w, i, on, n)))
+        isolation.flat_map(|(s, r, w, i)| self.on.iter().map(move |on| (s, r, w, i, on)))
     }
 
-    /// The cores to use on these nodes, the writer's first.
+    /// The cores to use, the writer's first.
     ///
     /// # Errors
-    /// One that this process may not use; a node that is not there.
-    pub fn cores(&self, nodes: Option<Nodes>, machine: &Machine) -> Result<Vec<u32>, UsageError> {
+    /// One that this process may not use.
+    pub fn cores(&self, machine: &Machine) -> Result<Vec<u32>, UsageError> {
         let allowed = &machine.cores_allowed;
         let cores = self.cores.as_ref().map_or(allowed, |CoreList(cores)| cores);
         if let Some(core) = cores.iter().find(|core| !allowed.contains(core)) {
             return usage(format!("--cores: core {core} is not allowed here (allowed: {allowed:?})"));
         }
-        nodes.map_or(Ok(cores.clone()), |nodes| nodes.cores(&machine.numa_nodes, cores))
+        Ok(cores.clone())
     }
 
     /// From which p99 on a row is warned about.
@@ -219,16 +199,6 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_there_or_the_way_to_have_them_is_said() {
-        match cases("--on /dev/shm,huge --cells 4096 --size 4096") {
-            Ok(all) => assert_eq!(all.len(), 6),
-            Err(error) => {
-                assert!(error.contains("--on huge") && error.contains("vm.nr_hugepages="), "{error}")
-            }
-        }
-    }
-
-    #[test]
     fn what_cannot_be_is_named() {
         for (line, word) in [
             ("--size 12", "--size 12"),
@@ -243,7 +213,6 @@ mod tests {
             ("--mode replay:none.csv", "none.csv"),
             ("--mode often", "often"),
             ("--waiting never", "never"),
-            ("--nodes 0-1", "0-1"),
         ] {
             let error = cases(line).unwrap_err();
             assert!(error.contains(word), "{line}: {error}");

@@ -4,7 +4,6 @@
 
 use super::carrier;
 use super::child;
-use super::huge;
 use super::log::{self, LogView, State};
 use super::plan::{
     self, BOARD, BoardPlan, CONTROL, Case, DUE, GO, LAST, START, STATE, STOP, Segment, Waiting,
@@ -371,10 +370,7 @@ fn board(case: &Case, words: usize, core: Option<u32>) -> Result<Segment> {
         if let Some(core) = core {
             pin::pin_to(core)?;
         }
-        match case.on.as_os_str() == huge::NAME {
-            true => Segment::huge(BOARD, words),
-            false => Segment::on(&case.on, BOARD, words),
-        }
+        Segment::on(&case.on, BOARD, words)
     };
     // In a thread of its own, so that this one stays where it may be.
     std::thread::scope(|scope| scope.spawn(make).join().map_err(|_| anyhow!("a thread panicked"))?)

@@ -16,11 +16,9 @@ mod content;
 mod counts;
 mod figures;
 mod flags;
-mod huge;
 mod log;
 mod measure;
 mod mode;
-mod nodes;
 mod plan;
 
 pub use child::{PREFIX, run as child};

@@ -1,11 +1,8 @@
 //! What a case is, and what its processes are told: one value, in memory that they inherit.
 
-use super::huge;
 use super::mode::Mode;
-use super::nodes::Nodes;
-use crate::config::value::Named;
+use crate::config::value::named_values;
 use anyhow::{Context, Result, anyhow, ensure};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use protocol::plan::{ClockSource, Isolation};
 use serde::{Deserialize, Serialize};
 use shm::memory::sealed::{self, Handle, Shared};
@@ -40,22 +37,6 @@ names! {
     }
 }
 
-macro_rules! named_values {
-    ($($type:ty),+) => { $(
-        impl Named for $type {
-            fn names() -> Vec<&'static str> {
-                Self::ALL.iter().map(|value| value.name()).collect()
-            }
-            fn of(name: &str) -> Option<Self> {
-                Self::from_name(name)
-            }
-            fn name_of(&self) -> &'static str {
-                self.name()
-            }
-        }
-    )+ };
-}
-
 named_values!(Carrier, Waiting);
 
 /// One case, as it was asked for.
@@ -73,10 +54,8 @@ pub struct Case {
     pub isolation: Isolation,
     /// How readers wait; `None`: as suits the cores.
     pub waiting: Option<Waiting>,
-    /// The folder whose file system has the board; [`huge::NAME`]: memory of huge pages.
+    /// The folder whose file system has the board.
     pub on: PathBuf,
-    /// The NUMA nodes of writer and readers; `None`: as the list of cores has them.
-    pub nodes: Option<Nodes>,
     /// What is measured.
     pub carrier: Carrier,
     /// How long.
@@ -223,20 +202,6 @@ impl Segment {
         })
     }
 
-    /// The same in huge pages, which the machine has put aside.
-    ///
-    /// # Errors
-    /// Fewer of them are free, or this process may not have any.
-    pub fn huge(what: &str, words: usize) -> Result<Self> {
-        let pages = huge::pages(words);
-        let cannot = || huge::refusal(pages);
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB;
-        let write = File::from(memfd_create(what, flags).with_context(cannot)?);
-        nix::fcntl::posix_fallocate(write.as_fd(), 0, (pages * huge::BYTES) as i64).with_context(cannot)?;
-        let whole = Self::of(what, write).with_context(cannot)?;
-        Ok(Self { words: whole.words.window(0, words), ..whole })
-    }
-
     /// The same on the file system of a folder. The file has no name, so that nothing can be left of it.
     ///
     /// # Errors
@@ -292,7 +257,6 @@ fn nameless(folder: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::carrier;
     use super::*;
     use nix::fcntl::{FcntlArg, FdFlag, fcntl};
     use std::os::fd::IntoRawFd;
@@ -313,24 +277,6 @@ mod tests {
         let error = Segment::on(&folder.path().join("none"), "board", 8).err().unwrap();
         assert!(format!("{error:#}").contains("--on"), "{error:#}");
         assert!(Segment::on(folder.path(), "board", 1 << 45).is_err(), "no room");
-    }
-
-    #[test]
-    fn huge_pages_hold_a_board_or_the_way_to_them_is_said() {
-        let shape = shm::board::Shape::of_cells(3, 8).unwrap();
-        let words = carrier::words(Carrier::Board, shape);
-        match Segment::huge(BOARD, words) {
-            Ok(segment) => {
-                carrier::begin(Carrier::Board, shape, &segment.words);
-                let mut writer = shm::board::Writer::attach(&segment.words).unwrap();
-                writer.write(2, 7, &[5; 8]);
-                let view = Region::map_read_only(BOARD, segment.file(false)).unwrap();
-                assert_eq!(view.len() * 8, huge::BYTES, "a whole page");
-                let reader = shm::board::Reader::attach(&view.window(0, words)).unwrap();
-                assert_eq!(reader.version(2), 1);
-            }
-            Err(error) => assert!(format!("{error:#}").contains("nr_hugepages=1"), "{error:#}"),
-        }
     }
 
     #[test]

@@ -85,13 +85,7 @@ fn a_wrong_value_says_what_would_be_right() {
 
 #[test]
 fn a_role_is_two_words() {
-    let wanted = RoleFlags {
-        name: "strategy-3".into(),
-        run: "r-1".into(),
-        contain: false,
-        weaker: false,
-        program: vec![],
-    };
+    let wanted = RoleFlags { name: "strategy-3".into(), run: "r-1".into(), contain: false };
     assert_eq!(parse("role strategy-3 r-1").unwrap(), Command::Role(wanted));
 }
 

@@ -64,7 +64,7 @@ pub fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Ch
         isolated(machine),
         nohz(machine),
         quiet::priority(system),
-        quiet::isolate(machine, system),
+        quiet::partition(machine, system),
         quiet::tracers(system),
         contained(system),
         hypervisor(machine),
@@ -321,8 +321,9 @@ mod tests {
                           → raise ulimit -r (rtprio in /etc/security/limits.conf), or
                           setcap cap_sys_nice+ep LAUNCHER (a container: --cap-add
                           SYS_NICE)
-        note  isolate     cores cannot be isolated: no control groups are mounted
-                          → root, with cgroup v2, on the host
+        note  partition   cores cannot be isolated: no cgroup v2 with the cpuset
+                          controller here
+                          → use cgroup v2, on the host
         note  tracers     tracefs is not mounted, or not for you to read: osnoise and
                           timerlat cannot be looked for
                           → mount -t tracefs tracefs /sys/kernel/tracing, as root
@@ -373,8 +374,9 @@ mod tests {
                           → raise ulimit -r (rtprio in /etc/security/limits.conf), or
                           setcap cap_sys_nice+ep LAUNCHER (a container: --cap-add
                           SYS_NICE)
-        note  isolate     cores cannot be isolated: no control groups are mounted
-                          → root, with cgroup v2, on the host
+        note  partition   cores cannot be isolated: no cgroup v2 with the cpuset
+                          controller here
+                          → use cgroup v2, on the host
         note  tracers     tracefs is not mounted, or not for you to read: osnoise and
                           timerlat cannot be looked for
                           → mount -t tracefs tracefs /sys/kernel/tracing, as root

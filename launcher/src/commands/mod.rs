@@ -13,15 +13,14 @@ use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags,
 use crate::config::{RunCommand, Slower, UsageError, remote};
 use crate::experiments;
 use crate::exports;
+use crate::host::groups::Tree;
 use crate::host::{Machine, System};
 use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::container::{self, groups};
-use crate::runtime::enclosed;
 use crate::runtime::gather;
-use crate::runtime::isolate::Tree;
 use crate::runtime::living;
 use crate::runtime::merge_room;
 use crate::runtime::prepare::prepare;
@@ -83,9 +82,6 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Clean(flags) => clean(flags),
         Command::Role(flags) if flags.contain => {
             container::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Role(flags) if !flags.program.is_empty() => {
-            enclosed::become_program(&flags.program, flags.weaker).map(|never| match never {})
         }
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
@@ -160,10 +156,7 @@ fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
 }
 
 fn run(command: &RunCommand) -> Result<ExitCode> {
-    let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, tag, baseline, fail_if_slower } =
-        command;
-    let tags: Vec<String> =
-        tag.iter().map(|tag| shelf::tag(tag)).collect::<Result<_, _>>().map_err(UsageError)?;
+    let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, baseline, fail_if_slower } = command;
     let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -186,7 +179,6 @@ fn run(command: &RunCommand) -> Result<ExitCode> {
         // A fresh schedule for each repeat, the same ones for the same --seed.
         let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
         let finished = run::run(&resolved, &machine, &how)?;
-        shelf::write_tags(&finished.folder, &tags)?;
         match &mut list {
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
             None if *quiet && !flags.common.json => {
@@ -345,10 +337,6 @@ fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
     let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
     writeln!(out, "{} segments {what}, {} of living runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
-    if cleaned.put_back > 0 {
-        let done = if flags.dry_run { "would be given back" } else { "given back" };
-        writeln!(out, "the isolated cores of {} runs {done}", cleaned.put_back)?;
-    }
     for failed in &cleaned.failed {
         complain(&format!("error: {failed}"));
     }

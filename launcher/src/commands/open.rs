@@ -19,7 +19,7 @@ pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let folder = if is_latest { latest(Path::new("runs"))? } else { shelf::folder_of(&flags.folder)? };
     let page = folder.join(HTML_FILE);
     let is_made = page.symlink_metadata().is_ok_and(|facts| facts.is_file());
-    // A folder of many runs gets new ones: its page is made again each time.
+    // An experiment may have gone on: its page is made again each time.
     if !is_made || !folder.join("run.json").exists() {
         super::make_page(&folder, &page)?;
     }

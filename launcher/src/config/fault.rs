@@ -15,9 +15,9 @@
 //! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. What goes together, the planner
 //! checks: a text can be a fault that this run cannot have.
 
+use super::list_flag::list_flag;
 use super::value::Value;
 use analysis::units::{Count, Nanos};
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use core::fmt;
 use core::str::FromStr;
 use protocol::plan::{Fault, FaultKind, Target, When};
@@ -170,44 +170,11 @@ impl Value for Faults {
     }
 }
 
-/// The flag's name; also that of its group, by which clap knows whether it was given.
-const FLAG: &str = "fault";
-
-/// By hand, because the flag can be given several times and each can hold several.
-impl Args for Faults {
-    fn group_id() -> Option<clap::Id> {
-        Some(clap::Id::from("faults"))
-    }
-
-    fn augment_args(command: Command) -> Command {
-        let flag = Arg::new(FLAG)
-            .long(FLAG)
-            .value_name("SPEC")
-            .action(ArgAction::Append)
-            .value_parser(super::parsed::<Faults>())
-            .help_heading("Containment")
-            .help(
-                "A fault on purpose; may be given several times; launcher run --help shows how it is written",
-            );
-        command.arg(flag).group(ArgGroup::new("faults").arg(FLAG).multiple(true))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Faults {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = matches.get_many::<Faults>(FLAG).unwrap_or_default();
-        Ok(Self(given.flat_map(|faults| faults.0.clone()).collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
+list_flag!(Faults, "fault", "faults", |flag| {
+    flag.value_name("SPEC")
+        .help_heading("Containment")
+        .help("A fault on purpose; may be given several times; launcher run --help shows how it is written")
+});
 
 #[cfg(test)]
 pub(crate) mod tests {

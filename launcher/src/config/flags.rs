@@ -40,9 +40,6 @@ pub struct RunCommand {
     /// Print the run's folder and errors only; with --json the summary
     #[arg(long, short, help_heading = "Run")]
     pub quiet: bool,
-    /// Tag the run; find it again with `launcher list --tag NAME`
-    #[arg(long, value_name = "NAME", help_heading = "Run")]
-    pub tag: Vec<String>,
     /// Compare with the runs of a folder in the end
     #[arg(long, value_name = "RUN", help_heading = "Run", conflicts_with = "json")]
     pub baseline: Option<PathBuf>,

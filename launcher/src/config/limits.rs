@@ -8,9 +8,9 @@
 //!
 //! Quantities are in 1e-8 units, money is in cents, rates are a second. A later limit overrides an earlier one.
 
+use super::list_flag::list_flag;
 use super::{nearest, value::Value};
 use analysis::units::{Count, Nanos};
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use core::str::FromStr;
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting, OFF, Unit};
@@ -129,43 +129,12 @@ impl Value for Limits {
     }
 }
 
-/// The flag's name; also that of its group, by which clap knows whether it was given.
-const FLAG: &str = "limits";
-
-/// By hand, because the flag can be given several times and each can hold several.
-impl Args for Limits {
-    fn group_id() -> Option<clap::Id> {
-        Some(clap::Id::from("limits-group"))
-    }
-
-    fn augment_args(command: Command) -> Command {
-        let flag = Arg::new(FLAG)
-            .long(FLAG)
-            .visible_alias("limit")
-            .value_name("LIST")
-            .action(ArgAction::Append)
-            .value_parser(super::parsed::<Limits>())
-            .help_heading("Risk")
-            .help("Limits as [SCOPE.]CONTROL=VALUE, for example max-position=5k; may be given several times");
-        command.arg(flag).group(ArgGroup::new("limits-group").arg(FLAG).multiple(true))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Limits {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = matches.get_many::<Limits>(FLAG).unwrap_or_default();
-        Ok(Self(given.flat_map(|limits| limits.0.clone()).collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
+list_flag!(Limits, "limits", "limits-group", |flag| {
+    flag.visible_alias("limit")
+        .value_name("LIST")
+        .help_heading("Risk")
+        .help("Limits as [SCOPE.]CONTROL=VALUE, for example max-position=5k; may be given several times")
+});
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -11,6 +11,7 @@ pub mod input;
 pub mod instruments;
 mod limit;
 pub mod limits;
+mod list_flag;
 pub mod own;
 mod priority;
 pub mod program;
@@ -77,9 +78,6 @@ pub struct Settings {
     /// Real-time priority of the roles' threads, fifo:N with N from 1 to 99 [default: none]
     #[arg(long, value_name = "fifo:N", value_parser = parsed::<Priority>(), help_heading = "Layout")]
     pub priority: Option<Priority>,
-    /// Isolate the run's cores: exclusive cpuset partition, IRQs moved away [default: off]
-    #[arg(long, value_name = "SWITCH", value_parser = named::<Switch>(), num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "Layout")]
-    pub isolate: Option<Switch>,
     /// Cores to use, of the allowed ones, e.g. 0,2-5 [default: all]
     #[arg(long, value_name = "LIST", value_parser = parsed::<CoreList>(), help_heading = "Layout")]
     pub cores: Option<CoreList>,
@@ -246,7 +244,7 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, process, idle, priority, isolate, cores, strategies, venues, strategy, venue, credentials, exchange, market_data, capacity, max_open,
+    technique, isolation, threading, process, idle, priority, cores, strategies, venues, strategy, venue, credentials, exchange, market_data, capacity, max_open,
     max_waiting, orders, window, laps, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
     instruments, limits, journal, on_death, liveness, venue_timeout, venue_limit, fault,
     spill, repeats, preset, out,
@@ -358,7 +356,6 @@ pub(crate) mod tests {
                     maybe(),
                     maybe(),
                     proptest::option::of((1u8..=99).prop_map(|fifo| Priority::new(fifo).unwrap())),
-                    maybe(),
                     count(),
                     proptest::option::of((1u32..).prop_map(SpillRoom::MiB)),
                 ),
@@ -378,9 +375,8 @@ pub(crate) mod tests {
                 venue_limit: containment.11.1,
                 journal: containment.11.3,
                 priority: containment.11.4,
-                isolate: containment.11.5,
-                laps: containment.11.6,
-                spill: containment.11.7,
+                laps: containment.11.5,
+                spill: containment.11.6,
                 fault: containment.1,
                 stamps: containment.2,
                 strategy: containment.3,

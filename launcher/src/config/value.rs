@@ -42,9 +42,10 @@ pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
         .try_map(|name| T::of(&name).ok_or_else(|| format!("{name:?} is unknown")))
 }
 
-macro_rules! named {
+/// Makes [`Named`] of enums that [`shm::named`](shm::names) made.
+macro_rules! named_values {
     ($($type:ty),+) => { $(
-        impl Named for $type {
+        impl $crate::config::value::Named for $type {
             fn names() -> Vec<&'static str> {
                 Self::ALL.iter().map(|value| value.name()).collect()
             }
@@ -57,6 +58,7 @@ macro_rules! named {
         }
     )+ };
 }
+pub(crate) use named_values;
 
 impl Named for Technique {
     fn names() -> Vec<&'static str> {
@@ -70,7 +72,7 @@ impl Named for Technique {
     }
 }
 
-named!(
+named_values!(
     Isolation,
     Threading,
     Placement,

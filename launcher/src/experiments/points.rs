@@ -6,7 +6,6 @@ use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::container;
-use crate::runtime::isolate::{self, Tree};
 use crate::runtime::realtime;
 use analysis::experiment::{AxisRecord, SweepPoint};
 use analysis::units::{Count, Nanos};
@@ -161,9 +160,6 @@ pub(super) fn check(
     let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
     let nobody = Identity { run: "check".into(), pid: 1, start: 1 };
     let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, 0)?;
-    if resolved.isolate {
-        isolate::group_of(&plan, machine, Tree::real())?;
-    }
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
     Ok(resolved)
 }

@@ -7,11 +7,11 @@ use super::points::Layout;
 use crate::config::{Common, Settings, UsageError};
 use crate::host::{Machine, System};
 use crate::planner;
+use crate::runtime::folder;
 use analysis::document::Document;
 use analysis::experiment::{SweepPlan, SweepRecord, SweepState};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -73,25 +73,10 @@ pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     if let Some(load) = System::read().load {
         record.notes.push(format!("load of the machine when it began: {load:.1}"));
     }
-    fs::create_dir_all(&out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
-    let time = record.started.replace(':', "");
-    let base = format!("{}-{}", time.trim_end_matches('Z'), record.kind);
-    for number in 1..1000 {
-        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
-        match fs::create_dir(&folder) {
-            Ok(()) => {
-                record.take_over();
-                record.save(&folder)?;
-                return Ok(folder);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot make the folder {} (--out)", folder.display()));
-            }
-        }
-    }
-    bail!("{} holds a thousand sweeps of this second: choose another --out", out.display())
+    let folder = folder::make(&out, &record.started, &record.kind)?;
+    record.take_over();
+    record.save(&folder)?;
+    Ok(folder)
 }
 
 /// Reads an experiment to go on with, and makes this process the one that measures it.

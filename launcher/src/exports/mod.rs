@@ -1,10 +1,10 @@
-//! `launcher export`: a run for other programs: a Perfetto trace, NumPy's records, Parquet's tables, HdrHistogram's percentiles, and one picture.
+//! `launcher export`: a run for other programs: a Perfetto trace, Parquet's tables, HdrHistogram's percentiles, and one picture.
 
+mod hgrm;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
 mod proto;
-mod tables;
 
 use crate::config::{Size, UsageError};
 use crate::output;
@@ -29,8 +29,7 @@ use system::folder::{NotRegular, OpenFolder};
 pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
-  launcher export runs/RUN --npy orders.npy         numpy.load, or mmap_mode
-  launcher export runs/RUN --npy orders.npy --max-memory 512M    of a run that is larger than memory
+  launcher export runs/RUN --perfetto run.pftrace --max-memory 512M    of a run that is larger than memory
   launcher export runs/RUN --hgrm percentiles       a .hgrm for each stage
   launcher export latest --svg path.svg             where an order's time goes, for a README";
 
@@ -49,9 +48,6 @@ pub struct ExportFlags {
     /// Of a trace: only the first orders
     #[arg(long, value_name = "N", default_value = "100k")]
     pub orders: Count,
-    /// Write a record for each order, for NumPy
-    #[arg(long, value_name = "FILE")]
-    pub npy: Option<PathBuf>,
     /// Write orders.parquet and stages.parquet (needs a launcher built with --features parquet)
     #[arg(long, value_name = "FOLDER")]
     pub parquet: Option<PathBuf>,
@@ -74,13 +70,13 @@ pub struct ExportFlags {
 /// # Errors
 /// [`UsageError`]: nothing is asked for. A run that cannot be merged, files that cannot be written.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
-    let merges = flags.perfetto.is_some() || flags.npy.is_some() || flags.parquet.is_some();
+    let merges = flags.perfetto.is_some() || flags.parquet.is_some();
     if !merges && flags.hgrm.is_none() && flags.svg.is_none() {
-        let names = "--perfetto FILE, --npy FILE, --parquet FOLDER, --hgrm FOLDER or --svg FILE";
+        let names = "--perfetto FILE, --parquet FOLDER, --hgrm FOLDER or --svg FILE";
         return Err(UsageError(format!("nothing to write: name {names}")).into());
     }
     if flags.parquet.is_some() && !cfg!(feature = "parquet") {
-        let way = "build it with `cargo build --release --features parquet`, or take --npy";
+        let way = "build it with `cargo build --release --features parquet`";
         return Err(UsageError(format!("--parquet: this launcher was built without Parquet: {way}")).into());
     }
     let folder = folder_of(&flags.run)?;
@@ -100,9 +96,6 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
             written(&folder, path, |mut out| Ok(perfetto::write(&record, &merged, most, &mut out)?))?;
         }
-        if let Some(path) = &flags.npy {
-            written(&folder, path, |mut out| Ok(tables::npy(&record, &merged, &mut out)?))?;
-        }
         #[cfg(feature = "parquet")]
         if let Some(into) = &flags.parquet {
             tables_into(into, flags.partitioned, &record, &merged)?;
@@ -112,7 +105,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         std::fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
         for (measure, histogram) in hlog::read(&folder)? {
             let path = into.join(format!("{}.hgrm", measure.name()));
-            whole(&path, &path, |mut out| Ok(tables::hgrm(&histogram, &mut out)?))?;
+            whole(&path, &path, |mut out| Ok(hgrm::write(&histogram, &mut out)?))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,6 @@
 //! Parquet: a table of orders and a table of their stages, for DuckDB, Polars, pandas and what else reads columns. Written with the crate
 //! `parquet`, whose writer keeps one row group in memory; the feature `parquet` brings it.
 
-use super::tables::{since_start, venue};
 use analysis::merge::{Merged, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
@@ -37,6 +36,19 @@ fn rows(merged: &Merged, part: Option<u16>) -> impl Iterator<Item = (OrderId, &O
         Some(strategy) => (None, Some(merged.orders_of(strategy))),
     };
     all.into_iter().flatten().chain(of_one.into_iter().flatten())
+}
+
+/// The venue whose gateway has taken the order; `None`: none has, or its log does not tell.
+fn venue(record: &RunRecord, row: &OrderRow) -> Option<u16> {
+    // A row has room for a gateway's number of seven bits.
+    row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16))
+}
+
+/// Nanoseconds since the run's start; what was before it is negative.
+fn since_start(record: &RunRecord, ticks: u64) -> i64 {
+    let start = record.clock.start_ticks;
+    let since = to_ns(ticks.abs_diff(start), record.clock.ns_per_tick) as i64;
+    if ticks < start { -since } else { since }
 }
 
 /// Writes an order a row, of all strategies or of one: its id; when it was due and its stamps in nanoseconds since the run's start, null where there is none; the reason's code

@@ -5,6 +5,25 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The files of a machine, or of one that a test made up.
+#[derive(Clone, Copy, Debug)]
+pub struct Tree<'a> {
+    /// Where `proc` and `sys` are.
+    pub root: &'a Path,
+    /// Removes a control group: the kernel lets go of a folder with its files in it.
+    pub remove: fn(&Path) -> io::Result<()>,
+}
+
+impl Tree<'static> {
+    /// This machine's.
+    pub fn real() -> Self {
+        fn remove(group: &Path) -> io::Result<()> {
+            fs::remove_dir(group)
+        }
+        Self { root: Path::new("/"), remove }
+    }
+}
+
 /// How long the last process in a group may take to be gone.
 pub const EMPTY: Duration = Duration::from_secs(5);
 
@@ -17,6 +36,15 @@ pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
         (other == kind).then(|| (root.join(at.trim_start_matches('/')), options.to_owned()))
     };
     mounts.lines().filter_map(of_kind).collect()
+}
+
+/// The mount of cgroup v2 below which a group can have cores to itself (`cpuset.cpus.partition`).
+pub fn partitions(root: &Path) -> Option<PathBuf> {
+    let has_cpuset = |mount: &PathBuf| {
+        let controllers = fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
+        controllers.split_whitespace().any(|name| name == "cpuset")
+    };
+    mounts(root, "cgroup2").into_iter().map(|(mount, _)| mount).find(has_cpuset)
 }
 
 /// A place where groups can be made.

@@ -5,14 +5,13 @@ pub(crate) mod fake;
 pub mod groups;
 mod kernel;
 pub mod locks;
-mod partition;
+pub mod raw_mode;
 mod read;
 mod realtime;
 pub mod signals;
 mod system;
 
 pub use kernel::KernelCounts;
-pub use partition::Partition;
 pub use read::{Room, machine, machine_at};
 pub use realtime::RealTime;
 pub use system::{Limits, Mount, System};

@@ -1,5 +1,6 @@
 //! Ctrl-C and its relatives, as something to poll.
 
+use super::raw_mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,7 +48,7 @@ pub fn end_anyway(after: Duration) {
         }
         std::thread::sleep(after);
         // Where the terminal was in raw mode, it is given back as it was.
-        let _ = ratatui::crossterm::terminal::disable_raw_mode();
+        raw_mode::leave();
         // Relaxed: as in `exit_code`.
         let signal = ASKED.load(Ordering::Relaxed);
         std::process::exit(if signal == SIGINT as usize {

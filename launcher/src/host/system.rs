@@ -1,8 +1,8 @@
 //! What of the system bears on latency beside the processors: huge pages, swap, a container's quota, load, limits, mounts.
 
 use super::read::text;
-use super::{Partition, RealTime};
-use std::path::Path;
+use super::{RealTime, groups};
+use std::path::{Path, PathBuf};
 
 /// The system's settings as the kernel shows them; `None` where it does not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +21,8 @@ pub struct System {
     pub shm_mount: Option<Mount>,
     /// What bears on real-time priority.
     pub real_time: RealTime,
-    /// Why cores cannot be taken out of the scheduler's hands (`--isolate`); `None`: nothing speaks against it.
-    pub no_partition: Option<String>,
+    /// Where a control group can have cores to itself; `None`: nowhere.
+    pub partitions: Option<PathBuf>,
     /// Why strategies cannot be in containers, and the way out; `None`: they can. No file says so: whoever asks has to try.
     pub no_container: Option<String>,
     /// What of a container would not be limited here, likewise.
@@ -76,7 +76,7 @@ impl System {
             limits: limits(&text(root, "proc/self/limits")),
             shm_mount: mount(&text(root, "proc/self/mounts"), "/dev/shm"),
             real_time: RealTime::read_at(root),
-            no_partition: Partition::obstacle(root),
+            partitions: groups::partitions(root),
             no_container: None,
             unlimited: None,
             tracers: tracers(root),
@@ -134,7 +134,6 @@ mod tests {
             load: Some(0.12),
             limits: Limits { files: Some(4096), processes: None, locked_bytes: Some(8 << 20) },
             shm_mount: Some(Mount { kind: "tmpfs".into(), flags: vec!["rw".into(), "nosuid".into()] }),
-            no_partition: Some("no control groups are mounted".into()),
             ..System::default()
         };
         assert_eq!(system, wanted);
@@ -170,8 +169,7 @@ mod tests {
                 tree.put(path, odd);
             }
             let load = odd.split_whitespace().next().and_then(|word| word.parse().ok());
-            let no_partition = Some("no control groups are mounted".into());
-            let wanted = System { load, no_partition, ..System::default() };
+            let wanted = System { load, ..System::default() };
             assert_eq!(System::read_at(tree.root()), wanted, "{odd}");
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::config::{FaultSpec, Kinds, StrategyName, UsageError};
 use protocol::plan::{FaultKind, Isolation, Target, Technique, When};
-use shm::ring::LinkSpec;
 
 /// Refuses what such programs cannot have.
 ///
@@ -12,7 +11,6 @@ pub(super) fn check(
     strategies: &Kinds<StrategyName>,
     technique: Technique,
     isolation: Isolation,
-    (isolate, has_priority): (bool, bool),
     faults: &[FaultSpec],
 ) -> Result<(), UsageError> {
     for name in strategies.0.iter().filter(|kind| kind.command().is_some()).map(|kind| kind.name()) {
@@ -25,28 +23,15 @@ pub(super) fn check(
                         .into(),
                 );
             }
-            Isolation::Sandbox if through_kernel(technique) => {
-                return refuse(format!(
-                    "--technique {technique} goes through the kernel, and a program in the sandbox opens nothing that may be written, and no \
-                     socket.\n\
-                     Use a technique in memory, for example spsc-mux, or --isolation container or process"
-                ));
-            }
-            Isolation::Sandbox if has_priority => {
+            Isolation::Sandbox => {
                 return refuse(
-                    "with --priority its thread would take the priority itself, and a program in the sandbox has no such right.\n\
-                     Leave --priority out, or use --isolation container or process"
+                    "the sandbox is for strategies in Rust, which confine themselves when they have attached; a program needs files and \
+                     threads to start, and a runtime for as long as it lives.\n\
+                     Use --isolation container: namespaces, a read-only root, limits and no network; or --isolation process"
                         .into(),
                 );
             }
-            Isolation::Process | Isolation::Container | Isolation::Sandbox => {}
-        }
-        if isolate {
-            return refuse(
-                "with --isolate every process of the run enters the group of the isolated cores itself, and a program does not yet.\n\
-                 Leave --isolate out"
-                    .into(),
-            );
+            Isolation::Process | Isolation::Container => {}
         }
         if !Technique::built_in().contains(&technique) {
             return refuse(format!(
@@ -63,12 +48,6 @@ pub(super) fn check(
         ))),
         None => Ok(()),
     }
-}
-
-/// Whether messages of that technique go through files or sockets of the kernel's.
-fn through_kernel(technique: Technique) -> bool {
-    let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
-    technique.crosses_processes() && technique.segments(&link).iter().any(|segment| segment.place.is_kernel())
 }
 
 /// The program that would have to do that fault to itself.
@@ -88,40 +67,7 @@ mod tests {
     fn refused(strategies: &str, isolation: Isolation, fault: &str) -> Option<String> {
         let strategies = Kinds::<StrategyName>::parse(strategies).unwrap();
         let faults: Vec<FaultSpec> = fault.split_whitespace().map(|fault| fault.parse().unwrap()).collect();
-        check(&strategies, Technique::default(), isolation, (false, false), &faults)
-            .err()
-            .map(|error| error.0)
-    }
-
-    #[test]
-    fn isolated_cores_and_programs_do_not_go_together() {
-        let check = |kinds: &str| {
-            let kinds = Kinds::<StrategyName>::parse(kinds).unwrap();
-            check(&kinds, Technique::default(), Isolation::Process, (true, false), &[])
-                .map_err(|error| error.0)
-        };
-        assert_eq!(check("player"), Ok(()));
-        assert!(check("exec:sh").unwrap_err().contains("Leave --isolate out"));
-    }
-
-    #[test]
-    fn in_a_sandbox_a_program_trades_through_memory_and_has_no_priority() {
-        let kinds = Kinds::<StrategyName>::parse("player,exec:sh").unwrap();
-        let check = |technique: &str, has_priority| {
-            let technique = Technique::from_name(technique).unwrap();
-            check(&kinds, technique, Isolation::Sandbox, (false, has_priority), &[]).map_err(|error| error.0)
-        };
-        for technique in ["spsc-mux", "array-queue", "linked", "channel"] {
-            assert_eq!(check(technique, false), Ok(()));
-        }
-        for (technique, has_priority, words) in [
-            ("pipe", false, "a technique in memory"),
-            ("unix-seqpacket", false, "a technique in memory"),
-            ("spsc-mux", true, "Leave --priority out"),
-        ] {
-            let error = check(technique, has_priority).unwrap_err();
-            assert!(error.contains(words) && error.contains("--isolation container"), "{error}");
-        }
+        check(&strategies, Technique::default(), isolation, &faults).err().map(|error| error.0)
     }
 
     #[test]
@@ -131,6 +77,7 @@ mod tests {
         assert_eq!(refused("player", Isolation::Thread, ""), None);
         for (strategies, isolation, fault, words) in [
             ("exec:sh", Isolation::Thread, "", "--isolation process"),
+            ("player,exec:sh", Isolation::Sandbox, "", "--isolation container"),
             ("player,exec:sh", process, "hang:strategy-1@1s", "--strategy exec:sh is a program"),
             ("player,exec:sh", process, "kill:strategy-3@order:5", "kill or stop at a time"),
         ] {

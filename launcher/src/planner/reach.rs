@@ -43,21 +43,6 @@ pub fn check(technique: Technique, isolation: Isolation) -> Result<(), UsageErro
     }
 }
 
-/// Refuses isolated cores for strategies in containers.
-///
-/// # Errors
-/// The flag, what is wrong with it, and the way out.
-pub(super) fn check_isolate(isolation: Isolation, isolate: bool) -> Result<(), UsageError> {
-    if isolation == Isolation::Container && isolate {
-        return Err(UsageError(
-            "--isolate with --isolation container: a process is in one control group, and each container has one of its own.\n\
-             Leave --isolate out, or use --isolation process or sandbox"
-                .into(),
-        ));
-    }
-    Ok(())
-}
-
 /// A hand-off can be shown in a container that is made before its ends are: memory and pipes can.
 fn has_sockets(technique: Technique) -> bool {
     let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
@@ -109,8 +94,5 @@ mod tests {
             assert!(error.contains(words) && error.contains("\nUse "), "{error}");
         }
         assert!(reaches(Technique::of::<Theirs>(), Isolation::Process));
-        let isolate = |isolation| check_isolate(isolation, true).err().map(|error| error.0);
-        assert!(isolate(Isolation::Container).unwrap().contains("Leave --isolate out"));
-        assert_eq!(isolate(Isolation::Process), None);
     }
 }

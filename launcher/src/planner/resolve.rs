@@ -71,7 +71,6 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     let technique = settings.technique.unwrap_or_default();
     let isolation = settings.isolation.unwrap_or(Isolation::Process);
     reach::check(technique, isolation)?;
-    reach::check_isolate(isolation, settings.isolate == Some(Switch::On))?;
     let placement = settings.process.unwrap_or(Placement::Engine);
     if placement != Placement::Engine && isolation == Isolation::Thread {
         return usage(format!(
@@ -102,8 +101,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             ));
         }
     }
-    let isolate = settings.isolate == Some(Switch::On);
-    programs::check(&strategy, technique, isolation, (isolate, settings.priority.is_some()), &faults)?;
+    programs::check(&strategy, technique, isolation, &faults)?;
     let limits = settings.limits.clone().map_or_else(Vec::new, |limits| limits.0);
     check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;
@@ -160,7 +158,6 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         placement,
         idle: settings.idle.unwrap_or_default(),
         priority: settings.priority,
-        isolate,
         cores,
         cores_named,
         strategies: strategies as u16,

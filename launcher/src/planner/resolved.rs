@@ -53,8 +53,6 @@ pub struct Resolved {
     pub idle: Choice<Idle>,
     /// The priority of every thread; `None`: they are ordinary ones.
     pub priority: Option<Priority>,
-    /// Whether nobody else may use the cores of the run while it lasts.
-    pub isolate: bool,
     /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells none.
     pub cores: Vec<u32>,
     /// Whether the user named them.
@@ -134,7 +132,6 @@ impl Resolved {
             process: (self.placement != Placement::Engine).then_some(self.placement),
             idle: Some(self.idle),
             priority: self.priority,
-            isolate: self.isolate.then_some(Switch::On),
             cores: self.cores_named.then(|| CoreList(self.cores.clone())),
             strategies: Some(Count(self.strategies.into())),
             venues: Some(Count(self.venues.into())),

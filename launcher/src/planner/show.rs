@@ -8,9 +8,10 @@ use crate::config::delay::format_delay;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use analysis::lists;
+use analysis::numbers;
 use analysis::report;
 use analysis::report::units::{duration, plain};
-use analysis::units::{Nanos, human_bytes, human_count};
+use analysis::units::{Nanos, human_bytes};
 use comfy_table::{ContentArrangement, Table};
 use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
 
@@ -84,7 +85,7 @@ fn machine_line(machine: &Machine) -> String {
 }
 
 fn plural(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", human_count(count), if count == 1 { one } else { many })
+    format!("{} {}", numbers::count(count), if count == 1 { one } else { many })
 }
 
 fn run_line(plan: &Plan) -> String {
@@ -101,7 +102,7 @@ fn run_line(plan: &Plan) -> String {
         plan.technique,
         plural(plan.trading().strategies.into(), "strategy", "strategies") + &strategy_kinds,
         plural(plan.trading().venues.into(), "venue", "venues") + &venue_kinds,
-        human_count(plan.trading().capacity.into()),
+        numbers::count(plan.trading().capacity.into()),
     )
 }
 
@@ -112,7 +113,7 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
         Input::Drawn { arrivals, window_ns, .. } => {
             let (laps, all_ns) = (resolved.laps, window_ns.saturating_mul(resolved.laps.into()));
             let rate = plan.trading().total_orders() as f64 * 1e9 / all_ns as f64;
-            let (arrivals, rate) = (arrivals.name(), human_count(rate.round() as u64));
+            let (arrivals, rate) = (arrivals.name(), numbers::count(rate.round() as u64));
             let of =
                 if laps == 1 { String::new() } else { format!(" in {laps} laps of {}", Nanos(*window_ns)) };
             format!("{orders}, {arrivals} over {}{of} ({rate}/s)", Nanos(all_ns))

@@ -8,7 +8,6 @@ use super::engine;
 use super::runner::{Confinement, Runner};
 use super::spare;
 use crate::faults::own;
-use crate::runtime::isolate;
 use crate::runtime::setup;
 use crate::runtime::spares::PREFIX;
 use anyhow::{Context, Result, anyhow, bail};
@@ -32,9 +31,6 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let (is_spare, name) = name.strip_prefix(PREFIX).map_or((false, name), |name| (true, name));
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
-    if let Some(group) = &plan.group {
-        isolate::enter(group).with_context(|| format!("cannot enter the control group {group}"))?;
-    }
     let watch = LauncherWatch::new(&plan, me).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();

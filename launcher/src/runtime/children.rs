@@ -12,11 +12,6 @@ pub trait Children {
     fn ended(&self, process: usize) -> Option<bool>;
     /// Whether a signal ended it.
     fn was_killed(&self, process: usize) -> bool;
-    /// Whether it said that it was in a sandbox and was not.
-    fn has_lied(&self, process: usize) -> bool {
-        let _ = process;
-        false
-    }
     /// How it ended, in words.
     fn how(&self, process: usize) -> String;
     /// Its process id.

@@ -1,4 +1,4 @@
-//! Removes the segments of runs whose launcher is gone, and puts back what they changed: at every start, and by `launcher clean`.
+//! Removes the segments and control groups of runs whose launcher is gone: at every start, and by `launcher clean`.
 //!
 //! `launcher clean` also removes the files of queues without a run whose creators are dead ([`shm::queue`]). A start leaves them alone: their
 //! programs may still want what is in them.
@@ -14,8 +14,8 @@
 //!
 //! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
 
+use crate::host::groups::Tree;
 use crate::runtime::container::groups;
-use crate::runtime::isolate::{self, Tree};
 use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
 use protocol::plan::Plan;
@@ -51,9 +51,7 @@ pub struct Cleaned {
     pub others: usize,
     /// Segments of runs that still run, or whose warden is clearing up, and logs that were not saved.
     pub kept: usize,
-    /// Runs whose isolated cores and interrupts were put back, or would be.
-    pub put_back: usize,
-    /// Segments that could not be removed, and what could not be put back, and why.
+    /// Segments and control groups that could not be removed, and why.
     pub failed: Vec<String>,
 }
 
@@ -83,15 +81,6 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     }
     if scope != CleanScope::KeepLogs {
         clean_queues(scope, &mut cleaned)?;
-    }
-    for (run, _) in isolate::records(Tree::real()) {
-        if RunLife::of(run) == RunLife::Living {
-            continue;
-        }
-        cleaned.put_back += 1;
-        if scope != CleanScope::Nothing {
-            cleaned.failed.extend(isolate::put_back(Tree::real(), &run.to_string()));
-        }
     }
     for (run, group) in groups::found(Tree::real()) {
         if RunLife::of(run) == RunLife::Living {

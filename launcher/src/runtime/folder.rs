@@ -29,6 +29,26 @@ pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     )))
 }
 
+/// Makes the folder of a result, `<out>/<time>-<kind>`, with a number at the end where that exists. `started` is the time as its record
+/// has it.
+///
+/// # Errors
+/// It cannot be made, or `out` holds a thousand of that second.
+pub fn make(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
+    let cannot = |folder: &Path| format!("cannot make the folder {} (--out)", folder.display());
+    fs::create_dir_all(out).with_context(|| cannot(out))?;
+    let base = format!("{}-{kind}", started.replace(':', "").trim_end_matches('Z'));
+    for number in 1..1000 {
+        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| cannot(&folder)),
+        }
+    }
+    bail!("{} holds a thousand results of this second: choose another --out", out.display())
+}
+
 /// A run's folder, removed again unless the run began.
 pub struct Folder {
     /// Where it is.
@@ -42,24 +62,9 @@ impl Folder {
     /// # Errors
     /// It cannot be made, or `out` holds a thousand of that second.
     pub fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
-        fs::create_dir_all(out)
-            .with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
-        let out = out.canonicalize()?;
-        let time = humantime::format_rfc3339_seconds(began).to_string().replace(':', "");
-        let base = format!("{}-{}-{}", time.trim_end_matches('Z'), plan.technique, plan.isolation);
-        for number in 1..1000 {
-            let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
-            let path = out.join(name);
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, keep: false }),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("cannot make the folder {} (--out)", path.display()));
-                }
-            }
-        }
-        bail!("{} holds a thousand runs of this second: choose another --out", out.display())
+        let time = humantime::format_rfc3339_seconds(began).to_string();
+        let path = make(out, &time, &format!("{}-{}", plan.technique, plan.isolation))?;
+        Ok(Self { path: path.canonicalize()?, keep: false })
     }
 
     /// Leaves it where it is, for good, whatever happens from now on.

@@ -308,8 +308,7 @@ impl<'a> Incidents<'a> {
                 }
                 if let Some(how) = how {
                     let incident = self.begin(strategy, children.pid(place), how, now);
-                    let lie = children.has_lied(place).then_some(Misconduct::ForgedStatus);
-                    self.list[incident].quarantined = quarantined.map(|(_, why)| why).or(lie);
+                    self.list[incident].quarantined = quarantined.map(|(_, why)| why);
                     self.cases[usize::from(strategy)].stage = IncidentStage::Killed(incident);
                 } else if let Some((_, why)) = quarantined {
                     let ticks = self.repairs.of(strategy).quarantined_ticks;

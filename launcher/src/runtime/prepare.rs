@@ -3,10 +3,10 @@
 use crate::config::input::UserFile;
 use crate::config::value::Value;
 use crate::config::{UsageError, program};
+use crate::host::groups::Tree;
 use crate::host::{Machine, RealTime, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::container::{self, groups};
-use crate::runtime::isolate::{self, Tree};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use analysis::record;
@@ -74,9 +74,6 @@ pub fn prepare(
         }
         warnings.extend(groups::unlimited(Tree::real()));
     }
-    if resolved.isolate {
-        plan.group = Some(isolate::group_of(&plan, machine, Tree::real())?);
-    }
     warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
     check_room(&plan, machine)?;
     let floor_ns = measure_floor(&plan)?;
@@ -95,9 +92,6 @@ fn check_programs(resolved: &Resolved) -> Result<()> {
     for (name, command) in programs {
         let refuse = |why| UsageError(format!("--strategy {name}: {why}"));
         program::executable(command).map_err(refuse)?;
-        if resolved.isolation == Isolation::Sandbox {
-            program::fits_the_sandbox(command).map_err(refuse)?;
-        }
     }
     Ok(())
 }

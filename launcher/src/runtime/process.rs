@@ -1,7 +1,6 @@
 //! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
 
 use crate::runtime::container::{self, Inside, Unmade};
-use crate::runtime::enclosed::{self, Enclosure};
 use crate::runtime::usage::Account;
 use analysis::numbers::duration;
 use analysis::record::ProcessUsage;
@@ -14,7 +13,6 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -56,8 +54,6 @@ pub struct Process {
     unmade: Option<String>,
     /// When it was first killed.
     killed: Cell<Option<Instant>>,
-    /// Of a program in a sandbox.
-    enclosure: Enclosure,
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
@@ -124,47 +120,6 @@ impl Process {
         Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
     }
 
-    /// The same in the sandbox, where it inherits these descriptors and no others: this executable becomes the program. It is confined further when it has
-    /// attached: [`Process::enclose`].
-    ///
-    /// # Errors
-    /// As [`Process::start`].
-    pub fn start_enclosed(
-        program: &str,
-        will_start: impl FnOnce(&mut Command),
-        name: &str,
-        address: &str,
-        folder: &Path,
-        inherited: &[&File],
-        weaker_is_fine: bool,
-    ) -> Result<Self> {
-        let stderr = folder.join(format!("{name}.stderr"));
-        let log = said_in(&stderr)?;
-        let (ours, its) = UnixStream::pair().context("cannot make a socket")?;
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .args(["role", name, address])
-            .args(weaker_is_fine.then_some(enclosed::WEAKER))
-            .arg("--")
-            .args(program.split_whitespace())
-            .env(RUN_VARIABLE, address)
-            .env(PROCESS_VARIABLE, name)
-            .stdin(OwnedFd::from(its))
-            .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
-            .stderr(log);
-        will_start(&mut command);
-        process::die_with_starter(&mut command);
-        let mut process = Self::spawn(name, command, &stderr, inherited)?;
-        process.enclosure = Enclosure::of(ours)
-            .inspect_err(|_| {
-                process.end();
-                // Whoever hears that it was not started believes that it does not run.
-                drop(process.child.wait());
-            })
-            .with_context(|| format!("cannot watch process {name}"))?;
-        Ok(process)
-    }
-
     /// Starts a strategy, ours or a program, in a container of its own. What it says goes to `NAME.stderr` in the folder. It inherits these
     /// descriptors and no others. Where the container cannot be made it is a process that has ended, or is about to:
     /// [`Process::unmade`].
@@ -229,7 +184,6 @@ impl Process {
                     inside: None,
                     unmade: None,
                     killed: Cell::new(None),
-                    enclosure: Enclosure::default(),
                     status: None,
                     stderr,
                     account,
@@ -329,9 +283,6 @@ impl Process {
             // One that is outside of a container and does not see its end: it is stopped.
             let _ = process::kill(self.pidfd.as_fd());
         }
-        if self.status.is_some() {
-            self.enclosure.end();
-        }
         Ok(())
     }
 
@@ -350,26 +301,6 @@ impl Process {
     /// It is seen there now.
     pub fn ready(&mut self) {
         self.account.ready(self.child.id());
-    }
-
-    /// Whether it is a program whose sandbox is not closed yet, or that is not in it: see [`Process::enclose`].
-    pub fn is_half_enclosed(&self) -> bool {
-        self.enclosure.is_open() || self.enclosure.refused().is_some()
-    }
-
-    /// The program has attached: its sandbox is closed from outside. One that is not in it is killed.
-    pub fn enclose(&mut self) {
-        if self.status.is_none() && self.enclosure.is_open() {
-            self.enclosure.close(self.pid());
-            if self.enclosure.refused().is_some() {
-                self.kill();
-            }
-        }
-    }
-
-    /// Whether it said that it was in a sandbox and was not.
-    pub fn has_lied(&self) -> bool {
-        self.enclosure.refused().is_some()
     }
 
     /// Looks at its memory.
@@ -430,9 +361,6 @@ impl Process {
 
     /// How it ended, in words.
     pub fn how(&self) -> String {
-        if let Some(why) = self.enclosure.refused() {
-            return why.to_owned();
-        }
         if let Some(why) = &self.unmade {
             return format!("its container could not be made: {why}");
         }

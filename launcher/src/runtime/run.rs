@@ -1,20 +1,20 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
 use crate::faults::schedule::FaultSchedule;
+use crate::host::groups::Tree;
 use crate::host::{KernelCounts, Machine};
 use crate::planner::{self, Resolved};
 use crate::runtime::aside::Aside;
 use crate::runtime::container::groups::Groups;
 use crate::runtime::folder::{self, Folder};
 use crate::runtime::gather;
-use crate::runtime::isolate::{Isolated, Tree};
 use crate::runtime::living;
 use crate::runtime::lost_memory;
 use crate::runtime::merge_room;
 use crate::runtime::prepare::{
     Prepared, check_disk, describe_input, floor_cores, measure_floor, measure_out_of_step, prepare,
 };
-use crate::runtime::progress::{Progress, complain};
+use crate::runtime::progress::Progress;
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
@@ -127,15 +127,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let aside = Aside::of(&plan);
     let (mut segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
-    // The warden is there: it puts everything back should this process be killed.
-    let isolated = match plan.group {
-        Some(_) => Some(Isolated::begin(&plan, machine, Tree::real())?),
-        None => None,
-    };
     let _groups = Groups::begin(&plan, Tree::real())?;
-    if let Some(stay) = isolated.as_ref().and_then(Isolated::unmoved) {
-        complain(&stay);
-    }
     let Supervised {
         mut processes,
         outcome,
@@ -216,10 +208,6 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
     record.clock.drift_ppm = (ns_per_tick / plan.ns_per_tick - 1.0) * 1e6;
     record.clock.ns_per_tick = ns_per_tick;
-    // Before the floor is measured on these cores again.
-    for left in isolated.map(Isolated::end).unwrap_or_default() {
-        complain(&format!("note: not put back, launcher clean tries again: {left}"));
-    }
     drop(aside);
     record.warnings.extend(floor_after(&plan, &mut record.floor));
     let recorded = record.save(&folder);

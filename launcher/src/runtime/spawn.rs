@@ -10,7 +10,6 @@ use crate::runtime::spilling::Spilling;
 use crate::runtime::warden;
 use analysis::record::Exit;
 use anyhow::{Result, bail};
-use protocol::plan::Isolation;
 use protocol::supervision::Death;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -44,15 +43,6 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
         return Process::start_contained(&process.name, &address, folder, &segments.handed_to(process));
     }
     match segments.plan.program_of(process) {
-        Some(program) if segments.plan.isolation == Isolation::Sandbox => Process::start_enclosed(
-            program,
-            will_start,
-            &process.name,
-            &address,
-            folder,
-            &segments.handed_to(process),
-            segments.plan.weaker_sandbox,
-        ),
         Some(program) => Process::start_program(program, will_start, &process.name, &address, folder),
         None => Process::start(&process.name, &address, folder, &segments.handed_to(process)),
     }
@@ -205,10 +195,6 @@ impl Processes {
 impl Children for Processes {
     fn ended(&self, process: usize) -> Option<bool> {
         self.all[process].status.map(|status| status.success())
-    }
-
-    fn has_lied(&self, process: usize) -> bool {
-        self.all[process].has_lied()
     }
 
     fn was_killed(&self, process: usize) -> bool {

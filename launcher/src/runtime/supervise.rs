@@ -261,7 +261,6 @@ impl Supervisor<'_> {
         }
         self.liveness.awake(self.plan.clock.now());
         self.see_threads();
-        self.enclose_who_is_ready();
         self.ask_the_kernel();
         self.signal_faults();
         if let Some(incidents) = &mut self.incidents {

@@ -5,9 +5,9 @@
 //! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
 
+use crate::host::groups::Tree;
 use crate::runtime::container::groups;
 use crate::runtime::gather::{self, Unsaved};
-use crate::runtime::isolate::{self, Tree};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
 use protocol::control::Control;
@@ -47,9 +47,6 @@ pub fn run(run: &str) -> Result<()> {
         progress::complain(&format!("warden: {error:#}"));
         error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
     });
-    for left in isolate::put_back(Tree::real(), &plan.run) {
-        progress::complain(&format!("warden: not put back: {left}"));
-    }
     for left in groups::remove_all(Tree::real(), &plan.run, crate::host::groups::EMPTY) {
         progress::complain(&format!("warden: not removed: {left}"));
     }

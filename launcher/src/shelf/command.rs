@@ -1,6 +1,6 @@
 //! `launcher list` and `launcher delete`: what there is in a folder of results, and taking some of it away.
 
-use super::{Entry, RUNS, folder_of, may_go, owned};
+use super::{RUNS, folder_of, may_go, owned};
 use crate::config::UsageError;
 use crate::output;
 use analysis::escape::in_a_line;
@@ -17,9 +17,6 @@ pub struct ListFlags {
     /// The folder of results
     #[arg(default_value = RUNS)]
     pub folder: PathBuf,
-    /// Only what has that tag
-    #[arg(long, value_name = "NAME", value_parser = super::tag)]
-    pub tag: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -46,8 +43,7 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
             UsageError(format!("{}: no such folder: nothing was run there", flags.folder.display())).into()
         );
     }
-    let has = |entry: &Entry| flags.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
-    let entries: Vec<Entry> = super::list(&flags.folder)?.into_iter().filter(has).collect();
+    let entries = super::list(&flags.folder)?;
     let mut out = output::stdout();
     if flags.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&entries)?)?;
@@ -57,11 +53,11 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
         writeln!(out, "{}: no results", flags.folder.display())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rows = table(ruled(), &["folder", "setting", "verdict", "for latency claims", "tags"]);
+    let mut rows = table(ruled(), &["folder", "setting", "verdict", "for latency claims"]);
     for entry in &entries {
         let name = Path::new(&entry.folder).file_name().unwrap_or_default().to_string_lossy();
         let fitness = entry.fitness_in_short();
-        let cells = [name.as_ref(), &entry.setting, &entry.verdict, &fitness, &entry.tags.join(" ")];
+        let cells = [name.as_ref(), &entry.setting, &entry.verdict, &fitness];
         rows.add_row(cells.map(in_a_line));
     }
     for line in rows.lines() {

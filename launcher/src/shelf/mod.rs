@@ -7,7 +7,7 @@ pub use command::{DeleteFlags, ListFlags, delete, show};
 
 use crate::config::UsageError;
 use crate::operator::living_runs;
-use analysis::document::{Document, DocumentError, write_whole};
+use analysis::document::{Document, DocumentError};
 use analysis::experiment::{Boards, Lab, SweepPlan, SweepRecord, SweepState};
 use analysis::record::{Outcome, RunRecord};
 use analysis::summary::Summary;
@@ -16,17 +16,10 @@ use owned::FolderKind;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
-use system::folder::read_regular;
 use system::process;
 
 /// Where results go unless `--out` says otherwise.
 pub const RUNS: &str = "runs";
-/// A run's tags, in its folder: one a line.
-const TAGS: &str = "tags";
-/// The largest file of tags that is read, in bytes.
-const MAX_TAG_BYTES: u64 = 64 << 10;
-/// The longest tag, in bytes.
-const LONGEST_TAG: usize = 64;
 
 /// One result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,37 +40,6 @@ pub struct Entry {
     pub fit_for_latency: Option<bool>,
     /// Why its latencies should not be quoted, as its report says it.
     pub reasons: Vec<String>,
-    /// What the user has called it.
-    pub tags: Vec<String>,
-}
-
-/// A tag, if it can be one.
-///
-/// # Errors
-/// What would be one.
-pub fn tag(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    match !text.is_empty() && text.len() <= LONGEST_TAG && text.chars().all(is_plain) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("{text:?} is no tag: 1 to {LONGEST_TAG} letters, digits and -_./")),
-    }
-}
-
-/// Writes a run's tags into its folder.
-///
-/// # Errors
-/// A full disk, a folder that cannot be written.
-pub fn write_tags(folder: &Path, tags: &[String]) -> Result<()> {
-    if tags.is_empty() {
-        return Ok(());
-    }
-    Ok(write_whole(&folder.join(TAGS), (tags.join("\n") + "\n").as_bytes())?)
-}
-
-fn read_tags(folder: &Path) -> Vec<String> {
-    let text = read_regular(&folder.join(TAGS), MAX_TAG_BYTES).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    text.lines().filter_map(|line| tag(line).ok()).collect()
 }
 
 /// What stands in a folder of results, in the order of their names; what is none is left out.
@@ -94,9 +56,8 @@ pub fn list(folder: &Path) -> Result<Vec<Entry>> {
 
 fn entry(folder: &Path, living: &[String]) -> Option<Entry> {
     let name = folder.display().to_string();
-    let tags = read_tags(folder);
     if folder.join(RunRecord::FILE).exists() {
-        let entry = Entry { folder: name, tags, ..Entry::default() };
+        let entry = Entry { folder: name, ..Entry::default() };
         return Some(match RunRecord::read(folder) {
             Ok(record) => {
                 let is_living = living.contains(&record.plan.run);
@@ -121,7 +82,7 @@ fn entry(folder: &Path, living: &[String]) -> Option<Entry> {
         }
         Err(_) => return None,
     };
-    Some(Entry { folder: name, setting: what, verdict: "many runs".into(), tags, ..Entry::default() })
+    Some(Entry { folder: name, setting: what, verdict: "many runs".into(), ..Entry::default() })
 }
 
 fn setting(record: &RunRecord) -> String {
@@ -251,17 +212,6 @@ pub fn may_go(folder: &Path) -> Result<FolderKind, UsageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tags_are_plain_words_and_are_read_back() {
-        assert!(tag("nightly/2026-11").is_ok());
-        for wrong in ["", "two words", "\u{1b}[31m", "a\nb", &"x".repeat(65)] {
-            assert!(tag(wrong).is_err(), "{wrong:?}");
-        }
-        let folder = tempfile::tempdir().unwrap();
-        write_tags(folder.path(), &["a".into(), "b-1".into()]).unwrap();
-        assert_eq!(read_tags(folder.path()), ["a", "b-1"]);
-    }
 
     #[test]
     fn fitness_in_short_names_first_reason() {

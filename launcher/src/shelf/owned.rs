@@ -15,10 +15,11 @@ use std::io;
 use std::path::Path;
 use system::folder::{DRAFT_SUFFIX, OpenFolder};
 
-/// Folders of a planned sweep, and the file in a claim.
+/// A run's tags, which earlier builds wrote.
+const TAGS: &str = "tags";
+/// Folders of a planned sweep.
 const RUNS: &str = "runs";
-const CLAIMS: &str = "claims";
-const HOLDER: &str = "holder";
+const MAKING: &str = "making";
 
 /// What a folder is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +30,12 @@ pub enum FolderKind {
     Experiment,
     /// A journal's, in a run's.
     Journal,
-    /// Finished runs of a planned sweep, or claims of those in the making: nothing but folders.
+    /// Runs of a planned sweep, finished or in the making: nothing but folders.
     Runs,
-    /// A claim: its holder and the run in the making.
-    Claim,
 }
 
 /// Files of a run's folder that have one name.
-const RUN_FILES: [&str; 13] = [
+const RUN_FILES: [&str; 12] = [
     RunRecord::FILE,
     RunResult::FILE,
     Summary::FILE,
@@ -45,7 +44,6 @@ const RUN_FILES: [&str; 13] = [
     HLOG_FILE,
     HTML_FILE,
     CONFIG_FILE,
-    super::TAGS,
     "stages.csv",
     "stages.md",
     "positions.csv",
@@ -62,9 +60,10 @@ const EXPERIMENT_FILES: [&str; 14] = [
     Lab::FILE,
     Boards::FILE,
     "compare.json",
-    "with-itself.json",
     HTML_FILE,
-    super::TAGS,
+    // Of earlier builds.
+    TAGS,
+    "with-itself.json",
     "sweep_slurm.sh",
     "sweep_kubernetes.yaml",
     "sweep_dask.py",
@@ -105,7 +104,6 @@ pub fn is_owned(kind: FolderKind, name: &str) -> bool {
             FolderKind::Experiment => EXPERIMENT_FILES.contains(&name) || is_table(name),
             FolderKind::Journal => is_of_journal(name),
             FolderKind::Runs => false,
-            FolderKind::Claim => name == HOLDER,
         }
 }
 
@@ -114,7 +112,7 @@ fn is_number(text: &str) -> bool {
 }
 
 fn is_of_run(name: &str) -> bool {
-    let Some((stem, ending)) = name.rsplit_once('.') else { return name == super::TAGS };
+    let Some((stem, ending)) = name.rsplit_once('.') else { return name == TAGS };
     let is_of_venue = |kind: &str| stem.strip_prefix(kind).is_some_and(is_number);
     RUN_FILES.contains(&name)
         || name == ".scratch"
@@ -152,14 +150,10 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     };
     match within {
         FolderKind::Run => name.starts_with("journal-").then_some(FolderKind::Journal),
-        FolderKind::Experiment if [RUNS, CLAIMS].contains(&name) => Some(FolderKind::Runs),
+        FolderKind::Experiment if [RUNS, MAKING].contains(&name) => Some(FolderKind::Runs),
         FolderKind::Experiment => is_run().then_some(FolderKind::Run),
-        FolderKind::Runs if path.parent().is_some_and(|parent| parent.ends_with(CLAIMS)) => {
-            Some(FolderKind::Claim)
-        }
-        FolderKind::Runs => is_run().then_some(FolderKind::Run),
-        // The run in the making stands in a folder of its maker's.
-        FolderKind::Claim => Some(if is_run() { FolderKind::Run } else { FolderKind::Claim }),
+        // A run in the making stands in a folder of its maker's.
+        FolderKind::Runs => Some(if is_run() { FolderKind::Run } else { FolderKind::Runs }),
         FolderKind::Journal => None,
     }
 }

@@ -6,7 +6,8 @@ use super::{Asked, Mistake, Trial, trial, unplanned};
 use crate::config::UsageError;
 use crate::config::value::named;
 use crate::runtime::progress::Progress;
-use analysis::units::{Count, human_count};
+use analysis::numbers::count;
+use analysis::units::Count;
 use anyhow::Result;
 use clap::Args;
 use protocol::plan::Technique;
@@ -240,12 +241,12 @@ fn table(all: &Tallies, total: &Tally) -> String {
     let row = |name: &str, tally: &Tally| {
         format!(
             "{name:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
-            human_count(tally.runs),
-            human_count(tally.sent),
-            human_count(tally.incidents),
-            human_count(tally.quarantined),
-            human_count(tally.restarted),
-            human_count(tally.comebacks),
+            count(tally.runs),
+            count(tally.sent),
+            count(tally.incidents),
+            count(tally.quarantined),
+            count(tally.restarted),
+            count(tally.comebacks),
         )
     };
     let mut by_technique: BTreeMap<&str, Tally> = BTreeMap::new();

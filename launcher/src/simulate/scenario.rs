@@ -160,7 +160,6 @@ impl Scenario {
             threading: if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared },
             idle: Choice::Fixed(Idle::Yield),
             priority: None,
-            isolate: false,
             cores: Vec::new(),
             cores_named: false,
             strategies,

@@ -5,6 +5,7 @@ use super::keys::{Keys, Wish};
 use super::metrics::{self, Metrics};
 use super::model::Snapshot;
 use super::sample::Sampler;
+use super::screen::Screen;
 use super::source::Living;
 use super::terminal::{self, Typed};
 use super::view::{self, NARROW, Shown};
@@ -14,13 +15,11 @@ use crate::output;
 use crate::runtime::aside::Aside;
 use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result};
-use ratatui::DefaultTerminal;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::widgets::Paragraph;
 use std::io::{IsTerminal, Write, stdin, stdout};
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use terminal_size::{Width, terminal_size_of};
 
 /// More looks than that a second would be a load.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -66,16 +65,11 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     } else if flags.json {
         stream(&mut sampler, interval, &signals)?;
     } else {
-        let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
-        let ended = show(&mut terminal, &mut sampler, &run, interval, &signals);
-        // Nothing can be put back, or said, where the terminal is gone.
-        let _ = ratatui::try_restore();
+        let screen = Screen::open().context("cannot use the terminal")?;
+        let ended = show(&screen, &mut sampler, &run, interval, &signals);
+        drop(screen);
         match ended? {
-            Ended::Closed => {
-                // Its end would complain to the terminal, and fail.
-                std::mem::forget(terminal);
-                return Ok(ExitCode::from(CLOSED));
-            }
+            Ended::Closed => return Ok(ExitCode::from(CLOSED)),
             Ended::Seen(last) if last.state.is_over() => {
                 let mut out = output::stdout();
                 writeln!(out, "run {} is {}: launcher report {}", last.run, last.state.name(), last.folder)?;
@@ -111,8 +105,8 @@ fn once(sampler: &mut Sampler, json: bool, interval: Duration) -> Result<()> {
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&snapshot)?)?;
     } else {
-        let width = ratatui::crossterm::terminal::size().ok().filter(|_| stdout().is_terminal());
-        let width = width.map_or(80, |(width, _)| usize::from(width).max(NARROW));
+        let size = terminal_size_of(stdout()).filter(|_| stdout().is_terminal());
+        let width = size.map_or(80, |(Width(columns), _)| usize::from(columns).max(NARROW));
         for line in view::lines(&snapshot, &Shown::default(), width, TALL) {
             writeln!(out, "{}", line.to_string().trim_end())?;
         }
@@ -167,7 +161,7 @@ fn wait(interval: Duration, wants_end: impl Fn() -> bool) -> bool {
 
 /// The view, until the user has seen enough, a signal comes or the terminal is closed.
 fn show(
-    terminal: &mut DefaultTerminal,
+    screen: &Screen,
     sampler: &mut Sampler,
     run: &str,
     interval: Duration,
@@ -178,7 +172,7 @@ fn show(
     let mut next = Instant::now() + interval;
     loop {
         let shown = keys.shown();
-        let drawn = terminal.draw(|frame| draw(frame, &snapshot, &shown)).map(drop);
+        let drawn = screen.draw(&view::frame(&snapshot, &shown, screen.size()));
         let pressed = terminal::typed(signals, TICK.min(next.saturating_duration_since(Instant::now())))?;
         let Typed::Keys(pressed) = pressed else { return Ok(Ended::Closed) };
         drawn?;
@@ -197,12 +191,4 @@ fn show(
             next = Instant::now() + interval;
         }
     }
-}
-
-/// One frame.
-pub(super) fn draw(frame: &mut ratatui::Frame<'_>, snapshot: &Snapshot, shown: &Shown) {
-    let [body, foot] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
-    let (width, height) = (usize::from(frame.area().width), usize::from(frame.area().height));
-    frame.render_widget(Paragraph::new(view::lines(snapshot, shown, width, height)), body);
-    frame.render_widget(Paragraph::new(view::footer(shown, snapshot.state.is_over(), width)), foot);
 }

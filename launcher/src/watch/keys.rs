@@ -2,6 +2,7 @@
 //!
 //! A command waits for the engine on a thread of its own, so the view goes on.
 
+use super::terminal::Key;
 use super::view::Shown;
 use crate::config::limits::{limit_of, limit_text};
 use crate::operator::LiveRun;
@@ -9,7 +10,6 @@ use analysis::numbers::{count, duration};
 use protocol::desk::{Command, Status};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -70,50 +70,49 @@ impl Keys {
     }
 
     /// A key was pressed.
-    pub fn press(&mut self, key: KeyEvent) -> Wish {
-        let is_end = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        match (std::mem::replace(&mut self.asked, Asked::Nothing), key.code) {
-            _ if is_end => Wish::Quit,
-            (Asked::Sure(command), KeyCode::Char('y')) => Wish::Give(command),
+    pub fn press(&mut self, key: Key) -> Wish {
+        match (std::mem::replace(&mut self.asked, Asked::Nothing), key) {
+            (_, Key::Interrupt) => Wish::Quit,
+            (Asked::Sure(command), Key::Char('y')) => Wish::Give(command),
             (Asked::Sure(_), _) => Wish::None,
-            (Asked::Limit(typed), code) => self.typed(typed, code),
-            (Asked::Nothing, code) => self.pressed(code),
+            (Asked::Limit(typed), key) => self.typed(typed, key),
+            (Asked::Nothing, key) => self.pressed(key),
         }
     }
 
-    fn pressed(&mut self, code: KeyCode) -> Wish {
+    fn pressed(&mut self, key: Key) -> Wish {
         self.message.clear();
         let scope = Scope::Strategy(self.selected);
-        match code {
-            KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
-            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
-            KeyCode::Down => {
+        match key {
+            Key::Char('q') | Key::Escape => return Wish::Quit,
+            Key::Up => self.selected = self.selected.saturating_sub(1),
+            Key::Down => {
                 self.selected = self.selected.saturating_add(1).min(self.strategies.saturating_sub(1));
             }
-            KeyCode::Char('k') => return Wish::Give(Command::Kill(scope)),
-            KeyCode::Char('r') => return Wish::Give(Command::Revive(scope)),
-            KeyCode::Char('K') => self.asked = Asked::Sure(Command::Kill(Scope::All)),
-            KeyCode::Char('R') => self.asked = Asked::Sure(Command::Revive(Scope::All)),
-            KeyCode::Char('l') => self.asked = Asked::Limit(String::new()),
+            Key::Char('k') => return Wish::Give(Command::Kill(scope)),
+            Key::Char('r') => return Wish::Give(Command::Revive(scope)),
+            Key::Char('K') => self.asked = Asked::Sure(Command::Kill(Scope::All)),
+            Key::Char('R') => self.asked = Asked::Sure(Command::Revive(Scope::All)),
+            Key::Char('l') => self.asked = Asked::Limit(String::new()),
             _ => {}
         }
         Wish::None
     }
 
-    fn typed(&mut self, mut typed: String, code: KeyCode) -> Wish {
-        match code {
-            KeyCode::Enter => match limit_of(&typed, Scope::Strategy(self.selected)) {
+    fn typed(&mut self, mut typed: String, key: Key) -> Wish {
+        match key {
+            Key::Enter => match limit_of(&typed, Scope::Strategy(self.selected)) {
                 Ok(LimitSetting { scope, control, value }) => {
                     return Wish::Give(Command::SetLimit { scope, control: control.code(), value });
                 }
                 Err(why) => self.message = why,
             },
-            KeyCode::Esc => {}
-            KeyCode::Backspace => {
+            Key::Escape => {}
+            Key::Backspace => {
                 typed.pop();
                 self.asked = Asked::Limit(typed);
             }
-            KeyCode::Char(c) if c.is_ascii_graphic() && typed.len() < LONGEST => {
+            Key::Char(c) if c.is_ascii_graphic() && typed.len() < LONGEST => {
                 typed.push(c);
                 self.asked = Asked::Limit(typed);
             }
@@ -171,15 +170,15 @@ mod tests {
     fn press(keys: &mut Keys, text: &str) -> Wish {
         let mut wish = Wish::None;
         for c in text.chars() {
-            let code = match c {
-                '\n' => KeyCode::Enter,
-                '<' => KeyCode::Backspace,
-                '^' => KeyCode::Up,
-                'v' => KeyCode::Down,
-                '!' => KeyCode::Esc,
-                c => KeyCode::Char(c),
+            let key = match c {
+                '\n' => Key::Enter,
+                '<' => Key::Backspace,
+                '^' => Key::Up,
+                'v' => Key::Down,
+                '!' => Key::Escape,
+                c => Key::Char(c),
             };
-            wish = keys.press(KeyEvent::new(code, KeyModifiers::NONE));
+            wish = keys.press(key);
         }
         wish
     }
@@ -195,7 +194,7 @@ mod tests {
         assert_eq!(press(&mut keys, "Ky"), Wish::Give(Command::Kill(Scope::All)));
         assert_eq!(press(&mut keys, "Ry"), Wish::Give(Command::Revive(Scope::All)));
         assert_eq!(press(&mut keys, "q"), Wish::Quit);
-        assert_eq!(keys.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Wish::Quit);
+        assert_eq!(keys.press(Key::Interrupt), Wish::Quit);
     }
 
     #[test]

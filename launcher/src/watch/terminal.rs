@@ -1,20 +1,40 @@
 //! What a user types, read from the terminal until it is closed.
 //!
-//! crossterm's own reader is not used: of a terminal that was closed it reads nothing for ever, and no signal ends that.
+//! A terminal that was closed ends it, and so does a signal.
 
 use crate::runtime::signals::Signals;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::io::{self, stdin};
 use std::os::fd::AsFd;
 use std::time::Duration;
+
+/// A key that was pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A character.
+    Char(char),
+    /// The end of what is typed.
+    Enter,
+    /// The last character is meant to go.
+    Backspace,
+    /// Away from what is asked.
+    Escape,
+    /// The arrow upward.
+    Up,
+    /// The arrow downward.
+    Down,
+    /// Ctrl-C.
+    Interrupt,
+    /// One that has no meaning here.
+    Other,
+}
 
 /// What the terminal gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
     /// Keys, perhaps none.
-    Keys(Vec<KeyEvent>),
+    Keys(Vec<Key>),
     /// The terminal was closed: nothing comes any more.
     Closed,
 }
@@ -47,47 +67,47 @@ pub fn typed(signals: &Signals, at_most: Duration) -> io::Result<Typed> {
     Ok(if is_closed { Typed::Closed } else { Typed::Keys(Vec::new()) })
 }
 
-/// The keys that a terminal in raw mode sends as these bytes; `KeyCode::Null` for each that has no meaning here.
-fn keys_of(mut bytes: &[u8]) -> Vec<KeyEvent> {
+/// The keys that a terminal in raw mode sends as these bytes.
+fn keys_of(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while let Some((first, rest)) = bytes.split_first() {
-        let (code, modifiers, taken) = match first {
-            0x03 => (KeyCode::Char('c'), KeyModifiers::CONTROL, 1),
-            b'\r' | b'\n' => (KeyCode::Enter, KeyModifiers::NONE, 1),
-            0x08 | 0x7F => (KeyCode::Backspace, KeyModifiers::NONE, 1),
-            b' '..=b'~' => (KeyCode::Char(char::from(*first)), KeyModifiers::NONE, 1),
-            0x1B if rest.is_empty() => (KeyCode::Esc, KeyModifiers::NONE, 1),
+        let (key, taken) = match first {
+            0x03 => (Key::Interrupt, 1),
+            b'\r' | b'\n' => (Key::Enter, 1),
+            0x08 | 0x7F => (Key::Backspace, 1),
+            b' '..=b'~' => (Key::Char(char::from(*first)), 1),
+            0x1B if rest.is_empty() => (Key::Escape, 1),
             0x1B => {
-                let (code, taken) = sequence(rest);
-                (code, KeyModifiers::NONE, 1 + taken)
+                let (key, taken) = sequence(rest);
+                (key, 1 + taken)
             }
             // A character beyond ASCII is one key, however many bytes it has.
             0xC0.. => {
                 let more = rest.iter().take_while(|byte| (0x80..0xC0).contains(*byte)).count();
-                (KeyCode::Null, KeyModifiers::NONE, 1 + more)
+                (Key::Other, 1 + more)
             }
-            _ => (KeyCode::Null, KeyModifiers::NONE, 1),
+            _ => (Key::Other, 1),
         };
-        keys.push(KeyEvent::new(code, modifiers));
+        keys.push(key);
         bytes = &bytes[taken.min(bytes.len())..];
     }
     keys
 }
 
 /// What follows an escape: `[A` or `OA` for an arrow, `[15~`, or a key with Alt. How many bytes it has.
-fn sequence(rest: &[u8]) -> (KeyCode, usize) {
+fn sequence(rest: &[u8]) -> (Key, usize) {
     let is_final = |byte: &u8| (0x40..=0x7E).contains(byte);
     match rest {
         [b'[' | b'O', more @ ..] => {
             let last = more.iter().position(is_final);
-            let code = match last.map(|at| more[at]) {
-                Some(b'A') => KeyCode::Up,
-                Some(b'B') => KeyCode::Down,
-                _ => KeyCode::Null,
+            let key = match last.map(|at| more[at]) {
+                Some(b'A') => Key::Up,
+                Some(b'B') => Key::Down,
+                _ => Key::Other,
             };
-            (code, 1 + last.map_or(more.len(), |at| at + 1))
+            (key, 1 + last.map_or(more.len(), |at| at + 1))
         }
-        _ => (KeyCode::Null, 1),
+        _ => (Key::Other, 1),
     }
 }
 
@@ -97,14 +117,12 @@ mod tests {
 
     #[test]
     fn bytes_of_a_terminal_become_keys() {
-        let codes = |bytes: &[u8]| keys_of(bytes).into_iter().map(|key| key.code).collect::<Vec<_>>();
-        use KeyCode::{Backspace, Char, Down, Enter, Esc, Null, Up};
-        assert_eq!(codes(b"kK\x1b[A\x1bOB"), [Char('k'), Char('K'), Up, Down]);
-        assert_eq!(codes(b"l9\x7f\r\x1b"), [Char('l'), Char('9'), Backspace, Enter, Esc]);
-        assert_eq!(codes("\u{1b}[15~\u{1b}q\u{1b}[1;5Dé\0".as_bytes()), [Null; 5], "none of them quits");
-        assert_eq!(codes(b"\x1b["), [Null]);
-        let end = keys_of(b"\x03");
-        assert_eq!((end[0].code, end[0].modifiers), (Char('c'), KeyModifiers::CONTROL));
+        use Key::{Backspace, Char, Down, Enter, Escape, Interrupt, Other, Up};
+        assert_eq!(keys_of(b"kK\x1b[A\x1bOB"), [Char('k'), Char('K'), Up, Down]);
+        assert_eq!(keys_of(b"l9\x7f\r\x1b"), [Char('l'), Char('9'), Backspace, Enter, Escape]);
+        assert_eq!(keys_of("\u{1b}[15~\u{1b}q\u{1b}[1;5Dé\0".as_bytes()), [Other; 5], "none of them quits");
+        assert_eq!(keys_of(b"\x1b["), [Other]);
+        assert_eq!(keys_of(b"\x03"), [Interrupt]);
     }
 
     #[test]

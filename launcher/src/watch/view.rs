@@ -1,10 +1,9 @@
 //! A look as lines of a terminal: what fits into its width and height, the most important first.
 
+use super::line::{Line, Style};
 use super::model::{RingLine, RoleLine, Snapshot, StrategyLine};
 use super::stages::StageLine;
 use analysis::numbers::{duration, duration_or_dash, percent, short};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
 
 /// The narrowest terminal whose width is used in full.
 pub const NARROW: usize = 60;
@@ -21,11 +20,6 @@ pub struct Shown {
     /// What the last command came to, or what is being typed.
     pub message: String,
 }
-
-const HEAD: Style = Style::new().add_modifier(Modifier::DIM);
-const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-const BAD: Style = Style::new().fg(Color::Red);
-const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// The first characters of a text that fit, the last of them `…` if it is cut.
 fn cut(text: &str, width: usize) -> String {
@@ -53,8 +47,8 @@ struct Section {
 
 impl Section {
     /// With at most so many lines in all; the last one says how many more there are.
-    fn lines(self, most: usize) -> Vec<Line<'static>> {
-        let mut lines = vec![Line::styled(self.head, HEAD)];
+    fn lines(self, most: usize) -> Vec<Line> {
+        let mut lines = vec![Line::styled(self.head, Style::Dim)];
         let room = most.saturating_sub(1);
         let all = self.rows.len();
         let fits = if all > room { room.saturating_sub(1) } else { all };
@@ -63,7 +57,7 @@ impl Section {
             self.rows.into_iter().skip(first).take(fits).map(|(text, style)| Line::styled(text, style)),
         );
         if fits < all && room > 0 {
-            lines.push(Line::styled(format!("… {} more", all - fits), HEAD));
+            lines.push(Line::styled(format!("… {} more", all - fits), Style::Dim));
         }
         lines.truncate(most);
         lines
@@ -116,7 +110,7 @@ fn roles(snapshot: &Snapshot, width: usize) -> Section {
                 optional(switches),
             ],
         );
-        (text, if is_bad { BAD } else { Style::new() })
+        (text, if is_bad { Style::Bad } else { Style::Plain })
     };
     Section { head: columns("role", head), rows: snapshot.roles.iter().map(row).collect(), wanted: 0 }
 }
@@ -141,9 +135,9 @@ fn strategies(snapshot: &Snapshot, shown: &Shown, width: usize) -> Section {
         );
         let is_bad = line.is_fenced || line.quarantined.is_some() || !line.killed.is_empty();
         let style = match is_bad {
-            _ if is_selected => SELECTED,
-            true => BAD,
-            false => Style::new(),
+            _ if is_selected => Style::Selected,
+            true => Style::Bad,
+            false => Style::Plain,
         };
         (cut(&text, width), style)
     };
@@ -177,7 +171,7 @@ fn stage_columns(stage: &str, p50: &str, p99: &str, samples: &str) -> String {
 fn stages(snapshot: &Snapshot) -> Section {
     let row = |line: &StageLine| {
         let (p50, p99) = (duration_or_dash(line.p50_ns), duration_or_dash(line.p99_ns));
-        (stage_columns(line.stage, &p50, &p99, &short(line.samples)), Style::new())
+        (stage_columns(line.stage, &p50, &p99, &short(line.samples)), Style::Plain)
     };
     let head = stage_columns("stage", "p50", "p99", "seen");
     Section { head, rows: snapshot.stages.iter().map(row).collect(), wanted: 0 }
@@ -197,7 +191,7 @@ fn rings(snapshot: &Snapshot, width: usize) -> Section {
         let filled = ring.fill.map_or(0.0, |fill| share(fill, ring.capacity));
         let eighths = (filled.clamp(0.0, 1.0) * 8.0).ceil() as usize;
         let bar = format!("{}{}", "#".repeat(eighths), ".".repeat(8 - eighths));
-        let style = if eighths == 8 { BAD } else { Style::new() };
+        let style = if eighths == 8 { Style::Bad } else { Style::Plain };
         (cut(&format!("{:<12} {bar} {of:>11}", cut(&ring.ring, 12)), width), style)
     });
     Section { head: format!("{:<12} {:<8} {:>11}", "ring", "", "fill"), rows: rows.collect(), wanted: 0 }
@@ -208,21 +202,23 @@ fn errors(snapshot: &Snapshot, width: usize) -> Section {
     sorted.sort_by_key(|line| std::cmp::Reverse(line.count));
     let mut rows: Vec<(String, Style)> = sorted
         .into_iter()
-        .map(|line| (cut(&format!("{:>10}  {}: {}", short(line.count), line.who, line.what), width), BAD))
+        .map(|line| {
+            (cut(&format!("{:>10}  {}: {}", short(line.count), line.who, line.what), width), Style::Bad)
+        })
         .collect();
     let switches = snapshot.switches.iter().map(|text| format!("    switch  {text}"));
     let unreadable = snapshot.unreadable.iter().map(|text| format!("unreadable  {text}"));
-    rows.extend(switches.chain(unreadable).map(|text| (cut(&text, width), BAD)));
+    rows.extend(switches.chain(unreadable).map(|text| (cut(&text, width), Style::Bad)));
     if snapshot.is_incomplete {
         rows.push((
             cut("   skipped  a part of the logs: positions and switches may lack something", width),
-            HEAD,
+            Style::Dim,
         ));
     }
     Section { head: format!("{:>10}  what went wrong", "times"), rows, wanted: 0 }
 }
 
-fn head(snapshot: &Snapshot, width: usize) -> [Line<'static>; 2] {
+fn head(snapshot: &Snapshot, width: usize) -> [Line; 2] {
     let at = format!("{}  {}", snapshot.state.name(), duration(snapshot.elapsed_ns));
     let first = edges(&format!("bulkhead  {}", snapshot.run), &at, width);
     let open = snapshot.dispatched.saturating_sub(snapshot.settled);
@@ -235,31 +231,21 @@ fn head(snapshot: &Snapshot, width: usize) -> [Line<'static>; 2] {
         short(open),
         short(snapshot.rejected)
     );
-    let style = if snapshot.state.is_over() { BOLD.fg(Color::Yellow) } else { BOLD };
-    [Line::styled(first, style), Line::raw(edges(&left, &right, width))]
+    let style = if snapshot.state.is_over() { Style::Over } else { Style::Bold };
+    [Line::styled(first, style), Line::styled(edges(&left, &right, width), Style::Plain)]
 }
 
 /// Two sections beside each other.
-fn beside(left: Vec<Line<'static>>, right: Vec<Line<'static>>) -> Vec<Line<'static>> {
+fn beside(left: Vec<Line>, right: Vec<Line>) -> Vec<Line> {
     let rows = left.len().max(right.len());
     let (mut left, mut right) = (left.into_iter(), right.into_iter());
-    let row = |_| {
-        let left = left.next().unwrap_or_default();
-        let pad = RINGS_AT.saturating_sub(left.width());
-        let styled = |line: Line<'static>| {
-            let style = line.style;
-            line.spans.into_iter().map(move |span| span.patch_style(style)).collect::<Vec<_>>()
-        };
-        let gap = Span::raw(" ".repeat(pad));
-        let right = right.next().unwrap_or_default();
-        Line::from(styled(left).into_iter().chain([gap]).chain(styled(right)).collect::<Vec<_>>())
-    };
+    let row = |_| left.next().unwrap_or_default().beside(RINGS_AT, right.next().unwrap_or_default());
     (0..rows).map(row).collect()
 }
 
 /// The lines of a look, each at most `width` wide and all of them at most `height`. Stages and rings have their place; roles,
 /// strategies and errors share what is left.
-pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) -> Vec<Line<'static>> {
+pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) -> Vec<Line> {
     let (stages, errors) = (stages(snapshot), errors(snapshot, width));
     let is_wide = width >= WIDE;
     let rings = rings(snapshot, if is_wide { width - RINGS_AT } else { width });
@@ -292,14 +278,22 @@ pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) ->
 }
 
 /// The last line of the terminal: what the keys do, or what the last command came to.
-pub fn footer(shown: &Shown, is_over: bool, width: usize) -> Line<'static> {
+fn footer(shown: &Shown, is_over: bool, width: usize) -> Line {
     let keys = match (is_over, width >= WIDE) {
         (true, _) => "the run is over: q quits",
         (false, true) => "↑↓ select  k kill  r revive  l limit  K kill all  R revive all  q quit",
         (false, false) => "↑↓ select k kill r revive l limit K R all q quit",
     };
     let text = if shown.message.is_empty() { keys } else { &shown.message };
-    Line::styled(cut(text, width), HEAD)
+    Line::styled(cut(text, width), Style::Dim)
+}
+
+/// All of a terminal's rows: a look, and below it what the keys do.
+pub fn frame(snapshot: &Snapshot, shown: &Shown, (width, height): (usize, usize)) -> Vec<Line> {
+    let mut rows = lines(snapshot, shown, width, height);
+    rows.resize(height.saturating_sub(1), Line::default());
+    rows.push(footer(shown, snapshot.state.is_over(), width));
+    rows.into_iter().map(|line| line.clipped(width)).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What `export` writes, opened with the tools that it is for: Perfetto's own messages, NumPy, HdrHistogram's log reader. Python with the
-//! packages `perfetto` and `numpy` does that (`BULKHEAD_PYTHON` names another one than python3); without them the test says so.
+//! What `export` writes, opened with the tools that it is for: Perfetto's own messages, HdrHistogram's log reader, DuckDB. Python with the
+//! packages `perfetto` and `duckdb` does that (`BULKHEAD_PYTHON` names another one than python3); without them the test says so.
 
 use crate::common::{Launcher, output, text};
 use serde_json::Value;
@@ -60,17 +60,6 @@ print(json.dumps({'errors': errors, 'names': sorted(names.values()), 'kinds': ki
     'ended': len(tracks['ended']), 'least': min(map(len, flows.values()))}))
 "#;
 
-const ORDERS: &str = r#"
-import json, sys, numpy
-orders = numpy.load(sys.argv[1], mmap_mode='r')
-whole = orders[orders['measured'] == 1]
-path = numpy.stack([whole[name] for name in ['t1', 't2', 't3', 't4', 't5', 't6', 't7', 't8']])
-rt_venue = (whole['t8'] - whole['t1']) - (whole['t5'] - whole['t4'])
-print(json.dumps({'orders': len(orders), 'measured': len(whole), 'rises': bool((numpy.diff(path, axis=0) >= 0).all()),
-    'least': int(rt_venue.min()), 'sum': int(rt_venue.sum()), 'strategies': len(set(orders['strategy'])),
-    'venues': sorted(set(whole['venue'].tolist())), 'unserved': int(((orders['venue'] == -1) & (orders['t4'] > 0)).sum())}))
-"#;
-
 #[test]
 fn exports_are_read_by_what_they_are_for() {
     let launcher = Launcher::new();
@@ -97,10 +86,10 @@ fn exports_are_read_by_what_they_are_for() {
     let summary = launcher.summary(&flags);
     let folder = launcher.folders().remove(0);
     let to = tempfile::tempdir().unwrap();
-    let (trace, orders, percentiles) = (to.path().join("t"), to.path().join("o.npy"), to.path().join("p"));
-    let paths = [&trace, &orders, &percentiles].map(|path| path.to_str().unwrap());
+    let (trace, percentiles) = (to.path().join("t"), to.path().join("p"));
+    let paths = [&trace, &percentiles].map(|path| path.to_str().unwrap());
     let run = folder.to_str().unwrap();
-    let exported = output(&["export", run, "--perfetto", paths[0], "--npy", paths[1], "--hgrm", paths[2]]);
+    let exported = output(&["export", run, "--perfetto", paths[0], "--hgrm", paths[1]]);
     assert!(exported.status.success(), "{}", text(&exported.stderr));
     let figure = |path: &str| summary.pointer(path).unwrap_or_else(|| panic!("no {path}")).as_u64().unwrap();
 
@@ -114,17 +103,6 @@ fn exports_are_read_by_what_they_are_for() {
         // Every order that was sent is a flow; those that came back have an end.
         assert!(read["flows"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
         assert!(read["ended"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
-    }
-    if let Some(read) = asked("numpy", ORDERS, &[&orders]) {
-        let rt_venue = &summary["rt_venue"];
-        assert_eq!(read["measured"], rt_venue["count"], "{read:#} {rt_venue:#}");
-        assert_eq!((&read["rises"], &read["strategies"]), (&true.into(), &2.into()));
-        assert_eq!((&read["venues"], &read["unserved"]), (&serde_json::json!([0, 1]), &0.into()));
-        // Each stamp is rounded to a nanosecond by itself.
-        assert!(
-            read["least"].as_i64().unwrap().abs_diff(rt_venue["min_ns"].as_i64().unwrap()) <= 4,
-            "{read:#} {rt_venue:#}"
-        );
     }
     // As HdrHistogram's own plotter reads it: four columns, and three lines with a mark behind them.
     let text = std::fs::read_to_string(percentiles.join("rt_venue.hgrm")).unwrap();
@@ -256,9 +234,9 @@ fn what_was_built_without_parquet_says_how_to_get_it() {
 fn an_export_of_nothing_is_refused() {
     for args in [
         &["export", "runs/x"][..],
-        &["export", "/no/such", "--npy"],
-        &["export", "/no/such", "--npy", "/dev/null"],
-        &["export", "runs/x", "--npy", "/dev/null", "--partitioned"],
+        &["export", "/no/such", "--perfetto"],
+        &["export", "/no/such", "--perfetto", "/dev/null"],
+        &["export", "runs/x", "--perfetto", "/dev/null", "--partitioned"],
     ] {
         let refused = output(args);
         assert!(!refused.status.success(), "{args:?}");

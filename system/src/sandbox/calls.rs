@@ -38,7 +38,7 @@ pub struct Call {
     pub why: &'static str,
 }
 
-pub(super) const fn call(number: i64, why: &'static str) -> Call {
+const fn call(number: i64, why: &'static str) -> Call {
     Call { number, when: &[], why }
 }
 
@@ -161,19 +161,9 @@ pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<()
     put_up(allowed, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))
 }
 
-/// Ends the process with SIGSYS at these calls, whatever else is said of them, also of its other threads.
-pub(super) fn forbid<'a>(deadly: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
-    put_up(deadly, SeccompAction::KillProcess, SeccompAction::Allow)
-}
-
 /// Refuses these calls, and no others, to all threads of the process, with that error.
 pub(crate) fn refuse<'a>(refused: impl Iterator<Item = &'a Call>, error: i32) -> Result<(), SandboxError> {
     put_up(refused, SeccompAction::Errno(error.cast_unsigned()), SeccompAction::Allow)
-}
-
-/// Says of these calls that this kernel does not have them, to all threads of the process: who knows another one makes that.
-pub(super) fn hide<'a>(hidden: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
-    put_up(hidden, SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow)
 }
 
 fn put_up<'a>(
@@ -187,7 +177,7 @@ fn put_up<'a>(
 }
 
 /// The kernel's program that does this at the calls that are listed, and that at all others.
-pub(super) fn filter<'a>(
+fn filter<'a>(
     listed: impl Iterator<Item = &'a Call>,
     action: SeccompAction,
     otherwise: SeccompAction,

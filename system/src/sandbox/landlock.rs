@@ -18,8 +18,6 @@ pub struct Files<'a> {
     pub folders: &'a [&'a Path],
     /// These files it reads.
     pub read: &'a [&'a Path],
-    /// These files, and what is below these folders, it reads, lists and executes.
-    pub programs: &'a [&'a Path],
 }
 
 /// What is left in such a folder.
@@ -46,13 +44,6 @@ pub(super) fn restrict(files: &Files<'_>, weaker_is_fine: bool) -> Result<(), Sa
     }
     for file in files.read {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(file)?, AccessFs::ReadFile))?;
-    }
-    for place in files.programs {
-        let mut rights = AccessFs::ReadFile | AccessFs::Execute;
-        if place.is_dir() {
-            rights |= AccessFs::ReadDir;
-        }
-        rules = rules.add_rule(PathBeneath::new(PathFd::new(place)?, rights))?;
     }
     enforced(rules.restrict_self()?.ruleset, weaker_is_fine)
 }

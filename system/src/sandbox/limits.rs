@@ -33,21 +33,6 @@ pub(super) const NO_MORE: &[Limit] = &[
     Limit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
 ];
 
-/// What a program has until it attaches.
-pub(super) const STARTING: &[Limit] = &[
-    Limit {
-        resource: Resource::RLIMIT_NOFILE,
-        value: 256,
-        why: "its libraries, one after the other, and what it reads",
-    },
-    Limit {
-        resource: Resource::RLIMIT_FSIZE,
-        value: STDERR_BYTES,
-        why: "what it says on stdout and stderr goes to a file",
-    },
-    Limit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
-];
-
 /// What a role keeps that goes on opening files.
 pub(super) const FILES: &[Limit] = &[
     Limit {

@@ -15,21 +15,15 @@
 //! ([`inherited_by`](shm::memory::sealed::inherited_by)), closes them when it has mapped them, and what is mapped can be neither
 //! truncated (the memory is sealed) nor mapped again with more rights.
 //!
-//! A [`program`] that is not ours is confined in two steps, of which the first one does not depend on it.
-//!
 //! Privileges and landlock bind a thread and those that it starts later. So they come while there is one thread:
 //! [`Profile::confine`] refuses a process that has more.
 
 mod calls;
-mod gate;
 mod landlock;
 pub(crate) mod limits;
 mod privileges;
-pub mod program;
-mod starting;
 
 pub use calls::{Arg, Call};
-pub use gate::Gate;
 pub use landlock::Files;
 pub use limits::{Limit, STDERR_BYTES};
 // What a container takes of it.
@@ -66,8 +60,6 @@ pub struct Profile {
     pub layers: &'static [Layer],
     /// The system calls that are allowed, in lists: what any of them allows is.
     pub calls: &'static [&'static [Call]],
-    /// The system calls that end the process; none: those that are not allowed just fail.
-    pub deadly: &'static [&'static [Call]],
     /// Those that are allowed as well where messages go through the kernel.
     pub through_kernel: &'static [Call],
     /// How much of what it may use.
@@ -79,7 +71,6 @@ pub const STRATEGY: Profile = Profile {
     name: "strategy",
     layers: &Layer::ALL,
     calls: &[calls::TRADING],
-    deadly: &[],
     through_kernel: calls::SENDING,
     limits: limits::NO_MORE,
 };
@@ -87,16 +78,6 @@ pub const STRATEGY: Profile = Profile {
 /// A gateway in a process of its own: as a strategy, and it sleeps until one of several senders rings.
 pub const GATEWAY: Profile =
     Profile { name: "gateway", calls: &[calls::TRADING, calls::HEARING], ..STRATEGY };
-
-/// A strategy that is a program of somebody else's, once it has attached: as a strategy, and it may say something on stdout and draw random numbers.
-/// What no strategy does by mistake ends it. Messages go through memory alone.
-pub const PROGRAM: Profile = Profile {
-    name: "program",
-    calls: &[calls::TRADING, starting::KEPT],
-    deadly: &[starting::DEADLY, starting::older::DEADLY],
-    through_kernel: &[],
-    ..STRATEGY
-};
 
 /// Who writes a journal as well: as a gateway, and files in the folder that is left to it. Its threads for that are started behind
 /// landlock, so that they have it too.
@@ -165,17 +146,13 @@ impl Profile {
     }
 
     /// Puts up the last layer, for all threads of the process: from now on every system call that the profile does not list fails
-    /// with EPERM, or ends the process where it is a deadly one. `through_kernel`: messages of this process go through the kernel.
+    /// with EPERM. `through_kernel`: messages of this process go through the kernel.
     ///
     /// # Errors
     /// [`SandboxError::Calls`].
     pub fn restrict_calls(&self, through_kernel: bool) -> Result<(), SandboxError> {
         if !self.layers.contains(&Layer::Calls) {
             return Ok(());
-        }
-        if !self.deadly.is_empty() {
-            // Before the list, on which this call is not.
-            calls::forbid(self.deadly.iter().copied().flatten())?;
         }
         let extra = if through_kernel { self.through_kernel } else { &[] };
         calls::restrict(self.calls.iter().copied().flatten().chain(extra))

@@ -3,6 +3,7 @@
 
 use super::{Check, note, ok};
 use crate::host::{Machine, RealTime, System};
+use analysis::lists;
 
 /// A priority in the middle of those that there are: what people take.
 const USUAL: u8 = 50;
@@ -24,20 +25,29 @@ pub fn priority(system: &System) -> Check {
     }
 }
 
-/// Whether `--isolate` can be had, and what it would bring.
-pub fn isolate(machine: &Machine, system: &System) -> Check {
-    match &system.no_partition {
-        Some(why) => {
-            note("isolate", format!("cores cannot be isolated: {why}"), "root, with cgroup v2, on the host")
+/// How all cores but the first can be kept free of other work by hand: an isolated partition, and interrupts moved away.
+pub fn partition(machine: &Machine, system: &System) -> Check {
+    let mount = match (&system.partitions, machine.cores_allowed.len()) {
+        (None, _) => {
+            let found = "cores cannot be isolated: no cgroup v2 with the cpuset controller here";
+            return note("partition", found, "use cgroup v2, on the host");
         }
-        None if machine.cores_allowed.len() < 2 => {
-            note("isolate", "a core must be left for everything else", "allow two cores or more")
+        (Some(_), ..2) => {
+            return note("partition", "a core must be left for everything else", "allow two cores or more");
         }
-        None => ok(
-            "isolate",
-            "--isolate keeps other programs, the scheduler's balancing and most interrupts off the measured cores",
+        (Some(mount), _) => mount.display(),
+    };
+    let (rest, cores) = machine.cores_allowed.split_at(1);
+    let (rest, cores) = (lists::format(rest), lists::format(cores));
+    note(
+        "partition",
+        "by hand, as root, other programs and interrupts can be kept off the measured cores",
+        format!(
+            "in the shell that starts the launcher: `cd {mount} && echo +cpuset >cgroup.subtree_control; mkdir quiet && cd quiet && \
+             echo {cores} >cpuset.cpus && echo isolated >cpuset.cpus.partition && echo $$ >cgroup.procs && cd -`, and `for irq in \
+             /proc/irq/*/smp_affinity_list; do echo {rest} >$irq; done`"
         ),
-    }
+    )
 }
 
 /// Whether the kernel can tell interrupts, soft interrupts, threads and the hypervisor apart.
@@ -64,6 +74,7 @@ pub fn tracers(system: &System) -> Check {
 mod tests {
     use super::super::CheckState::{Note, Ok as Fine};
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn priority_is_told_with_what_it_brings_and_what_it_lacks() {
@@ -78,14 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn isolation_needs_a_partition_and_a_core_for_the_rest() {
-        let of = |cores: u32, why: Option<&str>| {
+    fn partition_is_told_with_its_commands_where_it_can_be_had() {
+        let of = |cores: u32, mount: Option<&str>| {
             let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
-            isolate(&machine, &System { no_partition: why.map(str::to_owned), ..System::default() })
+            let partitions = mount.map(PathBuf::from);
+            partition(&machine, &System { partitions, ..System::default() })
         };
-        assert_eq!(of(2, None).state, Fine);
-        assert_eq!(of(1, None).state, Note);
-        assert!(of(2, Some("no such thing")).found.contains("isolated: no such thing"));
+        let fix = of(4, Some("/sys/fs/cgroup")).fix.unwrap();
+        assert!(fix.contains("cd /sys/fs/cgroup &&") && fix.contains("echo 1-3 >cpuset.cpus"), "{fix}");
+        assert!(fix.contains("smp_affinity_list; do echo 0 >"), "{fix}");
+        assert!(of(1, Some("/sys/fs/cgroup")).found.contains("a core must be left"));
+        assert!(of(2, None).found.contains("cannot be isolated"));
     }
 
     #[test]

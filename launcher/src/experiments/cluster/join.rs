@@ -1,6 +1,5 @@
 //! `--join`: from the results of a plan's runs to the record of a sweep, as if one launcher had made them all.
 
-use super::claim::{HOLDER, MAX_HOLDER_BYTES};
 use super::places;
 use analysis::document::Document;
 use analysis::experiment::{RunResult, SweepPlan, SweepRecord, SweepState};
@@ -11,7 +10,6 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use system::folder::read_regular;
 
 /// What was gathered.
 pub(super) struct Joined {
@@ -51,12 +49,7 @@ pub(super) fn gather(plan: &SweepPlan, folder: &Path) -> Result<Joined> {
         let place = places::run(folder, planned.index);
         let name = place.display();
         if !place.exists() {
-            let holder = places::claim(folder, planned.index).join(HOLDER);
-            let held = read_regular(&holder, MAX_HOLDER_BYTES);
-            let begun = |by: Vec<u8>| format!("begun by {}", String::from_utf8_lossy(&by).trim());
-            let by = held.map_or_else(|_| "never begun".into(), begun);
-            missing
-                .push(format!("run {} ({}, repeat {}): {by}", planned.index, planned.point, planned.repeat));
+            missing.push(format!("run {} ({}, repeat {})", planned.index, planned.point, planned.repeat));
             continue;
         }
         let result = RunResult::read(&place)?;

@@ -1,7 +1,5 @@
-//! `--run K`: makes runs of a plan, each once, whoever else makes some at the same time.
+//! `--run K`: makes runs of a plan. A run that two launchers make at the same time counts once.
 
-use super::claim::{Claim, Claimed};
-use super::host_lock::HostLock;
 use super::places;
 use crate::config::{Settings, UsageError};
 use crate::experiments::measure::{Made, Maker, discard_logs};
@@ -10,20 +8,16 @@ use crate::planner;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::progress::complain;
 use crate::runtime::run::{self, Interrupted, Presentation};
-use crate::runtime::signals::{self, Signals};
+use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{PlannedRun, RunEntry, RunResult, SweepPlan};
 use analysis::record::Outcome;
 use anyhow::{Context, Result};
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::thread::sleep;
 use std::time::{Duration, SystemTime};
-
-/// How often it is looked whether a run that another makes is over.
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// What became of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,8 +60,6 @@ pub(super) fn make(plan: &SweepPlan, folder: &Path, chosen: Chosen) -> Result<Ex
             planned.repeat
         );
         let host = &machine.hostname;
-        let waits = || complain(&format!("{name}: waits for another run on {host}"));
-        let _one_at_a_time = HostLock::wait(waits)?;
         clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
         let mut maker = |settings: &Settings| -> Result<Made> {
             Ok(run::run(&planner::resolve(settings, &machine)?, &machine, &how)?.into())
@@ -108,8 +100,8 @@ pub(super) fn runs(plan: &SweepPlan, chosen: Chosen) -> Result<Vec<&PlannedRun>,
     Ok(found)
 }
 
-/// Makes one run, unless it is made: claims it, makes it within the claim, moves it to its place. A run that was made and failed is made
-/// anew. `said` hears what happens beside that.
+/// Makes one run, unless it is made: in a folder of its own, which is moved to its place as a whole. A run that was made and failed is
+/// made again. `said` hears that another launcher was faster.
 ///
 /// # Errors
 /// [`Interrupted`]; a run that could not be made or saved. Nothing is left of it then.
@@ -121,34 +113,19 @@ pub(super) fn one(
     make: &mut Maker<'_>,
     said: &mut dyn FnMut(&str),
 ) -> Result<Done> {
-    let mut waited = false;
-    loop {
-        if let Some(done) = finished(plan, folder, planned.index)? {
-            return Ok(done);
-        }
-        let lost = |by: &str| said(&format!("was begun by {by}, and not finished: made anew"));
-        match Claim::take(folder, planned.index, host, lost)? {
-            Claimed::Ours(claim) => {
-                // Finished between the look and the claim.
-                if let Some(done) = finished(plan, folder, planned.index)? {
-                    return Ok(done);
-                }
-                if let Some(done) = within(&claim, plan, folder, planned, make)? {
-                    return Ok(done);
-                }
-                said("was made by another meanwhile: this one counts for nothing");
-            }
-            Claimed::Held(by) => {
-                if !std::mem::replace(&mut waited, true) {
-                    said(&format!("is being made by {by}: waits for it"));
-                }
-                if signals::asked() {
-                    return Err(Interrupted.into());
-                }
-                sleep(AGAIN);
-            }
-        }
+    if let Some(done) = finished(plan, folder, planned.index)? {
+        return Ok(done);
     }
+    let draft = places::draft(folder, host);
+    let made = within(&draft, plan, folder, planned, make);
+    let _ = fs::remove_dir_all(&draft);
+    if let Some(done) = made? {
+        return Ok(done);
+    }
+    said("was made by another launcher at the same time: this one counts for nothing");
+    let name = places::run(folder, planned.index);
+    finished(plan, folder, planned.index)?
+        .with_context(|| format!("{}: another launcher's run failed; make it again", name.display()))
 }
 
 /// The result of a run that was made to its end.
@@ -163,16 +140,15 @@ fn finished(plan: &SweepPlan, folder: &Path, index: u32) -> Result<Option<Done>>
     Ok(result.run.outline.complete.then(|| Done::Already(Box::new(result))))
 }
 
-/// Makes a run within its claim. `None`: another was faster.
+/// Makes a run in that folder, and moves it to its place. `None`: another launcher was faster.
 fn within(
-    claim: &Claim,
+    draft: &Path,
     plan: &SweepPlan,
     folder: &Path,
     planned: &PlannedRun,
     make: &mut Maker<'_>,
 ) -> Result<Option<Done>> {
-    let out = claim.folder().to_owned();
-    let settings = Settings { out: Some(out), ..Settings::from_texts(&planned.settings)? };
+    let settings = Settings { out: Some(draft.to_owned()), ..Settings::from_texts(&planned.settings)? };
     let made = make(&settings)?;
     if made.outcome == Outcome::Interrupted {
         return Err(Interrupted.into());
@@ -190,11 +166,17 @@ fn within(
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let result = RunResult::new(plan, planned.index, now, entry);
     result.save(&made.folder)?;
+    let cannot = || format!("cannot move a run to {}", place.display());
     if place.exists() && !RunResult::read(&place).is_ok_and(|before| before.run.outline.complete) {
-        // One that failed before: the claim is ours, so nobody else replaces it.
-        fs::remove_dir_all(&place).with_context(|| format!("cannot replace {}", place.display()))?;
+        // One that failed before.
+        fs::rename(&place, draft.join("failed")).with_context(cannot)?;
     }
-    let is_ours =
-        claim.finish(&made.folder, &place).with_context(|| format!("cannot finish {}", place.display()))?;
-    Ok(is_ours.then(|| Done::Made(Box::new(result))))
+    fs::create_dir_all(folder.join(places::RUNS)).with_context(cannot)?;
+    match fs::rename(&made.folder, &place) {
+        Ok(()) => Ok(Some(Done::Made(Box::new(result)))),
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty) => {
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(cannot),
+    }
 }

@@ -1,17 +1,14 @@
 //! Sweeps on a cluster: a sweep as a list of independent runs, made by whoever has a host free.
 //!
 //! ```text
-//! --plan ─▶ FOLDER/plan.json ─▶ --run K ─▶ FOLDER/claims/K ──rename──▶ FOLDER/runs/K ─▶ --join ─▶ sweep.json, tables, page
-//!                                 │          only one has it            only one is there
-//!                                 └ one at a time on a host
+//! --plan ─▶ FOLDER/plan.json ─▶ --run K ─▶ FOLDER/making/… ──rename──▶ FOLDER/runs/K ─▶ --join ─▶ sweep.json, tables, page
+//!       └▶ a command for each turn                                     only one is there
 //! ```
 //!
-//! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which run is for a scheduler, or for whoever
-//! types the command. A plan, its runs and what is gathered of them are made by the code that makes a sweep on one machine.
+//! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which run, and that a host makes one at a time,
+//! is for a scheduler, or for whoever types the commands. A plan, its runs and what is gathered of them are made by the code that makes a
+//! sweep on one machine.
 
-mod claim;
-mod emit;
-mod host_lock;
 mod join;
 mod make;
 mod places;
@@ -21,7 +18,7 @@ mod tests;
 use super::documents::{Documents, publish};
 use super::measure::Ended;
 use super::order::{order, turns};
-use super::sweep::{Scheduler, SweepFlags, documents, given, new_sweep};
+use super::sweep::{SweepFlags, documents, given, new_sweep};
 use crate::config::{Settings, UsageError};
 use crate::runtime::progress::complain;
 use analysis::document::Document;
@@ -43,21 +40,20 @@ pub(super) fn sweep(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
         let why = "the plan says what is measured; it is given with --plan";
         return Err(UsageError(format!("--{flag} with a planned sweep: {why}")).into());
     }
-    match (planned.plan, planned.run, planned.join, planned.emit) {
-        (true, _, _, scheduler) => plan(flags, folder, scheduler),
-        (_, Some(chosen), ..) => make::make(&read(folder)?, folder, chosen),
-        (_, _, true, _) => join(folder, flags.common.json),
-        (.., Some(scheduler)) => emit(&read(folder)?, folder, scheduler),
+    match (planned.plan, planned.run, planned.join) {
+        (true, ..) => plan(flags, folder),
+        (_, Some(chosen), _) => make::make(&read(folder)?, folder, chosen),
+        (_, _, true) => join(folder, flags.common.json),
         _ => {
             let name = folder.display();
-            let what = "say what to do with it: --plan, --run K, --join or --emit SCHEDULER";
+            let what = "say what to do with it: --plan, --run K or --join";
             Err(UsageError(format!("{name}: {what}")).into())
         }
     }
 }
 
-/// Lays a sweep out and writes its plan.
-fn plan(flags: &SweepFlags, folder: &Path, scheduler: Option<Scheduler>) -> Result<ExitCode> {
+/// Lays a sweep out, writes its plan, and prints the command of each turn.
+fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     if flags.swept.0.iter().any(|(key, _)| *key == "out") {
         return Err(UsageError("--out with --plan: everything goes into the plan's folder".into()).into());
     }
@@ -71,19 +67,26 @@ fn plan(flags: &SweepFlags, folder: &Path, scheduler: Option<Scheduler>) -> Resu
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
     plan.save(folder)?;
     let (runs, turns) = (plan.runs.len(), plan.turns());
+    complain(&format!(
+        "{runs} runs in {turns} turns are planned in {}",
+        folder.join(SweepPlan::FILE).display()
+    ));
+    plan.sweep.notes.iter().for_each(|note| complain(note));
+    complain(&format!("A command for each turn follows; then launcher sweep --join {name} gathers them"));
+    let launcher = std::env::current_exe().context("cannot tell where this program is")?;
+    let (launcher, folder) = (in_a_shell(&launcher), in_a_shell(&folder.canonicalize()?));
     let mut out = crate::output::stdout();
-    writeln!(out, "{runs} runs in {turns} turns are planned in {}", folder.join(SweepPlan::FILE).display())?;
-    for note in &plan.sweep.notes {
-        writeln!(out, "{note}")?;
+    for turn in 0..turns {
+        writeln!(out, "{launcher} sweep --run turn:{turn} {folder}")?;
     }
-    match scheduler {
-        Some(scheduler) => emit(&plan, folder, scheduler),
-        None => {
-            writeln!(out, "launcher sweep --run K {name}    makes run K; also K-L, turn:T, all")?;
-            writeln!(out, "launcher sweep --join {name}     gathers them")?;
-            Ok(ExitCode::SUCCESS)
-        }
-    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A path as a word of a shell's command line.
+fn in_a_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// The plan of a sweep that is laid out.
@@ -112,14 +115,6 @@ fn read(folder: &Path) -> Result<SweepPlan> {
     Ok(plan)
 }
 
-fn emit(plan: &SweepPlan, folder: &Path, scheduler: Scheduler) -> Result<ExitCode> {
-    let emitted = emit::emit(plan, folder, scheduler)?;
-    let mut out = crate::output::stdout();
-    writeln!(out, "Written to {}", emitted.file.display())?;
-    writeln!(out, "{}", emitted.next)?;
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Gathers what there is, and reports.
 fn join(folder: &Path, json: bool) -> Result<ExitCode> {
     let joined = join::join(&read(folder)?, folder)?;
@@ -127,8 +122,8 @@ fn join(folder: &Path, json: bool) -> Result<ExitCode> {
     joined.record.save(folder)?;
     let code = publish(&joined.record, folder, &shown, json, Ended::Complete)?;
     if joined.missing.is_empty() {
-        // Whoever still makes one of them makes it for nobody.
-        let _ = std::fs::remove_dir_all(folder.join(places::CLAIMS));
+        // What killed launchers left. Whoever still makes a run makes it for nobody.
+        let _ = std::fs::remove_dir_all(folder.join(places::MAKING));
         return Ok(code);
     }
     complain(&format!("error: {} runs are missing:", joined.missing.len()));

@@ -2,19 +2,19 @@
 //!
 //! ```text
 //! plan.json                 what is planned
-//! claims/0007/holder        whoever makes run 7 now: its host and its process; locked for as long as that lives
-//! claims/0007/NAME/…        the run's folder in the making
+//! making/HOST-PID-NANOS/…   a run's folder in the making; left there by a launcher that was killed
 //! runs/0007/result.json     run 7, finished: moved there as a whole
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// The folder of claims.
-pub(super) const CLAIMS: &str = "claims";
+/// The folder of runs in the making.
+pub(super) const MAKING: &str = "making";
 /// The folder of finished runs.
 pub(super) const RUNS: &str = "runs";
 
-/// What a run is called in both.
+/// What a finished run is called.
 pub(super) fn name(index: u32) -> String {
     format!("{index:04}")
 }
@@ -29,9 +29,11 @@ pub(super) fn run(folder: &Path, index: u32) -> PathBuf {
     folder.join(RUNS).join(name(index))
 }
 
-/// The folder of a run in the making.
-pub(super) fn claim(folder: &Path, index: u32) -> PathBuf {
-    folder.join(CLAIMS).join(name(index))
+/// A folder for a run in the making, whose name no other process of any host has.
+pub(super) fn draft(folder: &Path, host: &str) -> PathBuf {
+    let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let plain: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    folder.join(MAKING).join(format!("{plain}-{}-{nanos}", std::process::id()))
 }
 
 #[cfg(test)]

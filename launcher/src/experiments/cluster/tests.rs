@@ -1,7 +1,6 @@
-//! Planned sweeps with made-up runs: made by several at once, begun by the dead, doubled, foreign, changed; and gathered as if one
+//! Planned sweeps with made-up runs: made by several at once, doubled, foreign, changed; and gathered as if one
 //! launcher had made them.
 
-use super::claim::{Claim, Claimed};
 use super::join::{gather, join};
 use super::make::{Done, one, runs};
 use super::{of, places};
@@ -24,7 +23,6 @@ use analysis::stats::fixtures;
 use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use tempfile::TempDir;
 
 /// A sweep of two levels, so many times.
@@ -132,68 +130,25 @@ fn a_run_is_made_once_and_its_logs_go() {
     assert_eq!(files, [RunResult::FILE]);
     let (done, _) = make(&plan, &path, 0, &mut |_| panic!("it is made"));
     assert_eq!(done.unwrap().result().host, "a");
-    assert_eq!(fs::read_dir(path.join(places::CLAIMS)).unwrap().count(), 0, "nothing is claimed any more");
-}
-
-#[test]
-fn a_worker_that_claims_and_dies_is_no_matter() {
-    let (_folder, path, plan) = planned(1);
-    let Claimed::Ours(claim) = Claim::take(&path, 1, "gone", |_| panic!("nobody was there")).unwrap() else {
-        panic!("nobody has it")
-    };
-    fs::create_dir(claim.folder().join("half-made")).unwrap();
-    // It lives: whoever asks is told so.
-    assert!(
-        matches!(Claim::take(&path, 1, "a", |_| ()).unwrap(), Claimed::Held(by) if by.starts_with("gone"))
+    assert_eq!(
+        fs::read_dir(path.join(places::MAKING)).unwrap().count(),
+        0,
+        "nothing is in the making any more"
     );
-    // As a process that is killed leaves it: the lock is gone, the folder is not.
-    claim.die();
-    let (done, said) = make(&plan, &path, 1, &mut |settings| Ok(made(settings, "a")));
-    assert_eq!(done.unwrap().result().host, "a");
-    assert!(said[0].contains("was begun by gone") && said[0].contains("made anew"), "{said:?}");
-    assert_eq!(fs::read_dir(path.join(places::CLAIMS)).unwrap().count(), 0);
 }
 
 #[test]
-fn a_claim_that_is_taken_away_counts_for_nothing() {
+fn run_that_two_launchers_make_counts_once() {
     let (_folder, path, plan) = planned(1);
-    // While the first one makes its run, somebody for whom its lock is not seen takes the claim away and is faster.
+    // While the first one makes its run, another one is faster.
     let mut slow = |settings: &Settings| -> Result<Made> {
-        let first = made(settings, "slow");
-        if !places::run(&path, 0).exists() {
-            fs::rename(places::claim(&path, 0), path.join(places::CLAIMS).join(".lost")).unwrap();
-            make(&plan, &path, 0, &mut |settings| Ok(made(settings, "fast"))).0.unwrap();
-            fs::create_dir_all(&first.folder).unwrap();
-        }
-        Ok(first)
+        make(&plan, &path, 0, &mut |settings| Ok(made(settings, "fast"))).0.unwrap();
+        Ok(made(settings, "slow"))
     };
     let (done, said) = make(&plan, &path, 0, &mut slow);
-    assert_eq!(done.unwrap().result().host, "fast");
+    assert!(done.unwrap().result().run.outline.run.ends_with("fast"));
     assert!(said[0].contains("counts for nothing"), "{said:?}");
-}
-
-#[test]
-fn many_that_want_the_same_run_make_it_once() {
-    let (_folder, path, plan) = planned(2);
-    let made_by = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for worker in 0..6 {
-            let (path, plan, made_by) = (&path, &plan, &made_by);
-            scope.spawn(move || {
-                for planned in &plan.runs {
-                    let host = format!("host-{worker}");
-                    let mut maker = |settings: &Settings| {
-                        made_by.lock().unwrap().push(planned.index);
-                        Ok(made(settings, &host))
-                    };
-                    one(plan, path, planned, &host, &mut maker, &mut |_| ()).unwrap();
-                }
-            });
-        }
-    });
-    let mut made_by = made_by.into_inner().unwrap();
-    made_by.sort_unstable();
-    assert_eq!(made_by, [0, 1, 2, 3]);
+    assert_eq!(fs::read_dir(path.join(places::MAKING)).unwrap().count(), 0);
 }
 
 #[test]
@@ -201,7 +156,12 @@ fn an_interrupted_run_leaves_nothing_and_a_failed_one_is_made_anew() {
     let (_folder, path, plan) = planned(1);
     let (done, _) = make(&plan, &path, 0, &mut |_| Err(Interrupted.into()));
     assert!(done.unwrap_err().is::<Interrupted>());
-    assert!(!places::run(&path, 0).exists() && !places::claim(&path, 0).exists());
+    assert!(!places::run(&path, 0).exists());
+    assert_eq!(
+        fs::read_dir(path.join(places::MAKING)).map_or(0, Iterator::count),
+        0,
+        "nothing is left of it"
+    );
     let mut failing = |settings: &Settings| {
         let mut made = made(settings, "a");
         made.outline.complete = false;
@@ -280,14 +240,11 @@ fn a_run_s_id_is_its_host_s() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_whoever_began_it() {
+fn missing_runs_are_named() {
     let (_folder, path, plan) = planned(1);
-    let Claimed::Ours(claim) = Claim::take(&path, 1, "far", |_| ()).unwrap() else { panic!("nobody has it") };
-    let joined = join(&plan, &path).unwrap();
-    assert_eq!(joined.missing.len(), 2);
-    assert_eq!(joined.missing[0], "run 0 (isolation=thread, repeat 0): never begun");
-    assert!(joined.missing[1].contains("begun by far, process"), "{}", joined.missing[1]);
-    drop(claim);
+    make(&plan, &path, 1, &mut |settings| Ok(made(settings, "a"))).0.unwrap();
+    let joined = gather(&plan, &path).unwrap();
+    assert_eq!(joined.missing, ["run 0 (isolation=thread, repeat 0)"]);
 }
 
 /// The same made-up runs, by one launcher and by three that share a plan: the same tables to the letter.

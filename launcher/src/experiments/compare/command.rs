@@ -1,6 +1,5 @@
 //! `launcher compare`: finds or measures the two sides, pairs their settings, prints.
 
-use super::itself;
 use super::load::{Cell, load, of_summaries, words};
 use super::select::{self, SideWords};
 use super::table::{compare, grid};
@@ -21,9 +20,6 @@ use std::path::{Path, PathBuf};
 /// The repeats of a comparison that is measured now.
 const REPEATS: u64 = 10;
 
-/// The pairs of a comparison with itself.
-const PAIRS: u32 = 12;
-
 /// The flags of `compare`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct CompareFlags {
@@ -36,12 +32,6 @@ pub struct CompareFlags {
     /// B in words
     #[arg(long, value_name = "WORDS")]
     pub b: Option<String>,
-    /// Compare the folder's runs of one setting with each other, so many times: how often is a difference claimed?
-    #[arg(long, value_name = "N", conflicts_with_all = ["b", "fail_if_slower"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub with_itself: Option<u32>,
-    /// Pairs of runs in each of these comparisons
-    #[arg(long, value_name = "N", requires = "with_itself", default_value_t = PAIRS)]
-    pub pairs: u32,
     /// Exit with code 1 if B's rt_venue is slower by more than that
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Slower>,
@@ -72,15 +62,6 @@ pub fn begin(flags: &CompareFlags) -> Result<Asks> {
         |flag: &str, text: &Option<String>| text.as_deref().map(|text| select::read(flag, text)).transpose();
     let (a, b) = (side("a", &flags.a)?, side("b", &flags.b)?);
     let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
-    if let Some(comparisons) = flags.with_itself {
-        let [folder] = &folders[..] else {
-            return usage("--with-itself: name the one folder whose runs are compared with each other");
-        };
-        let cells = load(folder)?;
-        let cells = a.map_or(Ok(cells.clone()), |a| a.choose("a", &cells))?;
-        let seed = flags.run.settings()?.seed.map_or(1, |seed| seed.0);
-        return Ok(Asks::Shown(itself::documents(&cells, comparisons, flags.pairs, seed)?));
-    }
     match (&folders[..], a, b) {
         ([], Some(a), Some(b)) => new(flags, &a, &b),
         ([one], None, None) => match read(one).ok().filter(|record| record.kind == "compare") {

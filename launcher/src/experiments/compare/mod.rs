@@ -5,7 +5,6 @@
 
 mod command;
 pub mod gate;
-mod itself;
 mod load;
 mod select;
 mod table;

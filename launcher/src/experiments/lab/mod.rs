@@ -32,6 +32,7 @@ use super::measure::Ended;
 use super::progress::Bar;
 use crate::output::complain;
 use crate::runtime::clean::{self, CleanScope};
+use crate::runtime::folder;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::Lab;
@@ -39,9 +40,8 @@ use analysis::html;
 use analysis::report;
 use analysis::units::human_ns;
 use anyhow::{Context, Result, bail};
-use std::fs;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Does what `launcher lab` says.
@@ -54,7 +54,8 @@ pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
         Some(folder) => (resumed(flags, folder)?, folder.clone()),
         None => {
             let lab = flags.lab(machine)?;
-            let folder = create(&lab, flags.out.as_deref().unwrap_or(Path::new("runs")))?;
+            let out = flags.out.as_deref().unwrap_or(Path::new("runs"));
+            let folder = folder::make(out, &lab.started, "lab")?.canonicalize()?;
             (lab, folder)
         }
     };
@@ -80,25 +81,6 @@ fn resumed(flags: &LabFlags, folder: &Path) -> Result<Lab> {
     let lab = Lab::read(folder)?;
     flags::slow(&lab.slow).with_context(|| format!("{}: damaged", folder.display()))?;
     Ok(lab)
-}
-
-/// Makes the folder of a new lab, `<out>/<time>-lab`.
-fn create(lab: &Lab, out: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
-    let time = lab.started.replace(':', "");
-    let base = format!("{}-lab", time.trim_end_matches('Z'));
-    for number in 1..1000 {
-        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder.canonicalize()?),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot make the folder {} (--out)", folder.display()));
-            }
-        }
-    }
-    bail!("{} holds a thousand labs of this second: choose another --out", out.display())
 }
 
 /// What is to come, on stderr: how many runs, about how long.

@@ -8,4 +8,4 @@ mod tables;
 mod tests;
 
 pub use command::{SweepFlags, begin, documents, given, new_sweep};
-pub use planned::{Chosen, PlannedFlags, Scheduler};
+pub use planned::{Chosen, PlannedFlags};

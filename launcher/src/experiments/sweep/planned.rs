@@ -1,6 +1,6 @@
-//! The flags of a sweep that is planned in one place and made in many: `--plan`, `--run`, `--join`, `--emit`.
+//! The flags of a sweep that is planned in one place and made in many: `--plan`, `--run`, `--join`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,18 +11,15 @@ pub struct PlannedFlags {
     /// The folder of a planned sweep
     #[arg(value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
-    /// Write the sweep into FOLDER as a list of runs, and make none
+    /// Write the sweep into FOLDER as a list of runs, and print a command for each turn
     #[arg(long, requires = "folder", conflicts_with_all = ["resume", "find_max_rate", "run", "join"], help_heading = "Cluster")]
     pub plan: bool,
     /// Make run K of FOLDER; or K-L, turn:T, all
-    #[arg(long, value_name = "K", requires = "folder", conflicts_with_all = ["resume", "find_max_rate", "join", "emit"], help_heading = "Cluster")]
+    #[arg(long, value_name = "K", requires = "folder", conflicts_with_all = ["resume", "find_max_rate", "join"], help_heading = "Cluster")]
     pub run: Option<Chosen>,
     /// Gather the runs of FOLDER and report
-    #[arg(long, requires = "folder", conflicts_with_all = ["resume", "find_max_rate", "emit"], help_heading = "Cluster")]
+    #[arg(long, requires = "folder", conflicts_with_all = ["resume", "find_max_rate"], help_heading = "Cluster")]
     pub join: bool,
-    /// Write what a scheduler needs to make the runs of FOLDER
-    #[arg(long, value_name = "SCHEDULER", requires = "folder", conflicts_with_all = ["resume", "find_max_rate"], help_heading = "Cluster")]
-    pub emit: Option<Scheduler>,
 }
 
 /// Runs of a plan.
@@ -64,19 +61,6 @@ impl fmt::Display for Chosen {
             Self::All => f.write_str("all"),
         }
     }
-}
-
-/// Who hands out the runs of a plan.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduler {
-    /// A job array for sbatch
-    Slurm,
-    /// The manifest of an indexed Job
-    Kubernetes,
-    /// A Python script for Dask's distributed scheduler
-    Dask,
-    /// A Python script for Ray
-    Ray,
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! the first version. So what holds for the launcher's surroundings holds for the strategies too. A group's name says whose it is; nothing
 //! else is written down, and whoever comes later removes it by its name.
 
+use crate::host::groups::Tree;
 use crate::host::groups::{self, Hierarchy};
-use crate::runtime::isolate::Tree;
 use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};

@@ -15,7 +15,7 @@ mod outside;
 
 pub use outside::role;
 
-use crate::runtime::isolate::Tree;
+use crate::host::groups::Tree;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{Read, Write};

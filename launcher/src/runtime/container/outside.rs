@@ -1,8 +1,7 @@
 //! The process outside a container: makes it, starts the strategy in it, and ends as that one ends.
 
 use super::{INIT, PROBE, WEAKER, groups};
-use crate::runtime::enclosed;
-use crate::runtime::isolate::Tree;
+use crate::host::groups::Tree;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::orphan;
@@ -148,7 +147,7 @@ fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<Pat
     };
     let mut words = words.split_whitespace();
     let first = words.next().unwrap_or_default();
-    let (program, folders) = enclosed::places(first)?;
+    let (program, folders) = places(first)?;
     let log = io::stderr().as_fd().try_clone_to_owned()?;
     let mut command = Command::new(program);
     command
@@ -160,6 +159,19 @@ fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<Pat
         .stdin(Stdio::null())
         .stdout(log);
     Ok((command, folders))
+}
+
+/// Where the program of a command is, if not in PATH, and the folders that it needs to see wherever they are: its own and the current one.
+fn places(program: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
+    let mut folders = vec![folder.clone()];
+    if !program.contains('/') {
+        return Ok((program.into(), folders));
+    }
+    let program = folder.join(program);
+    let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+    folders.extend([&program, &real].into_iter().filter_map(|path| Some(path.parent()?.to_owned())));
+    Ok((program, folders))
 }
 
 /// Tells the launcher who is the first one in there, and waits until it has got hold of it: only then anything else may run there.

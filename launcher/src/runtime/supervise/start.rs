@@ -1,7 +1,6 @@
 //! The start of a run: until every thread says that it is ready, within a time.
 
 use super::{LOOK, Phase, Supervisor};
-use crate::runtime::process::Process;
 use anyhow::Result;
 use protocol::status::ThreadState;
 use std::time::{Duration, Instant};
@@ -12,9 +11,7 @@ impl Supervisor<'_> {
         let mut patience = self.patience(timeout);
         loop {
             self.note_who_is_ready();
-            self.enclose_who_is_ready();
             let late = (0..self.threads.len()).find(|thread| self.state(*thread) < ThreadState::Ready);
-            let late = late.or_else(|| self.half_enclosed());
             let Some(late) = late else { return Ok(Phase::Over) };
             if self.signals.take() > 0 {
                 return Ok(Phase::Interrupted);
@@ -40,22 +37,6 @@ impl Supervisor<'_> {
                 self.processes.all[index].ready();
             }
         }
-    }
-
-    /// Closes the sandboxes of the programs that have attached, at the start and after each death.
-    pub(super) fn enclose_who_is_ready(&mut self) {
-        for (index, process) in self.plan.processes.iter().enumerate() {
-            let is_there = |thread: &u32| self.state(*thread as usize) >= ThreadState::Ready;
-            if self.processes.all[index].is_half_enclosed() && process.threads.iter().any(is_there) {
-                self.processes.all[index].enclose();
-            }
-        }
-    }
-
-    /// The thread of a program whose sandbox is not closed, or that is not in it.
-    fn half_enclosed(&self) -> Option<usize> {
-        let index = self.processes.all.iter().position(Process::is_half_enclosed)?;
-        self.plan.processes[index].threads.first().map(|thread| *thread as usize)
     }
 
     /// What to say of a thread that never came to be ready, if it is that of somebody else's program.

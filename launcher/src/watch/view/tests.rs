@@ -1,10 +1,7 @@
 use super::*;
 use crate::watch::accounts::Position;
-use crate::watch::command::draw;
 use crate::watch::model::{ErrorLine, Life, RingLine, shown as printable};
 use crate::watch::stages::Stages;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 fn role(role: String, rate: f64) -> RoleLine {
     RoleLine {
@@ -60,30 +57,26 @@ fn snapshot(strategies: u16) -> Snapshot {
     snapshot
 }
 
-fn frame(snapshot: &Snapshot, width: u16, height: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+fn drawn(snapshot: &Snapshot, width: usize, height: usize) -> String {
     let shown = Shown { selected: Some(0), message: String::new() };
-    terminal.draw(|frame| draw(frame, snapshot, &shown)).unwrap();
-    let rows = terminal.backend().buffer().content().chunks(width.into());
-    let text = |row: &[ratatui::buffer::Cell]| {
-        row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end().to_owned()
-    };
-    rows.map(text).collect::<Vec<_>>().join("\n")
+    let rows = frame(snapshot, &shown, (width, height));
+    assert!(rows.iter().all(|row| row.width() <= width));
+    rows.iter().map(|row| row.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn a_frame_of_eighty_columns() {
-    insta::assert_snapshot!(frame(&snapshot(2), 80, 24));
+    insta::assert_snapshot!(drawn(&snapshot(2), 80, 24));
 }
 
 #[test]
 fn a_frame_of_sixty_columns() {
-    insta::assert_snapshot!(frame(&snapshot(2), 60, 24));
+    insta::assert_snapshot!(drawn(&snapshot(2), 60, 24));
 }
 
 #[test]
 fn many_strategies_are_counted_where_they_do_not_fit() {
-    insta::assert_snapshot!(frame(&snapshot(40), 80, 24));
+    insta::assert_snapshot!(drawn(&snapshot(40), 80, 24));
 }
 
 /// What other processes write are numbers and texts: whatever they are, lines fit.
@@ -103,18 +96,18 @@ fn any_figures_fit_any_terminal() {
     wild.rings[0] = RingLine { ring: "r".repeat(200), fill: Some(u64::MAX), capacity: 0 };
     wild.elapsed_ns = u64::MAX;
     for (width, height) in [(1, 1), (20, 3), (59, 10), (60, 24), (79, 24), (80, 24), (81, 5), (200, 300)] {
-        let text = frame(&wild, width, height);
-        assert_eq!(text.lines().count(), usize::from(height));
+        let text = drawn(&wild, width, height);
+        assert_eq!(text.lines().count(), height);
         assert!(!text.contains('\u{1b}'));
         let shown = Shown { selected: Some(3), message: String::new() };
-        let many = lines(&wild, &shown, width.into(), height.into()).len();
-        assert!(many < usize::from(height) || height == 1, "{many} lines of {height}");
+        let many = lines(&wild, &shown, width, height).len();
+        assert!(many < height || height == 1, "{many} lines of {height}");
     }
 }
 
 #[test]
 fn the_end_is_said() {
     let over = Snapshot { state: Life::Abandoned, ..snapshot(1) };
-    let text = frame(&over, 80, 24);
+    let text = drawn(&over, 80, 24);
     assert!(text.contains("abandoned") && text.contains("the run is over: q quits"), "{text}");
 }

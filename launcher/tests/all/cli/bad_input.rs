@@ -65,7 +65,6 @@ fn flags_that_make_no_sense_are_named() {
     usage_error(&["--liveness", "5ms"], &["--liveness", "20ms"]);
     usage_error(&["--on-death", "restrat"], &["--on-death", "restart"]);
     usage_error(&["--priority", "50"], &["--priority", "for example fifo:50"]);
-    usage_error(&["--isolate=maybe"], &["--isolate"]);
     usage_error(&["--nonsense"], &["--nonsense"]);
     usage_error(&["--orders", "-5"], &["--orders", "-5", "is not a count"]);
     usage_error(&["--technique", "SPSC-MUX"], &["similar", "'spsc-mux'"]);

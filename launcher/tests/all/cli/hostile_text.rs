@@ -42,7 +42,6 @@ fn all_commands(shelf: &Path) -> String {
         &["inspect", run, "--order", "0/3"],
         &["compare", run, run],
         &["open", run],
-        &["open", shelf],
         &["sweep", "--resume", run],
         &["bill", run],
         &["lab", "--resume", run],

@@ -1,4 +1,4 @@
-//! A folder of results: listed, tagged, found by `latest`, compared with a baseline, taken away.
+//! A folder of results: listed, found by `latest`, compared with a baseline, taken away.
 
 use crate::common::{LONG, Launcher, SHORT, assert_exists, command, output, signal, text, wait_until};
 use serde_json::Value;
@@ -9,8 +9,8 @@ fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-fn list(folder: &Path, more: &[&str]) -> Vec<Value> {
-    let output = output(&[&["list", folder.to_str().unwrap(), "--json"], more].concat());
+fn list(folder: &Path) -> Vec<Value> {
+    let output = output(&["list", folder.to_str().unwrap(), "--json"]);
     assert!(output.status.success(), "{}", said(&output));
     serde_json::from_slice::<Vec<Value>>(&output.stdout).unwrap()
 }
@@ -18,18 +18,17 @@ fn list(folder: &Path, more: &[&str]) -> Vec<Value> {
 #[test]
 fn results_are_listed_found_and_taken_away() {
     let launcher = Launcher::new();
-    let run = launcher.run(SHORT).args(["--quiet", "--tag", "nightly", "--tag", "v1"]).output().unwrap();
+    let run = launcher.run(SHORT).arg("--quiet").output().unwrap();
     assert!(run.status.success(), "{}", said(&run));
     let folder = launcher.folders().remove(0);
     // Where its folder is stands alone on stdout, for scripts.
     assert_eq!(Path::new(text(&run.stdout).trim()), folder.canonicalize().unwrap());
     let living = launcher.start(LONG);
-    wait_until("there are two", || list(launcher.out.path(), &[]).len() == 2);
+    wait_until("there are two", || list(launcher.out.path()).len() == 2);
 
-    let all = list(launcher.out.path(), &[]);
+    let all = list(launcher.out.path());
     let verdicts: Vec<&str> = all.iter().map(|entry| entry["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["valid", "running"]);
-    assert_eq!(all[0]["tags"], serde_json::json!(["nightly", "v1"]));
     // Valid, and too short for its latencies to be quoted: in the words of its report.
     let report = output(&["report", folder.to_str().unwrap()]);
     let json = output(&["report", folder.to_str().unwrap(), "--json"]);
@@ -40,10 +39,9 @@ fn results_are_listed_found_and_taken_away() {
     assert_eq!(fitness, "not fit for latency claims");
     assert!(said(&report).contains(&fitness.to_uppercase()), "{}", said(&report));
     assert_eq!((&all[1]["fitness"], &all[1]["fit_for_latency"]), (&Value::Null, &Value::Null));
-    assert_eq!(list(launcher.out.path(), &["--tag", "v1"]).len(), 1);
     let table = output(&["list", launcher.out.path().to_str().unwrap()]);
     assert!(
-        ["nightly v1", "spsc-mux process", "for latency claims", "not fit: "]
+        ["spsc-mux process", "for latency claims", "not fit: "]
             .iter()
             .all(|words| said(&table).contains(words)),
         "{}",
@@ -132,7 +130,7 @@ fn latest_is_the_run_that_began_last() {
     }
     let report = command(&["report", "latest", "--json"]).current_dir(out).output().unwrap();
     let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
-    let all = list(&out.join("runs"), &[]);
+    let all = list(&out.join("runs"));
     assert_eq!(summary["run"], all[1]["run"]);
     let inspected = command(&["inspect", "latest", "--order", "0/1"]).current_dir(out).output().unwrap();
     assert!(inspected.status.success(), "{}", said(&inspected));
@@ -186,7 +184,6 @@ fn a_baseline_is_a_gate_for_ci() {
     for wrong in [&["--fail-if-slower", "5%"][..], &["--baseline", path, "--fail-if-slower", "5"]] {
         assert_eq!(repeats(wrong).status.code(), Some(2), "{wrong:?}");
     }
-    assert_eq!(repeats(&["--tag", "two words"]).status.code(), Some(2));
 }
 
 #[test]
@@ -215,7 +212,7 @@ fn bulkhead_is_the_launcher() {
         .output()
         .unwrap();
     assert!(run.status.success(), "{}", said(&run));
-    assert_eq!(list(launcher.out.path(), &[])[0]["verdict"], "valid");
+    assert_eq!(list(launcher.out.path())[0]["verdict"], "valid");
 }
 
 #[test]

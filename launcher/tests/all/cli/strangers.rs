@@ -70,10 +70,9 @@ impl World {
             words(&["compare", &run, &run]),
             words(&["report", &run, "--html"]),
             words(&["open", &run]),
-            words(&["export", &run, "--npy", &format!("{run}/orders.npy")]),
+            words(&["export", &run, "--perfetto", &format!("{run}/run.pftrace")]),
             words(&["export", &run, "--hgrm", &format!("{run}/hgrm")]),
             words(&["report", &run]),
-            words(&["open", &self.path("shelf")]),
             words(&["delete", &run]),
         ]
     }
@@ -110,7 +109,7 @@ fn traps_in_place_of_results_harm_nobody() {
             "positions.csv",
             "report.html",
             "tags",
-            "orders.npy",
+            "run.pftrace",
         ];
         for name in names {
             world.trap(trap, name);
@@ -151,7 +150,7 @@ fn traps_in_place_of_logs_are_named() {
         world.trap(trap, "orchestrator.stamps");
         let thread = if world.run.join("gateway-0.stamps").exists() { "orchestrator" } else { "engine" };
         for (words, code, said) in world.attacked() {
-            if words[0] == "report" && words.len() == 2 || words.contains(&"--npy".to_owned()) {
+            if words[0] == "report" && words.len() == 2 || words.contains(&"--perfetto".to_owned()) {
                 assert_eq!(code, Some(1), "{trap:?} {words:?}: {said}");
                 let why = if trap == Trap::Pipe { "not a regular file" } else { "a symbolic link" };
                 assert!(said.contains(&format!("{thread}.stamps: {why}")), "{words:?}: {said}");

@@ -439,7 +439,6 @@ pub fn boards() -> Boards {
             isolation: Isolation::Process,
             waiting: "spin".into(),
             on: "/dev/shm".into(),
-            nodes: String::new(),
             carrier: "board".into(),
             duration_ns: 3_000_000_000,
             scheduled: Some(100_001),

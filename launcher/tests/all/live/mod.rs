@@ -6,7 +6,6 @@ mod closed_terminals;
 mod comebacks;
 mod contained;
 mod deaths;
-mod enclosed;
 mod exchange;
 mod faults;
 mod headers;

@@ -32,7 +32,7 @@ impl Program {
         cc.args([standard, "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]);
         cc.arg(folder.path().join("program")).arg(bindings.join(source));
         cc.arg("-I").arg(bindings.join("include")).arg("-L").arg(&libraries).arg("-lbulkhead");
-        // Its library beside it, as who ships one would: sandbox and container show a program its own folder, and hide others below `/tmp`, where this checkout may be.
+        // Its library beside it, as who ships one would: a container shows a program its own folder, and hides others below `/tmp`, where this checkout may be.
         let (library, beside) = (libraries.join("libbulkhead.so"), folder.path().join("libbulkhead.so"));
         std::fs::hard_link(&library, &beside)
             .or_else(|_| std::fs::copy(&library, &beside).map(|_| ()))

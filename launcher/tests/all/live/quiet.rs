@@ -1,6 +1,6 @@
 //! Who is on the cores beside the roles: their priority, and the launcher's own sleep.
 
-use crate::common::{LONG, Launcher, assert_nothing_left, command, newest, signal, text, wait_until};
+use crate::common::{LONG, Launcher, assert_nothing_left, newest, signal, text, wait_until};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -139,57 +139,4 @@ fn the_launcher_keeps_off_the_cores_of_its_run_where_there_are_others() {
     signal(pid, "INT");
     running.end();
     assert_nothing_left(pid);
-}
-
-#[test]
-fn isolation_is_refused_with_the_way_out_where_it_cannot_be_had() {
-    let launcher = Launcher::new();
-    let output = launcher.run(&["--isolate", "--cores", "0", "--dry-run"]).output().unwrap();
-    if output.status.success() {
-        return eprintln!("SKIPPED: cores can be isolated here");
-    }
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("--isolate: ") && said.contains("leave --isolate out"), "{said}");
-    assert_eq!(launcher.folders().len(), 0);
-}
-
-/// Only where root may make partitions of the machine's cores, and has two of them.
-#[test]
-fn isolated_cores_are_given_back_also_by_a_launcher_that_is_killed() {
-    let launcher = Launcher::new();
-    let last = system::pin::allowed_cores().last().unwrap().to_string();
-    let flags = [LONG, &["--isolate", "--cores", &last]].concat();
-    let tried = launcher.run(&flags).arg("--dry-run").output().unwrap();
-    if !tried.status.success() {
-        return eprintln!(
-            "SKIPPED isolated_cores_are_given_back_also_by_a_launcher_that_is_killed: {}",
-            text(&tried.stderr)
-        );
-    }
-    let interrupts = || {
-        let entries = std::fs::read_dir("/proc/irq").unwrap().flatten();
-        let read =
-            |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("smp_affinity_list")).ok();
-        let mut all: Vec<_> = entries.map(|entry| (entry.path(), read(entry))).collect();
-        all.sort();
-        all
-    };
-    let records = || {
-        let names = std::fs::read_dir("/run").unwrap().flatten();
-        names.filter(|entry| entry.file_name().to_string_lossy().ends_with(".isolated")).count()
-    };
-    let before = interrupts();
-    for end in ["INT", "KILL"] {
-        let running = launcher.start(&flags);
-        assert_eq!(records(), 1);
-        let pid = running.pid();
-        signal(pid, end);
-        running.end();
-        assert_nothing_left(pid);
-        wait_until("everything is put back", || records() == 0);
-        assert_eq!(interrupts(), before, "{end}");
-    }
-    let cleaned = command(&["clean"]).output().unwrap();
-    assert!(cleaned.status.success());
 }

@@ -225,11 +225,6 @@ fn assert_bounded(words: &[&str], wanted: usize) {
 }
 
 #[test]
-fn records_for_numpy_keep_to_the_memory_that_they_may_take() {
-    assert_bounded(&["--npy", "INTO/orders.npy"], 1);
-}
-
-#[test]
 fn a_trace_keeps_to_the_memory_that_it_may_take() {
     assert_bounded(&["--perfetto", "INTO/trace", "--orders", "2k"], 1);
 }
@@ -300,7 +295,7 @@ fn memory_that_is_too_little_or_no_size_is_refused() {
     for (size, wanted) in
         [("64M", "at least 128M for this run of 200,000,000"), ("lots", "no size"), ("64", "no size")]
     {
-        for words in [&["report", run][..], &["export", run, "--npy", "/dev/null"]] {
+        for words in [&["report", run][..], &["export", run, "--perfetto", "/dev/null"]] {
             let output = command(words).args(["--max-memory", size]).output().unwrap();
             assert_eq!(output.status.code(), Some(2), "{words:?} {size}");
             assert!(text(&output.stderr).contains(wanted), "{words:?} {size}: {}", text(&output.stderr));

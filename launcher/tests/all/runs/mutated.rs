@@ -227,11 +227,10 @@ fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<Vec<String>> {
         vec!["open", &run],
         vec!["compare", &run, &run],
         vec!["compare", &run, "--a", "isolation=thread", "--b", "isolation=process"],
-        vec!["export", &run, "--npy", &to, "--perfetto", &to],
+        vec!["export", &run, "--perfetto", &to],
         vec!["export", &run, "--hgrm", &run],
         vec!["report", &run],
         vec!["report", &run, "--json"],
-        vec!["open", &shelf],
         vec!["delete", "--dry-run", &run],
         vec!["bill", &run],
     ];

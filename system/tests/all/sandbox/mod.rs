@@ -5,7 +5,6 @@
 
 mod attempts;
 mod files;
-mod program;
 
 use crate::common::itself;
 use attempts::{attempts, shared_page};

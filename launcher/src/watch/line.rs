@@ -1,0 +1,98 @@
+//! A line of the view: parts of text, each in a style of its own.
+
+use std::fmt;
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// As the terminal has it.
+    #[default]
+    Plain,
+    /// Of a head, or of a note.
+    Dim,
+    /// Of what matters most.
+    Bold,
+    /// The same where a run is over.
+    Over,
+    /// Of what is wrong.
+    Bad,
+    /// Of what is selected.
+    Selected,
+}
+
+impl Style {
+    /// The sequence that a terminal (ECMA-48) begins it with.
+    pub const fn sequence(self) -> &'static str {
+        match self {
+            Self::Plain => "\x1b[0m",
+            Self::Dim => "\x1b[0;2m",
+            Self::Bold => "\x1b[0;1m",
+            Self::Over => "\x1b[0;1;33m",
+            Self::Bad => "\x1b[0;31m",
+            Self::Selected => "\x1b[0;7m",
+        }
+    }
+}
+
+/// A line of the view.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Its parts, from the left.
+    pub parts: Vec<(String, Style)>,
+}
+
+impl Line {
+    /// A line of one part.
+    pub fn styled(text: String, style: Style) -> Self {
+        Self { parts: vec![(text, style)] }
+    }
+
+    /// How many characters it has.
+    pub fn width(&self) -> usize {
+        self.parts.iter().map(|(text, _)| text.chars().count()).sum()
+    }
+
+    /// This line, then that one from that column on.
+    #[must_use]
+    pub fn beside(mut self, column: usize, right: Self) -> Self {
+        let gap = " ".repeat(column.saturating_sub(self.width()));
+        self.parts.push((gap, Style::Plain));
+        self.parts.extend(right.parts);
+        self
+    }
+
+    /// Its first characters, so many at most.
+    #[must_use]
+    pub fn clipped(mut self, width: usize) -> Self {
+        let mut room = width;
+        for (text, _) in &mut self.parts {
+            if let Some((end, _)) = text.char_indices().nth(room) {
+                text.truncate(end);
+            }
+            room -= text.chars().count();
+        }
+        self
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|(text, _)| f.write_str(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_put_beside_each_other_and_clipped() {
+        let line = |text: &str| Line::styled(text.into(), Style::Bad);
+        let both = line("é…").beside(4, line("right"));
+        assert_eq!((both.to_string().as_str(), both.width()), ("é…  right", 9));
+        for (width, wanted) in [(0, ""), (1, "é"), (3, "é… "), (5, "é…  r"), (20, "é…  right")] {
+            assert_eq!(both.clone().clipped(width).to_string(), wanted);
+        }
+        assert_eq!(line("longer").beside(2, line("x")).to_string(), "longerx");
+    }
+}
