@@ -23,7 +23,8 @@ folder=${1:-}
 if [ -z "$folder" ]; then
   out=target/aa
   rm -rf "$out"
-  "$launcher" compare --a technique=spsc-mux --b technique=spsc-mux --orders "${ORDERS:-50k}" --window "${WINDOW:-1s}" --strategies 1 --venues 1 \
+  side=technique=spsc-mux,rate=${RATE:-50k}
+  "$launcher" compare --a "$side" --b "$side" --window "${WINDOW:-1s}" --strategies 1 --venues 1 \
     --delay fixed:20us --idle spin --repeats "$((${RUNS:-96} / 2))" --out "$out" >/dev/null </dev/null || true
   folder=$(find "$out" -mindepth 1 -maxdepth 1 -type d)
   echo "the runs: $folder (${SECONDS} s)"
@@ -52,7 +53,7 @@ QUICK=$quick perl -MJSON::PP -MList::Util=shuffle,max -e '
     }
     my $said = qx("$launcher" compare "$work/a-$number" "$work/b-$number" --json 2>"$work/errors") || next;
     for my $line (@{decode_json($said)->{comparisons}[0]{lines}}) {
-      next unless $line->{measure} =~ /^rt_venue(_stall_free)?$/ && $line->{percentile} =~ /^p(50|99|999)$/;
+      next unless $line->{measure} =~ /^rt_venue(_stall_free)?$/ && $line->{percentile} =~ /^p(50|99|99\.9)$/;
       my $name = "$line->{measure} $line->{percentile}";
       if ($line->{verdict} eq "not-comparable") { $why{$name} //= $line->{why}[0]; next }
       my $ratio = $line->{difference}{ratio};
@@ -64,7 +65,7 @@ QUICK=$quick perl -MJSON::PP -MList::Util=shuffle,max -e '
   my ($short, $figures) = (0, 0);
   printf "%-26s %7s %7s %9s %9s\n", "figure", "judged", "claims", "reach", "95 %";
   for my $measure ("rt_venue", "rt_venue_stall_free") {
-    for my $percentile ("p50", "p99", "p999") {
+    for my $percentile ("p50", "p99", "p99.9") {
       my $name = "$measure $percentile";
       $figures++ if $judged{$name} || $why{$name};
       my @all = sort { $a <=> $b } @{$reach{$name} // []};

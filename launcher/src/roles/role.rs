@@ -90,8 +90,7 @@ fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
     }
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let read: Vec<&Path> = plan.trading().opening_book.iter().map(Path::new).collect();
-    Ok(profile
-        .confine_to(&Files { folders: &folders, read: &read, ..Files::default() }, plan.weaker_sandbox)?)
+    Ok(profile.confine_to(&Files { folders: &folders, read: &read }, plan.weaker_sandbox)?)
 }
 
 fn run_process(
