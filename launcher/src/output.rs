@@ -1,11 +1,8 @@
 //! What the launcher prints of a run. Whoever reads it may stop reading (`launcher run | head`): the run is not lost then,
 //! and its exit code says how it ended.
 
-use analysis::escape::{PrintableWriter, in_a_line, printable};
+use analysis::escape::{PrintableWriter, printable};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
-
-/// Removes what stands in a terminal's line (ECMA-48).
-const ERASE: &str = "\r\x1b[2K";
 
 /// Tells the reports how wide the terminal is that they go to, if they do.
 pub fn measure() {
@@ -32,46 +29,7 @@ pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
 /// Prints a line to stderr, with nothing in it that a terminal obeys. Unlike `eprintln!` it goes on where that cannot be written, for
 /// example a file on a full disk.
 pub fn complain(line: &str) {
-    let mut err = io::stderr();
-    // A status line may stand there.
-    let erase = if err.is_terminal() { ERASE } else { "" };
-    let _ = writeln!(err, "{erase}{}", printable(line));
-}
-
-/// A line on stderr that is drawn again and again; nothing where that is no terminal.
-pub struct StatusLine {
-    is_shown: bool,
-}
-
-impl StatusLine {
-    /// A line, if `wanted` and stderr is a terminal.
-    pub fn new(wanted: bool) -> Self {
-        Self { is_shown: wanted && io::stderr().is_terminal() }
-    }
-
-    /// Whether anybody sees it.
-    pub const fn is_shown(&self) -> bool {
-        self.is_shown
-    }
-
-    /// Draws this text in place of what was there, as far as it fits, with nothing in it that a terminal obeys.
-    pub fn draw(&self, text: &str) {
-        let columns = terminal_size::terminal_size_of(io::stderr());
-        let columns = columns.map_or(80, |(terminal_size::Width(columns), _)| usize::from(columns));
-        let text: String = in_a_line(text).chars().take(columns.saturating_sub(1)).collect();
-        self.put(&text);
-    }
-
-    /// Removes it.
-    pub fn clear(&self) {
-        self.put("");
-    }
-
-    fn put(&self, text: &str) {
-        if self.is_shown {
-            let _ = write!(io::stderr(), "{ERASE}{text}");
-        }
-    }
+    let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
 fn is_coloured(out: &impl IsTerminal) -> bool {

@@ -1,7 +1,7 @@
 //! Measures an experiment with the real launcher.
 
 use super::measure::{Ended, Made, measure};
-use super::progress::{Bar, about};
+use super::progress::Bar;
 use super::search::search;
 use crate::config::Settings;
 use crate::host::Machine;
@@ -11,6 +11,7 @@ use crate::runtime::run::{self, Presentation};
 use crate::runtime::signals::Signals;
 use analysis::experiment::SweepRecord;
 use anyhow::{Context, Result};
+use indicatif::HumanDuration;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,8 +40,9 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
         time = time.saturating_add(each.saturating_mul(runs));
     }
     let most = if record.search.is_some() { "at most " } else { "" };
-    (time > LONG)
-        .then(|| format!("{most}{missing} runs, about {}; Ctrl-C keeps what was measured", about(time)))
+    (time > LONG).then(|| {
+        format!("{most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
+    })
 }
 
 /// Measures what a record lacks, with the real launcher.

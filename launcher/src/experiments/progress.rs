@@ -1,15 +1,13 @@
 //! The line that says how far a sweep is and how long it will take; nothing where there is no terminal.
 
-use crate::output::StatusLine;
-use std::cell::RefCell;
+use analysis::escape::in_a_line;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// One line on stderr.
 pub struct Bar {
-    line: StatusLine,
-    shown: RefCell<String>,
-    total: usize,
+    bar: ProgressBar,
     began: Instant,
     measured: u32,
 }
@@ -17,19 +15,27 @@ pub struct Bar {
 impl Bar {
     /// A line for `total` runs, if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool, total: usize) -> Self {
-        let line = StatusLine::new(wanted);
-        Self { line, shown: RefCell::default(), total, began: Instant::now(), measured: 0 }
+        let target =
+            if wanted { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {prefix} · {wide_msg}") {
+            bar.set_style(style);
+        }
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(Duration::from_millis(250));
+        }
+        Self { bar, began: Instant::now(), measured: 0 }
     }
 
     /// A run begins, `left` of them still to be made, this one included.
     pub fn begin(&self, name: &str, done: usize, left: usize) {
+        self.bar.set_position(done as u64);
         let time = match self.measured {
             0 => "time left unknown yet".into(),
-            measured => format!("{} left", about(self.began.elapsed() / measured * left as u32)),
+            measured => format!("{} left", HumanDuration(self.began.elapsed() / measured * left as u32)),
         };
-        let text = format!("{done}/{} {time} · {name}", self.total);
-        self.line.draw(&text);
-        self.shown.replace(text);
+        self.bar.set_prefix(time);
+        self.bar.set_message(in_a_line(name));
     }
 
     /// A run ended.
@@ -39,40 +45,15 @@ impl Bar {
 
     /// A line that stays, above this one; on stdout where there is no terminal to redraw.
     pub fn say(&self, line: &str) {
-        self.line.clear();
-        // A line that cannot be printed is no reason to stop measuring.
-        let _ = writeln!(crate::output::stdout(), "{line}");
-        self.line.draw(&self.shown.borrow());
+        self.bar.suspend(|| {
+            // A line that cannot be printed is no reason to stop measuring.
+            let _ = writeln!(crate::output::stdout(), "{line}");
+        });
     }
 
     /// Removes the line.
     pub fn clear(&self) {
-        self.line.clear();
-    }
-}
-
-/// A time for people, in one unit: `45 seconds`, `3 minutes`.
-pub fn about(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (count, unit) = match seconds {
-        ..90 => (seconds, "second"),
-        90..5_400 => ((seconds + 30) / 60, "minute"),
-        5_400..129_600 => ((seconds + 1_800) / 3_600, "hour"),
-        _ => ((seconds + 43_200) / 86_400, "day"),
-    };
-    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_is_told_in_one_unit() {
-        for (seconds, wanted) in
-            [(1, "1 second"), (89, "89 seconds"), (192, "3 minutes"), (7_000, "2 hours"), (200_000, "2 days")]
-        {
-            assert_eq!(about(Duration::from_secs(seconds)), wanted);
-        }
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
     }
 }
