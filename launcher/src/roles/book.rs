@@ -5,10 +5,6 @@ use super::parts::Parts;
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
-use exchange::market_board::MarketBoard;
-use exchange::role::{
-    Close, Estate, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Shadow, Trade, open_with,
-};
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Follower, Options};
@@ -28,6 +24,10 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use venue::{
+    Close, Estate, ExchangeAgent, HOUSE, MarketBoard, MarketSetup, Script, SessionEnd, Shadow, Trade,
+    open_with,
+};
 
 /// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down page by page when the exchange dies,
 /// before anybody can be told.

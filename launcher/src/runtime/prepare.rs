@@ -12,7 +12,6 @@ use crate::runtime::run_id::RunId;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
-use exchange::role::HOUSE;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;
 use shm::clock::{self, ClockPair};
@@ -22,6 +21,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sample};
+use venue::HOUSE;
 
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@
 //! ```
 //! Times are in the records and never read again, so the same records give the same reports.
 
-use crate::state::StateError;
+use exchange::StateError;
 use journal::codec::CodecError;
 use journal::{JournalError, Record, Writer};
 use protocol::wire::Message;
@@ -89,13 +89,13 @@ impl Told {
 
     /// Writes it down, before it is acted on.
     #[inline]
-    pub(super) fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
+    pub(crate) fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
         let (bytes, length) = self.encode(now);
         journal.append(&bytes[..length]).map(drop)
     }
 
     /// What a record says, and when that was.
-    pub(super) fn of(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
+    pub(crate) fn of(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }
 

@@ -3,13 +3,13 @@
 //! It is the state between two records. As bytes it is a snapshot; beside a living exchange it follows that one's journal, writes the
 //! snapshots (so that the exchange never stands still for one), and is what a successor goes on from.
 
-use super::answers::Trade;
-use super::carry::{Counted, carry_out};
-use super::commands::{RecoveryError, Told};
-use super::market::{At, Market, MarketSetup, MarketState, Outcome};
-use super::session::Counts;
-use crate::exchange::Exchange;
-use crate::state::StateError;
+use crate::answers::Trade;
+use crate::carry::{Counted, carry_out};
+use crate::commands::{RecoveryError, Told};
+use crate::market::{At, Market, MarketSetup, MarketState, Outcome};
+use crate::session::Counts;
+use exchange::Exchange;
+use exchange::StateError;
 use journal::{Reader, Record, State, codec};
 use protocol::wire::{Instruction, Message, Report};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 
 /// What an exchange has given up to a record, and what of that may not have gone out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Past {
+pub(crate) struct Past {
     pub sessions: Vec<Counts>,
     pub received: u64,
     pub completed: u64,
@@ -40,7 +40,7 @@ pub(super) struct Past {
 
 /// A report that may not have been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Unsent {
+pub(crate) struct Unsent {
     pub session: u16,
     /// Its place among the reports of its session, from 0.
     pub number: u64,
@@ -102,15 +102,15 @@ struct Saved {
 
 /// The state of an exchange behind a record of its journal.
 pub struct Shadow {
-    pub(super) market: Market,
-    pub(super) past: Past,
+    pub(crate) market: Market,
+    pub(crate) past: Past,
     time: Timebase,
     /// That trading is over, with its time: what comes then is a successor's.
-    pub(super) closing: Option<u64>,
+    pub(crate) closing: Option<u64>,
 }
 
 /// What one that has followed a journal leaves to the exchange that goes on from its state, beside the market.
-pub(super) struct Followed {
+pub(crate) struct Followed {
     pub past: Past,
     pub closing: Option<u64>,
     pub reader: Reader,
@@ -140,7 +140,7 @@ impl Shadow {
     }
 
     /// Carries out what the exchange was told, unless that is that trading is over.
-    pub(super) fn act(&mut self, told: Told, now: u64) -> Result<(), RecoveryError> {
+    pub(crate) fn act(&mut self, told: Told, now: u64) -> Result<(), RecoveryError> {
         let Self { market, past, time, closing } = self;
         let at = At { now, time: *time };
         if told == Told::Close {
@@ -193,7 +193,7 @@ impl State for Shadow {
 }
 
 /// Brings a market into the state that a snapshot has; what is known of the past beside it.
-pub(super) fn restored(market: &mut Market, sequence: u64, bytes: &[u8]) -> Result<Past, RecoveryError> {
+pub(crate) fn restored(market: &mut Market, sequence: u64, bytes: &[u8]) -> Result<Past, RecoveryError> {
     let saved = codec::decode::<Saved>(VERSION, bytes);
     let Saved { past, market: state } = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
     let wrong = |error| RecoveryError::State(sequence, error);
@@ -209,6 +209,6 @@ pub(super) fn restored(market: &mut Market, sequence: u64, bytes: &[u8]) -> Resu
 }
 
 /// The order of the last record, if it was one.
-pub(super) fn last_order(past: &Past) -> Option<Instruction> {
+pub(crate) fn last_order(past: &Past) -> Option<Instruction> {
     past.order.and_then(|message| Instruction::from_message(message).ok())
 }

@@ -1,12 +1,11 @@
 //! How long an exchange takes to come back, from the first look at its journal to the state in which it takes the next order.
 //!
-//! `cargo bench -p exchange --bench recovery`.
+//! `cargo bench -p venue --bench recovery`.
 
 #[path = "../../journal/benches/comebacks.rs"]
 mod comebacks;
 
 use comebacks::{Case, options, table};
-use exchange::role::{Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Shadow, Trade};
 use exchange::{Capacity, Exchange, Instrument};
 use journal::Writer;
 use protocol::session::number_instruction;
@@ -15,6 +14,7 @@ use shm::clock::Timebase;
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
+use venue::{Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Shadow, Trade};
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 struct NoTape;

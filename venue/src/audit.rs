@@ -1,11 +1,11 @@
 //! What an exchange must have done by its journal: for who checks a run that is over.
 
-use super::answers::Trade;
-use super::carry::{Counted, carry_out};
-use super::commands::{RecoveryError, Told};
-use super::market::{At, Market, MarketSetup, Outcome};
-use super::session::Counts;
-use crate::exchange::Exchange;
+use crate::answers::Trade;
+use crate::carry::{Counted, carry_out};
+use crate::commands::{RecoveryError, Told};
+use crate::market::{At, Market, MarketSetup, Outcome};
+use crate::session::Counts;
+use exchange::Exchange;
 use journal::{Record, Recovered};
 use protocol::wire::{Instruction, OrderId, Report};
 use shm::clock::Timebase;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// What has gone through a session, predecessors of its exchange included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Messages taken.
     pub taken: u64,
     /// Reports given; the number of the next one follows from it.
@@ -43,8 +43,8 @@ pub struct SessionEnd {
     bell: Option<Bell>,
     /// Reports that found the session full. Nothing overtakes them.
     waiting: VecDeque<Message>,
-    pub(super) counts: Counts,
-    pub(super) full: u64,
+    pub(crate) counts: Counts,
+    pub(crate) full: u64,
 }
 
 /// Reports that wait before no more instructions are taken from the session.
@@ -65,13 +65,13 @@ impl SessionEnd {
 
     /// Whether an instruction is there and its answers have room.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         !self.orders.looks_empty() && self.waiting.len() < PATIENCE
     }
 
     /// The next message, if there is one. Its slot is given back with [`SessionEnd::release`].
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Message> {
+    pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
         self.counts.faults += u64::from(taken.is_err());
         taken.ok().flatten()
@@ -79,7 +79,7 @@ impl SessionEnd {
 
     /// What was taken is kept elsewhere, or carried out: the gateway may write over it.
     #[inline]
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.orders.release();
     }
 
@@ -87,7 +87,7 @@ impl SessionEnd {
     ///
     /// # Errors
     /// What is missing if more has gone through the session than was kept: the name, how many were kept and how many there were.
-    pub(super) fn skip_taken(&mut self) -> Result<(), (&'static str, u64, u64)> {
+    pub(crate) fn skip_taken(&mut self) -> Result<(), (&'static str, u64, u64)> {
         if self.orders.taken() > self.counts.taken {
             return Err(("messages", self.counts.taken, self.orders.taken()));
         }
@@ -99,20 +99,20 @@ impl SessionEnd {
     }
 
     /// Counts a report that the dead predecessor gave; whether it had sent it.
-    pub(super) fn was_sent(&mut self) -> bool {
+    pub(crate) fn was_sent(&mut self) -> bool {
         let is_sent = self.counts.given < self.reports.published();
         self.counts.given += u64::from(is_sent);
         is_sent
     }
 
     /// Reports that have been sent, by dead predecessors too; what is waiting here was not.
-    pub(super) fn published(&self) -> u64 {
+    pub(crate) fn published(&self) -> u64 {
         self.reports.published()
     }
 
     /// Sends a report, or lets it wait.
     #[inline]
-    pub(super) fn send(&mut self, report: &Report) {
+    pub(crate) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
         // Modulo 2^32, as the other side counts.
         number_report(&mut message, self.counts.given as u32);
@@ -129,13 +129,13 @@ impl SessionEnd {
 
     /// Whether reports wait for room.
     #[inline]
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Sends what waits as far as there is room; how much that was.
     #[cold]
-    pub(super) fn flush(&mut self) -> usize {
+    pub(crate) fn flush(&mut self) -> usize {
         let mut sent = 0;
         while let Some(message) = self.waiting.front()
             && self.reports.try_push(message).is_ok()

@@ -1,10 +1,10 @@
 //! What a snapshot must hold: an exchange that goes on from one ends in the state of one that carried out everything, byte for byte, and
 //! gives the same reports and trades, wherever the snapshot was made. Snapshots that forget something are found.
 
-use super::commands::Told;
-use super::market::MarketSetup;
-use super::shadow::{Past, Shadow, restored};
-use crate::{Capacity, Exchange, Instrument};
+use crate::commands::Told;
+use crate::market::MarketSetup;
+use crate::shadow::{Past, Shadow, restored};
+use exchange::{Capacity, Exchange, Instrument};
 use journal::State;
 use proptest::prelude::*;
 use protocol::session::number_instruction;
@@ -89,10 +89,10 @@ fn carried_out(mut shadow: Shadow, told: &[(Told, u64)]) -> Shadow {
 fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut Past)) -> Shadow {
     let mut shadow = Shadow::new(setup(), TIME);
     // As a house's orders: what is in the books is forgotten.
-    let resting = crate::NewOrder { id: 9, price: 50, quantity: 1, ..crate::NewOrder::default() };
+    let resting = exchange::NewOrder { id: 9, price: 50, quantity: 1, ..exchange::NewOrder::default() };
     let mut filled = setup();
-    filled.exchange.apply(crate::Command::New(resting), &mut Vec::new());
-    shadow.market = super::market::Market::new(filled);
+    filled.exchange.apply(exchange::Command::New(resting), &mut Vec::new());
+    shadow.market = crate::market::Market::new(filled);
     shadow.past = restored(&mut shadow.market, 1, bytes).unwrap();
     forget(&mut shadow.past);
     shadow
@@ -165,6 +165,6 @@ fn a_snapshot_that_forgets_is_found() {
     // Without the books' orders, or without their counters, it is another market.
     let bytes = carried_out(Shadow::new(setup(), TIME), &told[..30]).encode().unwrap();
     let mut empty = from_bytes(&bytes, |_| {});
-    empty.market = super::market::Market::new(setup());
+    empty.market = crate::market::Market::new(setup());
     assert_ne!(carried_out(empty, &told[30..]).encode().unwrap(), whole);
 }

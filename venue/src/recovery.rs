@@ -13,16 +13,16 @@
 //! | versions on the board | the log may lack the last one of an instrument, and gets it |
 //! | triggers of orders in the log | so it may the last order's |
 
-use super::agent::{Close, Doors, ExchangeAgent, HeldReport, told};
-use super::answers::Trade;
-use super::carry::carry_out;
-use super::commands::{RecoveryError, Told};
-use super::market::{At, Outcome};
-use super::session::{Counts, SessionEnd};
-use super::shadow::{Followed, Past, Shadow, last_order, restored};
-use crate::command::Command;
-use crate::exchange::Exchange;
-use crate::state::StateError;
+use crate::agent::{Close, Doors, ExchangeAgent, HeldReport, told};
+use crate::answers::Trade;
+use crate::carry::carry_out;
+use crate::commands::{RecoveryError, Told};
+use crate::market::{At, Outcome};
+use crate::session::{Counts, SessionEnd};
+use crate::shadow::{Followed, Past, Shadow, last_order, restored};
+use exchange::Exchange;
+use exchange::StateError;
+use exchange::command::Command;
 use journal::{Options, Reader, Record as Written, Recovered, Watermark, Writer};
 use protocol::market::Quote;
 use protocol::stamps::{Point, Record};
