@@ -81,12 +81,11 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     #[cold]
     pub(crate) fn recall_pending<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         self.outputs.recall_is_due = false;
-        for gateway in 0..self.outputs.inboxes.len() {
-            while let Some(found) =
-                self.outputs.pending.find(gateway, |message| self.core.must_recall(message))
+        for gateway in 0..self.outputs.gateways.len() {
+            while let Some(&message) =
+                self.outputs.gateways[gateway].find(|message| self.core.must_recall(message))
             {
-                let message = *self.outputs.pending.get(&found);
-                let remove = |engine: &mut Self| _ = engine.outputs.pending.remove(gateway, found);
+                let remove = |engine: &mut Self| engine.outputs.recall(gateway, |queued| *queued == message);
                 if !self.take(Input::Recalled { message }, remove, cycle) {
                     return;
                 }

@@ -15,7 +15,6 @@ use protocol::record::{Point, Record, Stamps};
 use protocol::wire::{Message, Order, OrderId, Report};
 use shm::clock::Timebase;
 use shm::memory::{Region, Words};
-use shm::ring::spsc;
 use std::path::Path;
 
 /// The version of a snapshot's form.
@@ -138,7 +137,7 @@ impl Replica {
         mut outputs: Outputs,
         now: u64,
     ) -> Result<(Successor, Recovered), RecoveryError> {
-        let returned = outputs.returns.iter().map(|path| spsc::Producer::published(&path.ring)).collect();
+        let returned = outputs.strategies.iter().map(|strategy| strategy.ring().published()).collect();
         let estate = Estate { returned, ..estate };
         self.ledger.has_gone(&estate);
         self.known = Some(estate);
@@ -151,8 +150,8 @@ impl Replica {
         }
         let unsent: usize = rest.unsent.iter().map(|reports| reports.len()).sum();
         outputs.returned = returned.saturating_sub(unsent as u64);
-        for (path, unsent) in outputs.returns.iter_mut().zip(rest.unsent) {
-            path.queue.extend(unsent);
+        for (strategy, unsent) in outputs.strategies.iter_mut().zip(rest.unsent) {
+            strategy.enqueue_all(unsent);
         }
         outputs.has_queued_reports = true;
         // A recall that the crashed engine had no time for.

@@ -22,7 +22,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     /// As [`Orchestrator::new`].
     pub fn with_journal(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
-            core.strategies() == outputs.returns.len() && core.gateways() == outputs.inboxes.len(),
+            core.strategies() == outputs.strategies.len() && core.gateways() == outputs.gateways.len(),
             "core and outputs are of one run"
         );
         Self { submit, completion, core, outputs, supervision: None, journal, failed: None }

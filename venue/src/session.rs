@@ -1,11 +1,11 @@
 //! The exchange's end of a session with a gateway.
 
+use protocol::sender::{Sender, Sent};
 use protocol::session::{Numbers, instruction_number, number_report};
 use protocol::wire::{Instruction, Message, Report};
 use serde::{Deserialize, Serialize};
 use shm::bell::Bell;
 use shm::ring::spsc;
-use std::collections::VecDeque;
 
 /// What has gone through a session, predecessors of its exchange included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,11 +38,7 @@ impl Counts {
 /// One session: instructions come in, reports go out in their order.
 pub struct SessionEnd {
     orders: spsc::Consumer,
-    reports: spsc::Producer,
-    /// Rings for the gateway, where that parks.
-    bell: Option<Bell>,
-    /// Reports that found the session full. Nothing overtakes them.
-    waiting: VecDeque<Message>,
+    reports: Sender,
     pub(crate) counts: Counts,
     pub(crate) full: u64,
 }
@@ -55,9 +51,7 @@ impl SessionEnd {
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Bell>, open: usize) -> Self {
         Self {
             orders,
-            reports,
-            bell,
-            waiting: VecDeque::with_capacity(2 * open + PATIENCE),
+            reports: Sender::new(reports, bell, 2 * open + PATIENCE),
             counts: Counts::default(),
             full: 0,
         }
@@ -66,7 +60,7 @@ impl SessionEnd {
     /// Whether an instruction is there and its answers have room.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        !self.orders.looks_empty() && self.waiting.len() < PATIENCE
+        !self.orders.looks_empty() && self.reports.queued() < PATIENCE
     }
 
     /// The next message, if there is one. Its slot is given back with [`SessionEnd::release`].
@@ -91,8 +85,8 @@ impl SessionEnd {
         if self.orders.taken() > self.counts.taken {
             return Err(("messages", self.counts.taken, self.orders.taken()));
         }
-        if self.reports.published() > self.counts.given {
-            return Err(("reports", self.counts.given, self.reports.published()));
+        if self.reports.ring().published() > self.counts.given {
+            return Err(("reports", self.counts.given, self.reports.ring().published()));
         }
         self.orders.skip_to(self.counts.taken);
         Ok(())
@@ -100,14 +94,14 @@ impl SessionEnd {
 
     /// Counts a report that the dead predecessor gave; whether it had sent it.
     pub(crate) fn was_sent(&mut self) -> bool {
-        let is_sent = self.counts.given < self.reports.published();
+        let is_sent = self.counts.given < self.reports.ring().published();
         self.counts.given += u64::from(is_sent);
         is_sent
     }
 
     /// Reports that have been sent, by dead predecessors too; what is waiting here was not.
     pub(crate) fn published(&self) -> u64 {
-        self.reports.published()
+        self.reports.ring().published()
     }
 
     /// Sends a report, or lets it wait.
@@ -117,37 +111,18 @@ impl SessionEnd {
         // Modulo 2^32, as the other side counts.
         number_report(&mut message, self.counts.given as u32);
         self.counts.given += 1;
-        if self.waiting.is_empty() && self.reports.try_push(&message).is_ok() {
-            if let Some(bell) = &self.bell {
-                bell.ring();
-            }
-        } else {
-            self.full += 1;
-            self.waiting.push_back(message);
-        }
+        self.full += u64::from(self.reports.push(&message) != Sent::Ring);
     }
 
     /// Whether reports wait for room.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.reports.is_waiting()
     }
 
     /// Sends what waits as far as there is room; how much that was.
     #[cold]
     pub(crate) fn flush(&mut self) -> usize {
-        let mut sent = 0;
-        while let Some(message) = self.waiting.front()
-            && self.reports.try_push(message).is_ok()
-        {
-            self.waiting.pop_front();
-            sent += 1;
-        }
-        if sent > 0
-            && let Some(bell) = &self.bell
-        {
-            bell.ring();
-        }
-        sent
+        self.reports.flush(usize::MAX)
     }
 }
