@@ -1,7 +1,8 @@
 //! Where inputs come from: the two contended hand-offs, and the queues of what has not gone out yet.
 
-use super::{BATCH, InputLog, Orchestrator};
+use super::{BATCH, Orchestrator};
 use crate::core::Input;
+use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
 use protocol::supervision::Misconduct;

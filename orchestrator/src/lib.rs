@@ -21,7 +21,6 @@ mod ledger;
 mod live;
 mod outputs;
 mod positions;
-mod record;
 mod replica;
 pub mod risk;
 mod setup;
@@ -31,16 +30,16 @@ mod successor;
 mod supervision;
 pub mod work;
 
-pub use self::core::{Core, Input, RecoveryError, TOLERATED_OFFENCES, log_records};
+pub use self::core::{Core, Input, TOLERATED_OFFENCES, log_records};
 pub use ledger::{Estate, GatewayPast, Recovered};
 pub use outputs::Outputs;
 pub use positions::{Account, Change, Closed, Positions};
-pub use record::InputLog;
 pub use replica::Replica;
 pub use successor::Successor;
 pub use supervision::Supervision;
 
 use self::core::Moment;
+use journal::InputLog;
 use live::Live;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
@@ -92,7 +91,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     #[inline(never)]
     fn record(&mut self, input: &Input, now: u64) -> bool {
-        let recorded = self.journal.record(input, now);
+        let recorded = input.append(&mut self.journal, now);
         if let Err(error) = &recorded {
             self.failed = Some(format!("stops: its journal fails: {error}"));
         }

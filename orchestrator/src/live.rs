@@ -2,7 +2,7 @@
 
 use crate::core::{Effects, Notice};
 use crate::outputs::Outputs;
-use crate::record::InputLog;
+use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
 use protocol::wire::{Message, OrderId, Report};

@@ -1,6 +1,7 @@
 //! How an orchestrator is put together.
 
-use super::{Core, InputLog, Orchestrator, Outputs};
+use super::{Core, Orchestrator, Outputs};
+use journal::InputLog;
 use protocol::desk::Desk;
 use shm::ring::Consumer;
 

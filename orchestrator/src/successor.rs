@@ -9,10 +9,10 @@
 //! An inbox connects threads of one process, so both of its ends are gone: what is in it is skipped, and what the session lacks is sent
 //! again.
 
-use super::core::{Core, RecoveryError};
+use super::core::Core;
 use super::ledger::{GatewayPast, Recovered};
 use super::{Orchestrator, Outputs};
-use journal::{Watermark, Writer};
+use journal::{RecoveryError, Watermark, Writer};
 use protocol::sender::Sender;
 use shm::ring::Consumer;
 

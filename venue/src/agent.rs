@@ -12,7 +12,6 @@ use crate::commands::Told;
 use crate::market::{At, Market, MarketSetup, Outcome};
 use crate::market_board::{MarketBoard, Written};
 use crate::session::{Counts, SessionEnd};
-use crate::shadow::Followed;
 use exchange::Exchange;
 use exchange::command::Command;
 use journal::{JournalError, Writer};
@@ -43,8 +42,6 @@ pub struct ExchangeAgent<T> {
     pub(crate) received: u64,
     /// The order that a dead predecessor had stamped and not written down: it comes again, and has its stamp.
     pub(crate) is_stamped: Option<OrderId>,
-    /// The state that it goes on from, until it has its journal.
-    pub(crate) followed: Option<Box<Followed>>,
     /// Why it can go on no more.
     failed: Option<String>,
 }
@@ -104,7 +101,7 @@ impl<T: Close> ExchangeAgent<T> {
             untold: Vec::new(),
             is_closed: false,
         };
-        Self { market, doors, journal: None, received: 0, is_stamped: None, followed: None, failed: None }
+        Self { market, doors, journal: None, received: 0, is_stamped: None, failed: None }
     }
 
     /// The same, writing the touches of its instruments to that board.

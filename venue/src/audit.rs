@@ -2,11 +2,11 @@
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};
-use crate::commands::{RecoveryError, Told};
+use crate::commands::Told;
 use crate::market::{At, Market, MarketSetup, Outcome};
 use crate::session::Counts;
 use exchange::Exchange;
-use journal::{Record, Recovered};
+use journal::{Record, Recovered, RecoveryError};
 use protocol::wire::{Instruction, OrderId, Report};
 use shm::clock::Timebase;
 use std::path::Path;
@@ -73,16 +73,17 @@ impl Audit {
         part: Recovered<'_>,
         time: Timebase,
     ) -> Result<(), RecoveryError> {
-        let (told, now) = match part {
-            Recovered::Record { sequence, payload } => Told::of(&Record { sequence, payload })?,
+        let (sequence, payload) = match part {
+            Recovered::Record { sequence, payload } => (sequence, payload),
             Recovered::Snapshot { sequence, .. } => return Err(RecoveryError::Foreign(sequence)),
         };
+        let (told, now) = Told::of(&Record { sequence, payload })?;
         let at = At { now, time };
         match told {
             Told::Time => market.time(at, self),
             Told::Close => drop(market.close(at, self)),
             Told::Message(session, _) if session >= self.counts.len() => {
-                return Err(RecoveryError::Session(session));
+                return Err(RecoveryError::Foreign(sequence));
             }
             Told::Message(session, message) => {
                 if carry_out::<Self>(market, session, message, at, self) > 0

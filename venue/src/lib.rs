@@ -28,7 +28,6 @@ mod snapshots;
 pub use agent::{Close, ExchangeAgent};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
 pub use audit::Audit;
-pub use commands::RecoveryError;
 pub use market::{At, Market, MarketSetup, Outcome, open_with};
 pub use market_board::{MarketBoard, Written};
 pub use recovery::Estate;

@@ -14,6 +14,7 @@ use protocol::wire::{
 };
 use serde::{Deserialize, Serialize};
 use shm::clock::Timebase;
+use std::error::Error;
 
 /// Prices at which one order can take: each has a report, and there are a few others.
 const MOST_LEVELS: usize = MAX_REPORTS - 8;
@@ -130,6 +131,11 @@ impl Market {
     /// Requests that were refused.
     pub const fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Whether trading is over.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Whether trading is over and nothing rests.
@@ -310,19 +316,21 @@ impl Market {
     }
 
     /// Goes on from a state of a market of the same making; whatever was in it is forgotten.
-    pub(crate) fn restore(&mut self, state: MarketState) -> Result<(), StateError> {
+    pub(crate) fn restore(&mut self, state: MarketState) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.setup.exchange.restore(&state.exchange)?;
         self.open.clear();
         for (id, order) in state.open {
             if self.open.len() >= self.setup.room || order.instrument >= self.setup.instruments {
-                return Err(StateError::Order(id));
+                return Err(StateError::Order(id).into());
             }
             self.open.insert(id, order);
         }
-        match (&mut self.setup.script, &state.script) {
-            (Some(script), Some(state)) => script.restore(state).then_some(()).ok_or(StateError::Script)?,
-            (None, None) => {}
-            _ => return Err(StateError::Script),
+        let is_same_script = match (&mut self.setup.script, &state.script) {
+            (Some(script), Some(state)) => script.restore(state),
+            (script, state) => script.is_none() && state.is_none(),
+        };
+        if !is_same_script {
+            return Err("another script of whose turn it is".into());
         }
         (self.is_closed, self.open_peak, self.refused) = (state.is_closed, state.open_peak, state.refused);
         Ok(())

@@ -1,5 +1,6 @@
 //! The exchange's end of a session with a gateway.
 
+use journal::{Outbox, RecoveryError};
 use protocol::sender::{Sender, Sent};
 use protocol::session::{Numbers, instruction_number, number_report};
 use protocol::wire::{Instruction, Message, Report};
@@ -12,8 +13,6 @@ use shm::ring::spsc;
 pub(crate) struct Counts {
     /// Messages taken.
     pub taken: u64,
-    /// Reports given; the number of the next one follows from it.
-    pub given: u64,
     /// The number that the next instruction must have.
     pub received: u32,
     /// Errors of the other side.
@@ -40,6 +39,8 @@ pub struct SessionEnd {
     orders: spsc::Consumer,
     reports: Sender,
     pub(crate) counts: Counts,
+    /// Reports given; the number of the next one follows from it.
+    given: u64,
     pub(crate) full: u64,
 }
 
@@ -53,6 +54,7 @@ impl SessionEnd {
             orders,
             reports: Sender::new(reports, bell, 2 * open + PATIENCE),
             counts: Counts::default(),
+            given: 0,
             full: 0,
         }
     }
@@ -77,26 +79,21 @@ impl SessionEnd {
         self.orders.release();
     }
 
-    /// Passes over the messages that a dead predecessor had taken and kept, and not given back.
+    /// Continues after a crashed predecessor: passes over the messages that it had taken, recorded and not given back.
     ///
     /// # Errors
-    /// What is missing if more has gone through the session than was kept: the name, how many were kept and how many there were.
-    pub(crate) fn skip_taken(&mut self) -> Result<(), (&'static str, u64, u64)> {
-        if self.orders.taken() > self.counts.taken {
-            return Err(("messages", self.counts.taken, self.orders.taken()));
-        }
-        if self.reports.ring().published() > self.counts.given {
-            return Err(("reports", self.counts.given, self.reports.ring().published()));
-        }
-        self.orders.skip_to(self.counts.taken);
+    /// More has gone through the session than the journal accounts for.
+    pub(crate) fn inherit(
+        &mut self,
+        session: usize,
+        counts: Counts,
+        reports: &Outbox<(u64, Message)>,
+    ) -> Result<(), RecoveryError> {
+        RecoveryError::check_count("messages of session", session, counts.taken, self.orders.taken())?;
+        reports.check("reports of session", session, self.published())?;
+        self.orders.skip_to(counts.taken);
+        (self.counts, self.given) = (counts, reports.dropped());
         Ok(())
-    }
-
-    /// Counts a report that the dead predecessor gave; whether it had sent it.
-    pub(crate) fn was_sent(&mut self) -> bool {
-        let is_sent = self.counts.given < self.reports.ring().published();
-        self.counts.given += u64::from(is_sent);
-        is_sent
     }
 
     /// Reports that have been sent, by dead predecessors too; what is waiting here was not.
@@ -109,8 +106,8 @@ impl SessionEnd {
     pub(crate) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
         // Modulo 2^32, as the other side counts.
-        number_report(&mut message, self.counts.given as u32);
-        self.counts.given += 1;
+        number_report(&mut message, self.given as u32);
+        self.given += 1;
         self.full += u64::from(self.reports.push(&message) != Sent::Ring);
     }
 

@@ -5,53 +5,58 @@
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};
-use crate::commands::{RecoveryError, Told};
+use crate::commands::Told;
 use crate::market::{At, Market, MarketSetup, MarketState, Outcome};
 use crate::session::Counts;
 use exchange::Exchange;
-use exchange::StateError;
-use journal::{Reader, Record, State, codec};
-use protocol::wire::{Instruction, Message, Report};
+use journal::{Outbox, Record, RecoveryError, State};
+use protocol::wire::{Message, Report};
 use serde::{Deserialize, Serialize};
 use shm::clock::Timebase;
+use std::error::Error;
 
-/// The version of a snapshot's form.
-const VERSION: u32 = 1;
+/// What has gone through a session.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionPast {
+    pub counts: Counts,
+    /// Its reports, each with its place among all reports.
+    pub reports: Outbox<(u64, Message)>,
+}
 
 /// What an exchange has given up to a record, and what of that may not have gone out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Past {
-    pub sessions: Vec<Counts>,
+    pub sessions: Vec<SessionPast>,
     pub received: u64,
     pub completed: u64,
-    pub traded: u64,
     pub faults: u64,
-    /// Reports that may not have been sent, in their order.
-    pub unsent: Vec<Unsent>,
     /// When the last record was carried out, in ticks.
     pub now: u64,
     /// The order that it was, if it was one.
     pub order: Option<Message>,
-    /// Its trades: those of all records before it are on the tape.
-    pub trades: Vec<Trade>,
+    /// Trades, with their time. Of those before the last record it is certain that they are on the tape.
+    pub trades: Outbox<(u64, Trade)>,
     /// The last trade of each instrument, and how many there were.
     pub touches: Vec<(Option<(i64, u64)>, u64)>,
+    /// All that has gone out, as soon as that is certain.
+    #[serde(skip)]
+    pub known: Option<Known>,
 }
 
-/// A report that may not have been sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Unsent {
-    pub session: u16,
-    /// Its place among the reports of its session, from 0.
-    pub number: u64,
-    /// Its place among all reports, from 0.
-    pub place: u64,
-    report: Message,
+/// Reports that were sent, by the session, and trades on the tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub published: Vec<u64>,
+    pub trades: u64,
 }
 
-impl Unsent {
-    pub fn report(&self) -> Option<Report> {
-        Report::from_message(self.report).ok()
+impl Past {
+    pub fn drop_gone(&mut self) {
+        if let Some(known) = &self.known {
+            let sessions = self.sessions.iter_mut().zip(&known.published);
+            sessions.for_each(|(session, published)| session.reports.has_gone(*published));
+            self.trades.has_gone(known.trades);
+        }
     }
 }
 
@@ -63,7 +68,7 @@ impl AsMut<Past> for Past {
 
 impl Counted for Past {
     fn counts(&mut self, session: usize) -> &mut Counts {
-        &mut self.sessions[session]
+        &mut self.sessions[session].counts
     }
 
     fn fault(&mut self) {
@@ -75,15 +80,18 @@ impl Outcome for Past {
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
         for report in reports {
             let session = usize::from(report.id.strategy()) % self.sessions.len();
-            let number = self.sessions[session].given;
-            self.sessions[session].given += 1;
-            let (session, place) = (session as u16, self.completed);
-            self.unsent.push(Unsent { session, number, place, report: report.to_message() });
+            let outbox = &mut self.sessions[session].reports;
+            outbox.push((self.completed, report.to_message()));
+            if let Some(known) = &self.known {
+                outbox.has_gone(known.published[session]);
+            }
             self.completed += 1;
         }
         for trade in trades {
-            self.traded += 1;
-            self.trades.push(*trade);
+            self.trades.push((self.now, *trade));
+            if let Some(known) = &self.known {
+                self.trades.has_gone(known.trades);
+            }
             if let Some((last, count)) = self.touches.get_mut(usize::from(trade.instrument)) {
                 (*last, *count) = (Some((trade.price, trade.quantity)), *count + 1);
             }
@@ -93,9 +101,31 @@ impl Outcome for Past {
     fn close(&mut self, _: &Exchange) {}
 }
 
-/// A snapshot, decoded.
+/// An exchange's reports and trades while its journal is read, and its books as they were when trading was over.
+struct Replayed<'a, F> {
+    past: &'a mut Past,
+    close: F,
+}
+
+impl<F> AsMut<Past> for Replayed<'_, F> {
+    fn as_mut(&mut self) -> &mut Past {
+        self.past
+    }
+}
+
+impl<F: FnMut(&Exchange)> Outcome for Replayed<'_, F> {
+    fn take(&mut self, reports: &[Report], trades: &[Trade]) {
+        self.past.take(reports, trades);
+    }
+
+    fn close(&mut self, exchange: &Exchange) {
+        (self.close)(exchange);
+    }
+}
+
+/// What a snapshot holds.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+pub struct ExchangeSnapshot {
     past: Past,
     market: MarketState,
 }
@@ -105,22 +135,15 @@ pub struct Shadow {
     pub(crate) market: Market,
     pub(crate) past: Past,
     time: Timebase,
-    /// That trading is over, with its time: what comes then is a successor's.
-    pub(crate) closing: Option<u64>,
-}
-
-/// What one that has followed a journal leaves to the exchange that goes on from its state, beside the market.
-pub(crate) struct Followed {
-    pub past: Past,
-    pub closing: Option<u64>,
-    pub reader: Reader,
+    /// The record that trading is over: what comes then is a successor's.
+    pub(crate) closing: Option<(u64, Vec<u8>)>,
 }
 
 impl Shadow {
     /// Before the first record. `time` is the run's.
     pub fn new(setup: MarketSetup, time: Timebase) -> Self {
         let past = Past {
-            sessions: vec![Counts::default(); setup.sessions],
+            sessions: vec![SessionPast::default(); setup.sessions],
             touches: vec![(None, 0); setup.instruments.into()],
             ..Past::default()
         };
@@ -129,58 +152,74 @@ impl Shadow {
 
     /// Whether there are reports of which it is not known that they were sent.
     pub fn has_unsent(&self) -> bool {
-        !self.past.unsent.is_empty()
+        self.past.sessions.iter().any(|session| !session.reports.kept().is_empty())
     }
 
     /// So many reports of each session were sent: those need not be kept.
     pub fn were_sent(&mut self, published: &[u64]) {
-        self.past.unsent.retain(|unsent| {
-            published.get(usize::from(unsent.session)).is_none_or(|published| unsent.number >= *published)
-        });
+        let sessions = self.past.sessions.iter_mut().zip(published);
+        sessions.for_each(|(session, published)| session.reports.has_gone(*published));
     }
 
-    /// Carries out what the exchange was told, unless that is that trading is over.
-    pub(crate) fn act(&mut self, told: Told, now: u64) -> Result<(), RecoveryError> {
-        let Self { market, past, time, closing } = self;
+    /// Carries out a record; `close` gets the books when trading is over.
+    pub(crate) fn act(
+        &mut self,
+        record: &Record<'_>,
+        close: impl FnMut(&Exchange),
+    ) -> Result<(), RecoveryError> {
+        let (told, now) = Told::of(record)?;
+        let Self { market, past, time, .. } = self;
         let at = At { now, time: *time };
-        if told == Told::Close {
-            *closing = Some(now);
-            return Ok(());
-        }
-        past.trades.clear();
+        past.trades.has_gone(past.known.as_ref().map_or(u64::MAX, |known| known.trades));
         (past.now, past.order) = (now, None);
+        let out = &mut Replayed { past, close };
         match told {
-            Told::Time => market.time(at, past),
-            Told::Message(session, _) if session >= past.sessions.len() => {
-                return Err(RecoveryError::Session(session));
+            Told::Time => market.time(at, out),
+            Told::Close => drop(market.close(at, out)),
+            Told::Message(session, _) if session >= market.sessions() => {
+                return Err(RecoveryError::Foreign(record.sequence));
             }
             Told::Message(session, message) => {
-                let orders = carry_out(market, session, message, at, past);
+                let orders = carry_out(market, session, message, at, out);
                 past.order = (orders > 0).then_some(message);
                 past.received += orders;
             }
-            Told::Close => {}
         }
         Ok(())
     }
 }
 
 impl State for Shadow {
-    type Error = RecoveryError;
+    const VERSION: u32 = 2;
+    type Saved = ExchangeSnapshot;
 
-    fn restore(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
-        self.past = restored(&mut self.market, sequence, bytes)?;
+    fn save(&self) -> ExchangeSnapshot {
+        ExchangeSnapshot { past: self.past.clone(), market: self.market.state() }
+    }
+
+    fn restore(&mut self, saved: ExchangeSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let ExchangeSnapshot { past, market } = saved;
+        let is_report = |(_, message): &(u64, Message)| Report::from_message(*message).is_ok();
+        let is_sound = |of: &SessionPast| of.reports.is_sound() && of.reports.kept().iter().all(is_report);
+        if past.sessions.len() != self.market.sessions()
+            || past.touches.len() != usize::from(self.market.instruments())
+            || !past.sessions.iter().all(is_sound)
+            || !past.trades.is_sound()
+        {
+            return Err("other sessions or instruments".into());
+        }
+        self.market.restore(market)?;
+        self.past = Past { known: self.past.known.take(), ..past };
+        self.past.drop_gone();
         Ok(())
     }
 
     fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
-        let (told, now) = Told::of(&record)?;
-        self.act(told, now)
-    }
-
-    fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
-        let saved = Saved { past: self.past.clone(), market: self.market.state() };
-        Ok(codec::encode(VERSION, &saved)?)
+        if let (Told::Close, _) = Told::of(&record)? {
+            self.closing = Some((record.sequence, record.payload.to_vec()));
+            return Ok(());
+        }
+        self.act(&record, |_| {})
     }
 
     fn size(&self) -> u64 {
@@ -190,25 +229,4 @@ impl State for Shadow {
     fn is_over(&self) -> bool {
         self.closing.is_some()
     }
-}
-
-/// Brings a market into the state that a snapshot has; what is known of the past beside it.
-pub(crate) fn restored(market: &mut Market, sequence: u64, bytes: &[u8]) -> Result<Past, RecoveryError> {
-    let saved = codec::decode::<Saved>(VERSION, bytes);
-    let Saved { past, market: state } = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
-    let wrong = |error| RecoveryError::State(sequence, error);
-    let (sessions, instruments) = (market.sessions(), usize::from(market.instruments()));
-    if past.sessions.len() != sessions || past.touches.len() != instruments {
-        return Err(wrong(StateError::Sessions));
-    }
-    if past.unsent.iter().any(|unsent| usize::from(unsent.session) >= sessions || unsent.report().is_none()) {
-        return Err(wrong(StateError::Sessions));
-    }
-    market.restore(state).map_err(wrong)?;
-    Ok(past)
-}
-
-/// The order of the last record, if it was one.
-pub(crate) fn last_order(past: &Past) -> Option<Instruction> {
-    past.order.and_then(|message| Instruction::from_message(message).ok())
 }

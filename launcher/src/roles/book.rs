@@ -77,23 +77,24 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         true => Some(MarketBoard::new(segments::market_writer(parts.attached, parts.plan, venue)?)),
         false => None,
     };
-    let agent = match followed {
-        Some(follower) => {
-            let (shadow, mut reader) = follower.into_parts();
-            takeover.of_reader(&mut reader);
-            ExchangeAgent::behind((shadow, reader), sessions, tape)
-        }
-        None => ExchangeAgent::new(market(parts, venue)?, sessions, tape),
+    let Some(options) = journal_options(trading) else {
+        return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).telling(board));
     };
-    let agent = agent.telling(board);
-    let Some(options) = journal_options(trading) else { return Ok(agent) };
     let past = tally::past(parts.attached, plan, thread)?;
     past.look(&mut tally);
     let mut estate = left_behind(&past, &tally, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.of_exchange(&mut estate, &folder);
-    let agent = agent.journalled(&folder, &takeover.of_options(options), time, &estate);
+    let (shadow, reader) = match followed.map(Follower::into_parts) {
+        Some((shadow, mut reader)) => {
+            takeover.of_reader(&mut reader);
+            (shadow, Some(reader))
+        }
+        None => (Shadow::new(market(parts, venue)?, time), None),
+    };
+    let journal = (folder.as_path(), &takeover.of_options(options));
+    let agent = shadow.promote(reader, journal, &estate, (sessions, tape, board));
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
     takeover.of_opened(&folder, agent.watermark());
     Ok(agent)

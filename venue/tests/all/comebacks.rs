@@ -105,11 +105,11 @@ impl World {
             SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, ROOM)
         });
         let (sessions, tape) = (sessions.collect(), SharedTape(Arc::clone(&self.tape)));
-        let agent = match follower {
-            Some(follower) => ExchangeAgent::behind(follower.into_parts(), sessions, tape),
-            None => ExchangeAgent::new(setup(), sessions, tape),
+        let (shadow, reader) = match follower.map(Follower::into_parts) {
+            Some((shadow, reader)) => (shadow, Some(reader)),
+            None => (venue::Shadow::new(setup(), time()), None),
         };
-        let agent = agent.telling(Some(MarketBoard::new(board::Writer::attach(&self.board).unwrap())));
+        let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
         let log = self.log.clone().into();
         let stamped = |point| count_point(&log, point) as u64;
         let mut estate = Estate {
@@ -137,7 +137,8 @@ impl World {
         }
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
-        agent.journalled(folder, &options, time(), &estate).map_err(|error| error.to_string())
+        let agent = shadow.promote(reader, (folder, &options), &estate, (sessions, tape, Some(board)));
+        agent.map_err(|error| error.to_string())
     }
 }
 
