@@ -37,16 +37,12 @@ mod index;
 pub mod instrument;
 pub mod levels;
 mod lookahead;
-#[cfg(feature = "role")]
-pub mod market_board;
 pub mod market_data;
 mod matching;
 mod queue;
 #[cfg(test)]
 mod recorded;
-#[cfg(feature = "role")]
-pub mod role;
-#[cfg(feature = "role")]
+#[cfg(feature = "serde")]
 mod state;
 mod stops;
 mod store;
@@ -58,6 +54,6 @@ pub use event::{CancelReason, Event, Events, RejectReason};
 pub use exchange::Exchange;
 pub use instrument::{Capacity, ConfigError, Instrument};
 pub use market_data::MarketData;
-#[cfg(feature = "role")]
+#[cfg(feature = "serde")]
 pub use state::{State, StateError};
 pub use view::{Level, Order};

@@ -60,18 +60,12 @@ pub enum StateError {
         /// In the exchange.
         here: usize,
     },
-    /// Of other sessions, or with reports that are none.
-    #[error("a state with other sessions or instruments")]
-    Sessions,
     /// More orders than there is room for.
     #[error("no room for order {0}")]
     Full(u64),
     /// An order that cannot be where it is.
     #[error("order {0} cannot be where it is")]
     Order(u64),
-    /// With a script of whose turn it is where there is none, or the other way round, or another one.
-    #[error("another script of whose turn it is")]
-    Script,
     /// Orders that cannot be together.
     #[error("the orders do not go together: {0}")]
     Broken(#[from] crate::check::Broken),

@@ -15,9 +15,10 @@
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath};
+use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Control, Launching, PLAN, RunState};
+use protocol::sender::Sender;
 use protocol::stamps::StampLog;
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter};
 use protocol::wire::{MESSAGE_WORDS, Order, OrderId, Side};
@@ -94,8 +95,8 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
     let (return_ring, returns) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
     let core = Core::new(&RiskSetup::open_orders(1, 1, MAX_OPEN)).expect("no limits");
     let outputs = Outputs::new(
-        vec![Inbox::new(inbox, None)],
-        vec![ReturnPath::new(return_ring, None, MAX_OPEN as usize)],
+        vec![Sender::new(inbox, None, 64)],
+        vec![Sender::bounded(return_ring, None, MAX_OPEN as usize)],
         Work::new(0),
     );
     let orchestrator =

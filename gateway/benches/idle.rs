@@ -7,10 +7,11 @@
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath};
+use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Launching, PLAN, RunState};
 use protocol::plan::Pacing;
+use protocol::sender::Sender;
 use protocol::stamps::StampLog;
 use protocol::status::{LOG_OFFSET, StatusWriter};
 use protocol::wire::{MESSAGE_WORDS, Order, OrderId};
@@ -46,8 +47,8 @@ fn engine() -> (impl Agent<Tsc>, (Vec<spsc::Producer>, Vec<spsc::Consumer>)) {
     }
     let core = Core::new(&RiskSetup::open_orders(STRATEGIES, VENUES.into(), 64)).expect("no limits");
     let outputs = Outputs::new(
-        inboxes.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
-        returns.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
+        inboxes.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
+        returns.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
         Work::new(0),
     );
     let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs);

@@ -4,21 +4,18 @@
 use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
+use protocol::sender::{Sender, Sent};
 use protocol::session::WITHDRAWN;
 use protocol::stamps::Point;
 use protocol::wire::{Message, NOTHING, OrderStatus, Report, Side};
 use shm::bell::Bell;
 use shm::ring::Producer;
-use std::collections::VecDeque;
 use system::clock::{Clock, Timebase};
 
 /// The sending end of the completion hand-off.
 pub(crate) struct Outbox<P> {
-    completion: P,
-    /// Rings for the orchestrator, where that parks.
-    bell: Option<Bell>,
-    /// Reports that found the hand-off full. They keep their stamps and their places: nothing overtakes them.
-    waiting: VecDeque<Message>,
+    /// Queued reports keep their stamps.
+    completion: Sender<P>,
     pub completed: u64,
     pub full: u64,
     /// Reports that the venue's record rules out; nothing was sent in the place of each.
@@ -31,9 +28,7 @@ impl<P: Producer> Outbox<P> {
     /// Over that end; nothing is allocated after this.
     pub fn new(completion: P, bell: Option<Bell>) -> Self {
         Self {
-            completion,
-            bell,
-            waiting: VecDeque::with_capacity(ROOM),
+            completion: Sender::new(completion, bell, ROOM),
             completed: 0,
             full: 0,
             refused: 0,
@@ -44,61 +39,40 @@ impl<P: Producer> Outbox<P> {
     /// The same in the place of one that has died: behind so many reports in the hand-off, with those that are stamped and not there.
     pub fn behind(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
         (self.completed, self.reported) = (completed, reported);
-        self.waiting.extend(waiting);
-        self.ring_bell();
+        self.completion.enqueue_all(waiting);
+        self.completion.ring_bell();
         self
     }
 
     /// No report waits.
     #[inline]
     pub fn is_clear(&self) -> bool {
-        self.waiting.is_empty()
+        !self.completion.is_waiting()
     }
 
     /// How many more reports can wait.
     #[inline]
     pub fn room(&self) -> usize {
-        ROOM - self.waiting.len()
-    }
-
-    fn ring_bell(&self) {
-        if let Some(bell) = &self.bell {
-            bell.ring();
-        }
+        ROOM - self.completion.queued()
     }
 
     /// Sends the reports that wait, as far as there is room; `false` if some still wait.
     #[cold]
     pub fn flush(&mut self) -> bool {
-        while let Some(message) = self.waiting.front() {
-            if self.completion.try_push(message).is_err() {
-                return false;
-            }
-            self.waiting.pop_front();
-            self.completed += 1;
-            self.ring_bell();
-        }
-        true
+        self.completed += self.completion.flush(ROOM) as u64;
+        self.is_clear()
     }
 
     /// Sends a report, or lets it wait. There is room.
     #[inline]
     fn push(&mut self, message: &Message) {
-        let is_pushed = self.waiting.is_empty() && self.completion.try_push(message).is_ok();
+        let sent = self.completion.push(message);
         // After the push, off the report's way. Also for one that waits: it is pushed as it is, or the run does not end.
         self.reported.add(digest(message));
-        if !is_pushed {
-            self.wait(message);
-            return;
+        match sent {
+            Sent::Ring => self.completed += 1,
+            _ => self.full += 1,
         }
-        self.completed += 1;
-        self.ring_bell();
-    }
-
-    #[cold]
-    fn wait(&mut self, message: &Message) {
-        self.full += 1;
-        self.waiting.push_back(*message);
     }
 }
 
@@ -138,7 +112,7 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
     #[inline]
     fn may_give(&self) -> bool {
         self.record.reports_an_order == 1
-            || self.outbox.completed + (self.outbox.waiting.len() as u64) < self.owed
+            || self.outbox.completed + (self.outbox.completion.queued() as u64) < self.owed
     }
 }
 

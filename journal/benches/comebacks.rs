@@ -5,7 +5,6 @@
 //! turns, median of the rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
 
 use journal::{Durability, Follower, Options, State};
-use std::fmt::Debug;
 use std::path::Path;
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ pub struct Case<'a> {
 
 impl Case<'_> {
     /// One that has followed the journal in this case, if it has: from `state` on.
-    pub fn followed<S: State<Error: Debug>>(&self, state: impl FnOnce() -> S) -> Option<Follower<S>> {
+    pub fn followed<S: State>(&self, state: impl FnOnce() -> S) -> Option<Follower<S>> {
         self.is_spare.then(|| {
             let mut follower = Follower::begin(self.folder, state()).expect("a snapshot or a log");
             let end = self.records - BEHIND_SPARE;
@@ -50,7 +49,7 @@ impl Case<'_> {
     }
 
     /// Writes the snapshot behind what is written, from `state` on; `gone` says that everything has gone out.
-    pub fn snapshot<S: State<Error: Debug>>(&self, state: S, gone: impl FnOnce(&mut S)) {
+    pub fn snapshot<S: State>(&self, state: S, gone: impl FnOnce(&mut S)) {
         let mut follower = Follower::begin(self.folder, state).expect("a log");
         while follower.follow(4096).expect("records") > 0 {}
         gone(&mut follower.state);

@@ -60,6 +60,18 @@ pub fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<T, Code
     }
 }
 
+/// The bytes of a record that is made of words, little endian: the first `used` of them.
+#[inline(always)]
+pub fn with_bytes<const N: usize, T>(words: [u64; N], used: usize, take: impl FnOnce(&[u8]) -> T) -> T {
+    take(words.map(u64::to_le_bytes)[..used].as_flattened())
+}
+
+/// The words of a record; `None` if its bytes are not whole words.
+pub fn words(bytes: &[u8]) -> Option<impl Iterator<Item = u64>> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    rest.is_empty().then(|| words.iter().map(|word| u64::from_le_bytes(*word)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

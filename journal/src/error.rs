@@ -1,5 +1,7 @@
 //! Why something cannot be journalled, read or recovered.
 
+use crate::codec::CodecError;
+use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -81,5 +83,59 @@ impl JournalError {
     pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, what, source }
+    }
+}
+
+/// Why a state cannot be recovered from a journal.
+#[derive(Debug, Error)]
+pub enum RecoveryError {
+    /// The journal itself.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A record that no process with this configuration writes.
+    #[error("journal record {0} was not written by a process with this configuration")]
+    Foreign(u64),
+    /// A state that cannot be encoded.
+    #[error(transparent)]
+    Unencoded(#[from] CodecError),
+    /// A snapshot that cannot be decoded.
+    #[error("the snapshot after record {0}: {1}")]
+    Encoded(u64, CodecError),
+    /// A snapshot with a state that no process with this configuration has.
+    #[error("the snapshot after record {0} was not written by a process with this configuration: {1}")]
+    State(u64, Box<dyn StdError + Send + Sync>),
+    /// The journal has less than there was: what was written has been lost.
+    #[error("journal is incomplete: it accounts for {journal} {what} {index}, but {there} were observed")]
+    Short {
+        /// `orders of strategy`, `reports of gateway`, …
+        what: &'static str,
+        /// Which one.
+        index: usize,
+        /// As many of them follow from the journal.
+        journal: u64,
+        /// As many there were.
+        there: u64,
+    },
+    /// A replica dropped outputs that have not gone out.
+    #[error("state is incomplete: it dropped {dropped} {what} {index}, but only {there} were sent")]
+    Dropped {
+        /// `reports to strategy`, …
+        what: &'static str,
+        /// Which one.
+        index: usize,
+        /// As many were dropped.
+        dropped: u64,
+        /// As many had gone out.
+        there: u64,
+    },
+}
+
+impl RecoveryError {
+    /// Compares how much follows from the journal with how much was observed.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Short`] if the journal has less.
+    pub fn check_count(what: &'static str, index: usize, journal: u64, there: u64) -> Result<(), Self> {
+        if there <= journal { Ok(()) } else { Err(Self::Short { what, index, journal, there }) }
     }
 }

@@ -1,54 +1,74 @@
 //! A state that follows a log beside its writer: it carries out what is written, writes the snapshots so that the writer never stands
 //! still for one, and is what the writer's successor goes on from.
 
+use crate::codec;
 use crate::disk::Os;
-use crate::error::JournalError;
+use crate::error::RecoveryError;
 use crate::reader::{Reader, Record};
 use crate::recovery::{self, Recovered};
 use crate::snapshot;
+use serde::{Serialize, de::DeserializeOwned};
+use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 
 /// Snapshots that are kept: should the newest be damaged, there is another.
 const KEPT: usize = 2;
 
-/// The state behind a record of a log.
+/// The state after a record of a log.
 pub trait State {
-    /// Why it cannot go on.
-    type Error: From<JournalError>;
+    /// The version of [`State::Saved`]: a snapshot of another version is refused.
+    const VERSION: u32;
+    /// The state as a value that a snapshot holds.
+    type Saved: Serialize + DeserializeOwned;
 
-    /// Goes on from the bytes of a snapshot behind that record. Nothing in them is believed.
+    /// Returns the state as a value. The same records lead to the same value, wherever they were applied.
+    fn save(&self) -> Self::Saved;
+
+    /// Continues from a saved state. Nothing in it is trusted.
     ///
     /// # Errors
-    /// They are none of such a state; it is of no use then.
-    fn restore(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), Self::Error>;
+    /// What cannot be in such a state; it is of no use then.
+    fn restore(&mut self, saved: Self::Saved) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
-    /// Carries out a record.
+    /// Applies a record.
     ///
     /// # Errors
-    /// It is none of such a state; that is of no use then.
-    fn carry_out(&mut self, record: Record<'_>) -> Result<(), Self::Error>;
-
-    /// The state as bytes.
-    ///
-    /// # Errors
-    /// They cannot be made.
-    fn encode(&self) -> Result<Vec<u8>, Self::Error>;
+    /// [`RecoveryError::Foreign`]: it is no record of such a state, which is of no use then.
+    fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError>;
 
     /// How many records it is worth about: a snapshot before so many were written would cost more than it saves.
     fn size(&self) -> u64;
 
-    /// What comes now is a successor's to carry out.
+    /// Returns `true` if what comes now is a successor's to apply.
     fn is_over(&self) -> bool {
         false
+    }
+
+    /// Returns the bytes of a snapshot.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Unencoded`].
+    fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
+        Ok(codec::encode(Self::VERSION, &self.save())?)
+    }
+
+    /// Continues from the bytes of the snapshot after the record `sequence`.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Encoded`], [`RecoveryError::State`].
+    fn decode(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
+        let saved = codec::decode(Self::VERSION, bytes);
+        let saved = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
+        self.restore(saved).map_err(|error| RecoveryError::State(sequence, error))
     }
 
     /// Takes a part of what is recovered.
     ///
     /// # Errors
-    /// As [`State::restore`] and [`State::carry_out`].
-    fn take(&mut self, part: Recovered<'_>) -> Result<(), Self::Error> {
+    /// As [`State::decode`] and [`State::carry_out`].
+    fn take(&mut self, part: Recovered<'_>) -> Result<(), RecoveryError> {
         match part {
-            Recovered::Snapshot { sequence, state } => self.restore(sequence, state),
+            Recovered::Snapshot { sequence, state } => self.decode(sequence, state),
             Recovered::Record { sequence, payload } => self.carry_out(Record { sequence, payload }),
         }
     }
@@ -67,8 +87,8 @@ impl<S: State> Follower<S> {
     /// Begins in the newest good snapshot of that folder, if there is one; else `state` is that before the first record.
     ///
     /// # Errors
-    /// As [`State::restore`]; that the folder is not there.
-    pub fn begin(folder: &Path, mut state: S) -> Result<Self, S::Error> {
+    /// As [`State::decode`]; that the folder is not there.
+    pub fn begin(folder: &Path, mut state: S) -> Result<Self, RecoveryError> {
         let (mut failed, mut snapshot_at) = (None, 0);
         let reader = recovery::follow(folder, |part| {
             if let Recovered::Snapshot { sequence, .. } = part {
@@ -86,7 +106,7 @@ impl<S: State> Follower<S> {
     ///
     /// # Errors
     /// As [`State::carry_out`]; what the system refused. The state is of no use then.
-    pub fn follow(&mut self, most: usize) -> Result<usize, S::Error> {
+    pub fn follow(&mut self, most: usize) -> Result<usize, RecoveryError> {
         for count in 0..most {
             if self.state.is_over() {
                 return Ok(count);
@@ -111,7 +131,7 @@ impl<S: State> Follower<S> {
     ///
     /// # Errors
     /// As [`State::encode`]; what the system refused. The journal is as good as before.
-    pub fn snapshot(&mut self) -> Result<(), S::Error> {
+    pub fn snapshot(&mut self) -> Result<(), RecoveryError> {
         self.snapshot_at = self.last();
         let state = self.state.encode()?;
         Ok(snapshot::write_beside(&Os, &self.folder, &self.reader, &state, KEPT)?)

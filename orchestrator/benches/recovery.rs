@@ -10,7 +10,8 @@ use comebacks::{Case, options, table};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Core, Estate, Inbox, Input, Outputs, Replica, ReturnPath};
+use orchestrator::{Core, Estate, Input, Outputs, Replica};
+use protocol::sender::Sender;
 use protocol::stamps::Stamps;
 use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
 use shm::memory::Region;
@@ -96,9 +97,9 @@ fn outputs(estate: &Estate, open: u64) -> Outputs {
         }
         spsc::Producer::resume(&words).expect("a ring")
     };
-    let path = |messages: &u64| ReturnPath::new(ring(*messages), None, max_open(open) as usize);
+    let path = |messages: &u64| Sender::bounded(ring(*messages), None, max_open(open) as usize);
     let returns = estate.returned.iter().map(path).collect();
-    Outputs::new(vec![Inbox::new(ring(0), None)], returns, Work::new(0))
+    Outputs::new(vec![Sender::new(ring(0), None, 64)], returns, Work::new(0))
 }
 
 fn comes_back(case: Case<'_>) -> (Duration, u64) {

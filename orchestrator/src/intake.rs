@@ -1,7 +1,8 @@
 //! Where inputs come from: the two contended hand-offs, and the queues of what has not gone out yet.
 
-use super::{BATCH, InputLog, Orchestrator};
+use super::{BATCH, Orchestrator};
 use crate::core::Input;
+use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
 use protocol::supervision::Misconduct;
@@ -81,12 +82,11 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     #[cold]
     pub(crate) fn recall_pending<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         self.outputs.recall_is_due = false;
-        for gateway in 0..self.outputs.inboxes.len() {
-            while let Some(found) =
-                self.outputs.pending.find(gateway, |message| self.core.must_recall(message))
+        for gateway in 0..self.outputs.gateways.len() {
+            while let Some(&message) =
+                self.outputs.gateways[gateway].find(|message| self.core.must_recall(message))
             {
-                let message = *self.outputs.pending.get(&found);
-                let remove = |engine: &mut Self| _ = engine.outputs.pending.remove(gateway, found);
+                let remove = |engine: &mut Self| engine.outputs.recall(gateway, |queued| *queued == message);
                 if !self.take(Input::Recalled { message }, remove, cycle) {
                     return;
                 }

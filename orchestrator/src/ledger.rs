@@ -1,7 +1,6 @@
 //! The output ledger: what an engine produced up to a record of its journal, and what of that may not have gone out.
 //!
-//! This is a transactional outbox. Outputs are produced in an order that the journal alone decides, so counts are enough to know what has
-//! gone out:
+//! Each receiver has a transactional outbox ([`Outbox`]), so counts are enough to know what has gone out:
 //!
 //! | left behind | what follows from it |
 //! |---|---|
@@ -9,12 +8,12 @@
 //! | messages in a strategy's return ring | so many reports were returned |
 //! | stamps in the log | so many are there, of returns and of all others |
 
-use super::core::{RecoveryError, StrategySession};
+use super::core::StrategySession;
+use journal::{Outbox, RecoveryError};
 use protocol::checksum::{Checksum, digest};
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// What the predecessors of an orchestrator have left behind; nothing where there was none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +68,7 @@ const fn kind(point: Point) -> usize {
 }
 
 /// What is known of a gateway from its orchestrator's journal.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayPast {
     /// Orders among the messages that its session has.
     pub orders: u64,
@@ -96,238 +95,143 @@ pub struct Recovered {
     pub unlogged: Vec<Record>,
 }
 
-/// What is still to be done of what a dead one had to do.
-pub(crate) struct Rest {
-    /// What each gateway's session lacks, but for the first.
-    pub backlog: Vec<VecDeque<Message>>,
-    /// What each strategy's ring lacks.
-    pub unsent: Vec<VecDeque<Message>>,
-    /// Commands that were taken.
-    pub commands: u64,
-}
-
-/// Messages that were given to somebody, in their order; those that may not have gone out are kept.
-#[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Outbox {
-    given: u64,
-    pub kept: VecDeque<Message>,
-}
-
-impl Outbox {
-    fn push(&mut self, message: Message) {
-        self.given += 1;
-        self.kept.push_back(message);
-    }
-
-    pub const fn given(&self) -> u64 {
-        self.given
-    }
-
-    /// Takes out the next of those that are kept, if so many have gone out and it is one of them.
-    fn next_of(&mut self, gone: u64) -> Option<Message> {
-        let first = self.given - self.kept.len() as u64;
-        if first < gone { self.kept.pop_front() } else { None }
-    }
-
-    /// Nobody is there to take them any more.
-    pub fn forget(&mut self) {
-        self.kept.clear();
-    }
-
-    fn is_one(&self) -> bool {
-        self.kept.len() as u64 <= self.given
-    }
-}
-
 /// What a strategy has sent and was given since its memory was last made anew.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct StrategyOutput {
     pub taken: u64,
-    pub returned: Outbox,
+    pub returned: Outbox<Message>,
 }
 
 /// What a gateway was given and has given.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct GatewayOutput {
-    pub dispatched: Outbox,
-    /// Those that have gone out, and orders among them.
-    pub sent: Checksum,
-    pub orders: u64,
-    pub reports: u64,
-    pub reported: Checksum,
+    pub dispatched: Outbox<Message>,
+    pub past: GatewayPast,
 }
 
 impl GatewayOutput {
     fn has_gone(&mut self, gone: u64) {
         while let Some(message) = self.dispatched.next_of(gone) {
-            self.sent.add(digest(&message));
-            self.orders += u64::from(matches!(Instruction::from_message(message), Ok(Instruction::Order(_))));
+            self.past.sent.add(digest(&message));
+            let is_order = matches!(Instruction::from_message(message), Ok(Instruction::Order(_)));
+            self.past.orders += u64::from(is_order);
         }
     }
 }
 
 /// All that was given.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct OutputLedger {
     pub strategies: Vec<StrategyOutput>,
     pub gateways: Vec<GatewayOutput>,
-    /// Records that were logged, of returns and others; and those of both that may not be in the log.
-    pub logged: [u64; 2],
-    pub unlogged: VecDeque<[u64; 2]>,
+    /// Records for the log, of returns and others.
+    pub log: [Outbox<[u64; 2]>; 2],
     /// Commands that were taken.
     pub commands: u64,
+    /// All that has gone out, as soon as that is certain.
+    #[serde(skip)]
+    pub known: Option<Estate>,
 }
 
 impl OutputLedger {
     pub fn new(strategies: usize, gateways: usize) -> Self {
         Self {
-            strategies: (0..strategies).map(|_| StrategyOutput::default()).collect(),
-            gateways: (0..gateways).map(|_| GatewayOutput::default()).collect(),
+            strategies: vec![StrategyOutput::default(); strategies],
+            gateways: vec![GatewayOutput::default(); gateways],
             ..Self::default()
         }
     }
 
     /// Whether it can be of so many strategies and gateways.
     pub fn is_of(&self, strategies: usize, gateways: usize) -> bool {
-        let kept = self.kept();
         self.strategies.len() == strategies
             && self.gateways.len() == gateways
-            && self.strategies.iter().all(|of| of.returned.is_one())
-            && self.gateways.iter().all(|of| of.dispatched.is_one())
-            && kept.iter().sum::<u64>() == self.unlogged.len() as u64
-            && kept[0] <= self.logged[0]
-            && kept[1] <= self.logged[1]
+            && self.strategies.iter().all(|of| of.returned.is_sound())
+            && self.gateways.iter().all(|of| of.dispatched.is_sound())
+            && self.log.iter().all(Outbox::is_sound)
     }
 
-    /// How many records are kept, of returns and others.
-    fn kept(&self) -> [u64; 2] {
-        let mut kept = [0; 2];
-        let records = self.unlogged.iter().filter_map(|[key, value]| Record::from_words(*key, *value));
-        records.for_each(|record| kept[kind(record.point)] += 1);
-        kept
+    /// A message for a gateway.
+    pub fn for_gateway(&mut self, gateway: usize, message: Message) {
+        self.gateways[gateway].dispatched.push(message);
+        self.drop_sent(gateway);
     }
 
-    /// A message for a gateway; what is known to have gone out.
-    pub fn for_gateway(&mut self, gateway: usize, message: Message, known: Option<&Estate>) {
-        let of = &mut self.gateways[gateway];
-        of.dispatched.push(message);
-        if let Some(known) = known {
-            of.has_gone(known.sent(gateway));
+    fn drop_sent(&mut self, gateway: usize) {
+        if let Some(known) = &self.known {
+            self.gateways[gateway].has_gone(known.sent(gateway));
         }
     }
 
-    /// A message for a gateway was taken back: it has not gone out. It may have been taken for one that has, because a later one had.
-    /// Returns `None` if nothing like it was produced.
-    pub fn recall(&mut self, gateway: usize, message: &Message, known: Option<&Estate>) -> Option<()> {
-        let of = &mut self.gateways[gateway];
-        let Outbox { given, kept } = &mut of.dispatched;
-        if let Some(index) = kept.iter().position(|kept| kept == message) {
-            kept.remove(index);
-        } else {
-            (*given > kept.len() as u64).then_some(())?;
-            of.sent.remove(digest(message));
-            of.orders = of.orders.checked_sub(1)?;
+    /// A message for a gateway was taken back. Returns `None` if nothing like it was produced.
+    pub fn recall(&mut self, gateway: usize, message: &Message) -> Option<()> {
+        let GatewayOutput { dispatched, past } = &mut self.gateways[gateway];
+        if !dispatched.take_back(message)? {
+            past.sent.remove(digest(message));
+            past.orders = past.orders.checked_sub(1)?;
         }
-        *given -= 1;
-        if let Some(known) = known {
-            of.has_gone(known.sent(gateway));
-        }
+        self.drop_sent(gateway);
         Some(())
     }
 
     /// A report for a strategy.
-    pub fn for_strategy(&mut self, strategy: usize, message: Message, known: Option<&Estate>) {
+    pub fn for_strategy(&mut self, strategy: usize, message: Message) {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
-        if let Some(known) = known {
-            let _ = returned.next_of(known.returned(strategy));
+        if let Some(known) = &self.known {
+            returned.has_gone(known.returned(strategy));
         }
     }
 
     /// A record for the log.
-    pub fn for_log(&mut self, record: Record, known: Option<&Estate>) {
+    pub fn for_log(&mut self, record: Record) {
         let kind = kind(record.point);
-        self.logged[kind] += 1;
-        if known.is_none_or(|known| self.logged[kind] > known.logged()[kind]) {
-            self.unlogged.push_back(record.words());
+        self.log[kind].push(record.words());
+        if let Some(known) = &self.known {
+            self.log[kind].has_gone(known.logged()[kind]);
         }
     }
 
     /// So much has gone out: it need not be kept.
     pub fn has_gone(&mut self, known: &Estate) {
         for (strategy, of) in self.strategies.iter_mut().enumerate() {
-            while of.returned.next_of(known.returned(strategy)).is_some() {}
+            of.returned.has_gone(known.returned(strategy));
         }
         for (gateway, of) in self.gateways.iter_mut().enumerate() {
             of.has_gone(known.sent(gateway));
         }
-        let (kept, there) = (self.kept(), known.logged());
-        let mut number = [self.logged[0] - kept[0], self.logged[1] - kept[1]];
-        self.unlogged.retain(|[key, value]| {
-            let Some(record) = Record::from_words(*key, *value) else { return false };
-            let kind = kind(record.point);
-            number[kind] += 1;
-            number[kind] > there[kind]
-        });
+        self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.has_gone(gone));
     }
 
     /// Whether something is kept.
     pub fn keeps_something(&self) -> bool {
-        !self.unlogged.is_empty()
-            || self.strategies.iter().any(|of| !of.returned.kept.is_empty())
-            || self.gateways.iter().any(|of| !of.dispatched.kept.is_empty())
+        self.log.iter().any(|log| !log.kept().is_empty())
+            || self.strategies.iter().any(|of| !of.returned.kept().is_empty())
+            || self.gateways.iter().any(|of| !of.dispatched.kept().is_empty())
     }
 
-    /// All of the journal was carried out, and the predecessors have left that behind. Whether the journal has as much, and what comes
-    /// of it; what was not logged in time has happened now.
-    pub fn settle(
-        self,
-        estate: &Estate,
-        sessions: &[StrategySession],
-        now: u64,
-    ) -> Result<(Recovered, Rest), RecoveryError> {
-        self.check(estate, sessions)?;
-        let timed = |[key, value]: [u64; 2]| {
-            let record = Record::from_words(key, value)?;
-            Some(if record.point == Point::Rejected { record } else { Record { value: now, ..record } })
+    /// What is not in the log. It happened at `now`, but where the record's value is not a time.
+    pub fn unlogged(&self, now: u64) -> Vec<Record> {
+        let kept = self.log.iter().flat_map(Outbox::kept);
+        let records = kept.filter_map(|[key, value]| Record::from_words(*key, *value));
+        let timed = |record: Record| match record.point {
+            Point::Rejected => record,
+            _ => Record { value: now, ..record },
         };
-        let is_retired = |(index, session): (usize, &StrategySession)| session.is_retired().then_some(index);
-        let mut recovered = Recovered {
-            taken: self.strategies.iter().map(|of| of.taken).collect(),
-            retired: sessions.iter().enumerate().filter_map(is_retired).collect(),
-            gateways: Vec::new(),
-            unlogged: self.unlogged.into_iter().filter_map(timed).collect(),
-        };
-        let mut rest = Rest {
-            backlog: Vec::new(),
-            unsent: self.strategies.into_iter().map(|of| of.returned.kept).collect(),
-            commands: self.commands,
-        };
-        for GatewayOutput { dispatched: Outbox { mut kept, .. }, sent, orders, reports, reported } in
-            self.gateways
-        {
-            let first = kept.pop_front();
-            recovered.gateways.push(GatewayPast { orders, sent, first, reports, reported });
-            rest.backlog.push(kept);
-        }
-        Ok((recovered, rest))
+        records.map(timed).collect()
     }
 
-    /// Whether the journal has as much as there was.
-    fn check(&self, estate: &Estate, sessions: &[StrategySession]) -> Result<(), RecoveryError> {
-        let enough = |what, index, journal, there| match there <= journal {
-            true => Ok(()),
-            false => Err(RecoveryError::Short { what, index, journal, there }),
-        };
+    /// Whether the journal accounts for all that there was.
+    pub fn check(&self, estate: &Estate, sessions: &[StrategySession]) -> Result<(), RecoveryError> {
+        let enough = RecoveryError::check_count;
         for (gateway, of) in self.gateways.iter().enumerate() {
-            enough("messages to gateway", gateway, of.dispatched.given, estate.sent(gateway))?;
+            of.dispatched.check("messages to gateway", gateway, estate.sent(gateway))?;
         }
-        enough("returns in the log", 0, self.logged[0], estate.returns_stamped)?;
-        enough("records in the log", 0, self.logged[1], estate.others_logged)?;
+        enough("returns in the log", 0, self.log[0].given(), estate.returns_stamped)?;
+        enough("records in the log", 0, self.log[1].given(), estate.others_logged)?;
         for ((strategy, of), session) in self.strategies.iter().enumerate().zip(sessions) {
             if session.is_served() {
-                let there = estate.returned(strategy);
-                enough("reports to strategy", strategy, of.returned.given, there)?;
+                of.returned.check("reports to strategy", strategy, estate.returned(strategy))?;
             }
         }
         Ok(())
@@ -345,11 +249,11 @@ mod tests {
             let mut given = OutputLedger::new(0, 0);
             for n in 0..5 {
                 let id = OrderId::new(0, 0, n);
-                given.for_log(Record { point: Point::OrchReturn, id, detail: 0, value: 7 }, None);
-                given.for_log(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 }, Some(&estate));
+                given.for_log(Record { point: Point::OrchReturn, id, detail: 0, value: 7 });
+                given.for_log(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 });
             }
             given.has_gone(&estate);
-            given.settle(&estate, &[], 9).map(|(recovered, _)| recovered.unlogged.len())
+            given.check(&estate, &[]).map(|()| given.unlogged(9).len())
         };
         let estate = Estate { returns_stamped: 3, others_logged: 4, ..Estate::default() };
         assert_eq!(unlogged(estate.clone()).ok(), Some(3), "what is believed of a log that is whole");

@@ -20,11 +20,8 @@ mod intake;
 mod ledger;
 mod live;
 mod outputs;
-mod pending;
 mod positions;
-mod record;
 mod replica;
-mod returns;
 pub mod risk;
 mod setup;
 #[cfg(test)]
@@ -33,17 +30,16 @@ mod successor;
 mod supervision;
 pub mod work;
 
-pub use self::core::{Core, Input, RecoveryError, TOLERATED_OFFENCES, log_records};
+pub use self::core::{Core, Input, TOLERATED_OFFENCES, log_records};
 pub use ledger::{Estate, GatewayPast, Recovered};
-pub use outputs::{Inbox, Outputs};
+pub use outputs::Outputs;
 pub use positions::{Account, Change, Closed, Positions};
-pub use record::InputLog;
 pub use replica::Replica;
-pub use returns::ReturnPath;
 pub use successor::Successor;
 pub use supervision::Supervision;
 
 use self::core::Moment;
+use journal::InputLog;
 use live::Live;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
@@ -95,7 +91,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     #[inline(never)]
     fn record(&mut self, input: &Input, now: u64) -> bool {
-        let recorded = self.journal.record(input, now);
+        let recorded = input.append(&mut self.journal, now);
         if let Err(error) = &recorded {
             self.failed = Some(format!("stops: its journal fails: {error}"));
         }
@@ -130,7 +126,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         if self.outputs.has_queued_reports {
             flushed += self.outputs.flush_returns();
         }
-        if self.outputs.pending.len() > 0 {
+        if self.outputs.pending > 0 {
             flushed += self.outputs.flush_pending();
         }
         let work = flushed + self.poll_completion(cycle) + self.poll_submit(cycle);
@@ -145,7 +141,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
 
     fn next_deadline(&self, _: bool) -> u64 {
         // What waits for room is tried again at once.
-        let is_waiting = self.outputs.pending.len() > 0
+        let is_waiting = self.outputs.pending > 0
             || self.core.has_dying()
             || self.outputs.has_queued_reports
             || !self.outputs.deferred.is_empty();
@@ -162,12 +158,12 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
 
     fn keep_warm(&self, round: usize) {
         prefetch_lines(self, AGENT_LINES);
-        let Outputs { inboxes, returns, .. } = &self.outputs;
-        if let Some(inbox) = round.checked_rem(inboxes.len()) {
-            prefetch_lines(&inboxes[inbox], VALUE_LINES);
+        let Outputs { gateways, strategies, .. } = &self.outputs;
+        if let Some(gateway) = round.checked_rem(gateways.len()) {
+            prefetch_lines(&gateways[gateway], VALUE_LINES);
         }
-        if let Some(strategy) = round.checked_rem(returns.len()) {
-            prefetch_lines(&returns[strategy], VALUE_LINES);
+        if let Some(strategy) = round.checked_rem(strategies.len()) {
+            prefetch_lines(&strategies[strategy], VALUE_LINES);
             self.core.prefetch(strategy, VALUE_LINES);
         }
     }
@@ -185,7 +181,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         slot.set(OrchestratorCounter::Full, outputs.full);
         slot.set(OrchestratorCounter::ProtocolErrors, counts.faults);
         slot.set(OrchestratorCounter::Work, outputs.work.achieved_picos());
-        slot.set(OrchestratorCounter::Waiting, outputs.pending.len());
+        slot.set(OrchestratorCounter::Waiting, outputs.pending);
         slot.set(OrchestratorCounter::WaitingPeak, outputs.pending_peak);
         if J::IS_KEPT {
             let (last, recovered) = self.journal.progress();

@@ -2,7 +2,7 @@
 
 use crate::core::{Effects, Notice};
 use crate::outputs::Outputs;
-use crate::record::InputLog;
+use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
 use protocol::wire::{Message, OrderId, Report};
@@ -56,12 +56,12 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     fn close(&mut self, strategy: usize) {
-        self.outputs.returns[strategy].close();
+        self.outputs.strategies[strategy].clear();
     }
 
     fn reopen(&mut self, strategy: usize) {
         self.submit.revive(strategy);
-        self.outputs.returns[strategy].restart();
+        self.outputs.strategies[strategy].ring_mut().restart();
     }
 
     #[cold]

@@ -1,54 +1,17 @@
-//! Where the live engine's messages go: gateways' inboxes, strategies' return rings, and the queues in front of both.
+//! Where the live engine's messages go: gateways' inboxes and strategies' return rings.
 //!
-//! Nothing here refuses a message. What finds its ring full is queued and goes when there is room.
+//! Nothing here refuses a message. What finds its ring full is queued and goes when there is room. Each receiver has a queue of its
+//! own, so a venue or strategy that takes nothing delays no other.
 
-use crate::pending::PendingMessages;
-use crate::returns::{Pushed, ReturnPath};
 use crate::work::Work;
 use protocol::desk::Desk;
+use protocol::sender::{Sender, Sent};
 use protocol::supervision::{RepairsWriter, Standstill};
 use protocol::wire::{Message, OrderId, Report};
-use shm::bell::Bell;
-use shm::ring::spsc;
 use std::collections::VecDeque;
 
 /// Messages of one gateway's queue that a duty cycle moves at most.
 const BATCH: usize = 16;
-
-/// Messages for all gateways together that memory is allocated for unless [`Outputs::with_capacity`] says otherwise.
-const DEFAULT_CAPACITY: u32 = 64;
-
-/// A gateway's inbox and the bell of the gateway's thread, where that parks.
-pub struct Inbox {
-    /// The ring.
-    pub ring: spsc::Producer,
-    /// The bell, unless the gateway polls or shares the engine's thread.
-    pub bell: Option<Bell>,
-}
-
-impl Inbox {
-    /// The inbox with this ring.
-    pub fn new(ring: spsc::Producer, bell: Option<Bell>) -> Self {
-        Self { ring, bell }
-    }
-
-    /// Sends a message. Returns `false` if the ring is full.
-    #[inline(always)]
-    fn try_send(&mut self, message: &Message) -> bool {
-        if self.ring.try_push(message).is_err() {
-            return false;
-        }
-        self.ring_bell();
-        true
-    }
-
-    #[inline(always)]
-    fn ring_bell(&self) {
-        if let Some(bell) = &self.bell {
-            bell.ring();
-        }
-    }
-}
 
 /// A report that waits for its journal record to be durable.
 pub(crate) struct DeferredReport {
@@ -61,9 +24,9 @@ pub(crate) struct DeferredReport {
 
 /// Everything that the live engine writes to, but its log and its journal.
 pub struct Outputs {
-    pub(crate) inboxes: Vec<Inbox>,
-    pub(crate) pending: PendingMessages,
-    pub(crate) returns: Vec<ReturnPath>,
+    pub(crate) gateways: Vec<Sender>,
+    /// Bounded: there is room for all reports that a strategy's open orders can have.
+    pub(crate) strategies: Vec<Sender>,
     /// Reports that wait for the journal, in order.
     pub(crate) deferred: VecDeque<DeferredReport>,
     pub(crate) desk: Option<Desk>,
@@ -81,18 +44,19 @@ pub struct Outputs {
     pub(crate) returned: u64,
     /// Messages that found their ring full.
     pub(crate) full: u64,
+    /// Messages that are queued for gateways.
+    pub(crate) pending: u64,
     /// The most messages that were queued for gateways at once.
     pub(crate) pending_peak: u64,
 }
 
 impl Outputs {
-    /// Outputs with nothing queued; `inboxes` has one entry for each venue and credential, the credentials of a venue side by side,
-    /// `returns` one for each strategy.
-    pub fn new(inboxes: Vec<Inbox>, returns: Vec<ReturnPath>, work: Work) -> Self {
+    /// Outputs with nothing queued; `gateways` has one entry for each venue and credential, the credentials of a venue next to each
+    /// other, `strategies` one for each strategy.
+    pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: Work) -> Self {
         Self {
-            pending: PendingMessages::new(inboxes.len(), DEFAULT_CAPACITY),
-            inboxes,
-            returns,
+            gateways,
+            strategies,
             deferred: VecDeque::new(),
             desk: None,
             repairs: None,
@@ -103,14 +67,9 @@ impl Outputs {
             overflowed: None,
             returned: 0,
             full: 0,
+            pending: 0,
             pending_peak: 0,
         }
-    }
-
-    /// Allocates queues for that many messages to all gateways together: as many as orders may be open.
-    #[must_use]
-    pub fn with_capacity(self, messages: u32) -> Self {
-        Self { pending: PendingMessages::new(self.inboxes.len(), messages), ..self }
     }
 
     /// Takes commands from operators at this desk.
@@ -122,46 +81,43 @@ impl Outputs {
     /// Sends a message to a gateway, or queues it.
     #[inline(always)]
     pub(crate) fn send_to_gateway(&mut self, gateway: usize, message: &Message) {
-        if self.pending.has(gateway) || !self.inboxes[gateway].try_send(message) {
-            self.queue(gateway, message);
+        if self.gateways[gateway].push(message) != Sent::Ring {
+            self.full += 1;
+            self.count_pending(1);
         }
     }
 
+    /// Counts messages that were queued for gateways.
     #[cold]
-    fn queue(&mut self, gateway: usize, message: &Message) {
-        self.full += 1;
-        self.pending.push(gateway, message);
-        self.pending_peak = self.pending_peak.max(self.pending.len());
+    pub(crate) fn count_pending(&mut self, queued: u64) {
+        self.pending += queued;
+        self.pending_peak = self.pending_peak.max(self.pending);
     }
 
     /// Moves queued messages into inboxes, as far as there is room. Returns how many.
     #[cold]
     pub(crate) fn flush_pending(&mut self) -> usize {
-        let mut moved = 0;
-        for (gateway, inbox) in self.inboxes.iter_mut().enumerate() {
-            for _ in 0..BATCH {
-                let Some(message) = self.pending.front(gateway) else { break };
-                if !inbox.try_send(message) {
-                    break;
-                }
-                self.pending.pop(gateway);
-                moved += 1;
-            }
-        }
+        let moved = self.gateways.iter_mut().map(|gateway| gateway.flush(BATCH)).sum();
+        self.pending -= moved as u64;
         moved
+    }
+
+    /// Removes the first message queued for a gateway that `is_meant`.
+    pub(crate) fn recall(&mut self, gateway: usize, is_meant: impl Fn(&Message) -> bool) {
+        self.pending -= u64::from(self.gateways[gateway].recall(is_meant).is_some());
     }
 
     /// Sends a report to its strategy, or queues it.
     #[inline(always)]
     pub(crate) fn send_to_strategy(&mut self, strategy: usize, message: &Message) {
-        match self.returns[strategy].push(message) {
-            Pushed::Returned => self.returned += 1,
-            Pushed::Queued => {
+        match self.strategies[strategy].push(message) {
+            Sent::Ring => self.returned += 1,
+            Sent::Queued => {
                 self.full += 1;
                 self.has_queued_reports = true;
             }
             // More than the strategy's open orders can have, unless another one sent orders in its name.
-            Pushed::Dropped => self.overflowed = Some(strategy),
+            Sent::Dropped => self.overflowed = Some(strategy),
         }
     }
 
@@ -174,15 +130,9 @@ impl Outputs {
     /// Moves queued reports into return rings, as far as there is room. Returns how many.
     #[cold]
     pub(crate) fn flush_returns(&mut self) -> usize {
-        let moved = self.returns.iter_mut().map(ReturnPath::flush).sum();
-        self.has_queued_reports = self.returns.iter().any(ReturnPath::has_queued);
+        let moved = self.strategies.iter_mut().map(|strategy| strategy.flush(usize::MAX)).sum();
+        self.has_queued_reports = self.strategies.iter().any(Sender::is_waiting);
         self.returned += moved as u64;
         moved
-    }
-
-    /// Wakes every receiver: a crashed predecessor may have sent something and not rung.
-    pub(crate) fn ring_all(&self) {
-        self.inboxes.iter().for_each(Inbox::ring_bell);
-        self.returns.iter().for_each(ReturnPath::ring_bell);
     }
 }

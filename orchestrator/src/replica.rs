@@ -4,22 +4,20 @@
 //! engine's successor continues from it ([`Replica::promote`]). The same records give the same bytes in every process: times are in the
 //! records, and what was not stamped in time gets the time of the promotion.
 
-use super::core::{Core, CoreState, Effects, Input, Moment, Notice, RecoveryError};
-use super::ledger::{Estate, OutputLedger, Recovered};
+use super::core::{Core, CoreState, Effects, Input, Moment, Notice};
+use super::ledger::{Estate, GatewayPast, OutputLedger, Recovered};
 use super::outputs::Outputs;
 use super::successor::Successor;
-use journal::{Options, Reader, Record as Written, State, Writer, codec};
+use journal::{Options, Reader, Record as Written, RecoveryError, State, Writer};
 use protocol::checksum::digest;
 use protocol::desk::{ANSWERS_WORDS, Answer, Answers, COMMANDS, Desk};
 use protocol::record::{Point, Record, Stamps};
 use protocol::wire::{Message, Order, OrderId, Report};
+use serde::{Deserialize, Serialize};
 use shm::memory::{Region, Words};
-use shm::ring::spsc;
+use std::error::Error;
 use std::path::Path;
 use system::clock::Timebase;
-
-/// The version of a snapshot's form.
-pub(crate) const VERSION: u32 = 2;
 
 /// The state of an engine after a record of its journal.
 pub struct Replica {
@@ -27,27 +25,29 @@ pub struct Replica {
     pub(crate) ledger: OutputLedger,
     time: Timebase,
     stamps: Stamps,
-    /// All that has gone out, as soon as that is certain.
-    known: Option<Estate>,
     /// What operators were answered.
     answers: Words,
     desk: Desk,
 }
 
 /// What a snapshot holds.
-pub(crate) type Saved = (OutputLedger, CoreState, Vec<Answer>);
+#[derive(Serialize, Deserialize)]
+pub struct EngineSnapshot {
+    pub(crate) ledger: OutputLedger,
+    pub(crate) core: CoreState,
+    answers: Vec<Answer>,
+}
 
 /// The replica's effects: into the ledger.
 struct Recorded<'a> {
     ledger: &'a mut OutputLedger,
-    known: Option<&'a Estate>,
     stamps: Stamps,
     desk: &'a Desk,
 }
 
 impl Recorded<'_> {
     fn log(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
-        self.ledger.for_log(Record { point, id, detail, value }, self.known);
+        self.ledger.for_log(Record { point, id, detail, value });
     }
 }
 
@@ -68,12 +68,12 @@ impl Effects for Recorded<'_> {
     }
 
     fn to_gateway(&mut self, gateway: usize, message: &Message) {
-        self.ledger.for_gateway(gateway, *message, self.known);
+        self.ledger.for_gateway(gateway, *message);
     }
 
     fn to_strategy(&mut self, report: &Report, message: &Message) {
         self.stamp(Point::OrchReturn, report.id, report.number);
-        self.ledger.for_strategy(report.id.strategy().into(), *message, self.known);
+        self.ledger.for_strategy(report.id.strategy().into(), *message);
     }
 
     fn close(&mut self, strategy: usize) {
@@ -104,7 +104,7 @@ impl Replica {
         // No command is taken from there: those that were taken are in the journal.
         let desk = Desk::new(&answers.clone().into(), &answers);
         let ledger = OutputLedger::new(core.strategies(), core.gateways());
-        Self { core, ledger, time, stamps, known: None, answers, desk }
+        Self { core, ledger, time, stamps, answers, desk }
     }
 
     /// Drops what has gone out from the ledger.
@@ -138,31 +138,38 @@ impl Replica {
         mut outputs: Outputs,
         now: u64,
     ) -> Result<(Successor, Recovered), RecoveryError> {
-        let returned = outputs.returns.iter().map(|path| spsc::Producer::published(&path.ring)).collect();
+        let returned = outputs.strategies.iter().map(|strategy| strategy.ring().published()).collect();
         let estate = Estate { returned, ..estate };
         self.ledger.has_gone(&estate);
-        self.known = Some(estate);
+        self.ledger.known = Some(estate.clone());
         let journal = Writer::recover(folder, options, followed, |part| self.take(part))?;
-        let Self { core, ledger, known, answers, .. } = self;
-        let returned: u64 = ledger.strategies.iter().map(|output| output.returned.given()).sum();
-        let (recovered, rest) = ledger.settle(&known.unwrap_or_default(), core.sessions(), now)?;
-        for (gateway, backlog) in rest.backlog.iter().enumerate() {
-            backlog.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
+        let Self { core, ledger, answers, .. } = self;
+        ledger.check(&estate, core.sessions())?;
+        let is_retired = |strategy: &usize| core.sessions()[*strategy].is_retired();
+        let mut recovered = Recovered {
+            taken: ledger.strategies.iter().map(|output| output.taken).collect(),
+            retired: (0..core.strategies()).filter(is_retired).collect(),
+            gateways: Vec::new(),
+            unlogged: ledger.unlogged(now),
+        };
+        for (gateway, output) in ledger.gateways.into_iter().enumerate() {
+            let mut unsent = output.dispatched.into_kept();
+            recovered.gateways.push(GatewayPast { first: unsent.pop_front(), ..output.past });
+            unsent.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
         }
-        let unsent: usize = rest.unsent.iter().map(|reports| reports.len()).sum();
-        outputs.returned = returned.saturating_sub(unsent as u64);
-        for (path, unsent) in outputs.returns.iter_mut().zip(rest.unsent) {
-            path.queue.extend(unsent);
+        for (strategy, output) in outputs.strategies.iter_mut().zip(ledger.strategies) {
+            outputs.returned += output.returned.dropped();
+            strategy.enqueue_all(output.returned.into_kept());
         }
         outputs.has_queued_reports = true;
         // A recall that the crashed engine had no time for.
         outputs.recall_is_due = true;
         if let Some(desk) = &mut outputs.desk {
-            for (number, answer) in answered(&answers, rest.commands) {
+            for (number, answer) in answered(&answers, ledger.commands) {
                 desk.say(number, Answer { seen_ticks: now, done_ticks: now, ..answer });
             }
             (0..).zip(core.refused()).for_each(|(reason, count)| desk.rejections(reason, *count));
-            desk.skip_to(rest.commands);
+            desk.skip_to(ledger.commands);
         }
         Ok((Successor { core, outputs, journal }, recovered))
     }
@@ -173,7 +180,7 @@ impl Replica {
         match *input {
             Input::Order { from: Some(from), .. } => self.ledger.strategies[usize::from(from)].taken += 1,
             Input::Report { gateway: Some(gateway), message } => {
-                let past = &mut self.ledger.gateways[usize::from(gateway)];
+                let past = &mut self.ledger.gateways[usize::from(gateway)].past;
                 past.reports += 1;
                 past.reported.add(digest(&message));
             }
@@ -182,7 +189,7 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                self.ledger.recall(self.core.gateway_of(&order), &message, self.known.as_ref())?;
+                self.ledger.recall(self.core.gateway_of(&order), &message)?;
             }
             _ => {}
         }
@@ -197,19 +204,25 @@ fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer
 }
 
 impl State for Replica {
-    type Error = RecoveryError;
+    const VERSION: u32 = 3;
+    type Saved = EngineSnapshot;
 
-    fn restore(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
-        let saved = codec::decode::<Saved>(VERSION, bytes);
-        let (ledger, state, answers) = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
-        self.core.restore(&state).map_err(|what| RecoveryError::State(sequence, what))?;
+    fn save(&self) -> EngineSnapshot {
+        let answers = answered(&self.answers, self.ledger.commands).map(|(_, answer)| answer);
+        EngineSnapshot { ledger: self.ledger.clone(), core: self.core.state(), answers: answers.collect() }
+    }
+
+    fn restore(&mut self, saved: EngineSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let EngineSnapshot { ledger, core, answers } = saved;
+        self.core.restore(&core)?;
         if !ledger.is_of(self.core.strategies(), self.core.gateways()) {
-            return Err(RecoveryError::State(sequence, "outputs"));
+            return Err("outputs".into());
         }
-        self.ledger = ledger;
+        let known = self.ledger.known.take();
+        self.ledger = OutputLedger { known, ..ledger };
         (0..).zip(answers).for_each(|(number, answer)| self.desk.say(number, answer));
-        if let Some(known) = &self.known {
-            self.ledger.has_gone(known);
+        if let Some(known) = self.ledger.known.clone() {
+            self.ledger.has_gone(&known);
         }
         Ok(())
     }
@@ -220,17 +233,11 @@ impl State for Replica {
         if !is_ours {
             return Err(RecoveryError::Foreign(record.sequence));
         }
-        let Self { core, ledger, time, stamps, known, desk, .. } = self;
+        let Self { core, ledger, time, stamps, desk, .. } = self;
         let at = Moment { ticks, since_start: ticks.saturating_sub(time.start_ticks) };
-        core.apply(input, at, &mut Recorded { ledger, known: known.as_ref(), stamps: *stamps, desk });
+        core.apply(input, at, &mut Recorded { ledger, stamps: *stamps, desk });
         core.book();
         Ok(())
-    }
-
-    fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
-        let answers: Vec<Answer> =
-            answered(&self.answers, self.ledger.commands).map(|(_, answer)| answer).collect();
-        Ok(codec::encode(VERSION, &(&self.ledger, self.core.state(), answers))?)
     }
 
     fn size(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! How an orchestrator is put together.
 
-use super::{Core, InputLog, Orchestrator, Outputs};
+use super::{Core, Orchestrator, Outputs};
+use journal::InputLog;
 use protocol::desk::Desk;
 use shm::ring::Consumer;
 
@@ -22,7 +23,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     /// As [`Orchestrator::new`].
     pub fn with_journal(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
-            core.strategies() == outputs.returns.len() && core.gateways() == outputs.inboxes.len(),
+            core.strategies() == outputs.strategies.len() && core.gateways() == outputs.gateways.len(),
             "core and outputs are of one run"
         );
         Self { submit, completion, core, outputs, supervision: None, journal, failed: None }

@@ -2,9 +2,9 @@
 //! was made. Snapshots that forget something are found.
 
 use super::core::{Core, Input};
-use super::replica::{Replica, Saved, VERSION};
+use super::replica::{EngineSnapshot, Replica};
 use super::risk::RiskSetup;
-use journal::{Record, State, codec};
+use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
 use protocol::desk::Command;
 use protocol::instrument::{Instrument, ReferenceKind};
@@ -148,10 +148,10 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
 
 fn carried_out(mut replica: Replica, events: &[(usize, Input)]) -> Replica {
     for (place, input) in events {
-        let (bytes, length) = input.encode(10 * *place as u64);
+        let bytes = input.encode(10 * *place as u64, <[u8]>::to_vec);
         let sequence = *place as u64 + 1;
         // A recall of an order that was rejected is refused.
-        let _ = replica.carry_out(Record { sequence, payload: &bytes[..length] });
+        let _ = replica.carry_out(Record { sequence, payload: &bytes });
     }
     replica
 }
@@ -162,7 +162,7 @@ fn all(drawn: &[Drawn]) -> Vec<(usize, Input)> {
 
 fn from_bytes(bytes: &[u8]) -> Replica {
     let mut replica = replica();
-    replica.restore(1, bytes).unwrap();
+    replica.decode(1, bytes).unwrap();
     replica
 }
 
@@ -196,7 +196,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         let mut replica = replica();
-        if replica.restore(1, &bytes).is_ok() {
+        if replica.decode(1, &bytes).is_ok() {
             prop_assert!(replica.encode().is_ok());
         }
     }
@@ -219,35 +219,40 @@ fn a_snapshot_that_forgets_is_found() {
     let (before, after) = events.split_at(100);
     let whole = carried_out(replica(), &events).encode().unwrap();
     let bytes = carried_out(replica(), before).encode().unwrap();
-    type Forgets = fn(&mut Saved);
+    type Forgets = fn(&mut EngineSnapshot);
     let forgetful: [(&str, Forgets); 15] = [
         ("nothing", |_| {}),
-        ("open orders", |(_, state, _)| {
-            state.positions.strategies.iter_mut().for_each(|of| of.orders.iter_mut().for_each(Vec::clear));
+        ("open orders", |saved| {
+            saved
+                .core
+                .positions
+                .strategies
+                .iter_mut()
+                .for_each(|of| of.orders.iter_mut().for_each(Vec::clear));
         }),
-        ("how many requests are open", |(_, state, _)| {
-            state.positions.strategies.iter_mut().for_each(|of| of.requests += 1);
+        ("how many requests are open", |saved| {
+            saved.core.positions.strategies.iter_mut().for_each(|of| of.requests += 1);
         }),
-        ("positions", |(_, state, _)| state.positions.accounts.fill(Default::default())),
-        ("kill switches", |(_, state, _)| state.risk.switches = replica().core.risk.state().switches),
-        ("whom it tells of them", |(_, state, _)| state.kills = replica().core.kills),
-        ("message rates", |(_, state, _)| state.risk.messages.fill(Default::default())),
-        ("the reference price", |(_, state, _)| state.risk.traded = replica().core.risk.state().traded),
-        ("exposures", |(_, state, _)| state.risk.exposures = replica().core.risk.state().exposures),
-        ("profits", |(_, state, _)| state.risk.profits.fill(0)),
-        ("which order is next", |(_, state, _)| state.sessions = replica().core.sessions),
-        ("orders at gateways", |(_, state, _)| state.gateway_orders.fill(0)),
-        ("checksums", |(_, state, _)| state.checksums.reports = Default::default()),
-        ("how much was sent", |(given, _, _)| {
-            given.gateways.iter_mut().for_each(|of| *of = Default::default())
+        ("positions", |saved| saved.core.positions.accounts.fill(Default::default())),
+        ("kill switches", |saved| saved.core.risk.switches = replica().core.risk.state().switches),
+        ("whom it tells of them", |saved| saved.core.kills = replica().core.kills),
+        ("message rates", |saved| saved.core.risk.messages.fill(Default::default())),
+        ("the reference price", |saved| saved.core.risk.traded = replica().core.risk.state().traded),
+        ("exposures", |saved| saved.core.risk.exposures = replica().core.risk.state().exposures),
+        ("profits", |saved| saved.core.risk.profits.fill(0)),
+        ("which order is next", |saved| saved.core.sessions = replica().core.sessions),
+        ("orders at gateways", |saved| saved.core.gateway_orders.fill(0)),
+        ("checksums", |saved| saved.core.checksums.reports = Default::default()),
+        ("how much was sent", |saved| {
+            saved.ledger.gateways.iter_mut().for_each(|of| *of = Default::default())
         }),
-        ("what may not be in the log", |(given, _, _)| given.unlogged.clear()),
+        ("what may not be in the log", |saved| saved.ledger.log.iter_mut().for_each(Outbox::forget)),
     ];
     let mut unseen = Vec::new();
     for (what, forget) in forgetful {
-        let mut saved = codec::decode::<Saved>(VERSION, &bytes).unwrap();
+        let mut saved = codec::decode::<EngineSnapshot>(Replica::VERSION, &bytes).unwrap();
         forget(&mut saved);
-        let again = from_bytes(&codec::encode(VERSION, &saved).unwrap());
+        let again = from_bytes(&codec::encode(Replica::VERSION, &saved).unwrap());
         let end = carried_out(again, after).encode().unwrap();
         if end == whole {
             unseen.push(what);

@@ -9,10 +9,11 @@
 //! An inbox connects threads of one process, so both of its ends are gone: what is in it is skipped, and what the session lacks is sent
 //! again.
 
-use super::core::{Core, RecoveryError};
+use super::core::Core;
 use super::ledger::{GatewayPast, Recovered};
 use super::{Orchestrator, Outputs};
-use journal::{Watermark, Writer};
+use journal::{RecoveryError, Watermark, Writer};
+use protocol::sender::Sender;
 use shm::ring::Consumer;
 
 /// An engine before it is attached to the contended hand-offs.
@@ -42,7 +43,7 @@ impl Successor {
             completion.pass_over(index, *reports).map_err(short("reports of gateway", index, *reports))?;
         }
         // Who sleeps may have been sent something by the crashed engine and not been woken.
-        self.outputs.ring_all();
+        self.outputs.gateways.iter().chain(&self.outputs.strategies).for_each(Sender::ring_bell);
         Ok(Orchestrator::with_journal(submit, completion, self.core, self.outputs, self.journal))
     }
 

@@ -1,7 +1,8 @@
 //! What the engine and the launcher tell each other about strategies that die, and operators' commands.
 
-use super::{InputLog, Orchestrator};
+use super::Orchestrator;
 use crate::core::{Input, SessionState, StrategySession};
+use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::control::Control;
 use protocol::desk::{Desk, Entry};

@@ -4,6 +4,7 @@ use super::*;
 use crate::core::SessionState;
 use crate::risk::{Reject, RiskSetup};
 use crate::work::Work;
+use protocol::sender::Sender;
 use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
 use protocol::supervision::Misconduct;
@@ -46,8 +47,8 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
         Mux::new(completion_ends),
         Core::new(&RiskSetup::open_orders(2, 2, max_open)).unwrap(),
         Outputs::new(
-            inbox_ends.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
-            return_ends.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
+            inbox_ends.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
+            return_ends.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
             Work::new(0),
         ),
     );
@@ -103,7 +104,7 @@ impl<J: InputLog> Bench<J> {
     }
 
     fn queued(&self) -> u64 {
-        self.orchestrator.outputs.pending.len()
+        self.orchestrator.outputs.pending
     }
 
     fn send(&mut self, order: &Order, through: usize) {

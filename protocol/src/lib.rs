@@ -35,6 +35,8 @@ pub mod role;
 #[cfg(not(loom))]
 pub mod segments;
 #[cfg(not(loom))]
+pub mod sender;
+#[cfg(not(loom))]
 pub mod session;
 pub mod spill;
 pub mod stamps;

@@ -165,7 +165,7 @@ impl Trading {
     /// What begins the kind of a strategy that is a program of somebody else's: its command follows.
     pub const PROGRAM: &'static str = "exec:";
 
-    /// The most orders that the orchestrator has room for while they wait for their gateways.
+    /// Maximum number of orders that the orchestrator allocates queue memory for, all gateways together.
     pub const MOST_WAITING: u32 = 1 << 20;
 
     /// So many strategies and venues with the smallest of everything.
@@ -301,12 +301,14 @@ impl Trading {
         self.books().filter(|_| self.market_data)
     }
 
-    /// How many orders the orchestrator has room for that find their gateway's inbox full, of all venues together: as many as may
-    /// be open, at most [`Trading::MOST_WAITING`].
-    pub fn waiting_room(&self) -> u32 {
-        let open = |orders: &u64| u64::from(self.max_open).min(*orders);
-        let all = self.orders.iter().map(open).fold(0, u64::saturating_add);
-        all.clamp(1, Self::MOST_WAITING.into()) as u32
+    /// Orders to one gateway that the orchestrator allocates queue memory for: as many as its credential's strategies may have open,
+    /// and all gateways together at most [`Trading::MOST_WAITING`].
+    pub fn waiting_room(&self, gateway: u16) -> usize {
+        let is_its = |strategy: &u16| self.credential_of(*strategy) == gateway % self.credentials.max(1);
+        let strategies = (0..self.strategies).filter(is_its).map(usize::from);
+        let open = strategies.filter_map(|strategy| self.orders.get(strategy));
+        let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));
+        open.clamp(1, u64::from(Self::MOST_WAITING) / u64::from(self.gateways().max(1))) as usize
     }
 
     /// The orders of a strategy in one lap of the schedule; none for a strategy that there is not.

@@ -5,6 +5,7 @@ use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::counters::Slot;
 use protocol::labels::StrategyCounter;
+use protocol::sender::{Sender, Sent};
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Message, Order, OrderId, OrderStatus, Report};
 use shm::bell::Bell;
@@ -19,12 +20,9 @@ pub struct Session<P> {
     /// The most orders that it can send.
     budget: u64,
     max_open: u64,
-    submit: P,
-    /// Rings for the orchestrator, where that parks.
-    bell: Option<Bell>,
+    /// Queues one order at most: none is sent while one waits.
+    submit: Sender<P>,
     returns: spsc::Consumer,
-    /// An order that found the ring full.
-    waiting: Option<Message>,
     sent: u64,
     returned: u64,
     rejected: u64,
@@ -46,10 +44,8 @@ impl<P: Producer> Session<P> {
             next_sequence: 0,
             budget: u64::MAX,
             max_open,
-            submit,
-            bell,
+            submit: Sender::new(submit, bell, 1),
             returns,
-            waiting: None,
             sent: 0,
             returned: 0,
             rejected: 0,
@@ -101,7 +97,7 @@ impl<P: Producer> Session<P> {
         if self.is_spent() {
             return Err(Refused::Spent);
         }
-        if self.waiting.is_some() {
+        if self.submit.is_waiting() {
             return Err(Refused::Busy);
         }
         if self.open() >= self.max_open {
@@ -139,11 +135,8 @@ impl<P: Producer> Session<P> {
             cycle.log.append(Point::Due, id, due);
         }
         cycle.stamp(Point::StrategySend, id);
-        if self.submit.try_push(&message).is_err() {
+        if self.submit.push(&message) != Sent::Ring {
             self.full += 1;
-            self.waiting = Some(message);
-        } else if let Some(bell) = &self.bell {
-            bell.ring();
         }
         // Also for one that waits: it is pushed as it is, or the run does not end.
         self.submitted.add(digest(&message));
@@ -156,21 +149,13 @@ impl<P: Producer> Session<P> {
     /// Pushes the order that waits for room, if there is one; how many it pushed.
     #[inline]
     pub fn flush(&mut self) -> usize {
-        let Some(message) = &self.waiting else { return 0 };
-        if self.submit.try_push(message).is_err() {
-            return 0;
-        }
-        self.waiting = None;
-        if let Some(bell) = &self.bell {
-            bell.ring();
-        }
-        1
+        if self.submit.is_waiting() { self.submit.flush(1) } else { 0 }
     }
 
     /// No report is there now, and no order waits.
     #[inline(always)]
     pub fn looks_idle(&self) -> bool {
-        self.returns.looks_empty() && self.waiting.is_none()
+        self.returns.looks_empty() && !self.submit.is_waiting()
     }
 
     /// Takes the next report, stamped, or `None` if there is none now.
@@ -213,7 +198,7 @@ impl<P: Producer> Session<P> {
 
     /// Whether an order waits for room.
     pub fn is_waiting(&self) -> bool {
-        self.waiting.is_some()
+        self.submit.is_waiting()
     }
 
     /// Writes the checksums of both links into the log.
@@ -225,7 +210,7 @@ impl<P: Producer> Session<P> {
 
     /// Stores the counters, and withdraws what the last push announced.
     pub fn publish(&mut self, slot: &Slot<'_>) {
-        self.submit.withdraw();
+        self.submit.ring_mut().withdraw();
         slot.set(StrategyCounter::Sent, self.sent);
         slot.set(StrategyCounter::Returned, self.returned);
         slot.set(StrategyCounter::Rejected, self.rejected);

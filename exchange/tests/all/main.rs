@@ -2,9 +2,7 @@
 
 mod broken;
 mod cases;
-mod comebacks;
 mod deep;
-mod disk;
 mod drawn;
 mod ledger;
 mod model;

@@ -4,12 +4,12 @@ use super::parts::Parts;
 use super::{book, build, engine, spare};
 use crate::faults::own;
 use anyhow::{Context as _, Result};
-use exchange::role::Audit;
 use journal::Follower;
 use protocol::control::Control;
 use protocol::plan::{Plan, Role};
 use shm::attached::Attached;
 use system::clock::Timebase;
+use venue::Audit;
 
 /// By the journal of a venue; `attached` is what its exchange's process has.
 ///

@@ -5,10 +5,6 @@ use super::parts::Parts;
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
-use exchange::market_board::MarketBoard;
-use exchange::role::{
-    Close, Estate, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Shadow, Trade, open_with,
-};
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Follower, Options};
@@ -28,6 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use system::clock::Timebase;
+use venue::{
+    Close, Estate, ExchangeAgent, HOUSE, MarketBoard, MarketSetup, Script, SessionEnd, Shadow, Trade,
+    open_with,
+};
 
 /// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down page by page when the exchange dies,
 /// before anybody can be told.
@@ -77,23 +77,24 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         true => Some(MarketBoard::new(segments::market_writer(parts.attached, parts.plan, venue)?)),
         false => None,
     };
-    let agent = match followed {
-        Some(follower) => {
-            let (shadow, mut reader) = follower.into_parts();
-            takeover.of_reader(&mut reader);
-            ExchangeAgent::behind((shadow, reader), sessions, tape)
-        }
-        None => ExchangeAgent::new(market(parts, venue)?, sessions, tape),
+    let Some(options) = journal_options(trading) else {
+        return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).telling(board));
     };
-    let agent = agent.telling(board);
-    let Some(options) = journal_options(trading) else { return Ok(agent) };
     let past = tally::past(parts.attached, plan, thread)?;
     past.look(&mut tally);
     let mut estate = left_behind(&past, &tally, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.of_exchange(&mut estate, &folder);
-    let agent = agent.journalled(&folder, &takeover.of_options(options), time, &estate);
+    let (shadow, reader) = match followed.map(Follower::into_parts) {
+        Some((shadow, mut reader)) => {
+            takeover.of_reader(&mut reader);
+            (shadow, Some(reader))
+        }
+        None => (Shadow::new(market(parts, venue)?, time), None),
+    };
+    let journal = (folder.as_path(), &takeover.of_options(options));
+    let agent = shadow.promote(reader, journal, &estate, (sessions, tape, board));
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
     takeover.of_opened(&folder, agent.watermark());
     Ok(agent)

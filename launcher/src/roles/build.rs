@@ -12,9 +12,10 @@ use gateway::{Gateway, SessionVenue, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath, Supervision};
+use orchestrator::{Core, Orchestrator, Outputs, Supervision};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
+use protocol::sender::Sender;
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
@@ -230,17 +231,17 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     let mut inboxes = Vec::new();
     for gateway in 0..trading.gateways() {
         let ring = end(inbox(gateway), attached)?;
-        inboxes.push(Inbox::new(ring, bell_of(attached, plan, thread, Role::Gateway(gateway))?));
+        let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
+        inboxes.push(Sender::new(ring, bell, trading.waiting_room(gateway)));
     }
     let mut returns = Vec::new();
     for index in 0..trading.strategies {
         let ring = end(return_path(index), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
         let capacity = trading.max_open as usize * usize::from(trading.reports_an_order);
-        returns.push(ReturnPath::new(ring, bell, capacity));
+        returns.push(Sender::bounded(ring, bell, capacity));
     }
-    let outputs = Outputs::new(inboxes, returns, Work::new(trading.work_ns));
-    Ok(outputs.with_capacity(trading.waiting_room()))
+    Ok(Outputs::new(inboxes, returns, Work::new(trading.work_ns)))
 }
 
 /// The gateway with that index.

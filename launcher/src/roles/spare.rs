@@ -15,7 +15,7 @@ use super::takeover::Takeover;
 use crate::faults::own;
 use crate::runtime::progress::complain;
 use anyhow::{Result, bail};
-use journal::{Follower, State};
+use journal::{Follower, RecoveryError, State};
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments;
@@ -148,10 +148,7 @@ struct Waiting<'a, B: Body> {
     follower: Option<Follower<B::State>>,
 }
 
-impl<B: Body> Standby for Waiting<'_, B>
-where
-    <B::State as State>::Error: Display,
-{
+impl<B: Body> Standby for Waiting<'_, B> {
     fn look(&mut self) -> bool {
         let is_begun = self.control.start_ticks() != 0 && self.folder.join("lock").exists();
         if is_begun || self.follower.is_some() {
@@ -186,12 +183,9 @@ where
     }
 }
 
-impl<B: Body> Waiting<'_, B>
-where
-    <B::State as State>::Error: Display,
-{
+impl<B: Body> Waiting<'_, B> {
     /// A few records further, and a snapshot if it is time for one; whether there is more.
-    fn follow(&mut self) -> Result<bool, <B::State as State>::Error> {
+    fn follow(&mut self) -> Result<bool, RecoveryError> {
         let is_at_work = self.is_at_work();
         let Some(follower) = &mut self.follower else { return Ok(false) };
         let is_far = follower.follow(BATCH)? == BATCH;

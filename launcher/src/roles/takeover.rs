@@ -1,7 +1,6 @@
 //! How a process takes over from a dead one: what it reads the time from, and what it gets wrong where a simulation wants to see that its
 //! judge finds that. Real processes read the run's clock and get nothing wrong.
 
-use exchange::role;
 use gateway::GatewayEstate;
 use journal::{Disk, Durability, Options, Reader, Watermark};
 use orchestrator::{Estate, Recovered};
@@ -152,7 +151,7 @@ impl Takeover {
 
     /// What an exchange finds.
     #[cold]
-    pub(super) fn of_exchange(&self, estate: &mut role::Estate, folder: &Path) {
+    pub(super) fn of_exchange(&self, estate: &mut venue::Estate, folder: &Path) {
         match self.mistake {
             Some(Mistake::TradesAgain) => (estate.reports_stamped, estate.trades) = (0, 0),
             Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),

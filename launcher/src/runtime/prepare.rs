@@ -12,7 +12,6 @@ use crate::runtime::run_id::RunId;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
-use exchange::role::HOUSE;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;
 use shm::process::start_time;
@@ -23,6 +22,7 @@ use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sampl
 use system::clock::{self, ClockPair};
 use system::floor;
 use system::sandbox;
+use venue::HOUSE;
 
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use std::path::Path;
 use system::folder::{Draft, OpenFolder};
 
 /// The bit of an id that names an order of the opening book.
-const RESTING: u64 = exchange::role::RESTING;
+const RESTING: u64 = venue::RESTING;
 
 /// Saves the tapes: `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. What it has to say about them.
 ///

@@ -14,12 +14,12 @@ use crate::config::{Kinds, VenueName};
 use crate::faults::schedule::Draws;
 use crate::planner::Resolved;
 use analysis::merge::{Merged, OrderEnd};
-use exchange::role::{Audit, Trade};
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, Plan, Target, Technique, Trading, When};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
 use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
+use venue::{Audit, Trade};
 
 /// Whether it is such a run that a seed stands for, if nobody asks for a kind.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {

@@ -8,13 +8,11 @@
 //!      2… the message, or the words of the command
 //! ```
 
-use journal::codec::CodecError;
-use journal::{JournalError, Record, Writer};
+use journal::{InputLog, JournalError, Record, RecoveryError, codec};
 use protocol::desk::Command;
 use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
-use thiserror::Error;
 
 /// An input of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +70,9 @@ const NOBODY: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 
 impl Input {
-    pub(crate) fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
+    /// Hands over the bytes of the input's record.
+    #[inline(always)]
+    pub(crate) fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let mut words = [0; WORDS];
         let head = |what: u64, a: u16, b: u16| what | u64::from(a) << 8 | u64::from(b) << 24;
         let mut used = 2;
@@ -107,20 +107,15 @@ impl Input {
             Input::Violation { from, why } => head(9, from.unwrap_or(NOBODY), why.code() as u16),
         };
         words[1] = now;
-        let mut bytes = [0; WORDS * 8];
-        for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-            *place = word.to_le_bytes();
-        }
-        (bytes, used * 8)
+        codec::with_bytes(words, used, take)
     }
 
     /// Appends the input to a journal; `now` is in ticks. Returns when the record is there, before the input is applied.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
-    pub fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
-        let (bytes, length) = self.encode(now);
-        journal.append(&bytes[..length]).map(drop)
+    pub fn append(&self, journal: &mut impl InputLog, now: u64) -> Result<(), JournalError> {
+        self.encode(now, |payload| journal.record(payload))
     }
 
     /// Decodes a record: the input, and when it was applied.
@@ -129,8 +124,7 @@ impl Input {
     }
 
     fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let mut words = codec::words(bytes)?;
         let (head, now) = (words.next()?, words.next()?);
         let (a, b, flag) = ((head >> 8) as u16, (head >> 24) as u16, head & FLAG != 0);
         let who = (a != NOBODY).then_some(a);
@@ -156,41 +150,9 @@ impl Input {
             9 => Input::Violation { from: who, why: Misconduct::from_code(b.into())? },
             _ => return None,
         };
-        (rest.is_empty() && words.next().is_none() && input.encode(now).0[..8] == head.to_le_bytes())
-            .then_some((input, now))
+        let is_canonical = input.encode(now, |encoded| encoded == bytes);
+        is_canonical.then_some((input, now))
     }
-}
-
-/// Why an engine cannot be recovered.
-#[derive(Debug, Error)]
-pub enum RecoveryError {
-    /// The journal itself.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// A record that no engine with these strategies and gateways writes.
-    #[error("journal record {0} was not written by this engine")]
-    Foreign(u64),
-    /// A state that cannot be encoded.
-    #[error(transparent)]
-    Unencoded(#[from] CodecError),
-    /// A snapshot that cannot be decoded.
-    #[error("the snapshot behind record {0}: {1}")]
-    Encoded(u64, CodecError),
-    /// A snapshot with a state that no engine with these strategies, gateways and instruments has.
-    #[error("the snapshot after record {0} was not written by this engine: {1}")]
-    State(u64, &'static str),
-    /// The journal has less than there was: what was written has been lost.
-    #[error("journal is incomplete: it accounts for {journal} {what} {index}, but {there} were observed")]
-    Short {
-        /// `orders of strategy`, `reports of gateway`, …
-        what: &'static str,
-        /// Which one.
-        index: usize,
-        /// As many of them follow from the journal.
-        journal: u64,
-        /// As many there were.
-        there: u64,
-    },
 }
 
 #[cfg(test)]
@@ -217,8 +179,9 @@ mod tests {
     proptest! {
         #[test]
         fn input_is_read_back_and_nothing_else(input in any_input(), now: u64) {
-            let (bytes, length) = input.encode(now);
-            prop_assert_eq!(Input::decode(&bytes[..length]), Some((input, now)));
+            let bytes = input.encode(now, <[u8]>::to_vec);
+            let length = bytes.len();
+            prop_assert_eq!(Input::decode(&bytes), Some((input, now)));
             prop_assert_eq!(Input::decode(&bytes[..length - 8]), None, "cut off");
             prop_assert_eq!(Input::decode(&bytes[..length - 1]), None, "cut off within a word");
             prop_assert_eq!(Input::decode(&[&bytes[..length], &[0; 8]].concat()), None, "trailing bytes");
@@ -227,8 +190,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             if let Some((input, now)) = Input::decode(&bytes) {
-                let (encoded, length) = input.encode(now);
-                prop_assert_eq!(Input::decode(&encoded[..length]), Some((input, now)));
+                prop_assert!(input.encode(now, |encoded| encoded == bytes));
             }
         }
     }

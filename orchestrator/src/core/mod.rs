@@ -15,7 +15,7 @@ mod session;
 mod state;
 
 pub use effects::{Effects, Notice};
-pub use input::{Input, RecoveryError};
+pub use input::Input;
 pub use kill::log_records;
 pub use lifecycle::TOLERATED_OFFENCES;
 pub(crate) use session::{SessionState, StrategySession};

@@ -53,7 +53,7 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
     let killed_at = records(&bench).len();
     let queued = |bench: &Bench, id: OrderId| {
         let is_it = |message: &Message| Order::from_message(*message).is_ok_and(|order| order.id == id);
-        (0..2).any(|gateway| bench.orchestrator.outputs.pending.find(gateway, is_it).is_some())
+        (0..2).any(|gateway| bench.orchestrator.outputs.gateways[gateway].find(is_it).is_some())
     };
     let sent_before = (0..2).flat_map(|strategy| (0..30).map(move |n| OrderId::new(strategy, 0, n)));
     let queued: Vec<OrderId> = sent_before.filter(|id| queued(&bench, *id)).collect();

@@ -15,9 +15,9 @@ impl Bench {
 
     /// Lets the last queued order of a gateway overtake the others.
     fn reorder_queue(&mut self, gateway: usize) {
-        let pending = &mut self.orchestrator.outputs.pending;
-        if let Some(first) = pending.pop(gateway) {
-            pending.push(gateway, &first);
+        let sender = &mut self.orchestrator.outputs.gateways[gateway];
+        if let Some(first) = sender.recall(|_| true) {
+            sender.enqueue_all([first]);
         }
     }
 }

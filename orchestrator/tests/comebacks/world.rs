@@ -3,11 +3,12 @@
 use journal::{Disk, Durability, Follower, Options, Writer};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Core, Estate, Inbox, Orchestrator, Outputs, Replica, ReturnPath, Supervision};
+use orchestrator::{Core, Estate, Orchestrator, Outputs, Replica, Supervision};
 use protocol::agent::{Agent, Cycle};
 use protocol::control::{Launching, PLAN};
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting};
+use protocol::sender::Sender;
 use protocol::stamps::{StampLog, Stamps, points_in};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{REPAIRS_WORDS, RepairsWriter};
@@ -133,8 +134,8 @@ impl World {
             spsc::Consumer::<7>::resume(words).unwrap().skip_to(ring.published());
             ring
         });
-        let inboxes = inboxes.map(|ring| Inbox::new(ring, None)).collect();
-        let path = |ring| ReturnPath::new(ring, None, MAX_OPEN as usize);
+        let inboxes = inboxes.map(|ring| Sender::new(ring, None, 64)).collect();
+        let path = |ring| Sender::bounded(ring, None, MAX_OPEN as usize);
         let outputs = Outputs::new(inboxes, returns.into_iter().map(path).collect(), Work::new(0));
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };

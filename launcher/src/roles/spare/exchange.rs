@@ -4,13 +4,13 @@ use super::{Body, Sent};
 use crate::roles::book;
 use crate::roles::parts::Parts;
 use anyhow::Result;
-use exchange::role::{MarketSetup, Shadow};
 use journal::Follower;
 use protocol::tally::{self, Past, Tally};
 use protocol::trading::session_in;
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use system::clock::Timebase;
+use venue::{MarketSetup, Shadow};
 
 /// The spare of a venue's exchange.
 pub(super) struct Spare {

@@ -7,9 +7,10 @@ use analysis::merge::{Merged, ViolationKind, merge};
 use gateway::{DelayVenue, Gateway, InFull, Venue};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Core, Inbox, Orchestrator, Outputs, ReturnPath};
+use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{Pacing, Role, Threading};
+use protocol::sender::Sender;
 use protocol::stamps::{RECORD_WORDS, StampLog};
 use protocol::status::{Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::{MESSAGE_WORDS, Message};
@@ -158,8 +159,8 @@ fn actors<V: Venue + 'static>(
     let core = Core::new(&RiskSetup::open_orders(SHAPE.strategies.into(), SHAPE.venues.into(), 64))
         .expect("no limits");
     let outputs = Outputs::new(
-        inbox.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
-        returns.into_iter().map(|ring| ReturnPath::new(ring, None, 256)).collect(),
+        inbox.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
+        returns.into_iter().map(|ring| Sender::bounded(ring, None, 256)).collect(),
         Work::new(0),
     );
     let orchestrator = Orchestrator::new(

@@ -1,7 +1,7 @@
 //! From the events of a command to the reports of the orders that they are about.
 
-use super::open::OpenOrders;
-use crate::event::{CancelReason, Event, Events, RejectReason};
+use crate::open::OpenOrders;
+use exchange::event::{CancelReason, Event, Events, RejectReason};
 use protocol::session::WITHDRAWN;
 use protocol::wire::{MAX_REPORTS, OrderId, OrderStatus, Report};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct Trade {
     pub number: u64,
     /// What was traded.
     pub instrument: u16,
-    /// The resting order's id; [`super::RESTING`] is set for one of the opening book.
+    /// The resting order's id; [`crate::RESTING`] is set for one of the opening book.
     pub maker: u64,
     /// The incoming order's id.
     pub taker: u64,

@@ -1,11 +1,12 @@
 //! What a snapshot must hold: an exchange that goes on from one ends in the state of one that carried out everything, byte for byte, and
 //! gives the same reports and trades, wherever the snapshot was made. Snapshots that forget something are found.
 
-use super::commands::Told;
-use super::market::MarketSetup;
-use super::shadow::{Past, Shadow, restored};
-use crate::{Capacity, Exchange, Instrument};
-use journal::State;
+use crate::answers::Trade;
+use crate::commands::Told;
+use crate::market::MarketSetup;
+use crate::shadow::{Past, Shadow};
+use exchange::{Capacity, Exchange, Instrument};
+use journal::{Record, State};
 use proptest::prelude::*;
 use protocol::session::number_instruction;
 use protocol::wire::{
@@ -81,7 +82,10 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
 }
 
 fn carried_out(mut shadow: Shadow, told: &[(Told, u64)]) -> Shadow {
-    told.iter().for_each(|(told, now)| shadow.act(*told, *now).unwrap());
+    for (told, now) in told {
+        let payload = told.encode(*now, <[u8]>::to_vec);
+        shadow.act(&Record { sequence: 1, payload: &payload }, |_| {}).unwrap();
+    }
     shadow
 }
 
@@ -89,11 +93,11 @@ fn carried_out(mut shadow: Shadow, told: &[(Told, u64)]) -> Shadow {
 fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut Past)) -> Shadow {
     let mut shadow = Shadow::new(setup(), TIME);
     // As a house's orders: what is in the books is forgotten.
-    let resting = crate::NewOrder { id: 9, price: 50, quantity: 1, ..crate::NewOrder::default() };
+    let resting = exchange::NewOrder { id: 9, price: 50, quantity: 1, ..exchange::NewOrder::default() };
     let mut filled = setup();
-    filled.exchange.apply(crate::Command::New(resting), &mut Vec::new());
-    shadow.market = super::market::Market::new(filled);
-    shadow.past = restored(&mut shadow.market, 1, bytes).unwrap();
+    filled.exchange.apply(exchange::Command::New(resting), &mut Vec::new());
+    shadow.market = crate::market::Market::new(filled);
+    shadow.decode(1, bytes).unwrap();
     forget(&mut shadow.past);
     shadow
 }
@@ -124,11 +128,14 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         let mut shadow = Shadow::new(setup(), TIME);
-        if let Ok(past) = restored(&mut shadow.market, 1, &bytes) {
-            shadow.past = past;
+        if shadow.decode(1, &bytes).is_ok() {
             prop_assert!(shadow.market.exchange().check().is_ok());
         }
     }
+}
+
+const fn trade() -> Trade {
+    Trade { number: 0, instrument: 0, maker: 0, taker: 0, price: 1, quantity: 1 }
 }
 
 #[test]
@@ -150,10 +157,10 @@ fn a_snapshot_that_forgets_is_found() {
     type Forgets = fn(&mut Past);
     let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
-        ("reports that were not sent", |past| past.unsent.clear()),
-        ("how many reports were given", |past| past.sessions[0].given += 1),
-        ("which number an instruction has", |past| past.sessions[1].received += 1),
-        ("how many trades there were", |past| past.traded += 1),
+        ("reports that were not sent", |past| past.sessions.iter_mut().for_each(|of| of.reports.forget())),
+        ("how many reports were given", |past| past.sessions[0].reports.push((0, [0; 7]))),
+        ("which number an instruction has", |past| past.sessions[1].counts.received += 1),
+        ("how many trades there were", |past| past.trades.push((0, trade()))),
         ("how often an instrument was traded", |past| past.touches.iter_mut().for_each(|touch| touch.1 += 1)),
         ("how many orders it has taken", |past| past.received += 1),
     ];
@@ -165,6 +172,6 @@ fn a_snapshot_that_forgets_is_found() {
     // Without the books' orders, or without their counters, it is another market.
     let bytes = carried_out(Shadow::new(setup(), TIME), &told[..30]).encode().unwrap();
     let mut empty = from_bytes(&bytes, |_| {});
-    empty.market = super::market::Market::new(setup());
+    empty.market = crate::market::Market::new(setup());
     assert_ne!(carried_out(empty, &told[30..]).encode().unwrap(), whole);
 }

@@ -4,7 +4,7 @@
 //! often. A reader that is slow misses versions, never holds the exchange up, and is told how many it missed.
 //!
 //! ```
-//! use exchange::market_board::MarketBoard;
+//! use venue::MarketBoard;
 //! use exchange::{Capacity, Command, Exchange, Instrument, NewOrder};
 //! use protocol::market::{Touch, shape};
 //! use shm::board;
@@ -24,10 +24,10 @@
 //! assert_eq!(Touch::parse(&words).unwrap().bid.unwrap().price, 99);
 //! ```
 
-use crate::command::Command;
-use crate::exchange::Exchange;
-use crate::levels::Levels;
-use crate::view::Level;
+use exchange::Exchange;
+use exchange::Level;
+use exchange::command::Command;
+use exchange::levels::Levels;
 use protocol::market::{Quote, TOUCH_WORDS, Touch};
 use shm::board::Writer;
 
@@ -178,7 +178,7 @@ impl MarketBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Capacity, Event, Instrument, NewOrder, Side};
+    use exchange::{Capacity, Event, Instrument, NewOrder, Side};
     use protocol::market::shape;
     use shm::board::{self, Reader};
 

@@ -1,11 +1,11 @@
 //! Carrying out what came through a session: the same for an exchange at work, one that comes back, and one that follows.
 
-use super::market::{At, Market, Outcome};
-use super::session::Counts;
+use crate::market::{At, Market, Outcome};
+use crate::session::Counts;
 use protocol::wire::{Instruction, Message};
 
 /// Where the messages of sessions are counted.
-pub(super) trait Counted {
+pub(crate) trait Counted {
     /// What has gone through a session.
     fn counts(&mut self, session: usize) -> &mut Counts;
     /// An error that is none of a message.
@@ -14,7 +14,7 @@ pub(super) trait Counted {
 
 /// Carries out a message of a session; how many orders that was.
 #[inline]
-pub(super) fn carry_out<D: Counted>(
+pub(crate) fn carry_out<D: Counted>(
     market: &mut Market,
     session: usize,
     message: Message,

@@ -18,13 +18,13 @@ pub struct Script {
 
 /// Where a script is: how many turns have passed, and the orders that wait, strategy by strategy, as messages.
 #[derive(Serialize, Deserialize)]
-pub(super) struct ScriptState {
+pub(crate) struct ScriptState {
     next: u64,
     waiting: Vec<Vec<Message>>,
 }
 
 impl Script {
-    pub(super) fn state(&self) -> ScriptState {
+    pub(crate) fn state(&self) -> ScriptState {
         let messages = |orders: &VecDeque<Order>| {
             orders.iter().map(|order| Instruction::Order(*order).to_message()).collect()
         };
@@ -32,7 +32,7 @@ impl Script {
     }
 
     /// Whether it is one of this script.
-    pub(super) fn restore(&mut self, state: &ScriptState) -> bool {
+    pub(crate) fn restore(&mut self, state: &ScriptState) -> bool {
         if state.next > self.turns.len() as u64 || state.waiting.len() != self.waiting.len() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The exchange as a role of a run: it takes instructions from its gateways' sessions, matches, and answers.
+//! The role of a venue: an exchange that takes instructions from its gateways' sessions, matches, and answers.
 //!
 //! ```text
 //!  gateway (credential 0) ─ session-out ─┐                      ┌─ session-in ─▶ gateway (credential 0)
@@ -7,6 +7,7 @@
 //!
 //! Sessions are served in turn, a few instructions each, so that none starves. Instructions of one session are carried out in
 //! their order. When the run drains, trading is over: what still rests expires.
+#![forbid(unsafe_code)]
 
 mod agent;
 mod answers;
@@ -14,6 +15,7 @@ mod audit;
 mod carry;
 mod commands;
 mod market;
+mod market_board;
 mod open;
 mod recovery;
 mod request;
@@ -26,8 +28,8 @@ mod snapshots;
 pub use agent::{Close, ExchangeAgent};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
 pub use audit::Audit;
-pub use commands::RecoveryError;
 pub use market::{At, Market, MarketSetup, Outcome, open_with};
+pub use market_board::{MarketBoard, Written};
 pub use recovery::Estate;
 pub use request::{HOUSE, RESTING};
 pub use script::Script;

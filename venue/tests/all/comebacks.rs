@@ -5,8 +5,6 @@
 //! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any instruction in the launcher's tests.
 
 use core::cell::Cell;
-use exchange::market_board::MarketBoard;
-use exchange::role::{self, Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{Disk, Durability, Options};
 use proptest::prelude::*;
@@ -24,6 +22,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use system::clock::{Deadly, Timebase};
+use venue::{Close, Estate, ExchangeAgent, MarketBoard, MarketSetup, SessionEnd, Trade};
 
 const CAPACITY: usize = 64;
 /// Of the reports' rings: so few that reports with their stamps wait for room when their exchange dies.
@@ -106,11 +105,11 @@ impl World {
             SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, ROOM)
         });
         let (sessions, tape) = (sessions.collect(), SharedTape(Arc::clone(&self.tape)));
-        let agent = match follower {
-            Some(follower) => ExchangeAgent::behind(follower.into_parts(), sessions, tape),
-            None => ExchangeAgent::new(setup(), sessions, tape),
+        let (shadow, reader) = match follower.map(Follower::into_parts) {
+            Some((shadow, reader)) => (shadow, Some(reader)),
+            None => (venue::Shadow::new(setup(), time()), None),
         };
-        let agent = agent.telling(Some(MarketBoard::new(board::Writer::attach(&self.board).unwrap())));
+        let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
         let log = self.log.clone().into();
         let stamped = |point| count_point(&log, point) as u64;
         let mut estate = Estate {
@@ -138,7 +137,8 @@ impl World {
         }
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
-        agent.journalled(folder, &options, time(), &estate).map_err(|error| error.to_string())
+        let agent = shadow.promote(reader, (folder, &options), &estate, (sessions, tape, Some(board)));
+        agent.map_err(|error| error.to_string())
     }
 }
 
@@ -147,7 +147,7 @@ fn setup() -> MarketSetup {
     MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None }
 }
 
-pub type Follower = journal::Follower<role::Shadow>;
+pub type Follower = journal::Follower<venue::Shadow>;
 
 /// One that follows the exchange's journal, when there is one.
 struct Shadow {
@@ -179,7 +179,7 @@ impl Shadow {
             return;
         }
         self.turns += 1;
-        let begin = || Follower::begin(folder, role::Shadow::new(setup(), time())).unwrap();
+        let begin = || Follower::begin(folder, venue::Shadow::new(setup(), time())).unwrap();
         let follower = self.follower.get_or_insert_with(begin);
         follower.follow(7).unwrap();
         let published = |[_, reports]: &[Words; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();

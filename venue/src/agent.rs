@@ -4,17 +4,16 @@
 //!  take ─▶ stamp ─▶ journal ─▶ give the slot back ─▶ match ─▶ (group: until it is on the disk) ─▶ stamp ─▶ send
 //! ```
 //! An exchange that dies anywhere on that way loses nothing: what is not in the journal is still in the session's ring, and what is in
-//! it is carried out again by the successor ([`super::recovery`]), which sends only what the predecessor has not sent.
+//! it is carried out again by the successor ([`crate::recovery`]), which sends only what the predecessor has not sent.
 
-use super::answers::Trade;
-use super::carry::{Counted, carry_out};
-use super::commands::Told;
-use super::market::{At, Market, MarketSetup, Outcome};
-use super::session::{Counts, SessionEnd};
-use super::shadow::Followed;
-use crate::command::Command;
-use crate::exchange::Exchange;
+use crate::answers::Trade;
+use crate::carry::{Counted, carry_out};
+use crate::commands::Told;
+use crate::market::{At, Market, MarketSetup, Outcome};
 use crate::market_board::{MarketBoard, Written};
+use crate::session::{Counts, SessionEnd};
+use exchange::Exchange;
+use exchange::command::Command;
 use journal::{JournalError, Writer};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
@@ -37,20 +36,18 @@ pub trait Close: Send {
 
 /// An exchange with its sessions.
 pub struct ExchangeAgent<T> {
-    pub(super) market: Market,
-    pub(super) doors: Doors<T>,
-    pub(super) journal: Option<Writer>,
-    pub(super) received: u64,
+    pub(crate) market: Market,
+    pub(crate) doors: Doors<T>,
+    pub(crate) journal: Option<Writer>,
+    pub(crate) received: u64,
     /// The order that a dead predecessor had stamped and not written down: it comes again, and has its stamp.
-    pub(super) is_stamped: Option<OrderId>,
-    /// The state that it goes on from, until it has its journal.
-    pub(super) followed: Option<Box<Followed>>,
+    pub(crate) is_stamped: Option<OrderId>,
     /// Why it can go on no more.
     failed: Option<String>,
 }
 
 /// What reports and trades go out through.
-pub(super) struct Doors<T> {
+pub(crate) struct Doors<T> {
     /// The sessions, by the credential.
     pub sessions: Vec<SessionEnd>,
     pub tape: T,
@@ -70,7 +67,7 @@ pub(super) struct Doors<T> {
 }
 
 /// A report that waits for the disk, or for the first duty cycle after a recovery.
-pub(super) struct HeldReport {
+pub(crate) struct HeldReport {
     pub report: Report,
     /// The record whose carrying out it tells.
     pub record: u64,
@@ -89,7 +86,7 @@ impl<T: Close> ExchangeAgent<T> {
     }
 
     /// The same around a market that is there.
-    pub(super) fn around(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
+    pub(crate) fn around(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
         assert_eq!(market.sessions(), sessions.len());
         let doors = Doors {
             sessions,
@@ -104,7 +101,7 @@ impl<T: Close> ExchangeAgent<T> {
             untold: Vec::new(),
             is_closed: false,
         };
-        Self { market, doors, journal: None, received: 0, is_stamped: None, followed: None, failed: None }
+        Self { market, doors, journal: None, received: 0, is_stamped: None, failed: None }
     }
 
     /// The same, writing the touches of its instruments to that board.
@@ -270,7 +267,7 @@ impl<T> Doors<T> {
 }
 
 /// The record of a touch that was written.
-pub(super) fn told(venue: u16, Written { instrument, version, ticks }: Written) -> Record {
+pub(crate) fn told(venue: u16, Written { instrument, version, ticks }: Written) -> Record {
     TouchWritten { venue, instrument, version, ticks }.record()
 }
 

@@ -1,18 +1,19 @@
 //! What an exchange does with what it is told, without sessions and clocks: the same inputs give the same reports and trades.
 
-use super::answers::{Answers, Cause, Trade, refusal};
-use super::open::{OpenOrder, OpenOrders};
-use super::request::{HOUSE, command, side};
-use super::script::{Script, ScriptState};
-use crate::command::{Command, Side};
-use crate::event::{Event, Events, RejectReason};
-use crate::exchange::Exchange;
-use crate::state::{State, StateError};
-use crate::view::Level;
+use crate::answers::{Answers, Cause, Trade, refusal};
+use crate::open::{OpenOrder, OpenOrders};
+use crate::request::{HOUSE, command, side};
+use crate::script::{Script, ScriptState};
+use exchange::Exchange;
+use exchange::Level;
+use exchange::command::{Command, Side};
+use exchange::event::{Event, Events, RejectReason};
+use exchange::{State, StateError};
 use protocol::wire::{
     self, CancelScope, MAX_REPORTS, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, OrderType, Report,
 };
 use serde::{Deserialize, Serialize};
+use std::error::Error;
 use system::clock::Timebase;
 
 /// Prices at which one order can take: each has a report, and there are a few others.
@@ -50,7 +51,7 @@ pub struct Market {
 
 /// What a market knows beside what it is made of.
 #[derive(Serialize, Deserialize)]
-pub(super) struct MarketState {
+pub(crate) struct MarketState {
     exchange: State,
     open: Vec<(u64, OpenOrder)>,
     script: Option<ScriptState>,
@@ -130,6 +131,11 @@ impl Market {
     /// Requests that were refused.
     pub const fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Whether trading is over.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Whether trading is over and nothing rests.
@@ -295,7 +301,7 @@ impl Market {
     }
 
     /// Its state between two inputs.
-    pub(super) fn state(&self) -> MarketState {
+    pub(crate) fn state(&self) -> MarketState {
         // In an order: the same state has the same bytes.
         let mut open: Vec<(u64, OpenOrder)> = self.open.iter().map(|(id, order)| (*id, *order)).collect();
         open.sort_unstable_by_key(|(id, _)| *id);
@@ -310,19 +316,21 @@ impl Market {
     }
 
     /// Goes on from a state of a market of the same making; whatever was in it is forgotten.
-    pub(super) fn restore(&mut self, state: MarketState) -> Result<(), StateError> {
+    pub(crate) fn restore(&mut self, state: MarketState) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.setup.exchange.restore(&state.exchange)?;
         self.open.clear();
         for (id, order) in state.open {
             if self.open.len() >= self.setup.room || order.instrument >= self.setup.instruments {
-                return Err(StateError::Order(id));
+                return Err(StateError::Order(id).into());
             }
             self.open.insert(id, order);
         }
-        match (&mut self.setup.script, &state.script) {
-            (Some(script), Some(state)) => script.restore(state).then_some(()).ok_or(StateError::Script)?,
-            (None, None) => {}
-            _ => return Err(StateError::Script),
+        let is_same_script = match (&mut self.setup.script, &state.script) {
+            (Some(script), Some(state)) => script.restore(state),
+            (script, state) => script.is_none() && state.is_none(),
+        };
+        if !is_same_script {
+            return Err("another script of whose turn it is".into());
         }
         (self.is_closed, self.open_peak, self.refused) = (state.is_closed, state.open_peak, state.refused);
         Ok(())
@@ -367,12 +375,12 @@ fn closing(order: &Order, venue: u16, status: OrderStatus, reason: u8) -> Report
 /// The id of the first order that was refused, and why.
 pub fn open_with(
     exchange: &mut Exchange,
-    orders: impl IntoIterator<Item = crate::NewOrder>,
+    orders: impl IntoIterator<Item = exchange::NewOrder>,
 ) -> Result<u64, (u64, RejectReason)> {
     let mut opened = 0;
     let mut events = Vec::new();
     for order in orders {
-        let order = crate::NewOrder { id: order.id | super::RESTING, owner: HOUSE, ..order };
+        let order = exchange::NewOrder { id: order.id | crate::RESTING, owner: HOUSE, ..order };
         exchange.apply(Command::New(order), &mut events);
         if let Some(Event::Rejected { reason, .. }) = events.first() {
             return Err((order.id, *reason));

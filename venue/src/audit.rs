@@ -1,12 +1,12 @@
 //! What an exchange must have done by its journal: for who checks a run that is over.
 
-use super::answers::Trade;
-use super::carry::{Counted, carry_out};
-use super::commands::{RecoveryError, Told};
-use super::market::{At, Market, MarketSetup, Outcome};
-use super::session::Counts;
-use crate::exchange::Exchange;
-use journal::{Record, Recovered};
+use crate::answers::Trade;
+use crate::carry::{Counted, carry_out};
+use crate::commands::Told;
+use crate::market::{At, Market, MarketSetup, Outcome};
+use crate::session::Counts;
+use exchange::Exchange;
+use journal::{Record, Recovered, RecoveryError};
 use protocol::wire::{Instruction, OrderId, Report};
 use std::path::Path;
 use system::clock::Timebase;
@@ -73,16 +73,17 @@ impl Audit {
         part: Recovered<'_>,
         time: Timebase,
     ) -> Result<(), RecoveryError> {
-        let (told, now) = match part {
-            Recovered::Record { sequence, payload } => Told::of(&Record { sequence, payload })?,
+        let (sequence, payload) = match part {
+            Recovered::Record { sequence, payload } => (sequence, payload),
             Recovered::Snapshot { sequence, .. } => return Err(RecoveryError::Foreign(sequence)),
         };
+        let (told, now) = Told::of(&Record { sequence, payload })?;
         let at = At { now, time };
         match told {
             Told::Time => market.time(at, self),
             Told::Close => drop(market.close(at, self)),
             Told::Message(session, _) if session >= self.counts.len() => {
-                return Err(RecoveryError::Session(session));
+                return Err(RecoveryError::Foreign(sequence));
             }
             Told::Message(session, message) => {
                 if carry_out::<Self>(market, session, message, at, self) > 0

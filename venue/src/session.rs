@@ -1,19 +1,18 @@
 //! The exchange's end of a session with a gateway.
 
+use journal::{Outbox, RecoveryError};
+use protocol::sender::{Sender, Sent};
 use protocol::session::{Numbers, instruction_number, number_report};
 use protocol::wire::{Instruction, Message, Report};
 use serde::{Deserialize, Serialize};
 use shm::bell::Bell;
 use shm::ring::spsc;
-use std::collections::VecDeque;
 
 /// What has gone through a session, predecessors of its exchange included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Messages taken.
     pub taken: u64,
-    /// Reports given; the number of the next one follows from it.
-    pub given: u64,
     /// The number that the next instruction must have.
     pub received: u32,
     /// Errors of the other side.
@@ -38,13 +37,11 @@ impl Counts {
 /// One session: instructions come in, reports go out in their order.
 pub struct SessionEnd {
     orders: spsc::Consumer,
-    reports: spsc::Producer,
-    /// Rings for the gateway, where that parks.
-    bell: Option<Bell>,
-    /// Reports that found the session full. Nothing overtakes them.
-    waiting: VecDeque<Message>,
-    pub(super) counts: Counts,
-    pub(super) full: u64,
+    reports: Sender,
+    pub(crate) counts: Counts,
+    /// Reports given; the number of the next one follows from it.
+    given: u64,
+    pub(crate) full: u64,
 }
 
 /// Reports that wait before no more instructions are taken from the session.
@@ -55,23 +52,22 @@ impl SessionEnd {
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Bell>, open: usize) -> Self {
         Self {
             orders,
-            reports,
-            bell,
-            waiting: VecDeque::with_capacity(2 * open + PATIENCE),
+            reports: Sender::new(reports, bell, 2 * open + PATIENCE),
             counts: Counts::default(),
+            given: 0,
             full: 0,
         }
     }
 
     /// Whether an instruction is there and its answers have room.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
-        !self.orders.looks_empty() && self.waiting.len() < PATIENCE
+    pub(crate) fn has_news(&self) -> bool {
+        !self.orders.looks_empty() && self.reports.queued() < PATIENCE
     }
 
     /// The next message, if there is one. Its slot is given back with [`SessionEnd::release`].
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Message> {
+    pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
         self.counts.faults += u64::from(taken.is_err());
         taken.ok().flatten()
@@ -79,75 +75,51 @@ impl SessionEnd {
 
     /// What was taken is kept elsewhere, or carried out: the gateway may write over it.
     #[inline]
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.orders.release();
     }
 
-    /// Passes over the messages that a dead predecessor had taken and kept, and not given back.
+    /// Continues after a crashed predecessor: passes over the messages that it had taken, recorded and not given back.
     ///
     /// # Errors
-    /// What is missing if more has gone through the session than was kept: the name, how many were kept and how many there were.
-    pub(super) fn skip_taken(&mut self) -> Result<(), (&'static str, u64, u64)> {
-        if self.orders.taken() > self.counts.taken {
-            return Err(("messages", self.counts.taken, self.orders.taken()));
-        }
-        if self.reports.published() > self.counts.given {
-            return Err(("reports", self.counts.given, self.reports.published()));
-        }
-        self.orders.skip_to(self.counts.taken);
+    /// More has gone through the session than the journal accounts for.
+    pub(crate) fn inherit(
+        &mut self,
+        session: usize,
+        counts: Counts,
+        reports: &Outbox<(u64, Message)>,
+    ) -> Result<(), RecoveryError> {
+        RecoveryError::check_count("messages of session", session, counts.taken, self.orders.taken())?;
+        reports.check("reports of session", session, self.published())?;
+        self.orders.skip_to(counts.taken);
+        (self.counts, self.given) = (counts, reports.dropped());
         Ok(())
     }
 
-    /// Counts a report that the dead predecessor gave; whether it had sent it.
-    pub(super) fn was_sent(&mut self) -> bool {
-        let is_sent = self.counts.given < self.reports.published();
-        self.counts.given += u64::from(is_sent);
-        is_sent
-    }
-
     /// Reports that have been sent, by dead predecessors too; what is waiting here was not.
-    pub(super) fn published(&self) -> u64 {
-        self.reports.published()
+    pub(crate) fn published(&self) -> u64 {
+        self.reports.ring().published()
     }
 
     /// Sends a report, or lets it wait.
     #[inline]
-    pub(super) fn send(&mut self, report: &Report) {
+    pub(crate) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
         // Modulo 2^32, as the other side counts.
-        number_report(&mut message, self.counts.given as u32);
-        self.counts.given += 1;
-        if self.waiting.is_empty() && self.reports.try_push(&message).is_ok() {
-            if let Some(bell) = &self.bell {
-                bell.ring();
-            }
-        } else {
-            self.full += 1;
-            self.waiting.push_back(message);
-        }
+        number_report(&mut message, self.given as u32);
+        self.given += 1;
+        self.full += u64::from(self.reports.push(&message) != Sent::Ring);
     }
 
     /// Whether reports wait for room.
     #[inline]
-    pub(super) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.reports.is_waiting()
     }
 
     /// Sends what waits as far as there is room; how much that was.
     #[cold]
-    pub(super) fn flush(&mut self) -> usize {
-        let mut sent = 0;
-        while let Some(message) = self.waiting.front()
-            && self.reports.try_push(message).is_ok()
-        {
-            self.waiting.pop_front();
-            sent += 1;
-        }
-        if sent > 0
-            && let Some(bell) = &self.bell
-        {
-            bell.ring();
-        }
-        sent
+    pub(crate) fn flush(&mut self) -> usize {
+        self.reports.flush(usize::MAX)
     }
 }

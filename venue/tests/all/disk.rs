@@ -2,7 +2,6 @@
 
 use crate::comebacks::{Gateways, SharedTape, Successor, World, load, turn};
 use core::cell::Cell;
-use exchange::role::ExchangeAgent;
 use journal::{Durability, Refusing};
 use protocol::agent::Agent;
 use protocol::wire::Order;
@@ -10,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use system::clock::Deadly;
+use venue::ExchangeAgent;
 
 /// An exchange on such a disk. All of its orders come through one session: the n-th is record n.
 struct Bed {

@@ -1,20 +1,21 @@
-//! Where inputs are recorded before they are applied: a journal, or nowhere. A type parameter of the engine, not a flag.
+//! Where inputs are recorded before they are applied: a log, or nowhere. A type parameter of whoever takes them, not a flag.
 
-use crate::core::Input;
-use journal::{End, JournalError, Writer};
+use crate::error::JournalError;
+use crate::recovery::End;
+use crate::writer::Writer;
 
-/// A log of the engine's inputs.
+/// A log of inputs.
 pub trait InputLog: Send {
     /// Whether inputs are recorded.
     const IS_KEPT: bool;
 
-    /// Records an input before it is applied; `now` is in ticks.
+    /// Appends an input before it is applied.
     ///
     /// # Errors
     /// [`JournalError::Failed`]: the input must not be applied.
-    fn record(&mut self, input: &Input, now: u64) -> Result<(), JournalError>;
+    fn record(&mut self, payload: &[u8]) -> Result<(), JournalError>;
 
-    /// Returns the record that a report must wait for, under group commit; `has_deferred`: others wait already.
+    /// Returns the record that an output must wait for, under group commit; `has_deferred`: others wait already.
     fn undurable(&self, has_deferred: bool) -> Option<u64>;
 
     /// The last durable record.
@@ -27,12 +28,12 @@ pub trait InputLog: Send {
     fn progress(&self) -> (u64, Option<&End>);
 }
 
-/// No journal: nothing is recorded, and nothing is compiled for it.
+/// No log: nothing is recorded, and nothing is compiled for it.
 impl InputLog for () {
     const IS_KEPT: bool = false;
 
     #[inline(always)]
-    fn record(&mut self, _: &Input, _: u64) -> Result<(), JournalError> {
+    fn record(&mut self, _: &[u8]) -> Result<(), JournalError> {
         Ok(())
     }
 
@@ -59,8 +60,8 @@ impl InputLog for Writer {
     const IS_KEPT: bool = true;
 
     #[inline(always)]
-    fn record(&mut self, input: &Input, now: u64) -> Result<(), JournalError> {
-        input.append(self, now)
+    fn record(&mut self, payload: &[u8]) -> Result<(), JournalError> {
+        self.append(payload).map(drop)
     }
 
     #[inline(always)]

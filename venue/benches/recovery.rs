@@ -1,20 +1,20 @@
 //! How long an exchange takes to come back, from the first look at its journal to the state in which it takes the next order.
 //!
-//! `cargo bench -p exchange --bench recovery`.
+//! `cargo bench -p venue --bench recovery`.
 
 #[path = "../../journal/benches/comebacks.rs"]
 mod comebacks;
 
 use comebacks::{Case, options, table};
-use exchange::role::{Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Shadow, Trade};
 use exchange::{Capacity, Exchange, Instrument};
-use journal::Writer;
+use journal::{Follower, Writer};
 use protocol::session::number_instruction;
 use protocol::wire::{Instruction, Operation, Order, OrderId, Side};
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
 use system::clock::Timebase;
+use venue::{Close, Estate, MarketSetup, SessionEnd, Shadow, Trade};
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 struct NoTape;
@@ -99,12 +99,13 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
         follower
     });
     let begun = Instant::now();
-    let agent = match follower {
-        Some(follower) => ExchangeAgent::behind(follower.into_parts(), vec![world.session(open)], NoTape),
-        None => ExchangeAgent::new(setup(open), vec![world.session(open)], NoTape),
+    let (shadow, reader) = match follower.map(Follower::into_parts) {
+        Some((shadow, reader)) => (shadow, Some(reader)),
+        None => (self::shadow(open), None),
     };
     let estate = Estate { touches: vec![0], ..Estate::default() };
-    let agent = agent.journalled(case.folder, &options(), TIME, &estate).expect("it comes back");
+    let ends = (vec![world.session(open)], NoTape, None);
+    let agent = shadow.promote(reader, (case.folder, &options()), &estate, ends).expect("it comes back");
     let took = begun.elapsed();
     (took, agent.open_orders() as u64)
 }

@@ -1,6 +1,6 @@
 //! From an order of a strategy to a command of the matching engine.
 
-use crate::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
+use exchange::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 use protocol::wire::{self, Condition, Operation, Order, OrderId};
 use system::clock::Timebase;
 

@@ -1,0 +1,278 @@
+//! The sending end of a hand-off: a ring, the receiver's bell, and a queue for messages that found the ring full.
+//!
+//! Whoever decides about a message never asks whether there is room for its result: a push succeeds, and order is kept, since
+//! nothing is pushed past the queue.
+
+use crate::wire::{MESSAGE_WORDS, Message};
+use shm::bell::Bell;
+use shm::ring::{Producer, spsc};
+use std::collections::VecDeque;
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Sent {
+    /// It is in the ring.
+    Ring,
+    /// It is queued: [`Sender::flush`] moves it into the ring.
+    Queued,
+    /// The queue is bounded and full: the message is lost.
+    Dropped,
+}
+
+/// A sender over a technique's producer.
+pub struct Sender<P = spsc::Producer> {
+    ring: P,
+    /// The bell of the receiver's thread, where that parks.
+    bell: Option<Bell>,
+    queue: VecDeque<Message>,
+    /// Maximum length of the queue.
+    max_queued: usize,
+}
+
+impl<P: Producer> Sender<P> {
+    /// A sender whose queue has memory for `capacity` messages and grows beyond that.
+    pub fn new(ring: P, bell: Option<Bell>, capacity: usize) -> Self {
+        // Filled once and cleared, so that no page is touched for the first time in the middle of a run.
+        let mut queue = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
+        queue.clear();
+        Self { ring, bell, queue, max_queued: usize::MAX }
+    }
+
+    /// A sender whose queue never holds more than `capacity` messages.
+    pub fn bounded(ring: P, bell: Option<Bell>, capacity: usize) -> Self {
+        Self { max_queued: capacity, ..Self::new(ring, bell, capacity) }
+    }
+
+    /// Sends a message, or queues it after those that are queued already.
+    #[inline(always)]
+    pub fn push(&mut self, message: &Message) -> Sent {
+        if self.queue.is_empty() && self.ring.try_push(message).is_ok() {
+            self.ring_bell();
+            return Sent::Ring;
+        }
+        self.enqueue(message)
+    }
+
+    #[cold]
+    fn enqueue(&mut self, message: &Message) -> Sent {
+        if self.queue.len() >= self.max_queued {
+            return Sent::Dropped;
+        }
+        self.queue.push_back(*message);
+        Sent::Queued
+    }
+
+    /// Queues messages that a crashed predecessor did not send.
+    pub fn enqueue_all(&mut self, messages: impl IntoIterator<Item = Message>) {
+        self.queue.extend(messages);
+    }
+
+    /// Moves up to `max` queued messages into the ring, as far as there is room. Returns the number moved.
+    #[cold]
+    pub fn flush(&mut self, max: usize) -> usize {
+        let mut moved = 0;
+        while moved < max
+            && let Some(message) = self.queue.front()
+            && self.ring.try_push(message).is_ok()
+        {
+            self.queue.pop_front();
+            moved += 1;
+        }
+        if moved > 0 {
+            self.ring_bell();
+        }
+        moved
+    }
+
+    /// Returns the first queued message that `is_meant`.
+    pub fn find(&self, is_meant: impl Fn(&Message) -> bool) -> Option<&Message> {
+        self.queue.iter().find(|message| is_meant(message))
+    }
+
+    /// Removes the first queued message that `is_meant`, and returns it.
+    pub fn recall(&mut self, is_meant: impl Fn(&Message) -> bool) -> Option<Message> {
+        let index = self.queue.iter().position(is_meant)?;
+        self.queue.remove(index)
+    }
+
+    /// Drops all queued messages: nobody is there to take them.
+    pub fn clear(&mut self) {
+        self.queue.clear();
+    }
+
+    /// Returns `true` if messages are queued.
+    #[inline(always)]
+    pub fn is_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Returns the number of queued messages.
+    #[inline(always)]
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Wakes the receiver: a crashed predecessor may have sent something and not rung.
+    #[inline(always)]
+    pub fn ring_bell(&self) {
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+
+    /// Returns the ring.
+    pub const fn ring(&self) -> &P {
+        &self.ring
+    }
+
+    /// Returns the ring. A message that is pushed into it overtakes those that are queued.
+    pub const fn ring_mut(&mut self) -> &mut P {
+        &mut self.ring
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use shm::bell::{BELL_WORDS, Listener, Woken};
+    use shm::memory::Region;
+    use std::time::Duration;
+
+    const SLOTS: usize = 4;
+
+    const fn message(n: u64) -> Message {
+        [n; MESSAGE_WORDS]
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push,
+        /// The receiver takes up to that many.
+        Take(usize),
+        Flush(usize),
+        /// Every queued message that this divides is recalled.
+        Recall(u64),
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => Just(Step::Push),
+            2 => (0usize..4).prop_map(Step::Take),
+            2 => (0usize..4).prop_map(Step::Flush),
+            1 => (1u64..4).prop_map(Step::Recall),
+        ]
+    }
+
+    /// The sender under test, or one with a mistake.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mistake {
+        None,
+        /// Pushes past its queue.
+        Overtakes,
+        /// Recalls the message after the one that was meant.
+        RecallsNext,
+        /// Loses what it flushes when the ring is full.
+        Loses,
+    }
+
+    /// Plays steps. `Err`: which promise was broken.
+    fn play(steps: &[Step], max_queued: usize, mistake: Mistake) -> Result<(), String> {
+        let (ring, mut receiver) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
+        let mut sender = Sender::bounded(ring, None, max_queued);
+        let (mut expected, mut taken) = (Vec::new(), Vec::new());
+        let mut queued: Vec<u64> = Vec::new();
+        for (n, step) in (0u64..).zip(steps) {
+            match *step {
+                Step::Push => {
+                    let sent = if mistake == Mistake::Overtakes && sender.ring.try_push(&message(n)).is_ok() {
+                        Sent::Ring
+                    } else {
+                        sender.push(&message(n))
+                    };
+                    match sent {
+                        Sent::Ring => expected.push(n),
+                        Sent::Queued => queued.push(n),
+                        Sent::Dropped if queued.len() == max_queued => {}
+                        Sent::Dropped => return Err(format!("{n} dropped with {} queued", queued.len())),
+                    }
+                }
+                Step::Take(max) => {
+                    let next = std::iter::from_fn(|| receiver.try_pop().unwrap());
+                    taken.extend(next.take(max).map(|message| message[0]));
+                }
+                Step::Flush(max) => {
+                    if mistake == Mistake::Loses && sender.ring.try_push(&message(n)).is_err() {
+                        sender.queue.pop_front();
+                    }
+                    expected.extend(queued.drain(..sender.flush(max)));
+                }
+                Step::Recall(every) => {
+                    let is_meant = |message: &Message| message[0].is_multiple_of(every);
+                    while let Some(meant) = sender.find(is_meant).map(|message| message[0]) {
+                        let skip = u64::from(mistake == Mistake::RecallsNext);
+                        let recalled = sender.recall(|message| message[0] >= meant + skip);
+                        if recalled != Some(message(meant)) {
+                            return Err(format!("{recalled:?} recalled instead of {meant}"));
+                        }
+                        queued.retain(|n| *n != meant);
+                    }
+                }
+            }
+            if (sender.queued(), sender.is_waiting()) != (queued.len(), !queued.is_empty()) {
+                return Err(format!("{} queued instead of {queued:?}", sender.queued()));
+            }
+        }
+        expected.append(&mut queued);
+        while sender.is_waiting() || !receiver.looks_empty() {
+            taken.extend(std::iter::from_fn(|| receiver.try_pop().unwrap()).map(|message| message[0]));
+            sender.flush(usize::MAX);
+        }
+        if taken == expected && taken.is_sorted() {
+            return Ok(());
+        }
+        Err(format!("taken {taken:?}, sent {expected:?}"))
+    }
+
+    proptest! {
+        #[test]
+        fn messages_arrive_once_in_order_unless_recalled(
+            steps in prop::collection::vec(any_step(), 0..100), max_queued in 0usize..12,
+        ) {
+            play(&steps, max_queued, Mistake::None).map_err(TestCaseError::fail)?;
+            play(&steps, 128, Mistake::None).map_err(TestCaseError::fail)?;
+        }
+    }
+
+    #[test]
+    fn broken_senders_are_found() {
+        use Step::{Flush, Push, Recall, Take};
+        let pushes = vec![Push; 8];
+        let steps =
+            [pushes.as_slice(), &[Flush(1), Take(2), Push, Flush(4), Push, Recall(2), Take(1)]].concat();
+        assert_eq!(play(&steps, 16, Mistake::None), Ok(()));
+        for mistake in [Mistake::Overtakes, Mistake::RecallsNext, Mistake::Loses] {
+            assert!(play(&steps, 16, mistake).is_err());
+        }
+    }
+
+    #[test]
+    fn receiver_is_woken_by_push_and_flush() {
+        let segment = Region::heap(BELL_WORDS).words();
+        let mut listener = Listener::new(&segment).and_outside(&segment);
+        let (ring, mut receiver) = spsc::heap_ring::<MESSAGE_WORDS>(1);
+        let mut sender = Sender::new(ring, Some(Bell::from_outside(&segment)), 1);
+        let is_rung = |listener: &mut Listener| listener.wait(Duration::ZERO) == Woken::Rung;
+        listener.arm();
+        assert_eq!(sender.push(&message(1)), Sent::Ring);
+        assert!(is_rung(&mut listener));
+        listener.arm();
+        assert_eq!(sender.push(&message(2)), Sent::Queued);
+        assert!(!is_rung(&mut listener), "nothing is there");
+        receiver.try_pop().unwrap();
+        listener.arm();
+        assert_eq!(sender.flush(9), 1);
+        assert!(is_rung(&mut listener));
+    }
+}

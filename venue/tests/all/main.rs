@@ -1,0 +1,4 @@
+//! An exchange that dies and comes back, and one whose disk refuses.
+
+mod comebacks;
+mod disk;
