@@ -4,7 +4,7 @@
 //! engine's successor continues from it ([`Replica::promote`]). The same records give the same bytes in every process: times are in the
 //! records, and what was not stamped in time gets the time of the promotion.
 
-use super::core::{Core, CoreState, Effects, Input, Moment, Notice, RecoveryError};
+use super::core::{Core, Effects, Input, Moment, Notice, RecoveryError, SavedCore};
 use super::ledger::{Estate, OutputLedger, Recovered};
 use super::outputs::Outputs;
 use super::successor::Successor;
@@ -19,7 +19,7 @@ use shm::ring::spsc;
 use std::path::Path;
 
 /// The version of a snapshot's form.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The state of an engine after a record of its journal.
 pub struct Replica {
@@ -35,7 +35,7 @@ pub struct Replica {
 }
 
 /// What a snapshot holds.
-pub(crate) type Saved = (OutputLedger, CoreState, Vec<Answer>);
+pub(crate) type Saved = (OutputLedger, SavedCore, Vec<Answer>);
 
 /// The replica's effects: into the ledger.
 struct Recorded<'a> {
@@ -201,8 +201,8 @@ impl State for Replica {
 
     fn restore(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
         let saved = codec::decode::<Saved>(VERSION, bytes);
-        let (ledger, state, answers) = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
-        self.core.restore(&state).map_err(|what| RecoveryError::State(sequence, what))?;
+        let (ledger, core, answers) = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
+        self.core.restore(core).map_err(|what| RecoveryError::State(sequence, what))?;
         if !ledger.is_of(self.core.strategies(), self.core.gateways()) {
             return Err(RecoveryError::State(sequence, "outputs"));
         }
@@ -230,7 +230,7 @@ impl State for Replica {
     fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
         let answers: Vec<Answer> =
             answered(&self.answers, self.ledger.commands).map(|(_, answer)| answer).collect();
-        Ok(codec::encode(VERSION, &(&self.ledger, self.core.state(), answers))?)
+        Ok(codec::encode(VERSION, &(&self.ledger, &self.core, answers))?)
     }
 
     fn size(&self) -> u64 {

@@ -99,7 +99,7 @@ impl<J: InputLog> Bench<J> {
     }
 
     fn faults(&self) -> u64 {
-        self.orchestrator.core.counts().faults
+        self.orchestrator.core.counts.faults
     }
 
     fn queued(&self) -> u64 {
@@ -264,7 +264,7 @@ fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
         bench.completion.try_push(&part.to_message()).unwrap();
     }
     bench.cycle();
-    let counts = bench.orchestrator.core.counts();
+    let counts = bench.orchestrator.core.counts;
     assert_eq!((counts.reports, counts.settled), (3, 0));
     assert_eq!(bench.orchestrator.core.positions.open(0), 1);
 }

@@ -16,54 +16,24 @@ use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 use thiserror::Error;
 
-/// An input of the core.
+/// An input of the core. `from` and `gateway`: whose memory it came through, if only one peer writes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {
     /// A message was taken from the submit hand-off.
-    Order {
-        /// The strategy whose memory it came through, where only one writes that.
-        from: Option<u16>,
-        /// The message.
-        message: Message,
-    },
+    Order { from: Option<u16>, message: Message },
     /// A message was taken from the completion hand-off.
-    Report {
-        /// The gateway whose memory it came through, where only one writes that.
-        gateway: Option<u16>,
-        /// The message.
-        message: Message,
-    },
+    Report { gateway: Option<u16>, message: Message },
     /// A strategy's fence has changed: it died, or its next incarnation may start.
-    Lifecycle {
-        /// The strategy.
-        strategy: u16,
-        /// Its incarnation now.
-        life: Incarnation,
-    },
+    Lifecycle { strategy: u16, life: Incarnation },
     /// Nothing of a dead strategy is left in the submit hand-off.
-    Retired {
-        /// The strategy.
-        strategy: u16,
-    },
-    /// An operator's command.
-    Command {
-        /// The command's number.
-        number: u32,
-        /// The command; `None`: the words were none.
-        command: Option<Command>,
-    },
+    Retired { strategy: u16 },
+    /// An operator's command; `None`: the words were none.
+    Command { number: u32, command: Option<Command> },
     /// An order that was queued for its gateway was taken back: see [`Core::must_recall`](super::Core::must_recall).
-    Recalled {
-        /// The order.
-        message: Message,
-    },
-    /// The memory of a hand-off shows what no honest strategy does.
-    Violation {
-        /// The strategy, where that is certain.
-        from: Option<u16>,
-        /// What it did.
-        why: Misconduct,
-    },
+    Recalled { message: Message },
+    /// The memory of a hand-off shows what no honest strategy does; `from` if that is certain.
+    Violation { from: Option<u16>, why: Misconduct },
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
@@ -74,27 +44,21 @@ const FLAG: u64 = 1 << 40;
 impl Input {
     pub(crate) fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
         let mut words = [0; WORDS];
-        let head = |what: u64, a: u16, b: u16| what | u64::from(a) << 8 | u64::from(b) << 24;
+        let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;
         let mut used = 2;
+        if let Input::Order { message, .. } | Input::Report { message, .. } | Input::Recalled { message } =
+            self
+        {
+            words[2..].copy_from_slice(message);
+            used = WORDS;
+        }
         words[0] = match *self {
-            Input::Order { from, message } => {
-                words[2..].copy_from_slice(&message);
-                used = WORDS;
-                head(1, from.unwrap_or(NOBODY), 0)
-            }
-            Input::Report { gateway, message } => {
-                words[2..].copy_from_slice(&message);
-                used = WORDS;
-                head(2, gateway.unwrap_or(NOBODY), 0)
-            }
+            Input::Order { from, .. } => head(1, from.unwrap_or(NOBODY), 0),
+            Input::Report { gateway, .. } => head(2, gateway.unwrap_or(NOBODY), 0),
             Input::Lifecycle { strategy, life } => {
                 head(3, strategy, life.epoch) | if life.fenced { FLAG } else { 0 }
             }
-            Input::Recalled { message } => {
-                words[2..].copy_from_slice(&message);
-                used = WORDS;
-                head(4, 0, 0)
-            }
+            Input::Recalled { .. } => head(4, 0, 0),
             Input::Retired { strategy } => head(5, strategy, 0),
             Input::Command { number, command } => {
                 words[2] = number.into();
@@ -114,7 +78,7 @@ impl Input {
         (bytes, used * 8)
     }
 
-    /// Appends the input to a journal; `now` is in ticks. Returns when the record is there, before the input is applied.
+    /// Appends the input to a journal, before it is applied; `now` is in ticks.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -163,34 +127,21 @@ impl Input {
 
 /// Why an engine cannot be recovered.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say all")]
 pub enum RecoveryError {
-    /// The journal itself.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A record that no engine with these strategies and gateways writes.
     #[error("journal record {0} was not written by this engine")]
     Foreign(u64),
-    /// A state that cannot be encoded.
     #[error(transparent)]
     Unencoded(#[from] CodecError),
-    /// A snapshot that cannot be decoded.
     #[error("the snapshot behind record {0}: {1}")]
     Encoded(u64, CodecError),
-    /// A snapshot with a state that no engine with these strategies, gateways and instruments has.
     #[error("the snapshot after record {0} was not written by this engine: {1}")]
     State(u64, &'static str),
-    /// The journal has less than there was: what was written has been lost.
+    /// What was written has been lost.
     #[error("journal is incomplete: it accounts for {journal} {what} {index}, but {there} were observed")]
-    Short {
-        /// `orders of strategy`, `reports of gateway`, …
-        what: &'static str,
-        /// Which one.
-        index: usize,
-        /// As many of them follow from the journal.
-        journal: u64,
-        /// As many there were.
-        there: u64,
-    },
+    Short { what: &'static str, index: usize, journal: u64, there: u64 },
 }
 
 #[cfg(test)]

@@ -1,42 +1,91 @@
-//! The open orders of a strategy, found by their ids: nearly all of them in a window over the last sequences (`super::window`), the few
-//! others in a hash table (`super::table`). An order is in one of the two.
+//! The open orders of a strategy, found by their ids: nearly all of them in a window over the last sequences
+//! (`super::window`), the few others in a hash table (`super::table`). An order is in one of the two.
 
-use super::order::{Kind, OpenOrder};
 use super::table::Table;
 use super::window::Window;
-use protocol::wire::OrderId;
+use protocol::wire::{OrderId, Side};
+use serde::{Deserialize, Serialize, Serializer};
 
-/// Both.
-pub(crate) struct OpenOrders {
+/// What an open request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    /// A new order of that side.
+    Order(Side),
+    /// A replace: `leaves` is the id of the order that it replaces.
+    Replace,
+}
+
+/// An order on its way to its venue or open there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenOrder {
+    /// The id as a word.
+    pub(super) key: u64,
+    /// The quantity that is open.
+    pub(crate) leaves: u64,
+    /// The largest quantity that a replace on its way asks for; 0 without one.
+    pub(crate) wanted: u64,
+    pub(crate) instrument: u16,
+    pub(crate) venue: u16,
+    /// Replaces on their way.
+    pub(crate) replaces: u16,
+    pub(crate) kind: Kind,
+    /// A kill switch cancels it.
+    pub(crate) is_killed: bool,
+}
+
+const _: () = assert!(size_of::<OpenOrder>() == 32);
+
+impl OpenOrder {
+    pub(crate) const fn new(id: OrderId, kind: Kind, leaves: u64, instrument: u16, venue: u16) -> Self {
+        Self { key: id.word(), leaves, wanted: 0, instrument, venue, replaces: 0, kind, is_killed: false }
+    }
+
+    /// Returns the most that can still be filled.
+    #[inline(always)]
+    pub(crate) const fn reserved(&self) -> u64 {
+        if self.wanted > self.leaves { self.wanted } else { self.leaves }
+    }
+}
+
+/// The open orders of a strategy. Allocated once: capacity comes from the plan and is no part of a snapshot.
+pub struct OpenOrders {
     window: Window,
     others: Table,
 }
 
+/// [`OpenOrders`] in a snapshot: those in the window, and the others. Which of the two decides when there is no
+/// room for one more.
+pub(crate) type SavedOrders = [Vec<OpenOrder>; 2];
+
+impl Serialize for OpenOrders {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let saved: SavedOrders = [self.window.all(), self.others.all()];
+        saved.serialize(serializer)
+    }
+}
+
 impl OpenOrders {
-    /// Room for so many orders.
-    pub(crate) fn new(room: usize) -> Self {
-        Self { window: Window::new(room), others: Table::new(room) }
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { window: Window::new(capacity), others: Table::new(capacity) }
     }
 
-    /// Whether another request has room, whatever it is.
+    /// Returns `true` if another request has room, whatever it is.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
         self.others.has_room()
     }
 
-    /// Fetches the order with that id ahead of its use.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
         self.window.prefetch(id);
     }
 
-    /// The order with that id.
     #[inline]
     pub(crate) fn get(&self, id: OrderId) -> Option<OpenOrder> {
         self.window.get(id).or_else(|| self.others.get(id))
     }
 
-    /// Adds an order that is not there; not where [`OpenOrders::has_room`] says no.
+    /// Adds an order that is not there. Dropped unless [`OpenOrders::has_room`].
     #[inline]
     pub(crate) fn insert(&mut self, order: OpenOrder) {
         if !self.window.insert(&order) {
@@ -44,14 +93,13 @@ impl OpenOrders {
         }
     }
 
-    /// Removes the order with that id.
     #[inline]
     pub(crate) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
         self.window.take(id).or_else(|| self.others.take(id))
     }
 
-    /// Changes the order with that id; what it was and what it is. Not its id. Where [`OpenOrders::has_room`] says no it may stay as
-    /// it was.
+    /// Changes an order, but not its id. Returns what it was and what it is now. Without [`OpenOrders::has_room`] it
+    /// may stay what it was.
     #[inline]
     pub(crate) fn change(
         &mut self,
@@ -75,13 +123,8 @@ impl OpenOrders {
         Some((before, after))
     }
 
-    /// All of them, as orders of that strategy: those in the window, and the others.
-    pub(crate) fn all(&self, strategy: u16) -> [Vec<OpenOrder>; 2] {
-        [self.window.all(strategy), self.others.all()]
-    }
-
-    /// Puts in orders that were taken out so, where there are none; `None`: they cannot be there.
-    pub(crate) fn put(&mut self, [window, others]: &[Vec<OpenOrder>; 2]) -> Option<()> {
+    /// Inserts the orders of a snapshot while nothing is open. Returns `None` if they cannot be there.
+    pub(crate) fn restore(&mut self, [window, others]: &SavedOrders) -> Option<()> {
         for order in window {
             self.window.insert(order).then_some(())?;
         }
@@ -92,16 +135,9 @@ impl OpenOrders {
         Some(())
     }
 
-    /// Marks the orders that this agrees to (venue, instrument) as killed; how many there are.
+    /// Marks the orders for which `is_meant(venue, instrument)` as killed. Returns how many.
     pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
-        let mut marked = self.window.mark(&is_meant);
-        self.others.each(|order| {
-            if order.kind != Kind::Replace && is_meant(order.venue, order.instrument) {
-                order.is_killed = true;
-                marked += 1;
-            }
-        });
-        marked
+        self.window.mark(&is_meant) + self.others.mark(&is_meant)
     }
 }
 

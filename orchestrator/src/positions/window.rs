@@ -1,18 +1,18 @@
-//! The open orders of a strategy by their sequences: a slot for each of the last so many, of 16 bytes.
+//! The open orders of a strategy by their sequences: a slot of 16 bytes for each of the last ones.
 //!
 //! ```text
 //!  63 62   61        50 49     40 39     38    37     32 31               0   63                      0
 //! ┌──┬────┬────────────┬─────────┬──────┬──────┬────────┬──────────────────┐ ┌─────────────────────────┐
-//! │0 │sell│ instrument │ epoch   │killed│taken │ venue  │ sequence         │ │ what is open            │
+//! │0 │sell│ instrument │ epoch   │killed│taken │ venue  │ sequence         │ │ open quantity           │
 //! └──┴────┴────────────┴─────────┴──────┴──────┴────────┴──────────────────┘ └─────────────────────────┘
 //! ```
 //!
-//! Sequences grow by one, so orders are put in side by side: four in a cache line, and of all lines only those between the oldest order
-//! that is open and the newest are in use. One that comes back is one line, whatever the order in which they do. What does not fit is
-//! somebody else's to keep (`super::table`): an order whose slot is taken by one that has stayed open for a whole window, a replace,
-//! and an order that one is about.
+//! Sequences grow by one, so neighbours are four to a cache line, and only the lines between the oldest open order and
+//! the newest are in use. `super::table` keeps what does not fit: an order whose slot is taken by one that stayed
+//! open for a whole window, a replace, and an order that is being replaced.
 
-use super::order::{Kind, OpenOrder};
+use super::bits::SlotBits;
+use super::open::{Kind, OpenOrder};
 use protocol::wire::{MAX_EPOCH, MAX_SEQUENCE, OrderId, Side};
 use shm::prefetch::prefetch;
 
@@ -24,7 +24,7 @@ const INSTRUMENT_SHIFT: u32 = 50;
 const INSTRUMENTS: u64 = 1 << 12;
 const SELL: u64 = 1 << 62;
 
-/// The bits that say which order it is: an id's sequence and epoch, where they are in an id. Strategies have a window each.
+/// The bits that identify an order of one strategy: sequence and epoch, where an id has them.
 const KEY: u64 = OrderId::new(0, MAX_EPOCH, MAX_SEQUENCE).word() | TAKEN;
 
 const _: () = assert!(KEY == ((1 << 32) - 1) | TAKEN | (((1 << 10) - 1) << 40), "the picture above");
@@ -43,7 +43,6 @@ impl Slot {
         (self.what ^ (id.word() | TAKEN)) & KEY == 0
     }
 
-    /// The order in these 16 bytes, if it fits: a plain one does.
     #[inline(always)]
     fn pack(order: &OpenOrder) -> Option<Self> {
         let Kind::Order(side) = order.kind else { return None };
@@ -68,103 +67,89 @@ impl Slot {
     }
 }
 
-/// The window.
-pub(crate) struct Window {
+pub(super) struct Window {
     slots: Box<[Slot]>,
-    /// A bit for each slot that is taken: a kill switch finds a hundred orders among a hundred thousand slots in a few microseconds,
-    /// and does not walk through megabytes.
-    taken: Box<[u64]>,
+    taken: SlotBits,
 }
 
 impl Window {
-    /// A window that so many orders fit, where none stays open while as many come after it.
-    pub(crate) fn new(room: usize) -> Self {
-        let slots = room.max(4).next_power_of_two();
-        // What is written now is no page that is touched for the first time later. Zeroes alone would not be written.
-        let mut window = Self {
-            slots: vec![Slot { what: 0, leaves: 1 }; slots].into(),
-            taken: vec![1; slots.div_ceil(64)].into(),
-        };
+    /// A window in which `capacity` orders fit, if none stays open while as many come after it.
+    pub(super) fn new(capacity: usize) -> Self {
+        let slots = capacity.max(4).next_power_of_two();
+        // Written, so that no page is touched for the first time later; zeroes alone would not be written.
+        let mut window =
+            Self { slots: vec![Slot { what: 0, leaves: 1 }; slots].into(), taken: SlotBits::new(slots) };
         window.slots.fill(FREE);
-        window.taken.fill(0);
         window
     }
 
     #[inline(always)]
-    const fn place(&self, id: OrderId) -> usize {
+    const fn index(&self, id: OrderId) -> usize {
         id.sequence() as usize & (self.slots.len() - 1)
     }
 
-    /// Fetches the order with that id ahead of its use.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, id: OrderId) {
-        prefetch(&self.slots[self.place(id)]);
+    pub(super) fn prefetch(&self, id: OrderId) {
+        prefetch(&self.slots[self.index(id)]);
     }
 
-    /// The order with that id.
     #[inline(always)]
-    pub(crate) fn get(&self, id: OrderId) -> Option<OpenOrder> {
-        let slot = self.slots[self.place(id)];
+    pub(super) fn get(&self, id: OrderId) -> Option<OpenOrder> {
+        let slot = self.slots[self.index(id)];
         slot.is_of(id).then(|| slot.unpack(id))
     }
 
-    /// Adds an order, unless it does not fit or its slot is taken.
+    /// Adds an order. Returns `false` if it does not fit or its slot is taken.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, order: &OpenOrder) -> bool {
-        let place = self.place(OrderId::from_word(order.key));
-        let Some(slot) = Slot::pack(order).filter(|_| self.slots[place].what == FREE.what) else {
+    pub(super) fn insert(&mut self, order: &OpenOrder) -> bool {
+        let index = self.index(OrderId::from_word(order.key));
+        let Some(slot) = Slot::pack(order).filter(|_| self.slots[index].what == FREE.what) else {
             return false;
         };
-        self.slots[place] = slot;
-        self.taken[place / 64] |= 1 << (place % 64);
+        self.slots[index] = slot;
+        self.taken.insert(index);
         true
     }
 
-    /// Says something else of an order that is there, unless that does not fit.
+    /// Overwrites an order that is there. Returns `false` if it does not fit any more.
     #[inline(always)]
-    pub(crate) fn set(&mut self, order: &OpenOrder) -> bool {
-        let place = self.place(OrderId::from_word(order.key));
+    pub(super) fn set(&mut self, order: &OpenOrder) -> bool {
+        let index = self.index(OrderId::from_word(order.key));
         let Some(slot) = Slot::pack(order) else { return false };
-        self.slots[place] = slot;
+        self.slots[index] = slot;
         true
     }
 
-    /// Removes the order with that id.
     #[inline(always)]
-    pub(crate) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
-        let place = self.place(id);
-        let slot = self.slots[place];
+    pub(super) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
+        let index = self.index(id);
+        let slot = self.slots[index];
         if !slot.is_of(id) {
             return None;
         }
-        self.slots[place] = FREE;
-        self.taken[place / 64] &= !(1 << (place % 64));
+        self.slots[index] = FREE;
+        self.taken.remove(index);
         Some(slot.unpack(id))
     }
 
-    /// All of them, as orders of that strategy.
-    pub(crate) fn all(&self, strategy: u16) -> Vec<OpenOrder> {
-        let is_taken = |slot: &&Slot| slot.what != FREE.what;
-        let order = |slot: &Slot| {
-            let of_nobody = OrderId::from_word(slot.what & KEY & !TAKEN);
-            slot.unpack(OrderId::new(strategy, of_nobody.epoch(), of_nobody.sequence()))
+    /// All orders, as of strategy 0.
+    pub(super) fn all(&self) -> Vec<OpenOrder> {
+        let order = |index| {
+            let slot: Slot = self.slots[index];
+            slot.unpack(OrderId::from_word(slot.what & KEY & !TAKEN))
         };
-        self.slots.iter().filter(is_taken).map(order).collect()
+        self.taken.iter().map(order).collect()
     }
 
-    /// Marks those that this agrees to (venue, instrument) as killed; how many.
-    pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
+    /// Marks the orders for which `is_meant(venue, instrument)` as killed. Returns how many.
+    pub(super) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         let mut marked = 0;
-        for (first, word) in (0..).step_by(64).zip(&self.taken) {
-            let mut left = *word;
-            while left != 0 {
-                let slot = &mut self.slots[first + left.trailing_zeros() as usize];
-                left &= left - 1;
-                let order = slot.unpack(OrderId::from_word(0));
-                if is_meant(order.venue, order.instrument) {
-                    slot.what |= KILLED;
-                    marked += 1;
-                }
+        for index in self.taken.iter() {
+            let slot = &mut self.slots[index];
+            let order = slot.unpack(OrderId::from_word(0));
+            if is_meant(order.venue, order.instrument) {
+                slot.what |= KILLED;
+                marked += 1;
             }
         }
         marked

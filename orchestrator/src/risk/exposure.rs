@@ -1,15 +1,15 @@
-//! Gross and net exposure of each credential, kept up to date with every order and report instead of added up for each check.
+//! Gross and net exposure of each credential, updated with every order and report.
 //!
-//! All of it is the worst case of what is open, valued at reference prices. Of an instrument: `long`, with all open buy orders of the
-//! credential's strategies filled, and `short`, with all open sell orders filled. Gross is the sum over the instruments of the larger of
-//! both in size; net is the sum of all `long` on the one side, of all `short` on the other.
+//! Both are the worst case of what is open, valued at reference prices. Of an instrument: `long`, with all open buy orders
+//! of the credential's strategies filled, and `short`, with all open sell orders filled. Gross is the sum over the
+//! instruments of the larger of both in size; net is the sum of all `long`, or of all `short` in size.
 //!
-//! An order's worth is the most by which it can raise any of them. So each credential has an allowance, one word: what was left until
-//! its nearest limit when that was last added up, less all that was sent since. An order that is worth no more passes, and nearly
-//! always that is all that a check reads. One that is worth more is checked exactly, and the allowance is measured anew.
+//! An order's value is the most by which it can raise any of them. So each credential has an allowance, one word: what was
+//! left until its nearest limit when that was last added up, less all that was sent since. An order of at most that value
+//! passes, and nearly always a check reads nothing else. Any other is checked exactly, and the allowance is computed again.
 
-use super::limits::money;
-use crate::copy_exact::copy_exact;
+use super::limits::{StrategyRow, money};
+use super::price::Traded;
 use crate::positions::{Change, Positions};
 use protocol::instrument::MOST;
 use protocol::reject::Reject;
@@ -45,8 +45,7 @@ struct OfCredential {
 }
 
 impl OfCredential {
-    /// What may be sent without a look at anything else: it reaches no limit then, nor a quantity above [`MOST`], as nothing is
-    /// worth less than its quantity.
+    /// Returns the value that can be sent and reaches no limit, nor a quantity above [`MOST`]: no value is below its quantity.
     fn allowance(&self) -> u64 {
         if !self.is_on {
             return u64::MAX;
@@ -59,6 +58,7 @@ impl OfCredential {
 }
 
 /// The exposure of all credentials.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Exposures {
     /// Of each credential, never more than [`OfCredential::allowance`].
     allowances: Box<[u64]>,
@@ -67,14 +67,6 @@ pub(crate) struct Exposures {
     held: Box<[Held]>,
     instruments: usize,
     is_on: bool,
-}
-
-/// The same as plain values.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct ExposuresState {
-    allowances: Vec<u64>,
-    credentials: Vec<OfCredential>,
-    held: Vec<Held>,
 }
 
 const NO_LIMIT: i128 = i128::MAX;
@@ -114,27 +106,21 @@ impl Exposures {
         self.is_on = self.credentials.iter().any(|of| of.is_on);
     }
 
-    /// Adds everything up anew: what is needed where the first limit is set while the run goes on.
-    pub(crate) fn reckon(
-        &mut self,
-        positions: &Positions,
-        credential_of: impl Fn(usize) -> usize,
-        strategies: usize,
-        reference: impl Fn(usize) -> i64,
-    ) {
+    /// Adds everything up again: the first limit may be set in the middle of a run.
+    pub(super) fn recompute(&mut self, positions: &Positions, strategies: &[StrategyRow], traded: &[Traded]) {
         self.held.fill(Held::default());
-        for strategy in 0..strategies {
+        for (strategy, row) in strategies.iter().enumerate() {
             for instrument in 0..self.instruments {
                 let account = positions.account(strategy, instrument as u16);
-                let held = &mut self.held[credential_of(strategy) * self.instruments + instrument];
+                let held = &mut self.held[usize::from(row.credential) * self.instruments + instrument];
                 held.long = held.long.wrapping_add(account.long());
                 held.short = held.short.wrapping_add(account.short());
             }
         }
         for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
             let sum = |part: fn(Held) -> i64| {
-                let worth = |(instrument, held): (usize, &Held)| times(part(*held), reference(instrument));
-                held.iter().enumerate().map(worth).fold(0, i128::wrapping_add)
+                let worth = |(held, traded): (&Held, &Traded)| times(part(*held), traded.reference);
+                held.iter().zip(traded).map(worth).fold(0, i128::wrapping_add)
             };
             (of.gross, of.long, of.short) = (sum(Held::gross), sum(|held| held.long), sum(|held| held.short));
             of.most_held = held.iter().map(|held| held.gross()).max().unwrap_or(0);
@@ -144,13 +130,13 @@ impl Exposures {
         }
     }
 
-    /// Whether any credential has a limit.
+    /// Returns `true` if any credential has a limit.
     #[inline(always)]
     pub(crate) const fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Checks an order that opens so much more on a side.
+    /// Checks an order that opens `more` on a side.
     #[inline(always)]
     pub(crate) fn check(
         &mut self,
@@ -202,7 +188,7 @@ impl Exposures {
         Ok(())
     }
 
-    /// What an order or a report has changed.
+    /// Books the effect of an order or a report.
     #[inline]
     pub(crate) fn change(&mut self, credential: usize, change: &Change, reference: i64) {
         let held = &mut self.held[credential * self.instruments + usize::from(change.instrument)];
@@ -219,7 +205,7 @@ impl Exposures {
         self.spend(credential, opened.cast_unsigned(), reference);
     }
 
-    /// Something became worth so much more at most.
+    /// Takes a value from a credential's allowance.
     #[inline(always)]
     fn spend(&mut self, credential: usize, quantity: u64, price: i64) {
         let worth = u128::from(quantity) * u128::from(price.unsigned_abs());
@@ -227,7 +213,7 @@ impl Exposures {
         *allowance = u64::try_from(worth).map_or(0, |worth| allowance.saturating_sub(worth));
     }
 
-    /// The reference price of an instrument moved by so much.
+    /// Revalues an instrument whose reference price moved.
     pub(crate) fn moved(&mut self, instrument: u16, by: i64) {
         for credential in 0..self.credentials.len() {
             let held = self.held[credential * self.instruments + usize::from(instrument)];
@@ -240,25 +226,12 @@ impl Exposures {
         }
     }
 
-    pub(super) fn state(&self) -> ExposuresState {
-        let Self { allowances, credentials, held, .. } = self;
-        ExposuresState {
-            allowances: allowances.to_vec(),
-            credentials: credentials.to_vec(),
-            held: held.to_vec(),
-        }
+    /// The lengths of its tables: equal in all states of a run.
+    pub(super) fn shape(&self) -> [usize; 4] {
+        [self.allowances.len(), self.credentials.len(), self.held.len(), self.instruments]
     }
 
-    /// Goes on from there; `None`: it is of other credentials or instruments.
-    pub(super) fn restore(&mut self, state: &ExposuresState) -> Option<()> {
-        copy_exact(&mut self.allowances, &state.allowances)?;
-        copy_exact(&mut self.credentials, &state.credentials)?;
-        copy_exact(&mut self.held, &state.held)?;
-        self.is_on = self.credentials.iter().any(|of| of.is_on);
-        Some(())
-    }
-
-    /// Gross, long and short of every credential: for tests.
+    /// Gross, long and short of every credential.
     #[cfg(test)]
     pub(crate) fn all(&self) -> Vec<(i128, i128, i128)> {
         self.credentials.iter().map(|of| (of.gross, of.long, of.short)).collect()

@@ -56,7 +56,7 @@ fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String>
         return Err(format!("the venues got {taken:?}, they were sent {sent:?}"));
     }
     let open: u64 = (0..2).map(|strategy| bench.position(strategy).0).sum();
-    let dispatched = bench.orchestrator.core.counts().dispatched;
+    let dispatched = bench.orchestrator.core.counts.dispatched;
     if (open, dispatched) != (taken.iter().map(Vec::len).sum::<usize>() as u64, open) {
         return Err(format!("{open} open of {dispatched} dispatched"));
     }
