@@ -21,8 +21,12 @@ const VENUES: usize = 2;
 const CREDENTIALS: usize = 2;
 const OPEN: u64 = 64;
 
-/// A replica with every control on, so wide that most orders pass.
 fn replica() -> Replica {
+    Replica::new(core(), TIME, Stamps::All)
+}
+
+/// A core with every control on, so wide that most orders pass.
+pub(crate) fn core() -> Core {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
         of(Control::MessageRate, 100_000_000),
@@ -46,15 +50,14 @@ fn replica() -> Replica {
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
     let core = Core::new(&setup).unwrap().expecting(&[40; STRATEGIES]);
-    let core = core.expecting_at_venues(&[30; STRATEGIES * VENUES]).with_gateway_limit(Some(25));
-    Replica::new(core, TIME, Stamps::All)
+    core.expecting_at_venues(&[30; STRATEGIES * VENUES]).with_gateway_limit(Some(25))
 }
 
 /// What is drawn for one event.
-type Drawn = (u16, u8, u8, i64, u64, bool);
+pub(crate) type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and go.
-fn events(drawn: &[Drawn]) -> Vec<Input> {
+pub(crate) fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut next = [0u64; STRATEGIES];
     let mut epochs = [0u16; STRATEGIES];
     let mut dead = [0u8; STRATEGIES];
@@ -166,7 +169,7 @@ fn from_bytes(bytes: &[u8]) -> Replica {
     replica
 }
 
-fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
+pub(crate) fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     let one = (0..STRATEGIES as u16, 0u8..13, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
     prop::collection::vec(one, 2..80)
 }
@@ -203,7 +206,7 @@ proptest! {
 }
 
 /// A load in which everything happens.
-fn load() -> Vec<(usize, Input)> {
+pub(crate) fn load() -> Vec<(usize, Input)> {
     let one = |n: u64| {
         let what = [2, 3, 4, 2, 7, 1, 9, 5, 2, 8, 3, 0][(n % 12) as usize];
         // Late enough that much is open then, a venue is killed.

@@ -55,6 +55,8 @@ impl Core {
 
     #[inline(always)]
     fn account_for(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
+        // In the live engine it is booked already: reports are taken first in a duty cycle.
+        self.book();
         let strategy = usize::from(report.id.strategy());
         if report.is_last && self.gateway_limit.is_some() {
             let credential = usize::from(self.risk.credential(strategy));

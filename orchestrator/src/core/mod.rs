@@ -305,3 +305,6 @@ impl Core {
 fn replace<T>(table: &mut Vec<T>, saved: Vec<T>) -> Option<()> {
     (table.len() == saved.len()).then(|| *table = saved)
 }
+
+#[cfg(test)]
+mod tests;
