@@ -6,7 +6,7 @@
 
 use super::{Core, Effects, Notice};
 use crate::positions::Closed;
-use crate::risk::{Risk, SettingError};
+use crate::risk::SettingError;
 use protocol::desk::{COMMANDS, Command, Status};
 use protocol::kill::{Cause, Scope, Switch};
 use protocol::limits::{Control, LimitSetting};
@@ -17,16 +17,9 @@ use serde::{Deserialize, Serialize};
 /// A switch that was thrown and whose orders are not all confirmed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Kill {
-    switch: Switch,
+    pub(super) switch: Switch,
     /// Orders whose end is not confirmed.
     open: u64,
-}
-
-impl Kill {
-    /// Returns `true` if the run has its scope.
-    pub(super) fn is_of(&self, risk: &Risk) -> bool {
-        risk.has(self.switch.scope)
-    }
 }
 
 /// The most switches at once: a command kills at most once, and limits kill a strategy once more for each revival.

@@ -21,15 +21,6 @@ use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 /// limit of open orders by itself, so an honest one has none at all.
 pub const TOLERATED_OFFENCES: u32 = 64;
 
-/// What to do with an order that is not its session's next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
-    /// Accept it all the same.
-    Take,
-    /// Ignore it.
-    Drop,
-}
-
 impl Core {
     /// Applies a change of a strategy's fence.
     pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, at: Moment, out: &mut impl Effects) {
@@ -72,7 +63,7 @@ impl Core {
         }
     }
 
-    /// Judges an order that is not the next one of a living strategy. Nobody is quarantined unless the memory that it came
+    /// Judges an order that is not the next one of a living strategy. Returns `true` if it is accepted all the same. Nobody is quarantined unless the memory that it came
     /// through names its sender: where several strategies write, the id may be forged.
     #[cold]
     pub(super) fn unexpected_order(
@@ -80,11 +71,11 @@ impl Core {
         from: Option<usize>,
         order: &Order,
         out: &mut impl Effects,
-    ) -> Decision {
+    ) -> bool {
         let claimed = usize::from(order.id.strategy());
         if from.is_some_and(|from| from != claimed) || claimed >= self.sessions.len() {
             self.violation(from, Misconduct::ForeignId, out);
-            return Decision::Drop;
+            return false;
         }
         let session = &mut self.sessions[claimed];
         let (epoch, sequence) = (order.id.epoch(), order.id.sequence());
@@ -97,29 +88,29 @@ impl Core {
             // Without a budget it was left by a flood: the log has no room for it.
             let Some(budget) = session.budget.checked_sub(1) else {
                 self.counts.faults += 1;
-                return Decision::Drop;
+                return false;
             };
             session.budget = budget;
             session.skip(order.id);
             out.stamp(Point::OrchRecvSubmit, order.id, 0);
             self.refuse(order.id, out);
-            return Decision::Drop;
+            return false;
         }
         match session.state {
             SessionState::Quarantined | SessionState::Dead => {
                 self.counts.faults += 1;
-                Decision::Drop
+                false
             }
             // Another strategy's damage to a shared ring may have swallowed the orders in between.
             SessionState::Alive if from.is_none() && epoch == session.epoch && sequence > session.next() => {
                 self.counts.faults += 1;
-                Decision::Take
+                true
             }
             SessionState::Alive | SessionState::Dying { .. } => {
                 let has_wrong_epoch = epoch != session.epoch;
                 let why = if has_wrong_epoch { Misconduct::WrongEpoch } else { Misconduct::OutOfSequence };
                 self.violation(from, why, out);
-                Decision::Drop
+                false
             }
         }
     }

@@ -183,7 +183,9 @@ impl Core {
         self.dying = self.sessions.iter().filter(|session| session.is_dying()).count();
         self.positions.restore(positions).ok_or("positions")?;
         self.risk.restore(risk).ok_or("limits")?;
-        if kills.len() > max_kills(self.sessions.len()) || !kills.iter().all(|kill| kill.is_of(&self.risk)) {
+        if kills.len() > max_kills(self.sessions.len())
+            || !kills.iter().all(|kill| self.risk.has(kill.switch.scope))
+        {
             return Err("kill switches");
         }
         // The allocation stays.

@@ -1,6 +1,5 @@
 //! Orders on their way out: identity, limits, dispatch; and what a rejection does.
 
-use super::lifecycle::Decision;
 use super::{Core, Effects, Moment};
 use crate::risk::Reject;
 use protocol::checksum::digest;
@@ -27,7 +26,7 @@ impl Core {
         let strategy = usize::from(order.id.strategy());
         let is_next = from.unwrap_or(strategy) == strategy
             && self.sessions.get(strategy).is_some_and(|session| session.is_next(order.id));
-        if !is_next && self.unexpected_order(from, &order, out) == Decision::Drop {
+        if !is_next && !self.unexpected_order(from, &order, out) {
             return;
         }
         let session = &mut self.sessions[strategy];

@@ -125,7 +125,7 @@ pub(crate) struct StrategyRow {
     pub recent: Recent,
     /// In price times quantity.
     pub max_loss: Option<u128>,
-    rejections: u64,
+    pub rejections: u64,
     max_rejections: u64,
     /// In ticks.
     rejection_window: u64,
@@ -169,35 +169,34 @@ impl StrategyRow {
             _ => {}
         }
     }
+}
 
-    /// Counts a message, accepted or not. Returns the control that kills the strategy for it.
+impl Risk {
+    /// Counts a message of a strategy, accepted or not. Returns the control that kills the strategy for it.
     #[inline(always)]
-    pub(crate) const fn count_message(&mut self, now: u64) -> Option<Control> {
-        if self.kill_messages.rate == OFF {
+    pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<Control> {
+        let limit = &mut self.strategies[strategy].kill_messages;
+        if limit.rate == OFF {
             return None;
         }
-        if !self.kill_messages.bucket.has_token(now) {
+        if !limit.bucket.has_token(now) {
             return Some(Control::KillMessageRate);
         }
-        self.kill_messages.bucket.take(now);
+        limit.bucket.take(now);
         None
     }
 
     /// Counts a rejection. Returns the control that kills the strategy for it.
-    pub(crate) fn count_rejection(&mut self, now: u64) -> Option<Control> {
-        if now.saturating_sub(self.first_rejection) > self.rejection_window || self.rejections == 0 {
-            (self.first_rejection, self.rejections) = (now, 0);
+    #[cold]
+    pub(crate) fn count_rejection(&mut self, strategy: usize, now: u64) -> Option<Control> {
+        let row = &mut self.strategies[strategy];
+        if now.saturating_sub(row.first_rejection) > row.rejection_window || row.rejections == 0 {
+            (row.first_rejection, row.rejections) = (now, 0);
         }
-        self.rejections += 1;
-        (self.rejections > self.max_rejections).then_some(Control::MaxRejections)
+        row.rejections += 1;
+        (row.rejections > row.max_rejections).then_some(Control::MaxRejections)
     }
 
-    pub(crate) const fn forget_rejections(&mut self) {
-        self.rejections = 0;
-    }
-}
-
-impl Risk {
     /// Returns `true` if the run has what the scope names.
     pub(crate) fn has(&self, scope: Scope) -> bool {
         match scope {

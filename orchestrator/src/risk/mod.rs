@@ -1,11 +1,11 @@
 //! Pre-trade controls: what every order must pass before it reaches a venue.
 //!
-//! Nothing here allocates, divides or looks at a clock while orders pass. Limits stand in rows as the checks read them; what is off has a
-//! limit that nothing reaches. Which control refuses an order that breaks several is the order of this list:
+//! Nothing here allocates, divides or reads a clock while orders pass. Limits are in rows as the checks read them; a control
+//! that is off has a limit that nothing reaches. An order that breaks several is rejected for the first of this list:
 //!
-//! unknown venue · unknown instrument · open orders · (a cancel passes from here on) · kill switch · restricted · price: negative, band,
-//! collar, tick · lot · volume · value · execution throttle · position · exposure · duplicate · message rate of the strategy, of its
-//! credential.
+//! unknown venue · unknown instrument · open orders · (a cancel passes from here on) · kill switch · restricted · price:
+//! negative, band, collar, tick · lot · volume · value · execution throttle · position · exposure · duplicate · message rate of
+//! the strategy, of its credential.
 
 mod duplicate;
 mod exposure;
@@ -257,18 +257,6 @@ impl Risk {
             row.recent.remember(order, now);
         }
         Ok(())
-    }
-
-    /// Counts a message of a strategy, accepted or not. Returns the control that kills the strategy for it.
-    #[inline(always)]
-    pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<Control> {
-        self.strategies[strategy].count_message(now)
-    }
-
-    /// Counts a rejection. Returns the control that kills the strategy for it.
-    #[cold]
-    pub(crate) fn count_rejection(&mut self, strategy: usize, now: u64) -> Option<Control> {
-        self.strategies[strategy].count_rejection(now)
     }
 
     /// Returns `true` if the death of the strategy turns its kill switch on.

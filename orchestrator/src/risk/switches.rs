@@ -38,7 +38,7 @@ impl Risk {
                 && scope.concerns(strategy as u16, row.credential, 0, instrument);
             if is_meant {
                 limits.enable(positions.account(strategy, instrument).fills);
-                row.forget_rejections();
+                row.rejections = 0;
             }
         }
     }
