@@ -92,11 +92,6 @@ impl<J: InputLog> Bench<J> {
         (positions.open(strategy), positions.account(strategy, 0).net)
     }
 
-    /// An order that comes through memory that several strategies write.
-    fn accept(&mut self, order: &Order) {
-        self.orchestrator.take_order(None, order.to_message(), |_| (), &mut self.cycle);
-    }
-
     fn faults(&self) -> u64 {
         self.orchestrator.core.counts.faults
     }

@@ -23,7 +23,7 @@ use limits::{AccountLimits, RateLimit, StrategyRow};
 use price::Traded;
 use protocol::instrument::{Instrument, MOST};
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitSetting};
+use protocol::limits::LimitSetting;
 use protocol::wire::{Condition, Operation, Order, OrderType, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
-use protocol::limits::OFF;
+use protocol::limits::{Control, OFF};
 use protocol::wire::{OrderId, OrderStatus, Report, Terms};
 
 /// One strategy or more, two instruments: any price and quantity, reference price 1,000 in both.
