@@ -8,11 +8,10 @@ command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgr
 if [ "${1:-}" = --engine ]; then
   bench=$(cargo bench -q -p orchestrator --bench instructions --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*instructions-[^"]*\)".*/\1/p' | tail -n 1)
   folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
-  # The counters since the last read of the clock, at each read: of an order that is t2, t3, t6, t7. The last order's.
-  valgrind --tool=callgrind --callgrind-out-file="$folder/out" --dump-before='*Counted*now*' "$bench" 32 >"$folder/log" 2>&1
-  mapfile -t counts < <(sed -n 's/^\(summary\|totals\): //p' $(ls -v "$folder"/out.*) /dev/null)
-  cat "$folder/log" | grep orders
-  for file in $(ls -v "$folder"/out.* | tail -n 9); do sed -n 's/^summary: //p' "$file"; done
+  # At each read of the clock the counters since the one before are written: of each order at t2, t3, t6 and t7. The last order's.
+  valgrind --tool=callgrind --callgrind-out-file="$folder/out" --dump-before='*Counted*::now*' "$bench" 32 >"$folder/log" 2>&1
+  count() { sed -n 's/^summary: //p' "$folder/out.$1"; }
+  echo "t2 to t3: $(count 126) instructions; t6 to t7: $(count 128)"
   exit
 fi
 section=one-thread loops=(one_thread::push_and_pop) messages=96000 names=()
