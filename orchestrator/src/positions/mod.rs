@@ -3,12 +3,13 @@
 mod account;
 mod bits;
 mod open;
+mod order;
 mod table;
-mod window;
 
 pub use account::Account;
 pub use open::OpenOrders;
-pub(crate) use open::{Kind, OpenOrder, SavedOrders};
+pub(crate) use open::SavedOrders;
+pub(crate) use order::{Kind, OpenOrder};
 
 use protocol::record::{Point, PositionField};
 use protocol::stamps::StampLog;

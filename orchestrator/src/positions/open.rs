@@ -1,72 +1,59 @@
-//! The open orders of a strategy, found by their ids: nearly all of them in a window over the last sequences
-//! (`super::window`), the few others in a hash table (`super::table`). An order is in one of the two.
+//! The open orders of a strategy, found by their ids.
+//!
+//! Nearly all are in a window: a slot of 16 bytes for each of the last sequences. Sequences grow by one, so neighbours are
+//! four to a cache line, and only the lines between the oldest open order and the newest are in use. A hash table
+//! (`super::table`) keeps what does not fit: an order whose slot is taken by one that stayed open for a whole window, a
+//! replace, and an order that is being replaced.
 
+use super::bits::SlotBits;
+use super::order::{Kind, OpenOrder, Slot};
 use super::table::Table;
-use super::window::Window;
-use protocol::wire::{OrderId, Side};
-use serde::{Deserialize, Serialize, Serializer};
+use protocol::wire::OrderId;
+use serde::{Serialize, Serializer};
+use shm::prefetch::prefetch;
 
-/// What an open request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Kind {
-    /// A new order of that side.
-    Order(Side),
-    /// A replace: `leaves` is the id of the order that it replaces.
-    Replace,
-}
-
-/// An order on its way to its venue or open there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenOrder {
-    /// The id as a word.
-    pub(super) key: u64,
-    /// The quantity that is open.
-    pub(crate) leaves: u64,
-    /// The largest quantity that a replace on its way asks for; 0 without one.
-    pub(crate) wanted: u64,
-    pub(crate) instrument: u16,
-    pub(crate) venue: u16,
-    /// Replaces on their way.
-    pub(crate) replaces: u16,
-    pub(crate) kind: Kind,
-    /// A kill switch cancels it.
-    pub(crate) is_killed: bool,
-}
-
-const _: () = assert!(size_of::<OpenOrder>() == 32);
-
-impl OpenOrder {
-    pub(crate) const fn new(id: OrderId, kind: Kind, leaves: u64, instrument: u16, venue: u16) -> Self {
-        Self { key: id.word(), leaves, wanted: 0, instrument, venue, replaces: 0, kind, is_killed: false }
-    }
-
-    /// Returns the most that can still be filled.
-    #[inline(always)]
-    pub(crate) const fn reserved(&self) -> u64 {
-        if self.wanted > self.leaves { self.wanted } else { self.leaves }
-    }
-}
-
-/// The open orders of a strategy. Allocated once: capacity comes from the plan and is no part of a snapshot.
+/// The open orders of a strategy. Allocated once: the capacity comes from the plan and is no part of a snapshot.
 pub struct OpenOrders {
-    window: Window,
+    slots: Box<[Slot]>,
+    taken: SlotBits,
     others: Table,
 }
 
-/// [`OpenOrders`] in a snapshot: those in the window, and the others. Which of the two decides when there is no
+/// [`OpenOrders`] in a snapshot: those in the window, of strategy 0, and the others. Where they are decides when there is no
 /// room for one more.
 pub(crate) type SavedOrders = [Vec<OpenOrder>; 2];
 
 impl Serialize for OpenOrders {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let saved: SavedOrders = [self.window.all(), self.others.all()];
+        let order = |index| {
+            let slot: Slot = self.slots[index];
+            slot.unpack(slot.id())
+        };
+        let saved: SavedOrders = [self.taken.iter().map(order).collect(), self.others.all()];
         saved.serialize(serializer)
     }
 }
 
 impl OpenOrders {
+    /// No orders. In the window `capacity` orders fit, if none stays open while as many come after it.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { window: Window::new(capacity), others: Table::new(capacity) }
+        let slots = capacity.max(4).next_power_of_two();
+        // Written, so that no page is touched for the first time later; zeroes alone would not be written.
+        let mut window = vec![Slot::UNTOUCHED; slots];
+        window.fill(Slot::FREE);
+        Self { slots: window.into(), taken: SlotBits::new(slots), others: Table::new(capacity) }
+    }
+
+    /// Inserts the orders of a snapshot while nothing is open. Returns `None` if they cannot be there.
+    pub(crate) fn restore(&mut self, [window, others]: &SavedOrders) -> Option<()> {
+        for order in window {
+            self.insert_in_window(order).then_some(())?;
+        }
+        for order in others {
+            let id = OrderId::from_word(order.key);
+            (self.get(id).is_none() && self.others.insert(*order)).then_some(())?;
+        }
+        Some(())
     }
 
     /// Returns `true` if another request has room, whatever it is.
@@ -76,26 +63,49 @@ impl OpenOrders {
     }
 
     #[inline(always)]
+    const fn index(&self, id: OrderId) -> usize {
+        id.sequence() as usize & (self.slots.len() - 1)
+    }
+
+    #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
-        self.window.prefetch(id);
+        prefetch(&self.slots[self.index(id)]);
     }
 
     #[inline]
     pub(crate) fn get(&self, id: OrderId) -> Option<OpenOrder> {
-        self.window.get(id).or_else(|| self.others.get(id))
+        let slot = self.slots[self.index(id)];
+        if slot.is_of(id) { Some(slot.unpack(id)) } else { self.others.get(id) }
     }
 
     /// Adds an order that is not there. Dropped unless [`OpenOrders::has_room`].
     #[inline]
     pub(crate) fn insert(&mut self, order: OpenOrder) {
-        if !self.window.insert(&order) {
+        if !self.insert_in_window(&order) {
             self.others.insert(order);
         }
     }
 
+    /// Returns `false` if the order does not fit or its slot is taken.
+    #[inline(always)]
+    fn insert_in_window(&mut self, order: &OpenOrder) -> bool {
+        let index = self.index(OrderId::from_word(order.key));
+        let Some(slot) = Slot::pack(order).filter(|_| self.slots[index].is_free()) else { return false };
+        self.slots[index] = slot;
+        self.taken.insert(index);
+        true
+    }
+
     #[inline]
     pub(crate) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
-        self.window.take(id).or_else(|| self.others.take(id))
+        let index = self.index(id);
+        let slot = self.slots[index];
+        if !slot.is_of(id) {
+            return self.others.take(id);
+        }
+        self.slots[index] = Slot::FREE;
+        self.taken.remove(index);
+        Some(slot.unpack(id))
     }
 
     /// Changes an order, but not its id. Returns what it was and what it is now. Without [`OpenOrders::has_room`] it
@@ -106,38 +116,43 @@ impl OpenOrders {
         id: OrderId,
         change: impl FnOnce(&mut OpenOrder),
     ) -> Option<(OpenOrder, OpenOrder)> {
-        let Some(before) = self.window.get(id) else {
+        let index = self.index(id);
+        if !self.slots[index].is_of(id) {
             let order = self.others.get_mut(id)?;
             let before = *order;
             change(order);
             return Some((before, *order));
-        };
+        }
+        let before = self.slots[index].unpack(id);
         let mut after = before;
         change(&mut after);
-        if !self.window.set(&after) {
-            if !self.others.insert(after) {
-                return Some((before, before));
-            }
-            self.window.take(id);
+        if let Some(slot) = Slot::pack(&after) {
+            self.slots[index] = slot;
+        } else if self.others.insert(after) {
+            self.slots[index] = Slot::FREE;
+            self.taken.remove(index);
+        } else {
+            return Some((before, before));
         }
         Some((before, after))
     }
 
-    /// Inserts the orders of a snapshot while nothing is open. Returns `None` if they cannot be there.
-    pub(crate) fn restore(&mut self, [window, others]: &SavedOrders) -> Option<()> {
-        for order in window {
-            self.window.insert(order).then_some(())?;
-        }
-        for order in others {
-            let id = OrderId::from_word(order.key);
-            (self.get(id).is_none() && self.others.insert(*order)).then_some(())?;
-        }
-        Some(())
-    }
-
     /// Marks the orders for which `is_meant(venue, instrument)` as killed. Returns how many.
     pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
-        self.window.mark(&is_meant) + self.others.mark(&is_meant)
+        self.mark_window(&is_meant) + self.others.mark(&is_meant)
+    }
+
+    fn mark_window(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
+        let mut marked = 0;
+        for index in self.taken.iter() {
+            let slot = &mut self.slots[index];
+            let order = slot.unpack(slot.id());
+            if is_meant(order.venue, order.instrument) {
+                slot.kill();
+                marked += 1;
+            }
+        }
+        marked
     }
 }
 
@@ -227,9 +242,9 @@ mod tests {
         for steps in [&rests[..], &killed] {
             assert_eq!(keeps(steps, &RIGHT), Ok(()));
         }
-        let insert = |orders: &mut OpenOrders, order| _ = orders.window.insert(&order);
+        let insert = |orders: &mut OpenOrders, order| _ = orders.insert_in_window(&order);
         assert!(keeps(&rests, &Way { insert, ..RIGHT }).is_err());
-        let mark = |orders: &mut OpenOrders, killed| orders.window.mark(|_, of| of == killed);
+        let mark = |orders: &mut OpenOrders, killed| orders.mark_window(|_, of| of == killed);
         assert!(keeps(&killed, &Way { mark, ..RIGHT }).is_err());
     }
 
@@ -244,5 +259,35 @@ mod tests {
         assert!(!orders.has_room());
         let (before, after) = orders.change(id(0), |order| order.wanted = 9).unwrap();
         assert_eq!((before, Some(after)), (after, orders.get(id(0))));
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_comes_out_as_it_went_in(
+            id in (any::<u16>(), 0u16..1024, any::<u32>()), leaves: u64, is_buy: bool, instrument in 0u16..5_000, venue in 0u16..70,
+            is_killed: bool, wanted in 0u64..2, replaces in 0u16..2,
+        ) {
+            let mut orders = OpenOrders::new(64);
+            let id = OrderId::new(id.0, id.1, id.2.into());
+            let kind = Kind::Order(if is_buy { Side::Buy } else { Side::Sell });
+            let order = OpenOrder { is_killed, wanted, replaces, ..OpenOrder::new(id, kind, leaves, instrument, venue) };
+            let fits = instrument < 4_096 && venue < 64 && wanted == 0 && replaces == 0;
+            prop_assert_eq!(orders.insert_in_window(&order), fits);
+            prop_assert_eq!(orders.get(id), fits.then_some(order));
+            // The next one that has the slot, and the same sequence of another incarnation.
+            for other in [OrderId::new(id.strategy(), id.epoch(), id.sequence() + 64), OrderId::new(id.strategy(), id.epoch() ^ 1, id.sequence())] {
+                prop_assert_eq!(orders.get(other), None);
+                prop_assert_eq!(orders.take(other), None);
+                prop_assert!(!fits || !orders.insert_in_window(&OpenOrder::new(other, kind, 1, 0, 0)));
+            }
+            prop_assert_eq!(orders.take(id), fits.then_some(order));
+            prop_assert_eq!((orders.get(id), orders.mark(|_, _| true)), (None, 0));
+        }
+    }
+
+    #[test]
+    fn a_replace_has_no_slot() {
+        let mut orders = OpenOrders::new(4);
+        assert!(!orders.insert_in_window(&OpenOrder::new(OrderId::new(0, 0, 0), Kind::Replace, 1, 0, 0)));
     }
 }

@@ -4,7 +4,7 @@
 //! later slots back, so there are no tombstones.
 
 use super::bits::SlotBits;
-use super::open::{Kind, OpenOrder};
+use super::order::{Kind, OpenOrder};
 use protocol::wire::{OrderId, Side};
 
 /// The key of a free slot.

@@ -33,43 +33,63 @@ impl Held {
 
 /// A credential's exposure, in price times quantity. Wraps rather than stop the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct OfCredential {
+struct CredentialExposure {
+    /// The value that passes without an exact check.
+    allowance: u64,
     gross: i128,
     long: i128,
     short: i128,
     max_gross: i128,
     max_net: i128,
-    is_on: bool,
     /// Not below the largest gross quantity in any instrument.
-    most_held: i64,
+    max_held: i64,
 }
 
-impl OfCredential {
-    /// Returns the value that can be sent and reaches no limit, nor a quantity above [`MOST`]: no value is below its quantity.
-    fn allowance(&self) -> u64 {
-        if !self.is_on {
-            return u64::MAX;
-        }
-        let net = if self.long > self.short.wrapping_neg() { self.long } else { self.short.wrapping_neg() };
+impl CredentialExposure {
+    const NONE: Self =
+        Self { allowance: 0, gross: 0, long: 0, short: 0, max_gross: OFF, max_net: OFF, max_held: 0 };
+
+    fn is_on(&self) -> bool {
+        (self.max_gross, self.max_net) != (OFF, OFF)
+    }
+
+    /// Sets the value that can be sent and reaches no limit, nor a quantity above [`MOST`]: no value is below its quantity.
+    fn set_allowance(&mut self) {
+        let net = self.long.max(self.short.wrapping_neg());
         let left = self.max_gross.saturating_sub(self.gross).min(self.max_net.saturating_sub(net));
-        let held = i128::from(MOST.cast_signed().saturating_sub(self.most_held));
-        left.min(held).clamp(0, i64::MAX.into()) as u64
+        let held = i128::from(MOST.cast_signed().saturating_sub(self.max_held));
+        self.allowance =
+            if self.is_on() { left.min(held).clamp(0, i64::MAX.into()) as u64 } else { u64::MAX };
+    }
+
+    /// Adds quantities at a price.
+    #[inline(always)]
+    fn add(&mut self, gross: i64, long: i64, short: i64, price: i64) {
+        self.gross = self.gross.wrapping_add(times(gross, price));
+        self.long = self.long.wrapping_add(times(long, price));
+        self.short = self.short.wrapping_add(times(short, price));
+    }
+
+    /// Takes a value from the allowance.
+    #[inline(always)]
+    fn spend(&mut self, quantity: u64, price: i64) {
+        let worth = u128::from(quantity) * u128::from(price.unsigned_abs());
+        self.allowance = u64::try_from(worth).map_or(0, |worth| self.allowance.saturating_sub(worth));
     }
 }
 
 /// The exposure of all credentials.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Exposures {
-    /// Of each credential, never more than [`OfCredential::allowance`].
-    allowances: Box<[u64]>,
-    credentials: Box<[OfCredential]>,
+    credentials: Box<[CredentialExposure]>,
     /// Credential after credential.
     held: Box<[Held]>,
     instruments: usize,
     is_on: bool,
 }
 
-const NO_LIMIT: i128 = i128::MAX;
+/// A limit that is off.
+const OFF: i128 = i128::MAX;
 
 fn times(quantity: i64, price: i64) -> i128 {
     i128::from(quantity) * i128::from(price)
@@ -77,33 +97,20 @@ fn times(quantity: i64, price: i64) -> i128 {
 
 impl Exposures {
     pub(crate) fn new(credentials: usize, instruments: usize) -> Self {
-        let none = OfCredential {
-            gross: 0,
-            long: 0,
-            short: 0,
-            max_gross: NO_LIMIT,
-            max_net: NO_LIMIT,
-            is_on: false,
-            most_held: 0,
-        };
         Self {
-            allowances: vec![0; credentials].into(),
-            credentials: vec![none; credentials].into(),
+            credentials: vec![CredentialExposure::NONE; credentials].into(),
             held: vec![Held::default(); credentials * instruments].into(),
             instruments,
             is_on: false,
         }
     }
 
-    /// Sets one of a credential's limits, in cents.
+    /// Sets a credential's limits, in cents, ahead of [`Exposures::recompute`].
     pub(crate) fn set(&mut self, credential: usize, max_gross: Option<u64>, max_net: Option<u64>) {
-        let limit = |cents| money(cents).map_or(NO_LIMIT, |limit| limit.cast_signed());
+        let limit = |cents| money(cents).map_or(OFF, u128::cast_signed);
         let of = &mut self.credentials[credential];
         of.max_gross = max_gross.map_or(of.max_gross, limit);
         of.max_net = max_net.map_or(of.max_net, limit);
-        of.is_on = (of.max_gross, of.max_net) != (NO_LIMIT, NO_LIMIT);
-        self.allowances[credential] = of.allowance();
-        self.is_on = self.credentials.iter().any(|of| of.is_on);
     }
 
     /// Adds everything up again: the first limit may be set in the middle of a run.
@@ -123,11 +130,10 @@ impl Exposures {
                 held.iter().zip(traded).map(worth).fold(0, i128::wrapping_add)
             };
             (of.gross, of.long, of.short) = (sum(Held::gross), sum(|held| held.long), sum(|held| held.short));
-            of.most_held = held.iter().map(|held| held.gross()).max().unwrap_or(0);
+            of.max_held = held.iter().map(|held| held.gross()).max().unwrap_or(0);
+            of.set_allowance();
         }
-        for (allowance, of) in self.allowances.iter_mut().zip(&self.credentials) {
-            *allowance = of.allowance();
-        }
+        self.is_on = self.credentials.iter().any(CredentialExposure::is_on);
     }
 
     /// Returns `true` if any credential has a limit.
@@ -147,10 +153,11 @@ impl Exposures {
         reference: i64,
     ) -> Result<(), Reject> {
         let worth = u128::from(more.cast_unsigned()) * u128::from(reference.cast_unsigned());
-        if worth <= u128::from(self.allowances[credential]) && reference > 0 {
+        let of = &mut self.credentials[credential];
+        if worth <= u128::from(of.allowance) && reference > 0 {
             return Ok(());
         }
-        self.allowances[credential] = self.credentials[credential].allowance();
+        of.set_allowance();
         self.check_exactly(credential, instrument, is_buy, more, reference)
     }
 
@@ -164,7 +171,7 @@ impl Exposures {
         reference: i64,
     ) -> Result<(), Reject> {
         let of = &self.credentials[credential];
-        if !of.is_on {
+        if !of.is_on() {
             return Ok(());
         }
         if reference == 0 {
@@ -197,38 +204,25 @@ impl Exposures {
         held.short = held.short.wrapping_add(change.short);
         let grown = held.gross().wrapping_sub(before);
         let of = &mut self.credentials[credential];
-        of.gross = of.gross.wrapping_add(times(grown, reference));
-        of.long = of.long.wrapping_add(times(change.long, reference));
-        of.short = of.short.wrapping_add(times(change.short, reference));
-        of.most_held = of.most_held.max(held.gross());
+        of.add(grown, change.long, change.short, reference);
+        of.max_held = of.max_held.max(held.gross());
         let opened = change.long.max(0).wrapping_sub(change.short.min(0));
-        self.spend(credential, opened.cast_unsigned(), reference);
-    }
-
-    /// Takes a value from a credential's allowance.
-    #[inline(always)]
-    fn spend(&mut self, credential: usize, quantity: u64, price: i64) {
-        let worth = u128::from(quantity) * u128::from(price.unsigned_abs());
-        let allowance = &mut self.allowances[credential];
-        *allowance = u64::try_from(worth).map_or(0, |worth| allowance.saturating_sub(worth));
+        of.spend(opened.cast_unsigned(), reference);
     }
 
     /// Revalues an instrument whose reference price moved.
     pub(crate) fn moved(&mut self, instrument: u16, by: i64) {
-        for credential in 0..self.credentials.len() {
-            let held = self.held[credential * self.instruments + usize::from(instrument)];
-            let of = &mut self.credentials[credential];
-            of.gross = of.gross.wrapping_add(times(held.gross(), by));
-            of.long = of.long.wrapping_add(times(held.long, by));
-            of.short = of.short.wrapping_add(times(held.short, by));
+        for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
+            let held = held[usize::from(instrument)];
+            of.add(held.gross(), held.long, held.short, by);
             // Net moves by no more than gross.
-            self.spend(credential, held.gross().unsigned_abs(), by);
+            of.spend(held.gross().unsigned_abs(), by);
         }
     }
 
     /// The lengths of its tables: equal in all states of a run.
-    pub(super) fn shape(&self) -> [usize; 4] {
-        [self.allowances.len(), self.credentials.len(), self.held.len(), self.instruments]
+    pub(super) fn shape(&self) -> [usize; 3] {
+        [self.credentials.len(), self.held.len(), self.instruments]
     }
 
     /// Gross, long and short of every credential.

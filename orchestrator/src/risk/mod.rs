@@ -137,7 +137,7 @@ impl Risk {
     }
 
     /// The lengths of its tables: equal in all states of a run.
-    fn shape(&self) -> ([usize; 6], [usize; 4]) {
+    fn shape(&self) -> ([usize; 6], [usize; 3]) {
         let Self { strategies, accounts, traded, venues, credentials, profits, .. } = self;
         let rows =
             [strategies.len(), accounts.len(), traded.len(), venues.len(), credentials.len(), profits.len()];
