@@ -1,10 +1,19 @@
 #!/usr/bin/env bash
 # Instructions of a push and a pop of one message on one thread: `.ci/instructions.sh [--batches | --protection] [NAME…]`, for these
 # techniques or all. --batches: of a message in batches of 16. --protection: without what a death needs to be repaired, with it, and the
-# ratio. Needs valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 2 and 12 samples.
+# ratio. --engine: between the engine's stamps, of an order that is alone in it. Needs valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 2 and 12 samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgrind here"; exit 0; }
+if [ "${1:-}" = --engine ]; then
+  bench=$(cargo bench -q -p orchestrator --bench instructions --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*instructions-[^"]*\)".*/\1/p' | tail -n 1)
+  folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
+  # At each read of the clock the counters since the one before are written: of each order at t2, t3, t6 and t7. The last order's.
+  valgrind --tool=callgrind --callgrind-out-file="$folder/out" --dump-before='*Counted*::now*' "$bench" 32 >"$folder/log" 2>&1
+  count() { sed -n 's/^summary: //p' "$folder/out.$1"; }
+  echo "t2 to t3: $(count 126) instructions; t6 to t7: $(count 128)"
+  exit
+fi
 section=one-thread loops=(one_thread::push_and_pop) messages=96000 names=()
 for word in "$@"; do
   case $word in

@@ -19,10 +19,10 @@ pub trait State {
     /// The version of [`State::Saved`]: a snapshot of another version is refused.
     const VERSION: u32;
     /// The state as a value that a snapshot holds.
-    type Saved: Serialize + DeserializeOwned;
+    type Saved: DeserializeOwned;
 
-    /// Returns the state as a value. The same records lead to the same value, wherever they were applied.
-    fn save(&self) -> Self::Saved;
+    /// Returns the state as a value that is written as a [`State::Saved`]. The same records lead to the same value, wherever they were applied.
+    fn save(&self) -> impl Serialize;
 
     /// Continues from a saved state. Nothing in it is trusted.
     ///

@@ -106,7 +106,7 @@ impl Row {
         for order in orders {
             self.now += GAP;
             // As the orchestrator does: the rate that kills is looked at for every message.
-            let floods = self.risk.floods(order.id.strategy().into(), self.now);
+            let floods = self.risk.count_message(order.id.strategy().into(), self.now).is_some();
             let is_ok = self.risk.check(black_box(order), &self.positions, self.now).is_ok();
             passed += usize::from(!floods & is_ok);
         }
@@ -118,10 +118,10 @@ impl Row {
         for order in orders {
             let strategy = usize::from(order.id.strategy());
             let change = self.positions.send(black_box(order));
-            self.risk.changed(strategy, &change, 0, &self.positions);
+            self.risk.book(strategy, &change, 0, &self.positions);
             let report = Report::whole_fill(order);
             if let Some(change) = self.positions.settle(black_box(&report), true) {
-                self.risk.changed(strategy, &change, report.price, &self.positions);
+                self.risk.book(strategy, &change, report.price, &self.positions);
             }
         }
     }

@@ -74,7 +74,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     #[cold]
     pub(crate) fn report_overflow<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(strategy) = self.outputs.overflowed.take() else { return };
-        let from = self.core.sender_is_authenticated().then_some(strategy as u16);
+        let from = self.core.sender_is_authenticated.then_some(strategy as u16);
         self.take(Input::Violation { from, why: Misconduct::Flood }, |_| (), cycle);
     }
 
@@ -114,7 +114,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             // Also one whose strategy has died since: which reports have their stamp follows from their order.
             cycle.pass_with(Point::OrchReturn, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
-            if self.core.sessions()[strategy].is_current(report.id) {
+            if self.core.sessions[strategy].is_current(report.id) {
                 self.outputs.send_to_strategy(strategy, &report.message);
             }
         }

@@ -14,7 +14,6 @@
 //! applies the same inputs to a core of its own, and is what a crashed engine's successor continues from.
 #![forbid(unsafe_code)]
 
-mod copy_exact;
 pub mod core;
 mod intake;
 mod ledger;
@@ -23,7 +22,6 @@ mod outputs;
 mod positions;
 mod replica;
 pub mod risk;
-mod setup;
 #[cfg(test)]
 mod snapshots;
 mod successor;
@@ -44,18 +42,18 @@ use live::Live;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::desk::Desk;
-use protocol::labels::OrchestratorCounter;
+use protocol::labels::OrchestratorCounter as Counter;
 use protocol::stamps::StampLog;
 use shm::prefetch::prefetch_lines;
 use shm::ring::Consumer;
 use system::clock::Clock;
 
-/// How many messages of each kind one duty cycle takes, so that neither direction starves the other.
+/// Messages of each kind that one duty cycle takes, so that neither direction starves the other.
 const BATCH: usize = 16;
 
 /// Cache lines of a per-strategy or per-gateway value that a prefetch asks for.
 const VALUE_LINES: usize = 8;
-/// Cache lines of the agent itself that a prefetch asks for: all of them.
+/// Cache lines of the agent that a prefetch asks for: all of them.
 const AGENT_LINES: usize = 64;
 
 /// The agent. `R` is the receiving end of the technique under test, for both contended hand-offs; `J` records inputs.
@@ -70,7 +68,36 @@ pub struct Orchestrator<R, J = ()> {
     failed: Option<String>,
 }
 
+impl<R: Consumer> Orchestrator<R> {
+    /// An orchestrator without a journal. Unless it is [`supervised`](Orchestrator::supervised) no strategy is ever retired or
+    /// started again.
+    ///
+    /// # Panics
+    /// If core and outputs are for other numbers of strategies and gateways.
+    pub fn new(submit: R, completion: R, core: Core, outputs: Outputs) -> Self {
+        Self::with_journal(submit, completion, core, outputs, ())
+    }
+}
+
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
+    /// An orchestrator that records its inputs.
+    ///
+    /// # Panics
+    /// As [`Orchestrator::new`].
+    pub fn with_journal(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
+        assert!(
+            core.strategies() == outputs.strategies.len() && core.gateways() == outputs.gateways.len(),
+            "core and outputs are of one run"
+        );
+        Self { submit, completion, core, outputs, supervision: None, journal, failed: None }
+    }
+
+    /// Takes commands from operators at this desk.
+    #[must_use]
+    pub fn commanded(self, desk: Desk) -> Self {
+        Self { outputs: self.outputs.commanded(desk), ..self }
+    }
+
     /// Records an input and applies it. Returns `false` if it could not be recorded, and was not applied.
     #[inline(always)]
     fn take<C: Clock>(
@@ -110,7 +137,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         if self.supervision.as_ref().is_some_and(Supervision::has_news) {
             self.poll_fences(cycle);
         }
-        if self.core.has_dying() {
+        if self.core.dying > 0 {
             self.poll_retirements(cycle);
         }
         if self.outputs.desk.as_ref().is_some_and(Desk::has_news) {
@@ -142,7 +169,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     fn next_deadline(&self, _: bool) -> u64 {
         // What waits for room is tried again at once.
         let is_waiting = self.outputs.pending > 0
-            || self.core.has_dying()
+            || self.core.dying > 0
             || self.outputs.has_queued_reports
             || !self.outputs.deferred.is_empty();
         if is_waiting { 0 } else { u64::MAX }
@@ -171,27 +198,27 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.core.book();
-        let (counts, outputs) = (self.core.counts(), &self.outputs);
+        let (counts, outputs) = (&self.core.counts, &self.outputs);
         let slot = slots.take();
-        slot.set(OrchestratorCounter::Dispatched, counts.dispatched);
-        slot.set(OrchestratorCounter::Settled, counts.settled);
-        slot.set(OrchestratorCounter::Reports, counts.reports);
-        slot.set(OrchestratorCounter::Returned, outputs.returned);
-        slot.set(OrchestratorCounter::Rejected, counts.rejected);
-        slot.set(OrchestratorCounter::Full, outputs.full);
-        slot.set(OrchestratorCounter::ProtocolErrors, counts.faults);
-        slot.set(OrchestratorCounter::Work, outputs.work.achieved_picos());
-        slot.set(OrchestratorCounter::Waiting, outputs.pending);
-        slot.set(OrchestratorCounter::WaitingPeak, outputs.pending_peak);
+        slot.set(Counter::Dispatched, counts.dispatched);
+        slot.set(Counter::Settled, counts.settled);
+        slot.set(Counter::Reports, counts.reports);
+        slot.set(Counter::Returned, outputs.returned);
+        slot.set(Counter::Rejected, counts.rejected);
+        slot.set(Counter::Full, outputs.full);
+        slot.set(Counter::ProtocolErrors, counts.faults);
+        slot.set(Counter::Work, outputs.work.achieved_picos());
+        slot.set(Counter::Waiting, outputs.pending);
+        slot.set(Counter::WaitingPeak, outputs.pending_peak);
         if J::IS_KEPT {
             let (last, recovered) = self.journal.progress();
-            slot.set(OrchestratorCounter::Journalled, last);
-            slot.set(OrchestratorCounter::Recovered, recovered.map_or(0, |end| end.last));
-            slot.set(OrchestratorCounter::Replayed, recovered.map_or(0, |end| end.records));
+            slot.set(Counter::Journalled, last);
+            slot.set(Counter::Recovered, recovered.map_or(0, |end| end.last));
+            slot.set(Counter::Replayed, recovered.map_or(0, |end| end.records));
         }
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
-        slot.set(OrchestratorCounter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
-        slot.set(OrchestratorCounter::BlocksReused, submit.reused.saturating_add(completion.reused));
+        slot.set(Counter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
+        slot.set(Counter::BlocksReused, submit.reused.saturating_add(completion.reused));
     }
 }
 

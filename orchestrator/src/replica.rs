@@ -4,7 +4,7 @@
 //! engine's successor continues from it ([`Replica::promote`]). The same records give the same bytes in every process: times are in the
 //! records, and what was not stamped in time gets the time of the promotion.
 
-use super::core::{Core, CoreState, Effects, Input, Moment, Notice};
+use super::core::{Core, Effects, Input, Moment, Notice, SavedCore};
 use super::ledger::{Estate, GatewayPast, OutputLedger, Recovered};
 use super::outputs::Outputs;
 use super::successor::Successor;
@@ -34,7 +34,7 @@ pub struct Replica {
 #[derive(Serialize, Deserialize)]
 pub struct EngineSnapshot {
     pub(crate) ledger: OutputLedger,
-    pub(crate) core: CoreState,
+    pub(crate) core: SavedCore,
     answers: Vec<Answer>,
 }
 
@@ -204,17 +204,18 @@ fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer
 }
 
 impl State for Replica {
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     type Saved = EngineSnapshot;
 
-    fn save(&self) -> EngineSnapshot {
+    fn save(&self) -> impl Serialize {
         let answers = answered(&self.answers, self.ledger.commands).map(|(_, answer)| answer);
-        EngineSnapshot { ledger: self.ledger.clone(), core: self.core.state(), answers: answers.collect() }
+        // The fields of an [`EngineSnapshot`], in order.
+        (&self.ledger, &self.core, answers.collect::<Vec<_>>())
     }
 
     fn restore(&mut self, saved: EngineSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
         let EngineSnapshot { ledger, core, answers } = saved;
-        self.core.restore(&core)?;
+        self.core.restore(core)?;
         if !ledger.is_of(self.core.strategies(), self.core.gateways()) {
             return Err("outputs".into());
         }

@@ -1,7 +1,7 @@
 //! What a snapshot must hold: one that goes on from it comes to the state of one that carried out everything, byte for byte, wherever it
 //! was made. Snapshots that forget something are found.
 
-use super::core::{Core, Input};
+use super::core::{Core, Input, SavedCore};
 use super::replica::{EngineSnapshot, Replica};
 use super::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
@@ -21,8 +21,12 @@ const VENUES: usize = 2;
 const CREDENTIALS: usize = 2;
 const OPEN: u64 = 64;
 
-/// A replica with every control on, so wide that most orders pass.
 fn replica() -> Replica {
+    Replica::new(core(), TIME, Stamps::All)
+}
+
+/// A core with every control on, so wide that most orders pass.
+pub(crate) fn core() -> Core {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
         of(Control::MessageRate, 100_000_000),
@@ -46,15 +50,14 @@ fn replica() -> Replica {
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
     let core = Core::new(&setup).unwrap().expecting(&[40; STRATEGIES]);
-    let core = core.expecting_at_venues(&[30; STRATEGIES * VENUES]).with_gateway_limit(Some(25));
-    Replica::new(core, TIME, Stamps::All)
+    core.expecting_at_venues(&[30; STRATEGIES * VENUES]).with_gateway_limit(Some(25))
 }
 
 /// What is drawn for one event.
-type Drawn = (u16, u8, u8, i64, u64, bool);
+pub(crate) type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and go.
-fn events(drawn: &[Drawn]) -> Vec<Input> {
+pub(crate) fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut next = [0u64; STRATEGIES];
     let mut epochs = [0u16; STRATEGIES];
     let mut dead = [0u8; STRATEGIES];
@@ -166,7 +169,7 @@ fn from_bytes(bytes: &[u8]) -> Replica {
     replica
 }
 
-fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
+pub(crate) fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     let one = (0..STRATEGIES as u16, 0u8..13, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
     prop::collection::vec(one, 2..80)
 }
@@ -203,7 +206,7 @@ proptest! {
 }
 
 /// A load in which everything happens.
-fn load() -> Vec<(usize, Input)> {
+pub(crate) fn load() -> Vec<(usize, Input)> {
     let one = |n: u64| {
         let what = [2, 3, 4, 2, 7, 1, 9, 5, 2, 8, 3, 0][(n % 12) as usize];
         // Late enough that much is open then, a venue is killed.
@@ -219,10 +222,14 @@ fn a_snapshot_that_forgets_is_found() {
     let (before, after) = events.split_at(100);
     let whole = carried_out(replica(), &events).encode().unwrap();
     let bytes = carried_out(replica(), before).encode().unwrap();
-    type Forgets = fn(&mut EngineSnapshot);
+    type Forgets = fn(&mut EngineSnapshot, SavedCore);
+    let fresh = || {
+        let bytes = replica().encode().unwrap();
+        codec::decode::<EngineSnapshot>(Replica::VERSION, &bytes).unwrap().core
+    };
     let forgetful: [(&str, Forgets); 15] = [
-        ("nothing", |_| {}),
-        ("open orders", |saved| {
+        ("nothing", |_, _| {}),
+        ("open orders", |saved, _| {
             saved
                 .core
                 .positions
@@ -230,28 +237,28 @@ fn a_snapshot_that_forgets_is_found() {
                 .iter_mut()
                 .for_each(|of| of.orders.iter_mut().for_each(Vec::clear));
         }),
-        ("how many requests are open", |saved| {
-            saved.core.positions.strategies.iter_mut().for_each(|of| of.requests += 1);
+        ("how many requests are open", |saved, _| {
+            saved.core.positions.strategies.iter_mut().for_each(|of| of.count += 1);
         }),
-        ("positions", |saved| saved.core.positions.accounts.fill(Default::default())),
-        ("kill switches", |saved| saved.core.risk.switches = replica().core.risk.state().switches),
-        ("whom it tells of them", |saved| saved.core.kills = replica().core.kills),
-        ("message rates", |saved| saved.core.risk.messages.fill(Default::default())),
-        ("the reference price", |saved| saved.core.risk.traded = replica().core.risk.state().traded),
-        ("exposures", |saved| saved.core.risk.exposures = replica().core.risk.state().exposures),
-        ("profits", |saved| saved.core.risk.profits.fill(0)),
-        ("which order is next", |saved| saved.core.sessions = replica().core.sessions),
-        ("orders at gateways", |saved| saved.core.gateway_orders.fill(0)),
-        ("checksums", |saved| saved.core.checksums.reports = Default::default()),
-        ("how much was sent", |saved| {
+        ("positions", |saved, _| saved.core.positions.accounts.fill(Default::default())),
+        ("kill switches", |saved, fresh| saved.core.risk.switches = fresh.risk.switches),
+        ("whom it tells of them", |saved, _| saved.core.kills.clear()),
+        ("message rates", |saved, _| saved.core.risk.credentials.fill(Default::default())),
+        ("the reference price", |saved, fresh| saved.core.risk.traded = fresh.risk.traded),
+        ("exposures", |saved, fresh| saved.core.risk.exposures = fresh.risk.exposures),
+        ("profits", |saved, _| saved.core.risk.profits.fill(0)),
+        ("which order is next", |saved, fresh| saved.core.sessions = fresh.sessions),
+        ("orders at gateways", |saved, _| saved.core.gateway_orders.fill(0)),
+        ("checksums", |saved, _| saved.core.checksums.reports = Default::default()),
+        ("how much was sent", |saved, _| {
             saved.ledger.gateways.iter_mut().for_each(|of| *of = Default::default())
         }),
-        ("what may not be in the log", |saved| saved.ledger.log.iter_mut().for_each(Outbox::forget)),
+        ("what may not be in the log", |saved, _| saved.ledger.log.iter_mut().for_each(Outbox::forget)),
     ];
     let mut unseen = Vec::new();
     for (what, forget) in forgetful {
         let mut saved = codec::decode::<EngineSnapshot>(Replica::VERSION, &bytes).unwrap();
-        forget(&mut saved);
+        forget(&mut saved, fresh());
         let again = from_bytes(&codec::encode(Replica::VERSION, &saved).unwrap());
         let end = carried_out(again, after).encode().unwrap();
         if end == whole {

@@ -56,7 +56,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         for strategy in 0..self.core.strategies() as u16 {
             let Some(supervision) = &self.supervision else { return };
             let life = supervision.control.life(strategy);
-            let session = &self.core.sessions()[usize::from(strategy)];
+            let session = &self.core.sessions[usize::from(strategy)];
             let is_new = session.is_retired() && life.epoch > session.epoch;
             let is_dead = session.is_served() && life.fenced && life.epoch == session.epoch;
             if (is_new || is_dead) && !self.take(Input::Lifecycle { strategy, life }, |_| (), cycle) {
@@ -71,8 +71,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         // First: what was queued of the dead must be recalled before anything says that nothing is left of them.
         self.recall_pending(cycle);
         for strategy in 0..self.core.strategies() {
-            let is_dying = matches!(self.core.sessions()[strategy].state, SessionState::Dying { .. });
-            if is_dying
+            if self.core.sessions[strategy].is_dying()
                 && self.submit.retire(strategy)
                 && !self.take(Input::Retired { strategy: strategy as u16 }, |_| (), cycle)
             {
@@ -129,7 +128,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     /// publish.
     #[must_use]
     pub fn supervised_again(self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
-        for session in self.core.sessions() {
+        for session in &self.core.sessions {
             let StrategySession { strategy, epoch, state, refused, orphaned, why, .. } = *session;
             match (state, why) {
                 (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {

@@ -1,25 +1,22 @@
 //! The orchestrator's extra work for each order: `--work DUR`.
 //!
-//! Real engines do something with an order: a book, a margin model, a journal. The stand-in is a chain of dependent
-//! reads and writes over a small table (32 KiB, the size of a first-level cache): it touches memory and cannot be
-//! overlapped with itself. It goes on until the clock says that its time is up, because a fixed number of rounds takes
-//! whatever it takes: calibrated warm in a tight loop, it took up to three times as long at 20,000 orders a second, where
-//! table and code are cold for every order. Time in which the thread was not running does not count.
+//! A stand-in for a book, a margin model or the like: a chain of dependent reads and writes over a table of 32 KiB. It runs
+//! until the clock says that its time is up, because a fixed number of rounds takes up to three times as long at 20,000 orders a
+//! second as in a tight loop: table and code are cold then. Time in which the thread did not run does not count.
 //!
-//! What the loop cannot see of itself (getting into it, and the mispredicted way out) is measured from outside, on some
-//! of the orders, and the loop aims lower by that. The same measurement gives what was achieved.
+//! What the loop cannot see (its entry, and the mispredicted exit) is measured from outside on some of the orders, and the loop
+//! aims lower by that. The same measurement gives what was achieved.
 
 use std::hint::black_box;
 use system::clock::{Clock, Timebase};
 
 const TABLE_WORDS: usize = 4096;
-/// So many orders are measured from the start on, to find what to aim at …
+/// The first orders are all measured, to find what to aim at.
 const FIRST_SAMPLES: u64 = 64;
-/// … and then one in so many.
 const SAMPLE_EVERY: u32 = 16;
-/// By what share of an error the aim is moved.
+/// The share of an error by which the aim is corrected.
 const GAIN: f64 = 1.0 / 16.0;
-/// A longer time between two looks at the clock is one in which the thread did not run, in nanoseconds.
+/// Between two reads of the clock that are further apart, the thread did not run; in nanoseconds.
 const INTERRUPTED_NS: u64 = 1_000;
 
 /// The work, its table, and what it really cost.

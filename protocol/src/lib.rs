@@ -47,6 +47,7 @@ pub mod supervision;
 #[cfg(not(loom))]
 pub mod tally;
 pub mod tape;
+pub mod token_bucket;
 #[cfg(not(loom))]
 pub mod topology;
 #[cfg(not(loom))]

@@ -193,7 +193,7 @@ impl State for Shadow {
     const VERSION: u32 = 2;
     type Saved = ExchangeSnapshot;
 
-    fn save(&self) -> ExchangeSnapshot {
+    fn save(&self) -> impl Serialize {
         ExchangeSnapshot { past: self.past.clone(), market: self.market.state() }
     }
 

@@ -1,8 +1,6 @@
 //! The message throttle of a session: no more messages a second than the venue takes.
-//!
-//! It is the token bucket in the form of one time (the generic cell rate algorithm): each message moves the time at which the bucket
-//! is full again by one interval, and a message may go while that time is no further away than the burst.
 
+use protocol::token_bucket::TokenBucket;
 use system::clock::Timebase;
 
 /// How many messages a second a venue takes.
@@ -15,56 +13,55 @@ pub struct MessageLimit {
     pub rejects: bool,
 }
 
-/// The burst, as a part of a second: what 10 ms take may go at once.
-const BURST: u64 = 100;
+/// The burst as a part of a second: the messages of 10 ms may go at once, and one more.
+const BURST: u32 = 100;
 
 pub(super) struct Throttle {
     limit: MessageLimit,
     /// The time of the last look, in ticks.
     now: u64,
-    /// When the bucket is full again, in ticks.
-    full_at: u64,
-    /// Ticks a message and of a burst; 0 before the first message.
-    interval: u64,
-    burst: u64,
+    /// The time of the first message, in ticks, and the bucket, which was full then.
+    bucket: Option<(u64, TokenBucket)>,
 }
 
 impl Throttle {
     pub const fn new(limit: MessageLimit) -> Self {
-        Self { limit, now: 0, full_at: 0, interval: 0, burst: 0 }
+        Self { limit, now: 0, bucket: None }
     }
 
-    /// Time has come to `now`.
+    /// Moves the time on to `now`.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
 
-    const fn has_token(&self) -> bool {
-        self.full_at <= self.now.saturating_add(self.burst)
+    /// Ticks until the venue takes another message.
+    fn ticks_left(&self) -> u64 {
+        self.bucket.map_or(0, |(start, bucket)| bucket.ticks_until_token(self.now - start))
     }
 
-    /// Whether a message may be taken from the inbox now.
-    pub const fn takes(&self) -> bool {
-        self.limit.rejects || self.has_token()
+    /// Returns `true` if a message may be taken from the inbox now.
+    pub fn takes(&self) -> bool {
+        self.limit.rejects || self.ticks_left() == 0
     }
 
-    /// A message is about to go; `false`: it must be rejected.
+    /// Counts a message that is about to go. Returns `false` if it must be rejected instead.
     pub fn message(&mut self, now: u64, time: Timebase, is_new: bool) -> bool {
         self.advance(now);
-        if self.interval == 0 {
-            let per_second = u64::from(self.limit.per_second.max(1));
-            self.interval = time.ticks(1_000_000_000 / per_second).max(1);
-            self.burst = self.interval * (per_second / BURST);
-        }
-        if self.limit.rejects && is_new && !self.has_token() {
+        if self.limit.rejects && is_new && self.ticks_left() > 0 {
             return false;
         }
-        self.full_at = self.full_at.max(self.now) + self.interval;
+        let rate = self.limit.per_second.max(1);
+        let (start, bucket) = self.bucket.get_or_insert_with(|| {
+            let mut bucket = TokenBucket::default();
+            bucket.set(Some(rate.into()), (rate / BURST + 1).into(), time.ns_per_tick);
+            (self.now, bucket)
+        });
+        bucket.take(self.now - *start);
         true
     }
 
     /// When a message may be taken again, in ticks; `u64::MAX` while one may.
-    pub const fn next_deadline(&self) -> u64 {
-        if self.takes() { u64::MAX } else { self.full_at - self.burst }
+    pub fn next_deadline(&self) -> u64 {
+        if self.takes() { u64::MAX } else { self.now + self.ticks_left() }
     }
 }

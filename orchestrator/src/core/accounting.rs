@@ -1,6 +1,6 @@
 //! Reports on their way home, and what orders and reports do to positions, limits and counts.
 
-use super::{Core, Effects, Moment, Notice};
+use super::{Core, Effects, Notice};
 use crate::risk::Reject;
 use protocol::checksum::digest;
 use protocol::limits::Control;
@@ -10,10 +10,9 @@ use protocol::wire::{Message, NOTHING, Order, Report};
 impl Core {
     /// Takes one report from a gateway.
     #[inline(always)]
-    pub(super) fn report(&mut self, message: &Message, at: Moment, out: &mut impl Effects) {
+    pub(super) fn report(&mut self, message: &Message, out: &mut impl Effects) {
         self.counts.reports += 1;
-        // Gateways are trusted, so this is a bug and not a hostile peer: counted and skipped. What an exchange sent that is
-        // not allowed they have counted themselves.
+        // Gateways are trusted, so anything else is a bug and not a hostile peer: counted and skipped.
         let report = Report::from_message(*message).ok();
         let known = report.filter(|report| usize::from(report.id.strategy()) < self.sessions.len());
         let Some(report) = known else {
@@ -35,7 +34,7 @@ impl Core {
         };
         self.checksums.reports.add(digest);
         // After the hand-over, off the report's path.
-        self.account_for(&report, is_current, at, out);
+        self.account_for(&report, is_current, out);
     }
 
     /// Returns a report to its strategy. Returns its digest, which is computed after the hand-over, off the report's path.
@@ -55,7 +54,9 @@ impl Core {
     }
 
     #[inline(always)]
-    fn account_for(&mut self, report: &Report, is_current: bool, at: Moment, out: &mut impl Effects) {
+    fn account_for(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
+        // In the live engine it is booked already: reports are taken first in a duty cycle.
+        self.book();
         let strategy = usize::from(report.id.strategy());
         if report.is_last && self.gateway_limit.is_some() {
             let credential = usize::from(self.risk.credential(strategy));
@@ -68,19 +69,18 @@ impl Core {
         if let Some(closed) = change.killed {
             self.confirmed(strategy, closed, out);
         }
-        let loser = self.risk.changed(strategy, &change, report.price, &self.positions);
-        if let Some(loser) = loser {
-            self.kill_by_limit(loser, Control::MaxLoss, at, out);
+        if let Some(loser) = self.risk.book(strategy, &change, report.price, &self.positions) {
+            self.kill_by_limit(loser, Control::MaxLoss, out);
         }
     }
 
-    /// Books the order that was sent last: not when it is sent, but when its gateway, where that shares the engine's thread, has
-    /// had its turn. Before anything else looks at positions, and at the end of the duty cycle.
+    /// Books the order that was sent last: not when it is sent, but after the turn of its gateway, which may share the engine's
+    /// thread. Called before anything else reads positions, and at the end of the duty cycle.
     #[inline(always)]
     pub(crate) fn book(&mut self) {
         if let Some(order) = self.unbooked.take() {
             let change = self.positions.send(&order);
-            self.risk.changed(usize::from(order.id.strategy()), &change, 0, &self.positions);
+            self.risk.book(usize::from(order.id.strategy()), &change, 0, &self.positions);
             if self.gateway_limit.is_some() {
                 let gateway = self.gateway_of(&order);
                 self.gateway_orders[gateway] += 1;

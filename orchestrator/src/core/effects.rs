@@ -5,71 +5,28 @@ use protocol::record::Point;
 use protocol::supervision::Misconduct;
 use protocol::wire::{Message, OrderId, Report};
 
-/// What the core says to supervision and to operators. None of it is on the path of an order.
+/// A notice to supervision or operators, off the path of orders. `ticks` and `noticed` are times of the run's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Notice {
-    /// A command is in force.
-    CommandSeen {
-        /// The command's number.
-        number: u32,
-        /// When it came into force, in ticks; `None`: now.
-        ticks: Option<u64>,
-        /// Open orders that it cancels.
-        orders: u64,
-    },
+    /// A command is in force (`None`: since now) and cancels `orders` open orders.
+    CommandSeen { number: u32, ticks: Option<u64>, orders: u64 },
     /// The last order that a command cancels is confirmed.
-    CommandDone {
-        /// The command's number.
-        number: u32,
-        /// When that was, in ticks.
-        ticks: u64,
-    },
+    CommandDone { number: u32, ticks: u64 },
     /// A command cannot be carried out.
-    CommandRefused {
-        /// The command's number.
-        number: u32,
-        /// Why.
-        why: Status,
-    },
-    /// An order was rejected.
-    Rejections {
-        /// The reason's code.
-        reason: u8,
-        /// Orders rejected for it since the start of the run.
-        count: u64,
-    },
-    /// Nothing more is taken from a strategy's incarnation.
-    Quarantined {
-        /// The strategy.
-        strategy: u16,
-        /// The incarnation.
-        epoch: u16,
-        /// What it did.
-        why: Misconduct,
-    },
-    /// Nothing waits for a dead incarnation any more.
-    Retired {
-        /// The strategy.
-        strategy: u16,
-        /// The incarnation.
-        epoch: u16,
-        /// When its fence was seen, in ticks.
-        noticed: u64,
-    },
-    /// Counts of a strategy's dead incarnations, since the start of the run.
-    DeadCounts {
-        /// The strategy.
-        strategy: u16,
-        /// Orders that were refused because their sender was dead.
-        refused: u64,
-        /// Reports that no living incarnation was there to take.
-        orphaned: u64,
-    },
+    CommandRefused { number: u32, why: Status },
+    /// So many orders were rejected for a reason since the start of the run.
+    Rejections { reason: u8, count: u64 },
+    /// Nothing more is accepted from an incarnation.
+    Quarantined { strategy: u16, epoch: u16, why: Misconduct },
+    /// Nothing is left of a dead incarnation, whose fence was seen at `noticed`.
+    Retired { strategy: u16, epoch: u16, noticed: u64 },
+    /// Orders refused because their sender was dead, and reports that no incarnation was there to take, since the start.
+    DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
 }
 
-/// Where outputs go. Implemented by the live engine, by the replica of a journal, and by a list in tests.
-///
-/// An output is never refused: an implementation keeps what does not fit.
+/// Where outputs go: rings and stamps in the live engine, a ledger in a journal's replica, a list in tests. An output is never
+/// refused; an implementation queues what does not fit.
 pub trait Effects {
     /// Stamps an intermediate point now, unless the run stamps only the ends.
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8);
@@ -89,15 +46,15 @@ pub trait Effects {
     /// Stamps a report as returned and sends it to its strategy's living incarnation.
     fn to_strategy(&mut self, report: &Report, message: &Message);
 
-    /// Orders that are queued for a gateway may have become orders that must not go: see [`Core::must_recall`](super::Core::must_recall).
+    /// Queued orders may have to be recalled: see [`Core::must_recall`](super::Core::must_recall).
     fn recall(&mut self) {}
 
-    /// A strategy's incarnation is dead: nothing is returned to it any more.
+    /// Drops what is queued for a strategy whose incarnation is dead.
     fn close(&mut self, strategy: usize);
 
-    /// A strategy's memory was made again for its next incarnation.
+    /// Attaches to a strategy's memory, which was made again for its next incarnation.
     fn reopen(&mut self, strategy: usize);
 
-    /// Says something to supervision or operators.
+    /// Tells supervision or operators.
     fn notify(&mut self, notice: Notice);
 }

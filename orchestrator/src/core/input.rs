@@ -14,54 +14,24 @@ use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
-/// An input of the core.
+/// An input of the core. `from` and `gateway`: whose memory it came through, if only one peer writes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {
     /// A message was taken from the submit hand-off.
-    Order {
-        /// The strategy whose memory it came through, where only one writes that.
-        from: Option<u16>,
-        /// The message.
-        message: Message,
-    },
+    Order { from: Option<u16>, message: Message },
     /// A message was taken from the completion hand-off.
-    Report {
-        /// The gateway whose memory it came through, where only one writes that.
-        gateway: Option<u16>,
-        /// The message.
-        message: Message,
-    },
+    Report { gateway: Option<u16>, message: Message },
     /// A strategy's fence has changed: it died, or its next incarnation may start.
-    Lifecycle {
-        /// The strategy.
-        strategy: u16,
-        /// Its incarnation now.
-        life: Incarnation,
-    },
+    Lifecycle { strategy: u16, life: Incarnation },
     /// Nothing of a dead strategy is left in the submit hand-off.
-    Retired {
-        /// The strategy.
-        strategy: u16,
-    },
-    /// An operator's command.
-    Command {
-        /// The command's number.
-        number: u32,
-        /// The command; `None`: the words were none.
-        command: Option<Command>,
-    },
+    Retired { strategy: u16 },
+    /// An operator's command; `None`: the words were none.
+    Command { number: u32, command: Option<Command> },
     /// An order that was queued for its gateway was taken back: see [`Core::must_recall`](super::Core::must_recall).
-    Recalled {
-        /// The order.
-        message: Message,
-    },
-    /// The memory of a hand-off shows what no honest strategy does.
-    Violation {
-        /// The strategy, where that is certain.
-        from: Option<u16>,
-        /// What it did.
-        why: Misconduct,
-    },
+    Recalled { message: Message },
+    /// The memory of a hand-off shows what no honest strategy does; `from` if that is certain.
+    Violation { from: Option<u16>, why: Misconduct },
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
@@ -74,27 +44,21 @@ impl Input {
     #[inline(always)]
     pub(crate) fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let mut words = [0; WORDS];
-        let head = |what: u64, a: u16, b: u16| what | u64::from(a) << 8 | u64::from(b) << 24;
+        let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;
         let mut used = 2;
+        if let Input::Order { message, .. } | Input::Report { message, .. } | Input::Recalled { message } =
+            self
+        {
+            words[2..].copy_from_slice(message);
+            used = WORDS;
+        }
         words[0] = match *self {
-            Input::Order { from, message } => {
-                words[2..].copy_from_slice(&message);
-                used = WORDS;
-                head(1, from.unwrap_or(NOBODY), 0)
-            }
-            Input::Report { gateway, message } => {
-                words[2..].copy_from_slice(&message);
-                used = WORDS;
-                head(2, gateway.unwrap_or(NOBODY), 0)
-            }
+            Input::Order { from, .. } => head(1, from.unwrap_or(NOBODY), 0),
+            Input::Report { gateway, .. } => head(2, gateway.unwrap_or(NOBODY), 0),
             Input::Lifecycle { strategy, life } => {
                 head(3, strategy, life.epoch) | if life.fenced { FLAG } else { 0 }
             }
-            Input::Recalled { message } => {
-                words[2..].copy_from_slice(&message);
-                used = WORDS;
-                head(4, 0, 0)
-            }
+            Input::Recalled { .. } => head(4, 0, 0),
             Input::Retired { strategy } => head(5, strategy, 0),
             Input::Command { number, command } => {
                 words[2] = number.into();
@@ -110,7 +74,7 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends the input to a journal; `now` is in ticks. Returns when the record is there, before the input is applied.
+    /// Appends the input to a journal, before it is applied; `now` is in ticks.
     ///
     /// # Errors
     /// [`JournalError::Failed`].

@@ -1,91 +1,95 @@
-//! Kill switches: new orders are rejected at once, queued ones are recalled, the venues are told to cancel, and the last
-//! confirmation ends it (FIX: mass cancel).
+//! Operators' commands, and kill switches: new orders are rejected at once, queued ones are recalled, the venues are told to
+//! cancel, and the last confirmation ends it (FIX: mass cancel).
 //!
 //! The switch is thrown before the time is taken that is logged as [`Point::KillSeen`]. One thread checks and dispatches, so no
 //! new order and no replace of the scope has a t3 after it.
 
-use super::{Core, Effects, Moment, Notice};
+use super::{Core, Effects, Notice};
 use crate::positions::Closed;
-use crate::risk::Risk;
-use protocol::desk::COMMANDS;
+use crate::risk::SettingError;
+use protocol::desk::{COMMANDS, Command, Status};
 use protocol::kill::{Cause, Scope, Switch};
-use protocol::limits::Control;
+use protocol::limits::{Control, LimitSetting};
 use protocol::record::Point;
 use protocol::wire::{CancelScope, OrderId};
 use serde::{Deserialize, Serialize};
 
 /// A switch that was thrown and whose orders are not all confirmed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Kill {
-    switch: Switch,
+pub(crate) struct Kill {
+    pub(super) switch: Switch,
     /// Orders whose end is not confirmed.
     open: u64,
 }
 
-/// The switches that are not done yet, and the number of the next one that the engine throws by itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Kills {
-    active: Vec<Kill>,
-    next: u32,
-    max: usize,
-}
-
-impl Kills {
-    pub(super) fn new(strategies: usize) -> Self {
-        // Each command kills at most once, and limits kill each strategy once more for each revival.
-        let max = 2 * COMMANDS + strategies;
-        Self { active: Vec::with_capacity(max), next: 0, max }
-    }
-
-    /// Continues from a snapshot; `None` if it is not of a run with these scopes.
-    pub(super) fn restore(&mut self, state: &Self, risk: &Risk) -> Option<()> {
-        let is_known = |kill: &Kill| risk.has(kill.switch.scope);
-        (state.active.len() <= self.max && state.active.iter().all(is_known)).then_some(())?;
-        // The allocation stays.
-        self.active.clear();
-        self.active.extend(&state.active);
-        self.next = state.next;
-        Some(())
-    }
+/// The most switches at once: a command kills at most once, and limits kill a strategy once more for each revival.
+pub(super) const fn max_kills(strategies: usize) -> usize {
+    2 * COMMANDS + strategies
 }
 
 /// The most records that kill switches and positions write into the engine's log.
 pub const fn log_records(strategies: u64, instruments: u64) -> u64 {
-    2 * (2 * COMMANDS as u64 + strategies) + 8 * strategies.saturating_mul(instruments)
+    2 * max_kills(strategies as usize) as u64 + 8 * strategies.saturating_mul(instruments)
 }
 
 impl Core {
-    /// Turns the kill switch of a strategy on because of a limit, unless it is on.
-    #[cold]
-    pub(super) fn kill_by_limit(
-        &mut self,
-        strategy: usize,
-        control: Control,
-        at: Moment,
-        out: &mut impl Effects,
-    ) {
-        if !self.risk.is_killed(strategy) {
-            self.kill(Scope::Strategy(strategy as u16), Cause::Limit(control.code()), None, at, out);
+    /// Carries out an operator's command and answers it.
+    pub(super) fn command(&mut self, number: u32, command: Option<Command>, out: &mut impl Effects) {
+        let done = match command {
+            Some(Command::Kill(scope)) => {
+                let is_known = self.kill(scope, Cause::Operator, Some(number), out);
+                is_known.then_some(()).ok_or(Status::NoSuchScope)
+            }
+            Some(Command::Revive(scope)) => {
+                self.revive(scope, number, out).then_some(()).ok_or(Status::NoSuchScope)
+            }
+            Some(Command::SetLimit { scope, control, value }) => {
+                self.set_limit(scope, control, value).map(|()| {
+                    out.notify(Notice::CommandSeen { number, ticks: None, orders: 0 });
+                })
+            }
+            None => Err(Status::Unknown),
+        };
+        if let Err(why) = done {
+            out.notify(Notice::CommandRefused { number, why });
         }
     }
 
-    /// Throws a switch: an operator's command of that number, or one of the engine's own. Returns `false` if there is no such scope.
+    fn set_limit(&mut self, scope: Scope, control: u8, value: u64) -> Result<(), Status> {
+        let control = Control::from_code(control).ok_or(Status::NoSuchLimit)?;
+        self.risk.set(&LimitSetting { scope, control, value }, &self.positions).map_err(|error| match error {
+            SettingError::NoSuch(_) => Status::NoSuchScope,
+            SettingError::Limit(_) => Status::NoSuchLimit,
+        })
+    }
+
+    /// Throws the kill switch of a strategy because of a limit, unless it is on.
+    #[cold]
+    pub(super) fn kill_by_limit(&mut self, strategy: usize, control: Control, out: &mut impl Effects) {
+        if !self.risk.is_killed(strategy) {
+            self.kill(Scope::Strategy(strategy as u16), Cause::Limit(control.code()), None, out);
+        }
+    }
+
+    /// Throws a switch for an operator's `command` of that number, or else by itself. Returns `false` if the scope does not
+    /// exist.
     #[cold]
     pub(super) fn kill(
         &mut self,
         scope: Scope,
         cause: Cause,
         command: Option<u32>,
-        _at: Moment,
         out: &mut impl Effects,
     ) -> bool {
         if !self.risk.turn(scope, true, &self.positions) {
             return false;
         }
-        let switch = Switch { number: self.switch_number(command), scope, is_on: true, cause };
+        let number = command.unwrap_or(self.next_switch);
+        self.next_switch = self.next_switch.saturating_add(u32::from(command.is_none()));
+        let switch = Switch { number, scope, is_on: true, cause };
         let seen = log(switch, Point::KillSeen, out);
         out.recall();
-        if self.kills.active.len() == self.kills.max {
+        if self.kills.len() == max_kills(self.sessions.len()) {
             self.counts.faults += 1;
             return true;
         }
@@ -99,37 +103,27 @@ impl Core {
         let open = self.positions.mark_killed(|strategy, venue, instrument| {
             scope.concerns(strategy, (usize::from(strategy) % credentials) as u16, venue, instrument)
         });
-        self.kills.active.push(Kill { switch, open });
-        if let Some(number) = command {
+        self.kills.push(Kill { switch, open });
+        if command.is_some() {
             out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: open });
         }
         self.finish_kills(out);
         true
     }
 
-    /// Turns a switch off. Returns `false` if there is no such scope.
+    /// Turns a switch off. Returns `false` if the scope does not exist.
     #[cold]
-    pub(super) fn revive(&mut self, scope: Scope, command: Option<u32>, out: &mut impl Effects) -> bool {
+    fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> bool {
         if !self.risk.turn(scope, false, &self.positions) {
             return false;
         }
-        let switch =
-            Switch { number: self.switch_number(command), scope, is_on: false, cause: Cause::Operator };
+        let switch = Switch { number, scope, is_on: false, cause: Cause::Operator };
         let seen = log(switch, Point::KillSeen, out);
-        if let Some(number) = command {
-            out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: 0 });
-        }
+        out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: 0 });
         true
     }
 
-    fn switch_number(&mut self, command: Option<u32>) -> u32 {
-        command.unwrap_or_else(|| {
-            self.kills.next = self.kills.next.saturating_add(1);
-            self.kills.next - 1
-        })
-    }
-
-    /// What the gateways are told to cancel.
+    /// Returns the orders that the gateways are told to cancel.
     fn cancel_scope(&self, scope: Scope) -> CancelScope {
         match scope {
             Scope::Strategy(strategy) => {
@@ -141,7 +135,7 @@ impl Core {
         }
     }
 
-    /// Whether a gateway can have orders of the scope.
+    /// Returns `true` if a gateway can have orders of the scope.
     const fn may_have_orders_of(&self, gateway: usize, scope: Scope) -> bool {
         let (venue, credential) = (gateway / self.credentials, gateway % self.credentials);
         match scope {
@@ -152,11 +146,11 @@ impl Core {
         }
     }
 
-    /// An order that a switch cancelled is closed.
+    /// Counts an order that a switch cancels and that is no longer open.
     #[cold]
     pub(super) fn confirmed(&mut self, strategy: usize, closed: Closed, out: &mut impl Effects) {
         let credential = self.risk.credential(strategy);
-        for kill in &mut self.kills.active {
+        for kill in &mut self.kills {
             if kill.switch.scope.concerns(strategy as u16, credential, closed.venue, closed.instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
@@ -166,7 +160,7 @@ impl Core {
 
     /// Ends the switches that have no open orders left.
     fn finish_kills(&mut self, out: &mut impl Effects) {
-        self.kills.active.retain(|kill| {
+        self.kills.retain(|kill| {
             if kill.open == 0 {
                 let done = log(kill.switch, Point::KillDone, out);
                 if kill.switch.cause == Cause::Operator {
@@ -178,7 +172,7 @@ impl Core {
     }
 }
 
-/// Logs a switch now. Returns when that is, in ticks.
+/// Logs a switch. Returns the time in ticks.
 fn log(switch: Switch, point: Point, out: &mut impl Effects) -> u64 {
     let (id, detail) = switch.to_record();
     out.log_now(point, id, detail)

@@ -21,15 +21,6 @@ use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 /// limit of open orders by itself, so an honest one has none at all.
 pub const TOLERATED_OFFENCES: u32 = 64;
 
-/// What to do with an order that is not its session's next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
-    /// Accept it all the same.
-    Take,
-    /// Ignore it.
-    Drop,
-}
-
 impl Core {
     /// Applies a change of a strategy's fence.
     pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, at: Moment, out: &mut impl Effects) {
@@ -49,8 +40,8 @@ impl Core {
             let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));
             (0..self.gateways()).for_each(|gateway| self.cancel_at(gateway, scope, out));
             out.recall();
-            if self.risk.kills_on_death(index) && !self.risk.is_killed(index) {
-                self.kill(Scope::Strategy(index as u16), Cause::Death, None, at, out);
+            if self.risk.kills_on_death(index) {
+                self.kill(Scope::Strategy(index as u16), Cause::Death, None, out);
             }
         }
     }
@@ -62,7 +53,7 @@ impl Core {
         self.checksums.to_gateway[gateway].add(digest(&message));
     }
 
-    /// Nothing of a dying strategy is left in the submit hand-off.
+    /// Ends a retirement: nothing of the strategy is left in the submit hand-off.
     pub(super) fn retired(&mut self, index: usize, out: &mut impl Effects) {
         let session = &mut self.sessions[index];
         if let SessionState::Dying { noticed } = session.state {
@@ -72,71 +63,59 @@ impl Core {
         }
     }
 
-    /// Judges an order that is not the next one of a living strategy. What may be done depends on whether the memory that it came
-    /// through names its sender: where several strategies write, the id may be forged, so nobody is quarantined for it.
+    /// Judges an order that is not the next one of a living strategy. Returns `true` if it is accepted all the same. Nobody is quarantined unless the memory that it came
+    /// through names its sender: where several strategies write, the id may be forged.
     #[cold]
     pub(super) fn unexpected_order(
         &mut self,
         from: Option<usize>,
         order: &Order,
         out: &mut impl Effects,
-    ) -> Decision {
+    ) -> bool {
         let claimed = usize::from(order.id.strategy());
         if from.is_some_and(|from| from != claimed) || claimed >= self.sessions.len() {
             self.violation(from, Misconduct::ForeignId, out);
-            return Decision::Drop;
+            return false;
         }
         let session = &mut self.sessions[claimed];
         let (epoch, sequence) = (order.id.epoch(), order.id.sequence());
-        // In a ring that several strategies write, orders of a dead incarnation are between the others' and come out in their
-        // turn, perhaps when the next incarnation trades already.
-        let is_of_dead = epoch < session.epoch
-            || (epoch == session.epoch
-                && matches!(session.state, SessionState::Dying { .. } | SessionState::Dead));
+        let is_dead = session.is_dying() || session.is_retired();
+        // In a ring that several strategies write, orders of a dead incarnation are among the others' and come out in their
+        // turn, perhaps after the next incarnation's first.
+        let is_of_dead = from.is_none() && (epoch < session.epoch || (epoch == session.epoch && is_dead));
+        let was_left = session.is_dying() && epoch == session.epoch && sequence >= session.next();
+        if is_of_dead || was_left {
+            // Without a budget it was left by a flood: the log has no room for it.
+            let Some(budget) = session.budget.checked_sub(1) else {
+                self.counts.faults += 1;
+                return false;
+            };
+            session.budget = budget;
+            session.skip(order.id);
+            out.stamp(Point::OrchRecvSubmit, order.id, 0);
+            self.refuse(order.id, out);
+            return false;
+        }
         match session.state {
-            SessionState::Dying { .. } if epoch == session.epoch && sequence >= session.next() => {
-                self.refuse(order.id, out);
-                Decision::Drop
-            }
-            _ if from.is_none() && is_of_dead => {
-                self.refuse(order.id, out);
-                Decision::Drop
-            }
             SessionState::Quarantined | SessionState::Dead => {
                 self.counts.faults += 1;
-                Decision::Drop
+                false
             }
             // Another strategy's damage to a shared ring may have swallowed the orders in between.
             SessionState::Alive if from.is_none() && epoch == session.epoch && sequence > session.next() => {
                 self.counts.faults += 1;
-                Decision::Take
+                true
             }
             SessionState::Alive | SessionState::Dying { .. } => {
                 let has_wrong_epoch = epoch != session.epoch;
                 let why = if has_wrong_epoch { Misconduct::WrongEpoch } else { Misconduct::OutOfSequence };
                 self.violation(from, why, out);
-                Decision::Drop
+                false
             }
         }
     }
 
-    /// Refuses an order of a dead incarnation: it has its stamps, and nobody gets a report.
-    fn refuse(&mut self, id: OrderId, out: &mut impl Effects) {
-        let strategy = usize::from(id.strategy());
-        if self.sessions[strategy].budget == 0 {
-            // Left by a flood: the log has no room for it.
-            self.counts.faults += 1;
-            return;
-        }
-        self.sessions[strategy].budget -= 1;
-        self.sessions[strategy].skip(id);
-        self.notify_dead_counts(strategy, out);
-        out.stamp(Point::OrchRecvSubmit, id, 0);
-        out.log_value(Point::Rejected, id, Reject::Gone as u64);
-        self.count_refused(Reject::Gone, out);
-    }
-
-    /// Records what no honest strategy does, and quarantines the strategy if it is known.
+    /// Counts what no honest strategy does, and quarantines the strategy if it is known.
     #[cold]
     pub(super) fn violation(&mut self, from: Option<usize>, why: Misconduct, out: &mut impl Effects) {
         self.counts.faults += 1;
@@ -149,8 +128,8 @@ impl Core {
         out.notify(Notice::Quarantined { strategy: session.strategy, epoch: session.epoch, why });
     }
 
-    /// Counts a rejected order that an honest strategy never sends. Where several strategies write the same memory, the strategy
-    /// that the order names may be innocent: there it is only counted.
+    /// Counts a rejected order that an honest strategy never sends, and quarantines its sender for too many. Without a known
+    /// sender it is only counted.
     #[cold]
     pub(super) fn offence(&mut self, from: Option<usize>, reason: Reject, out: &mut impl Effects) {
         let why = match reason {

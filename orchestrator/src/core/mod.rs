@@ -1,29 +1,27 @@
 //! The engine's decisions as a pure state machine: an input comes in, effects go out.
 //!
-//! No ring, clock, log, doorbell or journal is in here, and no decision asks an output whether it has room. The same inputs give the
-//! same effects, so the engine that is measured, the one that a journal rebuilds and the one that unit tests drive are one function:
-//! [`Core::apply`]. (Fowler, "The LMAX Architecture", 2011, calls it the business logic processor; Aeron Cluster, a clustered service.)
+//! There is no ring, clock, log, doorbell or journal in here, and no decision asks an output whether it has room. Equal
+//! inputs give equal effects, so the engine that is measured, the one that a journal rebuilds and the one that unit tests
+//! drive are one function: [`Core::apply`]. (Fowler, "The LMAX Architecture", 2011, calls it the business logic processor;
+//! Aeron Cluster, a clustered service.)
 
 mod accounting;
-mod commands;
 mod effects;
 mod input;
 mod kill;
 mod lifecycle;
 mod orders;
 mod session;
-mod state;
 
 pub use effects::{Effects, Notice};
 pub use input::Input;
 pub use kill::log_records;
 pub use lifecycle::TOLERATED_OFFENCES;
 pub(crate) use session::{SessionState, StrategySession};
-pub(crate) use state::CoreState;
 
-use crate::positions::Positions;
+use crate::positions::{OpenOrders, Positions, SavedOrders};
 use crate::risk::{Risk, RiskSetup, SettingError};
-use kill::Kills;
+use kill::{Kill, max_kills};
 use protocol::checksum::Checksum;
 use protocol::desk::MAX_REASONS;
 use protocol::stamps::{HandOff, LinkEnd, StampLog};
@@ -67,30 +65,43 @@ pub(crate) struct Checksums {
     pub reports: Checksum,
 }
 
-/// The engine's state and its decisions.
-pub struct Core {
+/// The engine's state and its decisions. Encoded it is a snapshot: `O` is another type there, and what is skipped comes
+/// from the plan or follows from the rest.
+#[derive(Serialize, Deserialize)]
+pub struct Core<O = OpenOrders> {
     pub(crate) sessions: Vec<StrategySession>,
-    pub(crate) positions: Positions,
+    pub(crate) positions: Positions<O>,
     pub(crate) risk: Risk,
-    pub(crate) kills: Kills,
-    /// Orders left in the plan for each strategy and venue; empty where the plan has no such limit.
+    /// Kill switches whose orders are not all confirmed. Allocated once for [`max_kills`].
+    pub(crate) kills: Vec<Kill>,
+    /// The number of the next kill switch that a limit or a death throws.
+    next_switch: u32,
+    /// Orders left in the plan for each strategy and venue; empty if the plan has no such limit.
     venue_budgets: Vec<u64>,
     /// Orders open at each gateway; counted only under a limit.
-    gateway_orders: Vec<u64>,
-    gateway_limit: Option<u64>,
+    pub(crate) gateway_orders: Vec<u64>,
     /// Orders rejected, by the reason's code.
-    refused: [u64; MAX_REASONS],
-    credentials: usize,
-    venues: usize,
+    pub(crate) refused: Vec<u64>,
     /// Whether the memory that the last order came through names its sender.
-    sender_is_authenticated: bool,
+    pub(crate) sender_is_authenticated: bool,
+    pub(crate) counts: Counts,
+    pub(crate) checksums: Checksums,
     /// The last order that was sent, until it is booked.
+    #[serde(skip)]
     unbooked: Option<Order>,
     /// Sessions whose retirement has begun and not ended.
-    dying: usize,
-    counts: Counts,
-    checksums: Checksums,
+    #[serde(skip)]
+    pub(crate) dying: usize,
+    #[serde(skip)]
+    gateway_limit: Option<u64>,
+    #[serde(skip)]
+    credentials: usize,
+    #[serde(skip)]
+    venues: usize,
 }
+
+/// A core in a snapshot.
+pub(crate) type SavedCore = Core<SavedOrders>;
 
 impl Core {
     /// A core in which nothing has happened.
@@ -105,23 +116,24 @@ impl Core {
         Ok(Self {
             sessions: (0..strategies).map(|index| StrategySession::new(index as u16)).collect(),
             positions: Positions::new(strategies, risk.instruments(), max_open),
-            kills: Kills::new(strategies),
             risk,
+            kills: Vec::with_capacity(max_kills(strategies)),
+            next_switch: 0,
             venue_budgets: Vec::new(),
             gateway_orders: vec![0; gateways],
-            gateway_limit: None,
-            refused: [0; MAX_REASONS],
-            credentials,
-            venues: setup.venues,
+            refused: vec![0; MAX_REASONS],
             sender_is_authenticated: true,
-            unbooked: None,
-            dying: 0,
             counts: Counts::default(),
             checksums: Checksums {
                 to_gateway: vec![Checksum::default(); gateways],
                 to_strategy: vec![Checksum::default(); strategies],
                 reports: Checksum::default(),
             },
+            unbooked: None,
+            dying: 0,
+            gateway_limit: None,
+            credentials,
+            venues: setup.venues,
         })
     }
 
@@ -146,12 +158,54 @@ impl Core {
         Self { gateway_limit: limit, ..self }
     }
 
+    /// Continues from a snapshot, in a core in which nothing has happened. What is read back is not trusted. After an error
+    /// the core is of no use.
+    ///
+    /// # Errors
+    /// Names the part that is not of a run like this one.
+    pub(crate) fn restore(&mut self, saved: SavedCore) -> Result<(), &'static str> {
+        let Core {
+            sessions,
+            positions,
+            risk,
+            kills,
+            next_switch,
+            venue_budgets,
+            gateway_orders,
+            refused,
+            ..
+        } = saved;
+        let Checksums { to_gateway, to_strategy, reports } = saved.checksums;
+        if !(0..).zip(&sessions).all(|(index, session)| session.strategy == index) {
+            return Err("strategies");
+        }
+        replace(&mut self.sessions, sessions).ok_or("strategies")?;
+        self.dying = self.sessions.iter().filter(|session| session.is_dying()).count();
+        self.positions.restore(positions).ok_or("positions")?;
+        self.risk.restore(risk).ok_or("limits")?;
+        if kills.len() > max_kills(self.sessions.len())
+            || !kills.iter().all(|kill| self.risk.has(kill.switch.scope))
+        {
+            return Err("kill switches");
+        }
+        // The allocation stays.
+        self.kills.extend(kills);
+        replace(&mut self.venue_budgets, venue_budgets).ok_or("orders of the plan")?;
+        replace(&mut self.gateway_orders, gateway_orders).ok_or("orders at gateways")?;
+        replace(&mut self.refused, refused).ok_or("reasons of rejections")?;
+        replace(&mut self.checksums.to_gateway, to_gateway).ok_or("gateways")?;
+        replace(&mut self.checksums.to_strategy, to_strategy).ok_or("strategies")?;
+        (self.checksums.reports, self.next_switch) = (reports, next_switch);
+        (self.counts, self.sender_is_authenticated) = (saved.counts, saved.sender_is_authenticated);
+        Ok(())
+    }
+
     /// Applies one input and produces its effects, in order.
     #[inline(always)]
     pub fn apply(&mut self, input: Input, at: Moment, out: &mut impl Effects) {
         match input {
             Input::Order { from, message } => self.order(from.map(usize::from), &message, at, out),
-            Input::Report { message, .. } => self.report(&message, at, out),
+            Input::Report { message, .. } => self.report(&message, out),
             cold => self.apply_cold(cold, at, out),
         }
     }
@@ -162,7 +216,7 @@ impl Core {
         match input {
             Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, at, out),
             Input::Retired { strategy } => self.retired(strategy.into(), out),
-            Input::Command { number, command } => self.command(number, command, at, out),
+            Input::Command { number, command } => self.command(number, command, out),
             Input::Violation { from, why } => self.violation(from.map(usize::from), why, out),
             Input::Recalled { message } => self.recalled(&message, at, out),
             Input::Order { .. } | Input::Report { .. } => {}
@@ -170,47 +224,36 @@ impl Core {
         self.book();
     }
 
-    /// Whether an input names only strategies that the run has.
+    /// Returns `true` if an input names only what the run has.
     pub(crate) fn accepts(&self, input: &Input) -> bool {
         let is_strategy = |strategy: u16| usize::from(strategy) < self.sessions.len();
         match *input {
             Input::Order { from, .. } | Input::Violation { from, .. } => from.is_none_or(is_strategy),
             Input::Report { gateway, .. } => {
-                gateway.is_none_or(|gateway| usize::from(gateway) < self.gateway_orders.len())
+                gateway.is_none_or(|gateway| usize::from(gateway) < self.gateways())
             }
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
-            Input::Recalled { message } => {
-                let order = Order::from_message(message);
-                order.is_ok_and(|order| {
-                    is_strategy(order.id.strategy()) && usize::from(order.venue) < self.venues
-                }) && self.counts.dispatched > 0
-            }
+            Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
+                let is_venue = usize::from(order.venue) < self.venues;
+                is_strategy(order.id.strategy()) && is_venue && self.counts.dispatched > 0
+            }),
             Input::Command { .. } => true,
         }
     }
 
-    /// How many strategies there are.
-    pub fn strategies(&self) -> usize {
+    pub(crate) fn strategies(&self) -> usize {
         self.sessions.len()
     }
 
-    /// How many gateways there are.
-    pub fn gateways(&self) -> usize {
+    pub(crate) fn gateways(&self) -> usize {
         self.gateway_orders.len()
     }
 
-    /// What each strategy holds and has open.
-    pub const fn positions(&self) -> &Positions {
+    pub(crate) const fn positions(&self) -> &Positions {
         &self.positions
     }
 
-    /// Totals since the start of the run.
-    pub const fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    /// Orders rejected, by the reason's code.
-    pub(crate) const fn refused(&self) -> &[u64; MAX_REASONS] {
+    pub(crate) fn refused(&self) -> &[u64] {
         &self.refused
     }
 
@@ -218,25 +261,15 @@ impl Core {
         &self.sessions
     }
 
-    /// Whether the retirement of some session has begun and not ended.
-    #[inline(always)]
-    pub(crate) const fn has_dying(&self) -> bool {
-        self.dying > 0
-    }
-
-    /// The sender of the last order, if the memory that it came through names it.
-    pub(crate) const fn sender_is_authenticated(&self) -> bool {
-        self.sender_is_authenticated
-    }
-
-    /// Whether the message is the next order of a living incarnation of the strategy that it names.
+    /// Returns `true` if a message is the next order of a living incarnation of the strategy that it names.
     #[inline(always)]
     pub(crate) fn expects(&self, message: &Message) -> bool {
         let id = OrderId::from_word(message[0]);
         self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
     }
 
-    /// Whether an order that is still queued for its gateway must not go: its sender is dead, or a kill switch stops it.
+    /// Returns `true` if an order that is still queued for its gateway must not go: its sender is dead, or a kill switch
+    /// stops it.
     #[cold]
     pub fn must_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
@@ -244,7 +277,7 @@ impl Core {
         session.is_some_and(|session| !session.is_current(order.id) || self.risk.stops(&order))
     }
 
-    /// Writes checksums and positions into the log; once, after the last input.
+    /// Logs checksums and positions; once, after the last input.
     pub(crate) fn seal(&self, log: &mut StampLog) {
         for (session, returned) in self.sessions.iter().zip(&self.checksums.to_strategy) {
             let (strategy, epoch) = (session.strategy, session.epoch);
@@ -258,7 +291,7 @@ impl Core {
         self.positions.seal(log);
     }
 
-    /// Fetches what the next order and the next report of one strategy will need, at most `lines` cache lines of each.
+    /// Fetches what the next order and the next report of a strategy need, at most `lines` cache lines of each kind.
     pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
         let session = &self.sessions[strategy];
         prefetch_lines(session, lines);
@@ -269,3 +302,11 @@ impl Core {
         }
     }
 }
+
+/// Replaces a table by one that was read back. Returns `None` if it is of another length, and so of another run.
+fn replace<T>(table: &mut Vec<T>, saved: Vec<T>) -> Option<()> {
+    (table.len() == saved.len()).then(|| *table = saved)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,15 @@
 //! Orders on their way out: identity, limits, dispatch; and what a rejection does.
 
-use super::lifecycle::Decision;
 use super::{Core, Effects, Moment};
 use crate::risk::Reject;
 use protocol::checksum::digest;
-use protocol::limits::Control;
 use protocol::record::Point;
 use protocol::supervision::Misconduct;
-use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{Message, Operation, Order, OrderId, Report};
 
 impl Core {
-    /// Takes one order. Its owner is the memory that it came through; only where several strategies write the same memory
-    /// must the order itself be believed.
+    /// Takes one order. Its sender is whose memory it came through; only where several strategies write that is the id
+    /// believed.
     #[inline(always)]
     pub(super) fn order(
         &mut self,
@@ -28,7 +26,7 @@ impl Core {
         let strategy = usize::from(order.id.strategy());
         let is_next = from.unwrap_or(strategy) == strategy
             && self.sessions.get(strategy).is_some_and(|session| session.is_next(order.id));
-        if !is_next && self.unexpected_order(from, &order, out) == Decision::Drop {
+        if !is_next && !self.unexpected_order(from, &order, out) {
             return;
         }
         let session = &mut self.sessions[strategy];
@@ -40,8 +38,8 @@ impl Core {
         session.advance(order.id);
         self.sender_is_authenticated = from.is_some();
         out.stamp(Point::OrchRecvSubmit, order.id, 0);
-        if self.risk.floods(strategy, at.since_start) {
-            self.kill_by_limit(strategy, Control::KillMessageRate, at, out);
+        if let Some(control) = self.risk.count_message(strategy, at.since_start) {
+            self.kill_by_limit(strategy, control, out);
         }
         if let Err(reason) = self.check(&order, at) {
             self.sessions[strategy].taken.add(digest(message));
@@ -87,7 +85,7 @@ impl Core {
         digest
     }
 
-    /// An order was taken back from its gateway's queue: it never reached the venue.
+    /// Takes back an order that was queued for its gateway: it never reached the venue.
     pub(super) fn recalled(&mut self, message: &Message, at: Moment, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
@@ -96,18 +94,15 @@ impl Core {
         self.counts.dispatched -= 1;
         self.close_at_gateway(gateway);
         let is_current = self.sessions[strategy].is_current(order.id);
-        let change = self.positions.withdraw(&order, is_current);
-        self.risk.changed(strategy, &change, 0, &self.positions);
+        let change = self.positions.close(order.id, is_current);
+        self.risk.book(strategy, &change, 0, &self.positions);
         if let Some(closed) = change.killed {
             self.confirmed(strategy, closed, out);
         }
         if is_current {
             self.reject(None, &order, Reject::Killed, at, out);
         } else {
-            self.sessions[strategy].refused += 1;
-            self.notify_dead_counts(strategy, out);
-            out.log_value(Point::Rejected, order.id, Reject::Gone as u64);
-            self.count_refused(Reject::Gone, out);
+            self.refuse(order.id, out);
         }
     }
 
@@ -123,31 +118,24 @@ impl Core {
     ) {
         self.count_refused(reason, out);
         out.log_value(Point::Rejected, order.id, reason as u64);
-        let report = Report {
-            id: order.id,
-            venue: order.venue,
-            instrument: order.instrument,
-            status: OrderStatus::Rejected,
-            reason: reason as u8,
-            side: order.side,
-            price: order.price,
-            filled: 0,
-            leaves: 0,
-            cumulative: 0,
-            number: 0,
-            is_last: true,
-        };
+        let report = Report::rejected(order, reason);
         self.give_back(&report, &report.to_message(), out);
         self.offence(from, reason, out);
-        self.count_toward_kill(order.id, reason, at, out);
+        let strategy = usize::from(order.id.strategy());
+        if reason != Reject::Killed
+            && let Some(control) = self.risk.count_rejection(strategy, at.since_start)
+        {
+            self.kill_by_limit(strategy, control, out);
+        }
     }
 
-    /// Turns a strategy's kill switch on after too many rejections, not counting those by a kill switch.
+    /// Refuses an order of a dead incarnation: nobody gets a report.
     #[cold]
-    fn count_toward_kill(&mut self, id: OrderId, reason: Reject, at: Moment, out: &mut impl Effects) {
+    pub(super) fn refuse(&mut self, id: OrderId, out: &mut impl Effects) {
         let strategy = usize::from(id.strategy());
-        if reason != Reject::Killed && self.risk.is_refused_too_often(strategy, at.since_start) {
-            self.kill_by_limit(strategy, Control::MaxRejections, at, out);
-        }
+        self.sessions[strategy].refused += 1;
+        self.notify_dead_counts(strategy, out);
+        out.log_value(Point::Rejected, id, Reject::Gone as u64);
+        self.count_refused(Reject::Gone, out);
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum SessionState {
     Alive,
     /// It misbehaved: nothing more is accepted. Its process may still run.
     Quarantined,
-    /// Its death is certain. The venues are told, and what it left in the submit hand-off is being taken.
+    /// Its death is certain. What it left in the submit hand-off is being taken.
     Dying {
         /// When the fence was seen, in ticks.
         noticed: u64,
@@ -21,11 +21,11 @@ pub(crate) enum SessionState {
     Dead,
 }
 
-/// One strategy's session.
+/// A strategy's session.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StrategySession {
-    /// The id that its next order must have, as a word; [`NOBODY`] while none is taken. One comparison says that an order is
-    /// from the living incarnation of the right strategy and that none was left out, repeated or forged.
+    /// The id of its next order as a word; [`NOBODY`] while none is accepted. One comparison says that an order is from the
+    /// living incarnation of the right strategy and that none was left out, repeated or forged.
     expected: u64,
     /// The incarnation.
     pub epoch: u16,
@@ -33,17 +33,17 @@ pub(crate) struct StrategySession {
     pub strategy: u16,
     /// The next sequence when it was last alive.
     next: u64,
-    /// Orders that the plan still has for it, all its incarnations together: so many have room in the stamp logs.
+    /// Orders that the plan still has for all its incarnations together: the stamp logs have room for no more.
     pub budget: u64,
-    /// What it was quarantined for.
+    /// Why it was quarantined.
     pub why: Option<Misconduct>,
-    /// Orders beyond what a mistake explains.
+    /// Rejected orders that only a mistake explains.
     pub offences: u32,
     /// Orders refused because their sender was dead.
     pub refused: u64,
-    /// Reports that nobody was there to take.
+    /// Reports that no living incarnation was there to take.
     pub orphaned: u64,
-    /// The orders that were taken from this incarnation, word for word.
+    /// The orders taken from this incarnation.
     pub taken: Checksum,
 }
 
@@ -67,41 +67,45 @@ impl StrategySession {
         }
     }
 
-    /// Whether the order is the next one of the living incarnation.
+    /// Returns `true` if the order is the next one of the living incarnation.
     #[inline(always)]
     pub(crate) const fn is_next(&self, id: OrderId) -> bool {
         id.word() == self.expected
     }
 
-    /// Moves on after the order with this id.
+    /// Moves on to the order after this one.
     #[inline(always)]
     pub(crate) const fn advance(&mut self, id: OrderId) {
         self.expected = id.word() + 1;
     }
 
-    /// Whether a report goes to the living incarnation.
+    /// Returns `true` if an order, or a report of it, is the living incarnation's.
     #[inline(always)]
     pub(crate) const fn is_current(&self, id: OrderId) -> bool {
-        // Above the sequence stand strategy and epoch.
+        // Strategy and epoch are above the sequence.
         (id.word() ^ self.expected) <= MAX_SEQUENCE
     }
 
-    /// It is dead, and nothing waits for it any more.
+    /// Returns `true` if it is dead and nothing of it is left.
     pub(crate) fn is_retired(&self) -> bool {
         self.state == SessionState::Dead
     }
 
-    /// Reports are returned to it.
+    pub(crate) fn is_dying(&self) -> bool {
+        matches!(self.state, SessionState::Dying { .. })
+    }
+
+    /// Returns `true` if reports are returned to it.
     pub(crate) fn is_served(&self) -> bool {
         matches!(self.state, SessionState::Alive | SessionState::Quarantined)
     }
 
-    /// The next sequence of this incarnation.
-    pub(crate) const fn next(&self) -> u64 {
-        if self.expected == NOBODY { self.next } else { OrderId::from_word(self.expected).sequence() }
+    /// Returns the next sequence of this incarnation.
+    pub(crate) fn next(&self) -> u64 {
+        self.next_order().map_or(self.next, OrderId::sequence)
     }
 
-    /// The id that its next order must have; `None` while none is taken.
+    /// Returns the id of its next order; `None` while none is accepted.
     pub(crate) fn next_order(&self) -> Option<OrderId> {
         (self.expected != NOBODY).then(|| OrderId::from_word(self.expected))
     }
@@ -111,17 +115,16 @@ impl StrategySession {
         if id.epoch() == self.epoch {
             self.next = self.next.max(id.sequence() + 1);
         }
-        self.refused += 1;
     }
 
-    /// Nothing more is taken from this incarnation.
+    /// Accepts nothing more from this incarnation.
     pub(crate) fn close(&mut self, state: SessionState) {
         self.next = self.next();
         self.expected = NOBODY;
         self.state = state;
     }
 
-    /// The next incarnation is there.
+    /// Begins the next incarnation.
     pub(crate) fn open(&mut self, epoch: u16) {
         *self = Self {
             expected: OrderId::new(self.strategy, epoch, 0).word(),
@@ -140,16 +143,16 @@ mod tests {
 
     #[test]
     fn only_the_next_order_of_the_living_is_expected() {
-        let mut line = StrategySession::new(3);
-        assert!(line.is_next(OrderId::new(3, 0, 0)) && !line.is_next(OrderId::new(3, 0, 1)));
-        line.advance(OrderId::new(3, 0, 0));
-        assert!(line.is_next(OrderId::new(3, 0, 1)) && !line.is_next(OrderId::new(4, 0, 1)));
-        assert!(line.is_current(OrderId::new(3, 0, 77)) && !line.is_current(OrderId::new(3, 1, 0)));
-        line.close(SessionState::Dead);
-        assert!(!line.is_next(OrderId::new(3, 0, 1)) && !line.is_current(OrderId::new(3, 0, 0)));
-        assert_eq!(line.next(), 1);
-        line.open(1);
-        assert!(line.is_next(OrderId::new(3, 1, 0)) && line.is_current(OrderId::new(3, 1, 9)));
-        assert!(!line.is_next(OrderId::new(3, 0, 1)));
+        let mut session = StrategySession::new(3);
+        assert!(session.is_next(OrderId::new(3, 0, 0)) && !session.is_next(OrderId::new(3, 0, 1)));
+        session.advance(OrderId::new(3, 0, 0));
+        assert!(session.is_next(OrderId::new(3, 0, 1)) && !session.is_next(OrderId::new(4, 0, 1)));
+        assert!(session.is_current(OrderId::new(3, 0, 77)) && !session.is_current(OrderId::new(3, 1, 0)));
+        session.close(SessionState::Dead);
+        assert!(!session.is_next(OrderId::new(3, 0, 1)) && !session.is_current(OrderId::new(3, 0, 0)));
+        assert_eq!(session.next(), 1);
+        session.open(1);
+        assert!(session.is_next(OrderId::new(3, 1, 0)) && session.is_current(OrderId::new(3, 1, 9)));
+        assert!(!session.is_next(OrderId::new(3, 0, 1)));
     }
 }

@@ -1,45 +1,46 @@
-//! An account: what a strategy holds in an instrument, what that cost, and what of it is open.
+//! What a strategy holds in an instrument, what that cost, and what of it is open.
 
 use protocol::wire::Side;
 use serde::{Deserialize, Serialize};
 
-/// One account: a cache line. Quantities are in 1e-8 units, prices in cents, money is price times quantity.
+/// An account: one cache line. Quantities are in 1e-8 units, prices in cents, money is price times quantity. All of
+/// them wrap rather than stop the engine.
 ///
-/// The merge of a run makes the same from the logged fills, so this is the rule. Basis of what is held: `cost + realised`. Of a
-/// fill the part that closes releases its share of the basis, truncated toward zero; what it fetches beyond that is realised. The
-/// rest opens at its own price. So `cost`, `net` and with them the profit as a whole are exact whatever was truncated:
-/// `realised + unrealised = net · price − cost`.
+/// The merge of a run computes the same from the logged fills, so this is the rule. The basis of what is held is
+/// `cost + realised`. The part of a fill that closes releases its share of the basis, truncated toward zero; what it
+/// fetches beyond that is realised. The rest opens at its own price. So `cost`, `net` and the profit as a whole are
+/// exact whatever was truncated: `realised + unrealised = net · price − cost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(64))]
 pub struct Account {
-    /// Bought minus sold. Wraps rather than stop the engine, as all of these.
+    /// Bought minus sold.
     pub net: i64,
-    /// What is open of buy orders; of an order that is being replaced the larger of both quantities.
+    /// Open quantity of buy orders; of an order that is being replaced the larger of both quantities.
     pub open_buy: i64,
-    /// The same of sell orders.
+    /// Open quantity of sell orders.
     pub open_sell: i64,
-    /// Fills.
+    /// Number of fills.
     pub fills: u64,
-    /// What was paid minus what was got.
+    /// Paid minus received.
     pub cost: i128,
     /// Realised profit.
     pub realised: i128,
 }
 
 impl Account {
-    /// The position with all open buy orders filled.
+    /// Returns the position with all open buy orders filled.
     #[inline(always)]
     pub const fn long(&self) -> i64 {
         self.net.wrapping_add(self.open_buy)
     }
 
-    /// The position with all open sell orders filled.
+    /// Returns the position with all open sell orders filled.
     #[inline(always)]
     pub const fn short(&self) -> i64 {
         self.net.wrapping_sub(self.open_sell)
     }
 
-    /// A fill; returns the signed quantity.
+    /// Adds a fill. Returns the signed quantity.
     pub(crate) fn fill(&mut self, side: Side, quantity: u64, price: i64) -> i64 {
         let signed = match side {
             Side::Buy => quantity.cast_signed(),
@@ -54,7 +55,7 @@ impl Account {
         signed
     }
 
-    /// What the part of a fill that closes realises.
+    /// Realises the part of a fill that closes.
     fn close(&mut self, signed: i64, price: i64) {
         let held = self.net.unsigned_abs();
         let closed = i128::from(signed.unsigned_abs().min(held));
@@ -72,20 +73,10 @@ impl Account {
         self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
     }
 
-    /// What the position would bring beyond what it cost, at that price: what is not realised yet.
-    pub fn unrealised(&self, price: i64) -> i128 {
-        self.profit(price).wrapping_sub(self.realised)
-    }
-
-    /// Realised and unrealised profit together, at that price.
+    /// Returns realised and unrealised profit together, at that price.
     #[inline]
     pub fn profit(&self, price: i64) -> i128 {
         (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)
-    }
-
-    /// The average price of what is held, in cents, truncated toward zero; 0 if nothing is.
-    pub fn average_price(&self) -> i128 {
-        self.cost.wrapping_add(self.realised).checked_div(self.net.into()).unwrap_or(0)
     }
 }
 
@@ -93,6 +84,17 @@ impl Account {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    impl Account {
+        fn unrealised(&self, price: i64) -> i128 {
+            self.profit(price).wrapping_sub(self.realised)
+        }
+
+        /// The average price of what is held, in cents, truncated toward zero; 0 if nothing is.
+        fn average_price(&self) -> i128 {
+            self.cost.wrapping_add(self.realised).checked_div(self.net.into()).unwrap_or(0)
+        }
+    }
 
     fn of(fills: &[(bool, u64, i64)]) -> Account {
         let mut account = Account::default();

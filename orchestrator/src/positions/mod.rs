@@ -1,145 +1,156 @@
 //! What each strategy has open and what it holds, in each instrument.
 
 mod account;
+mod bits;
 mod open;
 mod order;
-mod state;
 mod table;
-mod window;
 
 pub use account::Account;
+pub use open::OpenOrders;
+pub(crate) use open::SavedOrders;
 pub(crate) use order::{Kind, OpenOrder};
-pub(crate) use state::PositionsState;
 
-use open::OpenOrders;
 use protocol::record::{Point, PositionField};
 use protocol::stamps::StampLog;
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
+use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
-/// All accounts, and all open orders.
-pub struct Positions {
+/// All accounts and all open orders. `O` differs in a snapshot only.
+#[derive(Serialize, Deserialize)]
+pub struct Positions<O = OpenOrders> {
     /// Strategy after strategy.
-    accounts: Box<[Account]>,
+    pub(crate) accounts: Box<[Account]>,
     instruments: usize,
-    strategies: Box<[OfStrategy]>,
+    pub(crate) strategies: Box<[Requests<O>]>,
 }
 
-/// What a strategy has at its venues.
-struct OfStrategy {
-    /// Requests of the living incarnation that are not settled: also cancels.
-    requests: u64,
-    orders: OpenOrders,
+/// The requests of a strategy that are not settled.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Requests<O> {
+    /// Of the living incarnation, cancels included.
+    pub count: u64,
+    /// Of all incarnations.
+    pub orders: O,
 }
 
-/// What a report, or an order that was sent, has changed.
+/// The effect of a report, or of an order that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// In which instrument.
+    /// The instrument's index.
     pub instrument: u16,
-    /// By how much the position grew that all open buy orders would make.
+    /// Growth of the position with all open buy orders filled.
     pub long: i64,
-    /// The same of sell orders.
+    /// Growth of the position with all open sell orders filled.
     pub short: i64,
     /// The quantity that was filled; bought above 0.
     pub filled: i64,
-    /// An order that a kill switch cancels is not open any more.
+    /// An order that a kill switch cancels is no longer open.
     pub killed: Option<Closed>,
 }
 
-/// Where an order was that is not open any more.
+/// Venue and instrument of an order that is no longer open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// At which venue.
+    /// The venue's index.
     pub venue: u16,
-    /// In which instrument.
+    /// The instrument's index.
     pub instrument: u16,
 }
 
 impl Positions {
-    /// Nothing held and nothing open; room for so many open orders of each strategy.
+    /// Nothing held and nothing open, with capacity for `max_open` open orders of each strategy.
     pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
-        let one = |_| OfStrategy { requests: 0, orders: OpenOrders::new(max_open) };
         let instruments = instruments.max(1);
         Self {
             accounts: vec![Account::default(); strategies * instruments].into(),
             instruments,
-            strategies: (0..strategies).map(one).collect(),
+            strategies: (0..strategies)
+                .map(|_| Requests { count: 0, orders: OpenOrders::new(max_open) })
+                .collect(),
         }
     }
 
-    /// The account of a strategy in an instrument.
+    /// Continues from a snapshot, while nothing is open. Returns `None` if it is not of these strategies and instruments.
+    pub(crate) fn restore(&mut self, saved: Positions<SavedOrders>) -> Option<()> {
+        let Positions { accounts, instruments, strategies } = saved;
+        let is_of_run = instruments == self.instruments
+            && accounts.len() == self.accounts.len()
+            && strategies.len() == self.strategies.len();
+        is_of_run.then_some(())?;
+        self.accounts = accounts;
+        for ((strategy, of), saved) in (0..).zip(&mut self.strategies).zip(&strategies) {
+            let is_traded = |order: &OpenOrder| usize::from(order.instrument) < instruments;
+            let is_own = |order: &OpenOrder| OrderId::from_word(order.key).strategy() == strategy;
+            let [_, others] = &saved.orders;
+            (saved.orders.iter().flatten().all(is_traded) && others.iter().all(is_own)).then_some(())?;
+            of.count = saved.count;
+            of.orders.restore(&saved.orders)?;
+        }
+        Some(())
+    }
+
+    /// Returns the account of a strategy in an instrument.
     #[inline(always)]
     pub fn account(&self, strategy: usize, instrument: u16) -> &Account {
         &self.accounts[strategy * self.instruments + usize::from(instrument)]
     }
 
-    /// How many instruments there are.
-    pub fn instruments(&self) -> usize {
-        self.instruments
-    }
-
-    /// Requests of a strategy's living incarnation that are not settled.
+    /// Returns how many requests of a strategy's living incarnation are not settled.
     #[inline(always)]
     pub fn open(&self, strategy: usize) -> u64 {
-        self.strategies[strategy].requests
+        self.strategies[strategy].count
     }
 
-    /// Requests of all strategies' living incarnations that are not settled.
+    /// Returns how many requests of all living incarnations are not settled.
     pub(crate) fn requests(&self) -> u64 {
-        self.strategies.iter().map(|of| of.requests).fold(0, u64::saturating_add)
+        self.strategies.iter().map(|of| of.count).fold(0, u64::saturating_add)
     }
 
-    /// Whether another order of the strategy has room: not where several of its incarnations died at once with all that they may
-    /// have open.
+    /// Returns `true` if another order of the strategy has room: not if several of its incarnations died at once with all
+    /// that they may have open.
     #[inline(always)]
     pub(crate) fn has_room(&self, strategy: usize) -> bool {
         self.strategies[strategy].orders.has_room()
     }
 
-    /// An order that is open.
     #[inline]
     pub(crate) fn order(&self, id: OrderId) -> Option<OpenOrder> {
         self.strategies[usize::from(id.strategy())].orders.get(id)
     }
 
-    /// Fetches what is known of an order ahead of [`Positions::settle`]; the strategy is one of the run's.
+    /// Fetches an order ahead of [`Positions::settle`]. The strategy is one of the run's.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
         self.strategies[usize::from(id.strategy())].orders.prefetch(id);
     }
 
-    /// Fetches what a strategy holds, so many lines of it at most.
-    pub(crate) fn prefetch_strategy(&self, strategy: usize, most: usize) {
-        prefetch_lines(&self.strategies[strategy], most);
-        prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], most);
+    /// Fetches what a strategy holds, at most `lines` cache lines of each kind.
+    pub(crate) fn prefetch_strategy(&self, strategy: usize, lines: usize) {
+        prefetch_lines(&self.strategies[strategy], lines);
+        prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], lines);
     }
 
-    /// Marks the open orders that this agrees to (strategy, venue, instrument) as killed; how many there are.
+    /// Marks the open orders for which `concerns(strategy, venue, instrument)` as killed. Returns how many.
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
         let strategies = (0..).zip(&mut self.strategies);
-        let mark = |(strategy, of): (u16, &mut OfStrategy)| {
+        let mark = |(strategy, of): (u16, &mut Requests<OpenOrders>)| {
             of.orders.mark(|venue, instrument| concerns(strategy, venue, instrument))
         };
         strategies.map(mark).sum()
     }
 
-    /// A request goes to its venue.
+    /// Books a request that goes to its venue.
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = usize::from(order.id.strategy());
         let of = &mut self.strategies[strategy];
-        of.requests += 1;
+        of.count += 1;
+        let open = |kind, leaves| OpenOrder::new(order.id, kind, leaves, order.instrument, order.venue);
         let (side, more) = match order.operation {
             Operation::New => {
-                let kind = Kind::Order(order.side);
-                of.orders.insert(OpenOrder::new(
-                    order.id,
-                    kind,
-                    order.quantity,
-                    order.instrument,
-                    order.venue,
-                ));
+                of.orders.insert(open(Kind::Order(order.side), order.quantity));
                 (order.side, order.quantity)
             }
             Operation::Replace => {
@@ -152,60 +163,35 @@ impl Positions {
                 });
                 let Some((before, after)) = changed else { return Change::default() };
                 let Kind::Order(side) = before.kind else { return Change::default() };
-                let more = after.reserved() - before.reserved();
-                let replace =
-                    OpenOrder::new(order.id, Kind::Replace, target.word(), order.instrument, order.venue);
-                of.orders.insert(replace);
-                (side, more)
+                of.orders.insert(open(Kind::Replace, target.word()));
+                (side, after.reserved() - before.reserved())
             }
             Operation::Cancel | Operation::MassCancel => return Change::default(),
         };
         self.reserve(strategy, order.instrument, side, more.cast_signed())
     }
 
-    /// Takes back a request that did not reach its venue; `is_current`: it is of the living incarnation.
-    pub(crate) fn withdraw(&mut self, order: &Order, is_current: bool) -> Change {
-        let strategy = usize::from(order.id.strategy());
-        let of = &mut self.strategies[strategy];
-        of.requests = of.requests.saturating_sub(u64::from(is_current));
-        match of.orders.take(order.id) {
-            Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
-                self.replaced(strategy, OrderId::from_word(target))
-            }
-            Some(OpenOrder { kind: Kind::Order(side), leaves, instrument, is_killed, venue, .. }) => {
-                let change = self.reserve(strategy, instrument, side, leaves.cast_signed().wrapping_neg());
-                Change { killed: is_killed.then_some(Closed { venue, instrument }), ..change }
-            }
-            None => Change::default(),
-        }
-    }
-
-    /// A strategy begins again: requests of its last incarnation do not count as its own. Its orders are open until the venue
-    /// says otherwise.
+    /// Forgets the requests of a strategy's last incarnation. Its orders are open until the venue says otherwise.
     pub(crate) fn reopen(&mut self, strategy: usize) {
-        self.strategies[strategy].requests = 0;
+        self.strategies[strategy].count = 0;
     }
 
-    /// A venue's report comes back; `is_current`: it is about a request of the living incarnation. What a dead one has bought or
-    /// sold it has bought or sold all the same. `None`: it names an instrument that is none.
+    /// Books a venue's report. `is_current`: it is about a request of the living incarnation; what a dead one bought or sold
+    /// counts all the same. Returns `None` if the instrument does not exist.
     #[inline]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = usize::from(report.id.strategy());
         if usize::from(report.instrument) >= self.instruments {
             return None;
         }
-        let of = &mut self.strategies[strategy];
-        of.requests = of.requests.saturating_sub(u64::from(is_current && report.is_last));
         let mut change = if report.is_last {
-            match of.orders.take(report.id) {
-                Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
-                    self.replaced(strategy, OrderId::from_word(target))
-                }
-                Some(order) => self.closed(strategy, &order),
-                None => Change::default(),
-            }
+            self.close(report.id, is_current)
         } else {
-            self.progress(strategy, report)
+            let is_replaced = report.status == OrderStatus::Replaced;
+            self.change(strategy, report.id, |open| {
+                // Only a replace gives an order more.
+                open.leaves = if is_replaced { report.leaves } else { report.leaves.min(open.leaves) };
+            })
         };
         if report.filled > 0 {
             let account = &mut self.accounts[strategy * self.instruments + usize::from(report.instrument)];
@@ -217,52 +203,42 @@ impl Positions {
         Some(change)
     }
 
-    /// The last report of an order came.
+    /// Removes a request: its last report came, or it never reached its venue.
     #[inline]
-    fn closed(&mut self, strategy: usize, order: &OpenOrder) -> Change {
-        let Kind::Order(side) = order.kind else { return Change::default() };
+    pub(crate) fn close(&mut self, id: OrderId, is_current: bool) -> Change {
+        let strategy = usize::from(id.strategy());
+        let of = &mut self.strategies[strategy];
+        of.count = of.count.saturating_sub(u64::from(is_current));
+        let Some(order) = of.orders.take(id) else { return Change::default() };
+        let Kind::Order(side) = order.kind else {
+            return self.change(strategy, OrderId::from_word(order.leaves), |open| {
+                open.replaces = open.replaces.saturating_sub(1);
+                if open.replaces == 0 {
+                    open.wanted = 0;
+                }
+            });
+        };
         let less = order.reserved().cast_signed().wrapping_neg();
         let change = self.reserve(strategy, order.instrument, side, less);
         let closed = Closed { venue: order.venue, instrument: order.instrument };
         Change { killed: order.is_killed.then_some(closed), ..change }
     }
 
-    /// What a report that is not the last says of an order that is open.
+    /// Changes an open order that is not a replace.
     #[inline]
-    fn progress(&mut self, strategy: usize, report: &Report) -> Change {
-        let is_new = report.status == OrderStatus::Replaced;
-        let changed = self.strategies[strategy].orders.change(report.id, |open| {
+    fn change(&mut self, strategy: usize, id: OrderId, change: impl FnOnce(&mut OpenOrder)) -> Change {
+        let changed = self.strategies[strategy].orders.change(id, |open| {
             if open.kind != Kind::Replace {
-                // Nothing but a replace gives an order more.
-                open.leaves = if is_new { report.leaves } else { report.leaves.min(open.leaves) };
+                change(open);
             }
         });
-        self.changed(strategy, changed)
-    }
-
-    /// The last report of a replace came.
-    fn replaced(&mut self, strategy: usize, target: OrderId) -> Change {
-        let changed = self.strategies[strategy].orders.change(target, |open| {
-            if open.kind != Kind::Replace {
-                open.replaces = open.replaces.saturating_sub(1);
-                if open.replaces == 0 {
-                    open.wanted = 0;
-                }
-            }
-        });
-        self.changed(strategy, changed)
-    }
-
-    /// An order was changed; what is open of it with that.
-    #[inline]
-    fn changed(&mut self, strategy: usize, changed: Option<(OpenOrder, OpenOrder)>) -> Change {
         let Some((before, after)) = changed else { return Change::default() };
         let Kind::Order(side) = before.kind else { return Change::default() };
         let more = after.reserved().wrapping_sub(before.reserved()).cast_signed();
         self.reserve(strategy, before.instrument, side, more)
     }
 
-    /// So much more is open; less below 0.
+    /// Adds to the open quantity; below 0 takes from it.
     #[inline]
     fn reserve(&mut self, strategy: usize, instrument: u16, side: Side, more: i64) -> Change {
         let account = &mut self.accounts[strategy * self.instruments + usize::from(instrument)];
@@ -279,7 +255,7 @@ impl Positions {
         }
     }
 
-    /// Writes every account that anything happened in: a record for each [`PositionField`].
+    /// Logs every account in which anything happened: a record for each [`PositionField`].
     pub(crate) fn seal(&self, log: &mut StampLog) {
         for (index, account) in self.accounts.iter().enumerate() {
             if (account.fills, account.open_buy, account.open_sell) == (0, 0, 0) {
@@ -304,7 +280,7 @@ impl Positions {
     }
 }
 
-/// The order that a replace or a cancel is about.
+/// Returns the id of the order that a replace or a cancel is about.
 #[inline]
 pub(crate) const fn target(order: &Order) -> OrderId {
     OrderId::new(order.id.strategy(), order.id.epoch(), order.target)

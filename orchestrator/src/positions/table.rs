@@ -1,43 +1,44 @@
-//! Open orders, found by their ids: a hash table of fixed size with open addressing, a slot for each order.
+//! Open orders, found by their ids: a hash table of fixed size with open addressing.
 //!
-//! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps everywhere. Removing moves later slots
-//! back, so nothing is ever left behind that a search must step over.
+//! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps everywhere. Removing moves
+//! later slots back, so there are no tombstones.
 
+use super::bits::SlotBits;
 use super::order::{Kind, OpenOrder};
 use protocol::wire::{OrderId, Side};
 
-/// In the place of an id in a free slot.
+/// The key of a free slot.
 const FREE: u64 = u64::MAX;
 
 const NONE: OpenOrder =
     OpenOrder { key: FREE, ..OpenOrder::new(OrderId::from_word(0), Kind::Order(Side::Buy), 0, 0, 0) };
 
-/// The table.
-pub(crate) struct Table {
+pub(super) struct Table {
     slots: Box<[OpenOrder]>,
-    /// A bit for each slot that is not free: a kill switch finds a hundred orders among a hundred thousand slots in a few
-    /// microseconds, and does not walk through megabytes.
-    used: Box<[u64]>,
+    taken: SlotBits,
     shift: u32,
     len: usize,
 }
 
 impl Table {
-    /// Room for so many orders, with as many free slots again.
-    pub(crate) fn new(room: usize) -> Self {
-        let slots = (2 * room.max(4)).next_power_of_two();
-        // What is written now is no page that is touched for the first time later.
-        let used = vec![0; slots.div_ceil(64)].into();
-        Self { slots: vec![NONE; slots].into(), used, shift: u64::BITS - slots.trailing_zeros(), len: 0 }
+    /// A table for `capacity` orders, with as many free slots again.
+    pub(super) fn new(capacity: usize) -> Self {
+        let slots = (2 * capacity.max(4)).next_power_of_two();
+        Self {
+            slots: vec![NONE; slots].into(),
+            taken: SlotBits::new(slots),
+            shift: u64::BITS - slots.trailing_zeros(),
+            len: 0,
+        }
     }
 
-    /// Whether another request has room: a replace, and the order that it is about.
+    /// Returns `true` if another request has room: a replace, and the order that it replaces.
     #[inline(always)]
-    pub(crate) fn has_room(&self) -> bool {
-        self.len + 1 < self.most()
+    pub(super) fn has_room(&self) -> bool {
+        self.len + 1 < self.max()
     }
 
-    const fn most(&self) -> usize {
+    const fn max(&self) -> usize {
         self.slots.len() / 8 * 7
     }
 
@@ -49,87 +50,86 @@ impl Table {
     #[inline(always)]
     fn find(&self, key: u64) -> Option<usize> {
         let mask = self.slots.len() - 1;
-        let mut place = self.home(key);
+        let mut index = self.home(key);
         loop {
-            match self.slots[place & mask].key {
-                found if found == key => return Some(place & mask),
+            match self.slots[index & mask].key {
+                found if found == key => return Some(index & mask),
                 FREE => return None,
-                _ => place += 1,
+                _ => index += 1,
             }
         }
     }
 
-    /// The order with that id.
     #[inline]
-    pub(crate) fn get(&self, id: OrderId) -> Option<OpenOrder> {
-        self.find(id.word()).map(|place| self.slots[place])
+    pub(super) fn get(&self, id: OrderId) -> Option<OpenOrder> {
+        self.find(id.word()).map(|index| self.slots[index])
     }
 
-    /// The order with that id, to change.
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: OrderId) -> Option<&mut OpenOrder> {
-        self.find(id.word()).map(|place| &mut self.slots[place])
+    pub(super) fn get_mut(&mut self, id: OrderId) -> Option<&mut OpenOrder> {
+        self.find(id.word()).map(|index| &mut self.slots[index])
     }
 
-    /// Adds an order that is not there; not where there is no room.
+    /// Adds an order that is not there. Returns `false` if the table is full.
     #[inline]
-    pub(crate) fn insert(&mut self, order: OpenOrder) -> bool {
-        if self.len == self.most() {
+    pub(super) fn insert(&mut self, order: OpenOrder) -> bool {
+        if self.len == self.max() {
             return false;
         }
         let mask = self.slots.len() - 1;
-        let mut place = self.home(order.key) & mask;
-        while self.slots[place].key != FREE {
-            place = (place + 1) & mask;
+        let mut index = self.home(order.key) & mask;
+        while self.slots[index].key != FREE {
+            index = (index + 1) & mask;
         }
-        self.slots[place] = order;
-        self.used[place / 64] |= 1 << (place % 64);
+        self.slots[index] = order;
+        self.taken.insert(index);
         self.len += 1;
         true
     }
 
-    /// Removes the order with that id.
     #[inline]
-    pub(crate) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
+    pub(super) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
         let mut hole = self.find(id.word())?;
         let order = self.slots[hole];
         let mask = self.slots.len() - 1;
-        let mut place = hole;
+        let mut index = hole;
         loop {
-            place = (place + 1) & mask;
-            let key = self.slots[place].key;
+            index = (index + 1) & mask;
+            let key = self.slots[index].key;
             if key == FREE {
                 break;
             }
             // It may move back unless its home is behind the hole.
-            let from_home = place.wrapping_sub(self.home(key)) & mask;
-            if from_home >= (place.wrapping_sub(hole) & mask) {
-                self.slots[hole] = self.slots[place];
-                hole = place;
+            let from_home = index.wrapping_sub(self.home(key)) & mask;
+            if from_home >= (index.wrapping_sub(hole) & mask) {
+                self.slots[hole] = self.slots[index];
+                hole = index;
             }
         }
         self.slots[hole] = NONE;
-        self.used[hole / 64] &= !(1 << (hole % 64));
+        self.taken.remove(hole);
         self.len -= 1;
         Some(order)
     }
 
-    /// All of them, by their ids.
-    pub(crate) fn all(&self) -> Vec<OpenOrder> {
-        let mut all: Vec<OpenOrder> = self.slots.iter().filter(|slot| slot.key != FREE).copied().collect();
+    /// All orders, by their ids.
+    pub(super) fn all(&self) -> Vec<OpenOrder> {
+        let mut all: Vec<OpenOrder> = self.taken.iter().map(|index| self.slots[index]).collect();
         all.sort_unstable_by_key(|order| order.key);
         all
     }
 
-    /// Shows each of them, in no order.
-    pub(crate) fn each(&mut self, mut show: impl FnMut(&mut OpenOrder)) {
-        for (first, word) in (0..).step_by(64).zip(&self.used) {
-            let mut left = *word;
-            while left != 0 {
-                show(&mut self.slots[first + left.trailing_zeros() as usize]);
-                left &= left - 1;
+    /// Marks the orders for which `is_meant(venue, instrument)` as killed. Returns how many.
+    pub(super) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
+        let mut marked = 0;
+        for index in self.taken.iter() {
+            let order = &mut self.slots[index];
+            if order.kind != Kind::Replace && is_meant(order.venue, order.instrument) {
+                order.is_killed = true;
+                marked += 1;
             }
         }
+        marked
     }
 }
 
@@ -139,12 +139,11 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// How many are shown; each is one that a search finds.
-    fn count(table: &mut Table) -> usize {
-        let mut shown = Vec::new();
-        table.each(|order| shown.push(order.key));
-        assert!(shown.iter().all(|key| table.find(*key).is_some()));
-        shown.len()
+    /// How many orders there are; each is one that a search finds.
+    fn count(table: &Table) -> usize {
+        let all = table.all();
+        assert!(all.iter().all(|order| table.find(order.key).is_some()));
+        all.len()
     }
 
     proptest! {
@@ -160,7 +159,7 @@ mod tests {
                 } else if !adds {
                     prop_assert_eq!(table.take(id).map(|order| order.leaves), map.remove(&id));
                 }
-                prop_assert_eq!(count(&mut table), map.len());
+                prop_assert_eq!(count(&table), map.len());
                 for (id, leaves) in &map {
                     prop_assert_eq!(table.get(*id).map(|order| order.leaves), Some(*leaves));
                 }
@@ -174,7 +173,7 @@ mod tests {
         for sequence in 0..100 {
             table.insert(OpenOrder::new(OrderId::new(0, 0, sequence), Kind::Replace, 0, 0, 0));
         }
-        assert_eq!((count(&mut table), table.has_room()), (7, false));
+        assert_eq!((count(&table), table.has_room()), (7, false));
         assert_eq!(table.get(OrderId::new(0, 0, 99)), None);
     }
 }

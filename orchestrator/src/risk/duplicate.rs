@@ -1,4 +1,4 @@
-//! Duplicate orders: the same instrument, side, price and quantity as one of the strategy's last eight, a moment ago.
+//! Duplicate orders: instrument, side, price and quantity equal one of the strategy's last eight orders, a moment ago.
 
 use protocol::wire::{Order, Side};
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// How many orders are remembered.
 const REMEMBERED: usize = 8;
 
-/// What makes two orders the same.
+/// Two orders with equal keys are duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Key {
     price: i64,
-    /// The side in the lowest bit; no quantity has all bits.
+    /// The side is the lowest bit; no quantity has all bits.
     quantity: u64,
     instrument: u16,
 }
@@ -22,20 +22,19 @@ impl Key {
         Self { price: order.price, quantity: order.quantity << 1 | side, instrument: order.instrument }
     }
 
-    /// A number that is nearly always another for another key.
     #[inline(always)]
-    const fn print(&self) -> u64 {
+    const fn hash(&self) -> u64 {
         let price = self.price.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let quantity = self.quantity.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
         price ^ quantity.rotate_left(29) ^ (self.instrument as u64).wrapping_mul(0x1656_67B1_9E37_79F9)
     }
 }
 
-/// A strategy's last orders. Their prints fill one cache line, which is all that is read for an order like no other.
+/// A strategy's last orders. Their hashes fill one cache line: nothing else is read for an order that is no duplicate.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct Recent {
-    prints: [u64; REMEMBERED],
+    hashes: [u64; REMEMBERED],
     orders: [(Key, u64); REMEMBERED],
     next: usize,
 }
@@ -43,34 +42,33 @@ pub(crate) struct Recent {
 impl Default for Recent {
     fn default() -> Self {
         let nothing = Key { price: 0, quantity: u64::MAX, instrument: 0 };
-        Self { prints: [nothing.print(); REMEMBERED], orders: [(nothing, 0); REMEMBERED], next: 0 }
+        Self { hashes: [nothing.hash(); REMEMBERED], orders: [(nothing, 0); REMEMBERED], next: 0 }
     }
 }
 
 impl Recent {
-    /// Whether the order is the same as one that was remembered at most `window` ago.
+    /// Returns `true` if an equal order was remembered at most `window` ticks ago.
     #[inline(always)]
     pub(crate) fn has(&self, order: &Order, now: u64, window: u64) -> bool {
         let key = Key::of(order);
-        let print = key.print();
-        // All eight, without a branch: the compiler makes vectors of it.
-        let is_seen = self.prints.iter().fold(false, |seen, other| seen | (*other == print));
-        is_seen && self.looks_closer(&key, now, window)
+        let hash = key.hash();
+        // All eight, without a branch: vectorised.
+        let is_seen = self.hashes.iter().fold(false, |seen, other| seen | (*other == hash));
+        is_seen && self.has_exactly(&key, now, window)
     }
 
     #[cold]
-    fn looks_closer(&self, key: &Key, now: u64, window: u64) -> bool {
+    fn has_exactly(&self, key: &Key, now: u64, window: u64) -> bool {
         self.orders.iter().any(|(other, at)| other == key && now.saturating_sub(*at) <= window)
     }
 
-    /// Remembers an order that was let through.
     #[inline(always)]
     pub(crate) fn remember(&mut self, order: &Order, now: u64) {
         let key = Key::of(order);
-        let place = self.next % REMEMBERED;
-        self.prints[place] = key.print();
-        self.orders[place] = (key, now);
-        self.next = place + 1;
+        let index = self.next % REMEMBERED;
+        self.hashes[index] = key.hash();
+        self.orders[index] = (key, now);
+        self.next = index + 1;
     }
 }
 

@@ -1,28 +1,46 @@
-//! The limits that orders are checked against, in rows as the checks read them, and how settings change them.
+//! The limits that orders are checked against, in rows as the checks read them, and how settings change them: before the start
+//! from the plan, and during a run from the desk.
 
-use super::bucket::Bucket;
 use super::duplicate::Recent;
+use super::{Positions, Risk};
 use protocol::instrument::{Instrument, MOST};
-use protocol::limits::{Control, OFF};
+use protocol::kill::Scope;
+use protocol::limits::{Control, LimitError, LimitSetting, OFF};
+use protocol::token_bucket::TokenBucket;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-/// Money in cents times this is money as prices times quantities are: in 1e-8 of a cent.
-pub(crate) const CENT: u128 = 100_000_000;
+/// Price times quantity of one cent: quantities are in 1e-8 units.
+const CENT: u128 = 100_000_000;
 
-/// The limits of an account: a cache line that is only read where orders pass.
+/// The default window of rejections, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// Why a limit cannot be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SettingError {
+    /// No run has such a setting.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The run has no such strategy, credential or instrument.
+    #[error("the run has no {0}")]
+    NoSuch(Scope),
+}
+
+/// The limits of a strategy in an instrument: one cache line, which orders only read.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct AccountLimits {
-    /// The largest position, long or short.
+    /// Long or short.
     pub max_position: i64,
     pub max_quantity: u64,
     /// In price times quantity.
     pub max_value: u128,
-    /// At so many fills the account is off.
+    /// The account is off from this many fills on.
     pub fills_until: u64,
     pub is_restricted: bool,
     /// Executions until the account is off; [`OFF`].
-    pub max_executions: u64,
+    max_executions: u64,
 }
 
 impl AccountLimits {
@@ -37,10 +55,9 @@ impl AccountLimits {
         }
     }
 
-    /// Sets a limit of it, which has that many fills.
-    pub(crate) fn set(&mut self, control: Control, value: u64, instrument_most: u64, fills: u64) {
+    fn set(&mut self, control: Control, value: u64, instrument_max: u64, fills: u64) {
         match control {
-            Control::MaxOrderVolume => self.max_quantity = value.min(instrument_most),
+            Control::MaxOrderVolume => self.max_quantity = value.min(instrument_max),
             Control::MaxOrderValue => self.max_value = money(value).unwrap_or(u128::MAX),
             Control::MaxPosition => self.max_position = value.min(MOST).cast_signed(),
             Control::Restricted => self.is_restricted = value != OFF,
@@ -52,18 +69,47 @@ impl AccountLimits {
         }
     }
 
-    /// Somebody has looked: executions count from here.
+    /// Counts executions from here.
     pub(crate) const fn enable(&mut self, fills: u64) {
         self.fills_until = fills.saturating_add(self.max_executions);
     }
 }
 
-/// Money of a limit in price times quantity; `None`: off.
-pub(crate) const fn money(cents: u64) -> Option<u128> {
-    if cents == OFF { None } else { Some(cents as u128 * CENT) }
+/// Returns a limit in cents as price times quantity; `None`: off.
+pub(crate) fn money(cents: u64) -> Option<u128> {
+    (cents != OFF).then(|| u128::from(cents) * CENT)
 }
 
-/// What each strategy has beside its accounts.
+fn ticks(ns: u64, ns_per_tick: f64) -> u64 {
+    (ns as f64 / ns_per_tick) as u64
+}
+
+/// A message rate and its bucket.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct RateLimit {
+    pub bucket: TokenBucket,
+    /// Messages a second; [`OFF`].
+    rate: u64,
+    /// Messages; [`OFF`]: what a tenth of a second brings.
+    burst: u64,
+}
+
+impl Default for RateLimit {
+    /// Off.
+    fn default() -> Self {
+        Self { bucket: TokenBucket::default(), rate: OFF, burst: OFF }
+    }
+}
+
+impl RateLimit {
+    fn set(&mut self, rate: u64, burst: u64, ns_per_tick: f64) {
+        let size = if burst == OFF { (rate / 10).max(1) } else { burst };
+        self.bucket.set((rate != OFF).then_some(rate), size, ns_per_tick);
+        (self.rate, self.burst) = (rate, burst);
+    }
+}
+
+/// The limits of a strategy in all instruments.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StrategyRow {
     pub max_open: u64,
@@ -71,34 +117,20 @@ pub(crate) struct StrategyRow {
     /// A kill switch is on for it, for its credential or for everybody.
     pub is_killed: bool,
     pub kills_on_death: bool,
-    pub messages: Bucket,
-    /// Above its rate the kill switch is turned on.
-    pub kill_messages: Bucket,
-    has_kill_rate: bool,
+    pub messages: RateLimit,
+    /// One message above it turns the kill switch on.
+    kill_messages: RateLimit,
     /// In ticks; 0: off.
     pub duplicate_window: u64,
     pub recent: Recent,
-    rate: u64,
-    burst: u64,
-    /// The largest loss, in price times quantity.
+    /// In price times quantity.
     pub max_loss: Option<u128>,
-    rejections: u64,
+    pub rejections: u64,
     max_rejections: u64,
+    /// In ticks.
     rejection_window: u64,
+    /// In ticks.
     first_rejection: u64,
-}
-
-/// A second in nanoseconds: the window of rejections unless another is set.
-const SECOND: u64 = 1_000_000_000;
-
-/// Nanoseconds in ticks, rounded down.
-pub(crate) fn ticks(ns: u64, ns_per_tick: f64) -> u64 {
-    (ns as f64 / ns_per_tick) as u64
-}
-
-/// The burst of a rate where none is set: what a tenth of a second brings.
-pub(crate) fn burst(rate: u64, burst: u64) -> u64 {
-    if burst == OFF { (rate / 10).max(1) } else { burst }
 }
 
 impl StrategyRow {
@@ -108,13 +140,10 @@ impl StrategyRow {
             credential,
             is_killed: false,
             kills_on_death: false,
-            messages: Bucket::default(),
-            kill_messages: Bucket::default(),
-            has_kill_rate: false,
+            messages: RateLimit::default(),
+            kill_messages: RateLimit::default(),
             duplicate_window: 0,
             recent: Recent::default(),
-            rate: OFF,
-            burst: OFF,
             max_loss: None,
             rejections: 0,
             max_rejections: OFF,
@@ -123,20 +152,15 @@ impl StrategyRow {
         }
     }
 
-    /// Sets a limit of it; a run has room for so many open orders.
-    pub(crate) fn set(&mut self, control: Control, value: u64, room: u64, ns_per_tick: f64) {
+    fn set(&mut self, control: Control, value: u64, capacity: u64, ns_per_tick: f64) {
         match control {
-            Control::MaxOpenOrders => self.max_open = value.min(room),
-            Control::MessageRate => self.rate = value,
-            Control::MessageBurst => self.burst = value,
+            Control::MaxOpenOrders => self.max_open = value.min(capacity),
+            Control::MessageRate => self.messages.set(value, self.messages.burst, ns_per_tick),
+            Control::MessageBurst => self.messages.set(self.messages.rate, value, ns_per_tick),
             Control::DuplicateWindow if value == OFF => self.duplicate_window = 0,
             Control::DuplicateWindow => self.duplicate_window = ticks(value, ns_per_tick).max(1),
             Control::MaxLoss => self.max_loss = money(value),
-            Control::KillMessageRate => {
-                self.has_kill_rate = value != OFF;
-                let rate = (value != OFF).then_some(value);
-                self.kill_messages.set(rate, burst(value, OFF), ns_per_tick);
-            }
+            Control::KillMessageRate => self.kill_messages.set(value, OFF, ns_per_tick),
             Control::MaxRejections => self.max_rejections = value,
             Control::RejectionWindow => {
                 self.rejection_window = ticks(if value == OFF { SECOND } else { value }, ns_per_tick);
@@ -144,36 +168,101 @@ impl StrategyRow {
             Control::KillOnDeath => self.kills_on_death = value != OFF,
             _ => {}
         }
-        if matches!(control, Control::MessageRate | Control::MessageBurst) {
-            let rate = (self.rate != OFF).then_some(self.rate);
-            self.messages.set(rate, burst(self.rate, self.burst), ns_per_tick);
-        }
     }
+}
 
-    /// A message came, let through or not; whether it is one more than the strategy is killed for.
+impl Risk {
+    /// Counts a message of a strategy, accepted or not. Returns the control that kills the strategy for it.
     #[inline(always)]
-    pub(crate) const fn floods(&mut self, now: u64) -> bool {
-        if !self.has_kill_rate {
-            return false;
+    pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<Control> {
+        let limit = &mut self.strategies[strategy].kill_messages;
+        if limit.rate == OFF {
+            return None;
         }
-        let floods = !self.kill_messages.has(now);
-        if !floods {
-            self.kill_messages.take(now);
+        if !limit.bucket.has_token(now) {
+            return Some(Control::KillMessageRate);
         }
-        floods
+        limit.bucket.take(now);
+        None
     }
 
-    /// An order was refused; whether that is one more than the strategy is killed for.
-    pub(crate) fn is_refused_too_often(&mut self, now: u64) -> bool {
-        if now.saturating_sub(self.first_rejection) > self.rejection_window || self.rejections == 0 {
-            (self.first_rejection, self.rejections) = (now, 0);
+    /// Counts a rejection. Returns the control that kills the strategy for it.
+    #[cold]
+    pub(crate) fn count_rejection(&mut self, strategy: usize, now: u64) -> Option<Control> {
+        let row = &mut self.strategies[strategy];
+        if now.saturating_sub(row.first_rejection) > row.rejection_window || row.rejections == 0 {
+            (row.first_rejection, row.rejections) = (now, 0);
         }
-        self.rejections += 1;
-        self.rejections > self.max_rejections
+        row.rejections += 1;
+        (row.rejections > row.max_rejections).then_some(Control::MaxRejections)
     }
 
-    /// Somebody has looked: nothing is held against it any more.
-    pub(crate) const fn forgive(&mut self) {
-        self.rejections = 0;
+    /// Returns `true` if the run has what the scope names.
+    pub(crate) fn has(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::All => true,
+            Scope::Strategy(index) => usize::from(index) < self.strategies.len(),
+            Scope::Credential(index) => usize::from(index) < self.credentials.len(),
+            Scope::Venue(index) => usize::from(index) < self.venues.len(),
+            Scope::Instrument(index) => usize::from(index) < self.traded.len(),
+        }
+    }
+
+    /// Sets a limit. What is open and held stays as it is, and counts.
+    ///
+    /// # Errors
+    /// A setting that does not exist. Nothing is changed then.
+    pub fn set(&mut self, setting: &LimitSetting, positions: &Positions) -> Result<(), SettingError> {
+        setting.check()?;
+        let LimitSetting { scope, control, value } = *setting;
+        if !self.has(scope) {
+            return Err(SettingError::NoSuch(scope));
+        }
+        let Self { max_open, ns_per_tick, .. } = *self;
+        let is_meant = |one: Scope| scope == Scope::All || scope == one;
+        for (index, row) in (0..).zip(&mut self.strategies) {
+            if is_meant(Scope::Strategy(index)) {
+                row.set(control, value, max_open, ns_per_tick);
+            }
+        }
+        let instruments = self.traded.len();
+        for (index, limits) in self.accounts.iter_mut().enumerate() {
+            let (strategy, instrument) = (index / instruments, index % instruments);
+            if is_meant(Scope::Strategy(strategy as u16)) || is_meant(Scope::Instrument(instrument as u16)) {
+                let fills = positions.account(strategy, instrument as u16).fills;
+                limits.set(control, value, self.max_quantities[instrument], fills);
+            }
+        }
+        for (index, rate) in (0..).zip(&mut self.credentials) {
+            if is_meant(Scope::Credential(index)) {
+                match control {
+                    Control::CredentialRate => rate.set(value, rate.burst, ns_per_tick),
+                    Control::CredentialBurst => rate.set(rate.rate, value, ns_per_tick),
+                    Control::GrossExposure => self.exposures.set(usize::from(index), Some(value), None),
+                    Control::NetExposure => self.exposures.set(usize::from(index), None, Some(value)),
+                    _ => {}
+                }
+            }
+        }
+        for (index, traded) in (0..).zip(&mut self.traded) {
+            if is_meant(Scope::Instrument(index)) {
+                match control {
+                    Control::PriceCollar => traded.set_collar(Some(value), None),
+                    Control::PriceCollarTicks => traded.set_collar(None, Some(value)),
+                    _ => {}
+                }
+            }
+        }
+        match control {
+            Control::GrossExposure | Control::NetExposure => {
+                self.exposures.recompute(positions, &self.strategies, &self.traded);
+            }
+            Control::MaxLoss => {
+                self.limits_losses = self.strategies.iter().any(|row| row.max_loss.is_some());
+                self.recompute_profits(positions);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }

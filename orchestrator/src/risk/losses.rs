@@ -1,26 +1,24 @@
-//! The largest loss: the profit of each strategy at reference prices, kept up to date where a loss is limited.
+//! The loss limit: the profit of each strategy at reference prices, kept while a loss is limited.
 
 use super::Risk;
 use crate::positions::{Change, Positions};
 
 impl Risk {
-    /// Adds every profit up anew: what is needed where a limit is set.
-    pub(super) fn reckon_profits(&mut self, positions: &Positions) {
-        let traded = &self.traded;
+    /// Adds every profit up again: a limit was set.
+    pub(super) fn recompute_profits(&mut self, positions: &Positions) {
         for (strategy, profit) in self.profits.iter_mut().enumerate() {
-            let of = |instrument: usize| {
-                let reference = traded[instrument].reference();
-                let account = positions.account(strategy, instrument as u16);
-                if reference == 0 { 0 } else { account.profit(reference) }
+            let of = |(instrument, traded): (u16, &super::Traded)| match traded.reference {
+                0 => 0,
+                reference => positions.account(strategy, instrument).profit(reference),
             };
-            *profit = (0..traded.len()).map(of).fold(0, i128::wrapping_add);
+            *profit = (0..).zip(&self.traded).map(of).fold(0, i128::wrapping_add);
         }
     }
 
-    /// A fill at that price, after which the reference price has `moved`. A strategy that has lost more than it may now, unless its
-    /// kill switch is on already.
+    /// Books a fill at `price`, after which the reference price has `moved`. Returns a strategy that has lost more than it
+    /// may and is not killed yet.
     #[cold]
-    pub(super) fn lose(
+    pub(super) fn book_loss(
         &mut self,
         strategy: usize,
         change: &Change,
@@ -28,11 +26,11 @@ impl Risk {
         moved: i64,
         positions: &Positions,
     ) -> Option<usize> {
-        let reference = self.traded[usize::from(change.instrument)].reference();
+        let reference = self.reference(change.instrument);
         if reference == 0 {
             return None;
         }
-        // At the reference price of before: what was held then is worth more by what it moved, with what was filled.
+        // The fill counts at the reference price before it; the move then counts for all that is held.
         let before = i128::from(reference.wrapping_sub(moved));
         let gained = i128::from(change.filled).wrapping_mul(before - i128::from(price));
         self.profits[strategy] = self.profits[strategy].wrapping_add(gained);
@@ -43,13 +41,10 @@ impl Risk {
             }
         }
         let has_lost = |strategy: &usize| {
-            let most = self.strategies[*strategy].max_loss;
-            most.is_some_and(|most| self.profits[*strategy] < -most.cast_signed())
+            let max_loss = self.strategies[*strategy].max_loss;
+            max_loss.is_some_and(|max| self.profits[*strategy] < -max.cast_signed())
                 && !self.is_killed(*strategy)
         };
-        if moved == 0 {
-            return Some(strategy).filter(has_lost);
-        }
-        (0..self.profits.len()).find(has_lost)
+        if moved == 0 { Some(strategy).filter(has_lost) } else { (0..self.profits.len()).find(has_lost) }
     }
 }

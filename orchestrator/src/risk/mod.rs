@@ -1,38 +1,33 @@
 //! Pre-trade controls: what every order must pass before it reaches a venue.
 //!
-//! Nothing here allocates, divides or looks at a clock while orders pass. Limits stand in rows as the checks read them; what is off has a
-//! limit that nothing reaches. Which control refuses an order that breaks several is the order of this list:
+//! Nothing here allocates, divides or reads a clock while orders pass. Limits are in rows as the checks read them; a control
+//! that is off has a limit that nothing reaches. An order that breaks several is rejected for the first of this list:
 //!
-//! unknown venue · unknown instrument · open orders · (a cancel passes from here on) · kill switch · restricted · price: negative, band,
-//! collar, tick · lot · volume · value · execution throttle · position · exposure · duplicate · message rate of the strategy, of its
-//! credential.
+//! unknown venue · unknown instrument · open orders · (a cancel passes from here on) · kill switch · restricted · price:
+//! negative, band, collar, tick · lot · volume · value · execution throttle · position · exposure · duplicate · message rate of
+//! the strategy, of its credential.
 
-mod bucket;
 mod duplicate;
 mod exposure;
 mod limits;
 mod losses;
-mod multiple;
 mod price;
-mod setting;
-mod state;
 mod switches;
 
+pub use limits::SettingError;
 pub use protocol::reject::Reject;
-pub use setting::SettingError;
-pub(crate) use state::RiskState;
 
 use crate::positions::{Change, Kind, Positions, target};
-use bucket::Bucket;
 use exposure::Exposures;
-use limits::{AccountLimits, StrategyRow};
+use limits::{AccountLimits, RateLimit, StrategyRow};
 use price::Traded;
 use protocol::instrument::{Instrument, MOST};
-use protocol::limits::{Control, LimitSetting};
+use protocol::kill::Scope;
+use protocol::limits::LimitSetting;
 use protocol::wire::{Condition, Operation, Order, OrderType, Side};
+use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 use std::hint::select_unpredictable;
-use switches::Switches;
 
 /// What the controls are made for.
 #[derive(Clone, Debug)]
@@ -60,24 +55,28 @@ impl RiskSetup<'_> {
     }
 }
 
-/// The controls, their limits, and what they have to remember.
+/// The controls, their limits, and their state.
+#[derive(Serialize, Deserialize)]
 pub struct Risk {
     strategies: Box<[StrategyRow]>,
     /// Strategy after strategy.
     accounts: Box<[AccountLimits]>,
-    traded: Box<[Traded]>,
-    /// Of each instrument as it was given.
-    largest: Box<[u64]>,
+    pub(crate) traded: Box<[Traded]>,
+    /// Whether a kill switch is on for the venue.
     venues: Box<[bool]>,
-    /// Messages of each credential.
-    messages: Box<[Bucket]>,
-    rates: Box<[(u64, u64)]>,
-    exposures: Exposures,
-    /// Profit of each strategy whose loss is limited, at reference prices.
-    profits: Box<[i128]>,
+    pub(crate) credentials: Box<[RateLimit]>,
+    pub(crate) exposures: Exposures,
+    /// Profit of each strategy at reference prices; up to date while some loss is limited.
+    pub(crate) profits: Box<[i128]>,
     limits_losses: bool,
-    switches: Switches,
+    /// The kill switches that are on. Allocated once for all that there can be.
+    pub(crate) switches: Vec<Scope>,
+    /// The largest order of each instrument in the plan.
+    #[serde(skip)]
+    max_quantities: Box<[u64]>,
+    #[serde(skip)]
     max_open: u64,
+    #[serde(skip)]
     ns_per_tick: f64,
 }
 
@@ -103,14 +102,13 @@ impl Risk {
             strategies: (0..strategies).map(row).collect(),
             accounts,
             traded: instruments.iter().map(Traded::new).collect(),
-            largest: instruments.iter().map(|instrument| instrument.max_quantity).collect(),
             venues: vec![false; venues].into(),
-            messages: vec![Bucket::default(); credentials].into(),
-            rates: vec![(protocol::limits::OFF, protocol::limits::OFF); credentials].into(),
+            credentials: vec![RateLimit::default(); credentials].into(),
             exposures: Exposures::new(credentials, instruments.len()),
             profits: vec![0; strategies].into(),
             limits_losses: false,
-            switches: Switches::new(strategies, credentials, venues, instruments.len()),
+            switches: Vec::with_capacity(1 + strategies + credentials + venues + instruments.len()),
+            max_quantities: instruments.iter().map(|instrument| instrument.max_quantity).collect(),
             max_open: setup.max_open,
             ns_per_tick: setup.ns_per_tick,
         };
@@ -121,34 +119,59 @@ impl Risk {
         Ok(risk)
     }
 
-    /// Fetches what the next check of that strategy's orders needs, of each kind so many lines at most.
-    pub(crate) fn prefetch(&self, strategy: usize, most: usize) {
-        let (row, instruments) = (&self.strategies[strategy], self.traded.len());
-        prefetch_lines(row, most);
-        prefetch_lines(&self.accounts[strategy * instruments..][..instruments], most);
-        prefetch_lines(&*self.traded, most);
-        prefetch_lines(&*self.venues, most);
-        prefetch_lines(&self.messages[usize::from(row.credential)], most);
+    /// Continues from a snapshot, with the plan's rules. Returns `None` if it is not of a run like this one.
+    pub(crate) fn restore(&mut self, mut saved: Self) -> Option<()> {
+        let credentials = |risk: &Self| risk.strategies.iter().map(|row| row.credential).collect::<Vec<_>>();
+        let is_of_run = saved.shape() == self.shape() && credentials(&saved) == credentials(self);
+        let has_switches = saved.switches.len() <= self.switches.capacity()
+            && saved.switches.iter().all(|scope| self.has(*scope));
+        (is_of_run && has_switches).then_some(())?;
+        saved.switches.reserve_exact(self.switches.capacity() - saved.switches.len());
+        for (traded, plan) in saved.traded.iter_mut().zip(&self.traded) {
+            traded.rules = plan.rules;
+        }
+        let Self { max_open, ns_per_tick, .. } = *self;
+        let max_quantities = std::mem::take(&mut self.max_quantities);
+        *self = Self { max_quantities, max_open, ns_per_tick, ..saved };
+        Some(())
     }
 
-    /// How many instruments there are.
+    /// The lengths of its tables: equal in all states of a run.
+    fn shape(&self) -> ([usize; 6], [usize; 3]) {
+        let Self { strategies, accounts, traded, venues, credentials, profits, .. } = self;
+        let rows =
+            [strategies.len(), accounts.len(), traded.len(), venues.len(), credentials.len(), profits.len()];
+        (rows, self.exposures.shape())
+    }
+
+    /// Fetches what the next check of a strategy's orders needs, at most `lines` cache lines of each kind.
+    pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
+        let (row, instruments) = (&self.strategies[strategy], self.traded.len());
+        prefetch_lines(row, lines);
+        prefetch_lines(&self.accounts[strategy * instruments..][..instruments], lines);
+        prefetch_lines(&*self.traded, lines);
+        prefetch_lines(&*self.venues, lines);
+        prefetch_lines(&self.credentials[usize::from(row.credential)], lines);
+    }
+
+    /// Returns how many instruments there are.
     pub fn instruments(&self) -> usize {
         self.traded.len()
     }
 
-    /// The credential of a strategy.
+    /// Returns the index of a strategy's credential.
     #[inline(always)]
     pub(crate) fn credential(&self, strategy: usize) -> u16 {
         self.strategies[strategy].credential
     }
 
-    /// The reference price of an instrument, in cents; 0: none yet.
+    /// Returns the reference price of an instrument, in cents; 0: none yet.
     pub fn reference(&self, instrument: u16) -> i64 {
-        self.traded[usize::from(instrument)].reference()
+        self.traded[usize::from(instrument)].reference
     }
 
-    /// Checks an order of a strategy at that time, in ticks since the start. One that passes is remembered: it has taken a token from
-    /// each bucket and is what a duplicate is a duplicate of.
+    /// Checks an order at that time, in ticks since the start. An order that passes has taken a token from each bucket and is
+    /// remembered for the duplicate check.
     ///
     /// # Errors
     /// The first control that it breaks, in the order of the module's list.
@@ -167,10 +190,10 @@ impl Risk {
         }
         let credential = usize::from(row.credential);
         if !matches!(order.operation, Operation::New | Operation::Replace) {
-            // It takes what tokens there are, and is never refused for want of one.
-            let of_all = &mut self.messages[credential];
-            if row.messages.has(now) && of_all.has(now) {
-                row.messages.take(now);
+            // Takes tokens if there are any, and is never rejected for want of one.
+            let of_all = &mut self.credentials[credential].bucket;
+            if row.messages.bucket.has_token(now) && of_all.has_token(now) {
+                row.messages.bucket.take(now);
                 of_all.take(now);
             }
             return Ok(());
@@ -190,7 +213,7 @@ impl Risk {
         if order.quantity > limits.max_quantity {
             return Err(Reject::TooLarge);
         }
-        let at = if price == 0 { traded.reference() } else { price };
+        let at = if price == 0 { traded.reference } else { price };
         if u128::from(at.cast_unsigned()) * u128::from(order.quantity) > limits.max_value {
             return Err(Reject::OrderValue);
         }
@@ -208,28 +231,27 @@ impl Risk {
         let is_buy = opens.side == Side::Buy;
         let bought = account.long().saturating_add(opens.more);
         let sold = opens.more.saturating_sub(account.short());
-        // Nobody can tell which side comes next.
+        // No branch predictor knows which side comes next.
         let reached = select_unpredictable(is_buy, bought, sold);
         if reached > limits.max_position && opens.more > 0 {
             let is_off = limits.max_position == MOST.cast_signed();
             return Err(if is_off { Reject::Overflow } else { Reject::Position });
         }
         if self.exposures.is_on() && opens.more > 0 {
-            let reference = traded.reference();
-            self.exposures.check(credential, order.instrument, is_buy, opens.more, reference)?;
+            self.exposures.check(credential, order.instrument, is_buy, opens.more, traded.reference)?;
         }
         let is_new = order.operation == Operation::New;
         if row.duplicate_window != 0 && is_new && row.recent.has(order, now, row.duplicate_window) {
             return Err(Reject::Duplicate);
         }
-        let of_all = &mut self.messages[credential];
-        if !row.messages.has(now) {
+        let of_all = &mut self.credentials[credential].bucket;
+        if !row.messages.bucket.has_token(now) {
             return Err(Reject::MessageRate);
         }
-        if !of_all.has(now) {
+        if !of_all.has_token(now) {
             return Err(Reject::CredentialRate);
         }
-        row.messages.take(now);
+        row.messages.bucket.take(now);
         of_all.take(now);
         if row.duplicate_window != 0 && is_new {
             row.recent.remember(order, now);
@@ -237,26 +259,14 @@ impl Risk {
         Ok(())
     }
 
-    /// A message of a strategy came, whatever becomes of it; whether it is one more than its kill switch allows.
-    #[inline(always)]
-    pub fn floods(&mut self, strategy: usize, now: u64) -> bool {
-        self.strategies[strategy].floods(now)
-    }
-
-    /// An order of it was refused; whether that is one more than its kill switch allows.
-    #[cold]
-    pub(crate) fn is_refused_too_often(&mut self, strategy: usize, now: u64) -> bool {
-        self.strategies[strategy].is_refused_too_often(now)
-    }
-
-    /// Whether its death turns its kill switch on.
+    /// Returns `true` if the death of the strategy turns its kill switch on.
     pub(crate) fn kills_on_death(&self, strategy: usize) -> bool {
-        self.strategies[strategy].kills_on_death
+        self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
-    /// What an order that was sent, or a report, has changed. A strategy that has lost more than it may now.
+    /// Books the effect of an order that was sent, or of a report. Returns a strategy that has lost more than it may.
     #[inline]
-    pub fn changed(
+    pub fn book(
         &mut self,
         strategy: usize,
         change: &Change,
@@ -266,20 +276,20 @@ impl Risk {
         let traded = &mut self.traded[usize::from(change.instrument)];
         if self.exposures.is_on() {
             let credential = usize::from(self.strategies[strategy].credential);
-            self.exposures.change(credential, change, traded.reference());
+            self.exposures.change(credential, change, traded.reference);
         }
         if change.filled == 0 {
             return None;
         }
-        let moved = traded.trades(price);
+        let moved = traded.trade(price);
         if moved != 0 && self.exposures.is_on() {
             self.exposures.moved(change.instrument, moved);
         }
-        if self.limits_losses { self.lose(strategy, change, price, moved, positions) } else { None }
+        if self.limits_losses { self.book_loss(strategy, change, price, moved, positions) } else { None }
     }
 }
 
-/// The price that an order is checked with: the limit, of a stop order the price that triggers it; 0 for a market order.
+/// Returns the price to check: the limit, of a stop order the price that triggers it; 0 for a market order.
 #[inline(always)]
 fn price_of(order: &Order) -> i64 {
     match order.terms.order_type {
@@ -292,7 +302,7 @@ fn price_of(order: &Order) -> i64 {
     }
 }
 
-/// What a replace would open beyond what counts as open of its order already. One whose order is gone opens nothing: its venue
+/// Returns what a replace opens beyond what counts as open of its order. If the order is gone it opens nothing: the venue
 /// refuses it.
 #[cold]
 fn opens_more(order: &Order, positions: &Positions) -> Result<Opens, Reject> {

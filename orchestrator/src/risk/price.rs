@@ -1,146 +1,152 @@
-//! What orders in an instrument are checked against: tick, lot, price band, price collar, reference price.
+//! Checks of an instrument's orders: tick, lot, price band, price collar; and its reference price.
 
-use super::multiple::Multiple;
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::limits::OFF;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
-/// An instrument, prepared. Band and collar are one window, so that a price in order costs two comparisons.
-#[derive(Clone, Copy, Debug)]
+/// An instrument, prepared. Band and collar are one range, so that a price costs two comparisons.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct Traded {
     low: i64,
     high: i64,
-    /// The reference price; 0: none.
-    reference: i64,
-    tick: Multiple,
-    lot: Multiple,
+    /// The reference price in cents; 0: none yet.
+    pub(super) reference: i64,
+    #[serde(skip)]
+    pub(super) rules: InstrumentRules,
     /// A kill switch is on for it.
-    pub(crate) is_killed: bool,
-    follows_trades: bool,
-    band: (i64, i64),
-    tick_size: i64,
-    /// In basis points of the reference price, and in ticks.
+    pub(super) is_killed: bool,
+    /// In basis points of the reference price, and in ticks; [`OFF`] each.
     collar: (u64, u64),
 }
 
-/// What of an instrument changes: whether it is killed the switches say, the window follows from the rest.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct TradedState {
-    reference: i64,
-    collar: (u64, u64),
+/// What the plan says of an instrument.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InstrumentRules {
+    tick: Multiple,
+    lot: Multiple,
+    follows_trades: bool,
+    band: (i64, i64),
+    tick_size: i64,
 }
 
 impl Traded {
     pub(crate) fn new(instrument: &Instrument) -> Self {
-        let mut traded = Self {
-            low: 0,
-            high: 0,
-            reference: instrument.reference_price,
-            tick: Multiple::of(instrument.tick.cast_unsigned().max(1)),
-            lot: Multiple::of(instrument.lot.max(1)),
-            is_killed: false,
+        let rules = InstrumentRules {
+            tick: Multiple::new(instrument.tick.cast_unsigned().max(1)),
+            lot: Multiple::new(instrument.lot.max(1)),
             follows_trades: instrument.reference == ReferenceKind::LastTrade,
             band: (instrument.price_low, instrument.price_high),
             tick_size: instrument.tick,
-            collar: (OFF, OFF),
         };
-        traded.reckon();
-        traded
+        let (low, high) = rules.band;
+        let reference = instrument.reference_price;
+        Self { low, high, reference, rules, is_killed: false, collar: (OFF, OFF) }
     }
 
-    /// Sets the collar, in basis points and in ticks; [`OFF`] each.
+    /// Sets the collar, in basis points or in ticks.
     pub(crate) fn set_collar(&mut self, points: Option<u64>, ticks: Option<u64>) {
         self.collar = (points.unwrap_or(self.collar.0), ticks.unwrap_or(self.collar.1));
-        self.reckon();
+        self.set_range();
     }
 
-    /// The reference price; 0: none.
-    #[inline(always)]
-    pub(crate) const fn reference(&self) -> i64 {
-        self.reference
-    }
-
-    /// A trade at that price; by how much the reference price moved.
+    /// Takes note of a trade. Returns by how much the reference price moved.
     #[inline]
-    pub(crate) fn trades(&mut self, price: i64) -> i64 {
-        if !self.follows_trades || price <= 0 || price == self.reference {
+    pub(crate) fn trade(&mut self, price: i64) -> i64 {
+        if !self.rules.follows_trades || price <= 0 || price == self.reference {
             return 0;
         }
         let moved = price.wrapping_sub(self.reference);
         self.reference = price;
         if self.collar != (OFF, OFF) {
-            self.reckon();
+            self.set_range();
         }
         moved
     }
 
-    /// What was set or has happened since the start.
-    pub(super) fn state(&self) -> TradedState {
-        TradedState { reference: self.reference, collar: self.collar }
-    }
-
-    /// Goes on from there.
-    pub(super) fn restore(&mut self, state: &TradedState) {
-        (self.reference, self.collar) = (state.reference, state.collar);
-        self.reckon();
-    }
-
-    /// The window of prices.
-    fn reckon(&mut self) {
-        (self.low, self.high) = self.band;
+    fn set_range(&mut self) {
+        (self.low, self.high) = self.rules.band;
         if self.collar == (OFF, OFF) {
             return;
         }
         if self.reference == 0 {
-            // No price is in it.
+            // Empty: no price is in it.
             (self.low, self.high) = (i64::MAX, i64::MIN);
             return;
         }
         let (points, ticks) = self.collar;
         let reference = i128::from(self.reference);
         let by_points = if points == OFF { i128::MAX / 4 } else { reference * i128::from(points) / 10_000 };
-        let by_ticks =
-            if ticks == OFF { i128::MAX / 4 } else { i128::from(ticks) * i128::from(self.tick_size) };
-        let most = by_points.min(by_ticks);
+        let tick_size = i128::from(self.rules.tick_size);
+        let by_ticks = if ticks == OFF { i128::MAX / 4 } else { i128::from(ticks) * tick_size };
+        let max = by_points.min(by_ticks);
         let within = |price: i128| price.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-        self.low = self.low.max(within(reference - most));
-        self.high = self.high.min(within(reference + most));
+        self.low = self.low.max(within(reference - max));
+        self.high = self.high.min(within(reference + max));
     }
 
-    /// Checks a limit or stop price, above 0.
+    /// Checks a limit or stop price, which is not 0.
     #[inline(always)]
     pub(crate) fn check_price(&self, price: i64) -> Result<(), Reject> {
         if price < self.low || price > self.high {
             return Err(self.explain(price));
         }
-        if !self.tick.has(price.cast_unsigned()) {
-            return Err(Reject::OddTick);
-        }
-        Ok(())
+        if self.rules.tick.divides(price.cast_unsigned()) { Ok(()) } else { Err(Reject::OddTick) }
     }
 
-    /// Checks a quantity.
     #[inline(always)]
     pub(crate) fn check_lot(&self, quantity: u64) -> Result<(), Reject> {
-        if self.lot.has(quantity) { Ok(()) } else { Err(Reject::OddLot) }
+        if self.rules.lot.divides(quantity) { Ok(()) } else { Err(Reject::OddLot) }
     }
 
     #[cold]
     fn explain(&self, price: i64) -> Reject {
+        let (low, high) = self.rules.band;
         match () {
             () if price < 0 => Reject::BadPrice,
-            () if price < self.band.0 || price > self.band.1 => Reject::PriceBand,
+            () if price < low || price > high => Reject::PriceBand,
             () if self.reference == 0 => Reject::NoReference,
             () => Reject::PriceCollar,
         }
     }
 }
 
+/// A divisor, prepared to test for multiples without a division: odd ticks and lots. A multiple of an odd number d, times
+/// the inverse of d modulo 2^64, is the quotient; anything else becomes larger than every quotient. Powers of two are
+/// rotated to the top, where they are large as well.
+#[derive(Clone, Copy, Debug, Default)]
+struct Multiple {
+    inverse: u64,
+    max_quotient: u64,
+    shift: u32,
+}
+
+impl Multiple {
+    /// Prepares a divisor above 0.
+    const fn new(divisor: u64) -> Self {
+        let shift = divisor.trailing_zeros();
+        let odd = divisor >> shift;
+        // Newton: each round doubles the bits that are right, from three on.
+        let mut inverse = odd;
+        let mut round = 0;
+        while round < 5 {
+            inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+            round += 1;
+        }
+        Self { inverse, max_quotient: u64::MAX / divisor, shift }
+    }
+
+    #[inline(always)]
+    const fn divides(&self, number: u64) -> bool {
+        number.wrapping_mul(self.inverse).rotate_right(self.shift) <= self.max_quotient
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn instrument() -> Instrument {
         Instrument {
@@ -180,7 +186,7 @@ mod tests {
             }
         };
         bounds(&traded, 900, 1_100);
-        assert_eq!((traded.trades(1_200), traded.trades(1_200), traded.trades(0)), (200, 0, 0));
+        assert_eq!((traded.trade(1_200), traded.trade(1_200), traded.trade(0)), (200, 0, 0));
         bounds(&traded, 1_080, 1_320);
         traded.set_collar(None, Some(2));
         bounds(&traded, 1_190, 1_210);
@@ -197,7 +203,7 @@ mod tests {
         traded.set_collar(Some(100), None);
         assert_eq!(traded.check_price(1_000), Err(Reject::NoReference));
         assert_eq!(traded.check_price(2_005), Err(Reject::PriceBand));
-        traded.trades(1_000);
+        traded.trade(1_000);
         assert_eq!(traded.check_price(1_000), Ok(()));
     }
 
@@ -205,6 +211,18 @@ mod tests {
     fn a_given_reference_price_stays() {
         let given = Instrument { reference: ReferenceKind::Given, ..instrument() };
         let mut traded = Traded::new(&given);
-        assert_eq!((traded.trades(1_500), traded.reference()), (0, 1_000));
+        assert_eq!((traded.trade(1_500), traded.reference), (0, 1_000));
+    }
+
+    proptest! {
+        #[test]
+        fn multiple_agrees_with_remainder(divisor in 1u64.., number: u64, small in 1u64..5_000, quotient: u64) {
+            for divisor in [divisor, small, 1 << (divisor % 64)] {
+                let multiple = Multiple::new(divisor);
+                for number in [number, number % (4 * small), divisor, (quotient % (u64::MAX / divisor)) * divisor, 0] {
+                    prop_assert_eq!(multiple.divides(number), number % divisor == 0, "{} of {}", number, divisor);
+                }
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
-use protocol::limits::OFF;
+use protocol::limits::{Control, OFF};
 use protocol::wire::{OrderId, OrderStatus, Report, Terms};
 
 /// One strategy or more, two instruments: any price and quantity, reference price 1,000 in both.
@@ -52,7 +52,7 @@ impl Desk {
     fn send(&mut self, order: &Order) -> Result<(), Reject> {
         self.check(order)?;
         let change = self.positions.send(order);
-        self.risk.changed(order.id.strategy().into(), &change, 0, &self.positions);
+        self.risk.book(order.id.strategy().into(), &change, 0, &self.positions);
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl Desk {
             is_last: true,
         };
         let change = self.positions.settle(&report, true).unwrap();
-        self.risk.changed(order.id.strategy().into(), &change, price, &self.positions)
+        self.risk.book(order.id.strategy().into(), &change, price, &self.positions)
     }
 
     fn set(&mut self, scope: Scope, control: Control, value: u64) {
@@ -282,10 +282,10 @@ fn rejections_and_floods_have_a_boundary() {
     let mut row =
         desk(1, &[(Scope::All, Control::MaxRejections, 2), (Scope::All, Control::RejectionWindow, 100)]);
     let results: Vec<bool> =
-        [0, 50, 100, 201, 202, 203].map(|now| row.risk.is_refused_too_often(0, now)).into();
+        [0, 50, 100, 201, 202, 203].map(|now| row.risk.count_rejection(0, now).is_some()).into();
     assert_eq!(results, [false, false, true, false, false, true]);
     let mut fast = desk(1, &[(Scope::All, Control::KillMessageRate, 20)]);
-    let results: Vec<bool> = (0..3).map(|_| fast.risk.floods(0, 5)).collect();
+    let results: Vec<bool> = (0..3).map(|_| fast.risk.count_message(0, 5).is_some()).collect();
     assert_eq!(results, [false, false, true], "a tenth of a second's is let through at once");
 }
 

@@ -115,8 +115,8 @@ fn recall_is_recovered_from_journal() {
     let kill = Input::Command { number: 0, command: Some(Command::Kill(Scope::Strategy(0))) };
     assert!(bench.orchestrator.take(kill, |_| (), &mut bench.cycle));
     bench.turn();
-    assert_eq!((bench.position(0).0, bench.orchestrator.core.counts().dispatched), (2, 2));
+    assert_eq!((bench.position(0).0, bench.orchestrator.core.counts.dispatched), (2, 2));
     drop(bench.orchestrator);
     let recovered = journaled(directory.path(), 8).orchestrator;
-    assert_eq!((recovered.core.positions().open(0), recovered.core.counts().dispatched), (2, 2));
+    assert_eq!((recovered.core.positions().open(0), recovered.core.counts.dispatched), (2, 2));
 }

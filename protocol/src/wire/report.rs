@@ -1,6 +1,7 @@
 //! Execution reports: what a strategy gets back.
 
 use super::{Message, Order, OrderId, Side, WireError};
+use crate::reject::Reject;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 /// What a report says of its order: FIX ExecType and OrdStatus, as far as an order here has them.
@@ -139,6 +140,17 @@ impl Report {
             cumulative: order.quantity,
             number: 0,
             is_last: true,
+        }
+    }
+
+    /// The report of an order that never reached its venue.
+    pub const fn rejected(order: &Order, reason: Reject) -> Self {
+        Self {
+            status: OrderStatus::Rejected,
+            reason: reason.code(),
+            filled: 0,
+            cumulative: 0,
+            ..Self::whole_fill(order)
         }
     }
 

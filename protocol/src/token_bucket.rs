@@ -1,31 +1,33 @@
-//! A token bucket in ticks: integers, and no division where orders pass. It keeps one number, the time at which it is full
-//! again (the generic cell rate algorithm); each message moves that time by what one token takes to grow.
+//! A token bucket in ticks: integers, and no division when messages pass.
+//!
+//! It keeps one number, the time at which it is full again (the generic cell rate algorithm). Each message moves that time
+//! by what one token takes to grow.
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of a tick: rates are exact to one part in 256 of a tick a message, and never too high.
+/// Parts of a tick: a rate is exact to one part in 256 of a tick a message, and never too high.
 const PARTS: u32 = 8;
 
-/// A bucket; off until it is given a rate.
+/// A token bucket; off until it is given a rate.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Bucket {
-    /// When it is full again, in parts of ticks since the start; in the past once it is.
+pub struct TokenBucket {
+    /// When it is full again, in parts of ticks; in the past once it is.
     full_at: u64,
     /// Parts in which one token grows.
     step: u64,
-    /// How far `full_at` may lie ahead for another message: the whole bucket but one token.
+    /// How far `full_at` may lie ahead for another message: the whole bucket less one token.
     allowance: u64,
 }
 
-impl Default for Bucket {
+impl Default for TokenBucket {
     fn default() -> Self {
         Self { full_at: 0, step: 0, allowance: u64::MAX >> 1 }
     }
 }
 
-impl Bucket {
-    /// Gives it another rate, in messages a second, and size; it is full then. No rate: off.
-    pub(crate) fn set(&mut self, rate: Option<u64>, burst: u64, ns_per_tick: f64) {
+impl TokenBucket {
+    /// Sets rate (messages a second) and size (messages) and fills the bucket. No rate: off.
+    pub fn set(&mut self, rate: Option<u64>, burst: u64, ns_per_tick: f64) {
         let Some(rate) = rate.filter(|rate| *rate > 0) else {
             *self = Self::default();
             return;
@@ -36,23 +38,32 @@ impl Bucket {
             Self { full_at: 0, step, allowance: step.saturating_mul(burst.max(1) - 1).min(u64::MAX >> 1) };
     }
 
-    /// Whether it holds a token at that time, in ticks since the start.
+    /// Returns `true` if it holds a token at that time, in ticks since a fixed start.
     #[inline(always)]
-    pub(crate) const fn has(&self, now: u64) -> bool {
-        let ahead = self.full_at.wrapping_sub(now << PARTS).cast_signed();
-        ahead <= self.allowance.cast_signed()
+    pub const fn has_token(&self, now: u64) -> bool {
+        self.ahead(now) <= self.allowance.cast_signed()
     }
 
-    /// Takes one out. It is there, or the bucket owes it.
+    /// Takes a token, which may be owed.
     #[inline(always)]
-    pub(crate) const fn take(&mut self, now: u64) {
-        let now = now << PARTS;
-        let is_full = self.full_at.wrapping_sub(now).cast_signed() < 0;
-        self.full_at = if is_full { now } else { self.full_at }.wrapping_add(self.step);
+    pub const fn take(&mut self, now: u64) {
+        let is_full = self.ahead(now) < 0;
+        self.full_at = if is_full { now << PARTS } else { self.full_at }.wrapping_add(self.step);
+    }
+
+    /// Returns how many ticks pass until it holds a token; 0 if it does.
+    pub const fn ticks_until_token(&self, now: u64) -> u64 {
+        let missing = self.ahead(now).saturating_sub(self.allowance.cast_signed());
+        if missing <= 0 { 0 } else { missing.cast_unsigned().div_ceil(1 << PARTS) }
+    }
+
+    #[inline(always)]
+    const fn ahead(&self, now: u64) -> i64 {
+        self.full_at.wrapping_sub(now << PARTS).cast_signed()
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -76,17 +87,20 @@ mod tests {
         }
     }
 
-    fn bucket(rate: u64, burst: u64) -> (Bucket, Naive) {
-        let mut bucket = Bucket::default();
+    fn bucket(rate: u64, burst: u64) -> (TokenBucket, Naive) {
+        let mut bucket = TokenBucket::default();
         bucket.set(Some(rate), burst, 0.5);
         let (step, burst) = (u128::from(bucket.step), u128::from(burst));
         (bucket, Naive { level: burst * step, last: 0, step, burst })
     }
 
-    type Takes = fn(&mut Bucket, u64) -> bool;
+    type Takes = fn(&mut TokenBucket, u64) -> bool;
 
-    fn takes(bucket: &mut Bucket, now: u64) -> bool {
-        let has = bucket.has(now);
+    fn takes(bucket: &mut TokenBucket, now: u64) -> bool {
+        let has = bucket.has_token(now);
+        assert_eq!(bucket.ticks_until_token(now) == 0, has);
+        let ahead = bucket.ticks_until_token(now);
+        assert!(ahead == 0 || bucket.has_token(now + ahead) && !bucket.has_token(now + ahead - 1));
         if has {
             bucket.take(now);
         }
@@ -123,8 +137,8 @@ mod tests {
 
     #[test]
     fn a_bucket_that_never_empties_is_found() {
-        fn never_empty(bucket: &mut Bucket, now: u64) -> bool {
-            bucket.has(now)
+        fn never_empty(bucket: &mut TokenBucket, now: u64) -> bool {
+            bucket.has_token(now)
         }
         let gaps = [0; 20];
         assert_eq!(differences(takes, 1_000, 5, &gaps), 0);
@@ -142,7 +156,7 @@ mod tests {
 
     #[test]
     fn off_it_always_has_one() {
-        let mut bucket = Bucket::default();
+        let mut bucket = TokenBucket::default();
         for now in [0, 1, 1 << 40, 1 << 54] {
             assert!(takes(&mut bucket, now));
         }

@@ -1,0 +1,261 @@
+//! The core alone: inputs in, effects out as a list. No ring, clock, thread or journal.
+
+mod incidents;
+mod kills;
+mod replay;
+
+use super::*;
+use crate::risk::Reject;
+use protocol::desk::Command;
+use protocol::kill::Scope;
+use protocol::limits::{Control, LimitSetting};
+use protocol::record::Point;
+use protocol::supervision::{Incarnation, Misconduct};
+use protocol::wire::{Instruction, Operation, OrderStatus, Report, Side};
+
+/// An effect as a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Stamp(Point, OrderId, u8),
+    Logged(Point, OrderId, u64),
+    ToGateway(usize, Message),
+    Returned(Report),
+    Recall,
+    Close(usize),
+    Reopen(usize),
+    Notice(Notice),
+}
+
+impl Effects for Vec<Effect> {
+    fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
+        self.push(Effect::Stamp(point, id, detail));
+    }
+
+    fn log_now(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
+        self.push(Effect::Stamp(point, id, detail));
+        0
+    }
+
+    fn log_value(&mut self, point: Point, id: OrderId, value: u64) {
+        self.push(Effect::Logged(point, id, value));
+    }
+
+    fn to_gateway(&mut self, gateway: usize, message: &Message) {
+        self.push(Effect::ToGateway(gateway, *message));
+    }
+
+    fn to_strategy(&mut self, report: &Report, _: &Message) {
+        self.push(Effect::Returned(*report));
+    }
+
+    fn recall(&mut self) {
+        self.push(Effect::Recall);
+    }
+
+    fn close(&mut self, strategy: usize) {
+        self.push(Effect::Close(strategy));
+    }
+
+    fn reopen(&mut self, strategy: usize) {
+        self.push(Effect::Reopen(strategy));
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.push(Effect::Notice(notice));
+    }
+}
+
+/// A core of two strategies and two venues, and all its effects so far.
+struct Bench {
+    core: Core,
+    out: Vec<Effect>,
+    ticks: u64,
+}
+
+fn bench(max_open: u64) -> Bench {
+    bench_of(|core| core, &[], max_open)
+}
+
+fn bench_of(change: fn(Core) -> Core, limits: &[LimitSetting], max_open: u64) -> Bench {
+    let setup = RiskSetup { limits, ..RiskSetup::open_orders(2, 2, max_open) };
+    Bench { core: change(Core::new(&setup).unwrap()), out: Vec::new(), ticks: 0 }
+}
+
+const fn limit(control: Control, value: u64) -> LimitSetting {
+    LimitSetting { scope: Scope::All, control, value }
+}
+
+fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
+    Order {
+        side: Side::Sell,
+        price: 1,
+        quantity: 7,
+        ..Order::new(OrderId::new(strategy, 0, sequence), venue)
+    }
+}
+
+impl Bench {
+    /// Applies an input. Returns its effects.
+    fn apply(&mut self, input: Input) -> Vec<Effect> {
+        let from = self.out.len();
+        let at = Moment { ticks: self.ticks, since_start: self.ticks };
+        self.core.apply(input, at, &mut self.out);
+        self.out[from..].to_vec()
+    }
+
+    /// An order through memory that only its sender writes.
+    fn send(&mut self, order: &Order) -> Vec<Effect> {
+        self.apply(Input::Order { from: Some(order.id.strategy()), message: order.to_message() })
+    }
+
+    /// An order through memory that several strategies write.
+    fn send_shared(&mut self, order: &Order) -> Vec<Effect> {
+        self.apply(Input::Order { from: None, message: order.to_message() })
+    }
+
+    /// The report of an order that was filled whole.
+    fn fill(&mut self, order: &Order) -> Vec<Effect> {
+        let message = Report::whole_fill(order).to_message();
+        self.apply(Input::Report { gateway: None, message })
+    }
+
+    fn fence(&mut self, strategy: u16, epoch: u16, fenced: bool) -> Vec<Effect> {
+        self.apply(Input::Lifecycle { strategy, life: Incarnation { epoch, fenced } })
+    }
+
+    fn command(&mut self, number: u32, command: Command) -> Vec<Effect> {
+        self.apply(Input::Command { number, command: Some(command) })
+    }
+
+    fn set(&mut self, setting: LimitSetting) {
+        let LimitSetting { scope, control, value } = setting;
+        self.command(9, Command::SetLimit { scope, control: control.code(), value });
+    }
+
+    /// Unsettled requests, and what is held of the first instrument.
+    fn position(&mut self, strategy: usize) -> (u64, i64) {
+        self.core.book();
+        (self.core.positions.open(strategy), self.core.positions.account(strategy, 0).net)
+    }
+
+    fn quarantined(&self, strategy: u16) -> Option<Misconduct> {
+        self.out.iter().find_map(|effect| match effect {
+            Effect::Notice(Notice::Quarantined { strategy: of, why, .. }) if *of == strategy => Some(*why),
+            _ => None,
+        })
+    }
+
+    fn count(&self, point: Point) -> usize {
+        points(&self.out).iter().filter(|of| **of == point).count()
+    }
+}
+
+fn points(effects: &[Effect]) -> Vec<Point> {
+    let point = |effect: &Effect| match effect {
+        Effect::Stamp(point, ..) | Effect::Logged(point, ..) => Some(*point),
+        _ => None,
+    };
+    effects.iter().filter_map(point).collect()
+}
+
+/// What a gateway is sent.
+fn sent(effects: &[Effect], gateway: usize) -> Vec<Instruction> {
+    let to = |effect: &Effect| match effect {
+        Effect::ToGateway(to, message) if *to == gateway => {
+            Some(Instruction::from_message(*message).unwrap())
+        }
+        _ => None,
+    };
+    effects.iter().filter_map(to).collect()
+}
+
+/// The sequences and rejection codes of the reports that a strategy is returned.
+fn returned(effects: &[Effect], strategy: u16) -> Vec<(u64, u8)> {
+    let to = |effect: &Effect| match effect {
+        Effect::Returned(report) if report.id.strategy() == strategy => {
+            Some((report.id.sequence(), report.reason))
+        }
+        _ => None,
+    };
+    effects.iter().filter_map(to).collect()
+}
+
+#[test]
+fn an_order_counts_before_the_next_one_is_checked() {
+    let mut bench = bench(1);
+    assert_eq!(returned(&bench.send(&order(0, 0, 0)), 0), []);
+    assert_eq!(returned(&bench.send(&order(0, 1, 0)), 0), [(1, Reject::TooManyOpen.code())]);
+}
+
+#[test]
+fn an_order_counts_before_its_report_is_settled() {
+    let mut bench = bench(8);
+    bench.send(&order(1, 0, 1));
+    let effects = bench.fill(&order(1, 0, 1));
+    assert_eq!(effects[1], Effect::Returned(Report::whole_fill(&order(1, 0, 1))));
+    assert_eq!(bench.position(1), (0, -7));
+}
+
+#[test]
+fn a_refused_order_is_reported_and_never_dispatched() {
+    let mut bench = bench(8);
+    let effects = bench.send(&order(0, 0, 9));
+    let report = Report::rejected(&order(0, 0, 9), Reject::UnknownVenue);
+    assert_eq!(report.status, OrderStatus::Rejected);
+    assert!(effects.contains(&Effect::Returned(report)));
+    assert_eq!(points(&effects), [Point::OrchRecvSubmit, Point::Rejected]);
+    assert_eq!(bench.position(0).0, 0);
+}
+
+#[test]
+fn the_owner_is_who_sent_it_not_who_it_says() {
+    let mut bench = bench(8);
+    bench.apply(Input::Order { from: Some(0), message: order(1, 0, 0).to_message() });
+    bench.apply(Input::Order { from: Some(0), message: [u64::MAX; 7] });
+    assert_eq!(bench.core.counts.faults, 2);
+    assert_eq!((sent(&bench.out, 0), points(&bench.out)), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
+    let mut bench = bench(8);
+    bench.send(&order(0, 0, 0));
+    for number in 0..3 {
+        let part = Report { number, filled: 1, is_last: false, ..Report::whole_fill(&order(0, 0, 0)) };
+        bench.apply(Input::Report { gateway: Some(0), message: part.to_message() });
+    }
+    assert_eq!((bench.core.counts.reports, bench.core.counts.settled), (3, 0));
+    assert_eq!(bench.position(0), (1, -3));
+}
+
+#[test]
+fn full_gateway_rejects_new_orders_and_passes_cancels() {
+    let mut bench = bench_of(|core| core.with_gateway_limit(Some(5)), &[], 100);
+    (0..7).for_each(|n| _ = bench.send(&order(0, n, 0)));
+    let busy = Reject::VenueBusy.code();
+    assert_eq!(returned(&bench.out, 0), [(5, busy), (6, busy)], "five are open");
+    assert_eq!(sent(&bench.send(&order(1, 0, 1)), 1).len(), 1, "the other venue is not full");
+    let cancel = Order { operation: Operation::Cancel, target: 0, ..order(0, 7, 0) };
+    assert_eq!(sent(&bench.send(&cancel), 0), [Instruction::Order(cancel)]);
+    bench.fill(&order(0, 0, 0));
+    bench.fill(&cancel);
+    assert_eq!(sent(&bench.send(&order(0, 8, 0)), 0).len(), 1, "a report makes room");
+}
+
+/// A queued order that is recalled leaves nothing open, also if a replace of it was queued after it.
+#[test]
+fn recalled_order_and_its_replace_leave_nothing_open() {
+    let mut bench = bench(8);
+    let replace = Order { operation: Operation::Replace, target: 0, quantity: 100, ..order(0, 1, 0) };
+    bench.send(&order(0, 0, 0));
+    bench.send(&replace);
+    bench.command(0, Command::Kill(Scope::Strategy(0)));
+    for queued in [order(0, 0, 0), replace] {
+        assert!(bench.core.must_recall(&queued.to_message()));
+        bench.apply(Input::Recalled { message: queued.to_message() });
+    }
+    let killed = Reject::Killed.code();
+    assert_eq!(returned(&bench.out, 0), [(0, killed), (1, killed)]);
+    assert_eq!((bench.position(0), bench.core.counts.dispatched), ((0, 0), 0));
+    assert_eq!(bench.core.positions.account(0, 0).open_sell, 0);
+}

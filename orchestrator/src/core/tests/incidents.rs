@@ -1,0 +1,136 @@
+//! Strategies that crash or misbehave.
+
+use super::*;
+use protocol::wire::CancelScope;
+
+const FLOOD: u64 = TOLERATED_OFFENCES as u64;
+
+#[test]
+fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
+    let mut bench = bench(100);
+    bench.send(&order(0, 0, 0));
+    let effects = bench.fence(0, 0, true);
+    let cancel = [Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0)))];
+    assert_eq!((sent(&effects, 0), sent(&effects, 1)), (cancel.into(), cancel.into()));
+    assert!(effects.contains(&Effect::Close(0)) && effects.contains(&Effect::Recall));
+    let retired = Notice::Retired { strategy: 0, epoch: 0, noticed: 0 };
+    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::Notice(retired)]);
+    assert_eq!(bench.fence(0, 1, false), [Effect::Reopen(0)]);
+    let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
+    assert_eq!(sent(&bench.send(&next), 0), [Instruction::Order(next)]);
+    assert_eq!(bench.position(0).0, 1, "the dead one's open order does not count");
+    assert_eq!(sent(&bench.send(&order(0, 1, 0)), 0), []);
+    assert_eq!(bench.quarantined(0), Some(Misconduct::WrongEpoch));
+}
+
+#[test]
+fn one_that_was_started_and_died_between_two_looks_is_retired_too() {
+    let mut bench = bench(100);
+    bench.fence(0, 0, true);
+    bench.apply(Input::Retired { strategy: 0 });
+    let effects = bench.fence(0, 1, true);
+    assert!(effects.starts_with(&[Effect::Reopen(0), Effect::Close(0)]));
+    let retired = Notice::Retired { strategy: 0, epoch: 1, noticed: 0 };
+    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::Notice(retired)]);
+}
+
+#[test]
+fn report_of_dead_incarnation_is_settled_and_not_returned() {
+    let mut bench = bench(100);
+    bench.send(&order(0, 0, 0));
+    bench.fence(0, 0, true);
+    let effects = bench.fill(&order(0, 0, 0));
+    assert_eq!(returned(&effects, 0), []);
+    assert!(effects.contains(&Effect::Notice(Notice::DeadCounts { strategy: 0, refused: 0, orphaned: 1 })));
+    assert_eq!(bench.position(0).1, -7);
+}
+
+#[test]
+fn each_misconduct_has_its_name_and_the_other_goes_on() {
+    let with_id = |strategy, epoch, sequence| {
+        Order { id: OrderId::new(strategy, epoch, sequence), ..order(0, 0, 0) }.to_message()
+    };
+    for (message, why) in [
+        ([u64::MAX; 7], Misconduct::Garbage),
+        (Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0))).to_message(), Misconduct::Garbage),
+        (with_id(1, 0, 0), Misconduct::ForeignId),
+        (with_id(200, 0, 0), Misconduct::ForeignId),
+        (with_id(0, 1, 0), Misconduct::WrongEpoch),
+        (with_id(0, 0, 1), Misconduct::OutOfSequence),
+    ] {
+        let mut bench = bench(100);
+        bench.apply(Input::Order { from: Some(0), message });
+        assert_eq!(bench.quarantined(0), Some(why));
+        assert_eq!(sent(&bench.send(&order(0, 0, 0)), 0), [], "nothing more is taken from it");
+        assert_eq!(sent(&bench.send(&order(1, 0, 1)), 1).len(), 1);
+        assert_eq!(bench.quarantined(1), None);
+    }
+}
+
+#[test]
+fn a_flood_is_quarantined_and_a_mistake_is_not() {
+    for (venue, first, why) in [(9, 0, Misconduct::UnknownVenue), (0, 2, Misconduct::Flood)] {
+        let mut bench = bench(2);
+        (0..FLOOD + first).for_each(|n| _ = bench.send(&order(0, n, venue)));
+        assert_eq!(bench.quarantined(0), None, "so many may be a mistake");
+        bench.send(&order(0, FLOOD + first, venue));
+        assert_eq!(bench.quarantined(0), Some(why));
+    }
+}
+
+#[test]
+fn more_orders_than_the_plan_has_are_a_flood() {
+    let mut bench = bench_of(|core| core.expecting(&[2, 2]), &[], 100);
+    (0..3).for_each(|n| _ = bench.send(&order(0, n, 0)));
+    assert_eq!(bench.quarantined(0), Some(Misconduct::Flood));
+    assert_eq!(sent(&bench.out, 0).len(), 2);
+    assert_eq!(points(&bench.out).len(), 4, "nothing is stamped that has no room");
+}
+
+#[test]
+fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
+    // Strategy 0: one to each venue. Strategy 1: 300 to venue 1.
+    let mut bench = bench_of(|core| core.expecting_at_venues(&[1, 1, 0, 300]), &[], 100);
+    (0..10).for_each(|n| _ = bench.send(&order(0, n, 0)));
+    (0..3).for_each(|n| _ = bench.send(&order(1, n, 1)));
+    assert_eq!(sent(&bench.out, 0).len(), 1, "the gateway's log has room for one");
+    assert_eq!(sent(&bench.out, 1).len(), 3, "the other strategy loses nothing");
+    let refused: Vec<(u64, u8)> = (1..10).map(|n| (n, Reject::NotPlanned.code())).collect();
+    assert_eq!((returned(&bench.out, 0), bench.quarantined(0)), (refused, None), "so many may be a mistake");
+    (10..12 + FLOOD).for_each(|n| _ = bench.send(&order(0, n, 0)));
+    assert_eq!(bench.quarantined(0), Some(Misconduct::Flood));
+}
+
+#[test]
+fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
+    for (venue, orders) in [(9, 10_000), (0, 10_000), (0, 3)] {
+        let mut bench = bench(2);
+        bench.core.sessions[0].budget = orders;
+        (0..3 * FLOOD).for_each(|n| _ = bench.send_shared(&order(0, n, venue)));
+        assert_eq!(bench.quarantined(0), None, "its name is all that is known");
+        assert!(bench.core.counts.faults > FLOOD, "it is counted: {}", bench.core.counts.faults);
+        assert_eq!(bench.core.sessions[0].state, SessionState::Alive);
+    }
+}
+
+#[test]
+fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
+    let mut bench = bench(100);
+    bench.core.sessions[0].open(2);
+    let of = |epoch, sequence| Order { id: OrderId::new(0, epoch, sequence), ..order(0, 0, 0) };
+    bench.send_shared(&of(1, 5));
+    bench.send_shared(&of(2, 0));
+    bench.fence(0, 2, true);
+    bench.send_shared(&of(2, 1));
+    assert_eq!((bench.count(Point::Rejected), bench.count(Point::OrchDispatch)), (2, 1));
+    assert_eq!((bench.core.sessions[0].refused, bench.quarantined(0)), (2, None));
+}
+
+#[test]
+fn what_a_flood_left_in_a_shared_ring_has_no_stamps() {
+    let mut bench = bench_of(|core| core.expecting(&[1, 1]), &[], 100);
+    bench.fence(0, 0, true);
+    (0..3).for_each(|n| _ = bench.send_shared(&order(0, n, 0)));
+    assert_eq!((bench.count(Point::OrchRecvSubmit), bench.count(Point::Rejected)), (1, 1));
+    assert_eq!(bench.core.counts.faults, 2);
+}

@@ -1,0 +1,191 @@
+//! Kill switches with orders open, queued and on their way.
+
+use super::*;
+use proptest::prelude::*;
+use protocol::desk::Status;
+use protocol::kill::{Cause, Switch};
+use protocol::wire::CancelScope;
+
+/// The switches in the log: point, scope, whether it is on, cause.
+fn switches(effects: &[Effect]) -> Vec<(Point, Scope, bool, Cause)> {
+    let of = |effect: &Effect| {
+        let Effect::Stamp(point, id, detail) = *effect else { return None };
+        let switch = Switch::of(&protocol::record::Record { point, id, detail, value: 0 })?;
+        Some((point, switch.scope, switch.is_on, switch.cause))
+    };
+    effects.iter().filter_map(of).collect()
+}
+
+/// Kills in one way or another. Returns the effects.
+type Kill = fn(&mut Bench, Scope) -> Vec<Effect>;
+
+fn kill(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
+    bench.command(0, Command::Kill(scope))
+}
+
+/// Sends orders to gateways with `CAPACITY` slots that take nothing, kills a scope in between, and looks for what got through.
+/// `Err`: what did.
+fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill: Kill) -> Result<(), String> {
+    const CAPACITY: usize = 4;
+    let mut bench = bench(100);
+    let mut next = [0, 0];
+    let mut send = |bench: &mut Bench, (strategy, venue): (u16, u16)| {
+        let order = order(strategy, next[usize::from(strategy)], venue);
+        next[usize::from(strategy)] += 1;
+        bench.send(&order);
+    };
+    let concerns = |order: &Order| scope.concerns(order.id.strategy(), 0, order.venue, order.instrument);
+    before.iter().for_each(|which| send(&mut bench, *which));
+    let mut queues = [0, 1].map(|gateway| sent(&bench.out, gateway));
+    let effects = kill(&mut bench, scope);
+    if effects.contains(&Effect::Recall) {
+        for queue in &mut queues {
+            let queued = queue.split_off(queue.len().min(CAPACITY));
+            for instruction in queued {
+                if bench.core.must_recall(&instruction.to_message()) {
+                    bench.apply(Input::Recalled { message: instruction.to_message() });
+                } else {
+                    queue.push(instruction);
+                }
+            }
+        }
+    }
+    for (queue, venue) in queues.iter().zip(0..) {
+        for instruction in queue.iter().skip(CAPACITY) {
+            if let Instruction::Order(order) = instruction
+                && concerns(order)
+            {
+                return Err(format!("{} was queued and went after the switch", order.id));
+            }
+        }
+        let is_meant = scope.concerns(9, 0, venue, 0) || matches!(scope, Scope::Strategy(_));
+        let cancels = sent(&effects, venue.into()).len();
+        assert_eq!(cancels, usize::from(is_meant), "venue {venue} is told once, or not at all");
+    }
+    let from = bench.out.len();
+    after.iter().for_each(|which| send(&mut bench, *which));
+    let later = (0..2).flat_map(|gateway| sent(&bench.out[from..], gateway)).collect::<Vec<_>>();
+    for instruction in &later {
+        if let Instruction::Order(order) = instruction
+            && concerns(order)
+        {
+            return Err(format!("{} was dispatched after the switch", order.id));
+        }
+    }
+    // Every order is accounted for: sent, or refused.
+    let there = queues.iter().map(Vec::len).sum::<usize>() + later.len();
+    assert_eq!(there + bench.count(Point::Rejected), before.len() + after.len());
+    Ok(())
+}
+
+fn orders() -> impl Strategy<Value = Vec<(u16, u16)>> {
+    prop::collection::vec((0u16..2, 0u16..2), 0..24)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn nothing_of_the_scope_gets_through(kind in 0u8..5, index in 0u16..2, before in orders(), after in orders()) {
+        // There is one credential and one instrument.
+        let scope = Scope::from_code(kind, if kind == 2 || kind == 4 { 0 } else { index }).unwrap();
+        prop_assert_eq!(kill_between(scope, &before, &after, kill), Ok(()));
+    }
+}
+
+#[test]
+fn a_kill_that_lets_an_instrument_or_what_waits_through_is_found() {
+    // It tells the venues and forgets to throw the switch.
+    fn only_tells(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
+        let effects = kill(bench, scope);
+        let Core { risk, positions, .. } = &mut bench.core;
+        risk.turn(scope, false, positions);
+        effects
+    }
+    // It throws the switch and forgets what is queued.
+    fn recalls_nothing(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
+        kill(bench, scope).into_iter().filter(|effect| *effect != Effect::Recall).collect()
+    }
+    let many = [(0, 0); 8];
+    assert_eq!(kill_between(Scope::Instrument(0), &many, &many, kill), Ok(()));
+    let found = kill_between(Scope::Instrument(0), &[], &many, only_tells).unwrap_err();
+    assert!(found.contains("dispatched after the"), "{found}");
+    let found = kill_between(Scope::Strategy(0), &many, &[], recalls_nothing).unwrap_err();
+    assert!(found.contains("went after the"), "{found}");
+}
+
+#[test]
+fn an_operator_hears_what_was_open_and_when_the_last_was_confirmed() {
+    let mut bench = bench(100);
+    let scope = Scope::Strategy(0);
+    (0..3).for_each(|n| _ = bench.send(&order(0, n, (n % 2) as u16)));
+    bench.send(&order(1, 0, 0));
+    let effects = kill(&mut bench, scope);
+    let seen = |number, orders| Effect::Notice(Notice::CommandSeen { number, ticks: Some(0), orders });
+    assert!(effects.contains(&seen(0, 3)));
+    let cancel = [Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0)))];
+    assert_eq!((sent(&effects, 0), sent(&effects, 1)), (cancel.into(), cancel.into()));
+    assert_eq!(returned(&bench.send(&order(0, 3, 0)), 0), [(3, Reject::Killed.code())]);
+    assert_eq!(sent(&bench.send(&order(1, 1, 0)), 0).len(), 1, "the other one trades on");
+    let done = Effect::Notice(Notice::CommandDone { number: 0, ticks: 0 });
+    for n in 0..3 {
+        assert!(!bench.out.contains(&done));
+        bench.fill(&order(0, n, 0));
+        bench.fill(&order(1, 7 + n, 0));
+    }
+    assert!(bench.out.contains(&done));
+    assert!(bench.command(1, Command::Revive(scope)).contains(&seen(1, 0)));
+    assert_eq!(sent(&bench.send(&order(0, 4, 0)), 0).len(), 1);
+    let logged = [(Point::KillSeen, true), (Point::KillDone, true), (Point::KillSeen, false)];
+    assert_eq!(switches(&bench.out), logged.map(|(point, is_on)| (point, scope, is_on, Cause::Operator)));
+}
+
+#[test]
+fn command_without_scope_or_limit_is_refused() {
+    let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
+    for (command, why) in [
+        (Some(Command::Kill(Scope::Venue(2))), Status::NoSuchScope),
+        (Some(Command::Revive(Scope::Credential(1))), Status::NoSuchScope),
+        (Some(limit(200, 1)), Status::NoSuchLimit),
+        (Some(limit(Control::Restricted.code(), 2)), Status::NoSuchLimit),
+        (None, Status::Unknown),
+    ] {
+        let mut bench = bench(8);
+        let effects = bench.apply(Input::Command { number: 3, command });
+        assert_eq!(effects, [Effect::Notice(Notice::CommandRefused { number: 3, why })]);
+    }
+}
+
+#[test]
+fn limits_kill_by_themselves() {
+    let killed = |control: Control| (Point::KillSeen, Scope::Strategy(1), true, Cause::Limit(control.code()));
+    let mut rejected = bench_of(|core| core, &[limit(Control::MaxRejections, 1)], 100);
+    (0..3).for_each(|n| _ = rejected.send(&Order { price: -1, ..order(1, n, 0) }));
+    assert_eq!(switches(&rejected.out)[0], killed(Control::MaxRejections));
+    let reasons = [Reject::BadPrice, Reject::BadPrice, Reject::Killed].map(Reject::code);
+    assert_eq!(returned(&rejected.out, 1).iter().map(|(_, reason)| *reason).collect::<Vec<_>>(), reasons);
+
+    let mut flooded = bench_of(|core| core, &[limit(Control::KillMessageRate, 10)], 100);
+    (0..2).for_each(|n| _ = flooded.send(&order(1, n, 0)));
+    assert_eq!(switches(&flooded.out)[0], killed(Control::KillMessageRate));
+
+    let mut lost = bench_of(|core| core, &[limit(Control::MaxLoss, 0)], 100);
+    lost.fill(&Order { price: 10, ..order(1, 0, 0) });
+    assert_eq!(switches(&lost.out), []);
+    lost.fill(&Order { price: 100_000_000, ..order(0, 0, 0) });
+    assert_eq!(switches(&lost.out)[0], killed(Control::MaxLoss), "what it sold costs more now");
+}
+
+#[test]
+fn a_death_kills_where_that_is_wanted() {
+    let mut bench = bench(100);
+    bench.set(LimitSetting { scope: Scope::Strategy(0), control: Control::KillOnDeath, value: 1 });
+    (0..2).for_each(|strategy| _ = bench.fence(strategy, 0, true));
+    let killed = |point| (point, Scope::Strategy(0), true, Cause::Death);
+    let found = [killed(Point::KillSeen), killed(Point::KillDone)];
+    assert_eq!(switches(&bench.out), found, "the other one's death kills nobody");
+    bench.apply(Input::Retired { strategy: 0 });
+    bench.fence(0, 1, false);
+    let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
+    let refused = [(0, Reject::Killed.code())];
+    assert_eq!(returned(&bench.send(&next), 0), refused, "the next incarnation is refused");
+}
