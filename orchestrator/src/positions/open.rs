@@ -6,7 +6,7 @@
 //! replace, and an order that is being replaced.
 
 use super::bits::SlotBits;
-use super::order::{Kind, OpenOrder, Slot};
+use super::order::{OpenOrder, Slot};
 use super::table::Table;
 use protocol::wire::OrderId;
 use serde::{Serialize, Serializer};
@@ -158,6 +158,7 @@ impl OpenOrders {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::Kind;
     use super::*;
     use proptest::prelude::*;
     use protocol::wire::Side;
