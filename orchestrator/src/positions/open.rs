@@ -158,6 +158,7 @@ impl OpenOrders {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::Kind;
     use super::*;
     use crate::positions::Kind;
     use proptest::prelude::*;

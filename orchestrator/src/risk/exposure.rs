@@ -54,6 +54,8 @@ impl CredentialExposure {
     }
 
     /// Sets the value that can be sent and reaches no limit, nor a quantity above [`MOST`]: no value is below its quantity.
+    #[cold]
+    #[inline(never)]
     fn set_allowance(&mut self) {
         let net = self.long.max(self.short.wrapping_neg());
         let left = self.max_gross.saturating_sub(self.gross).min(self.max_net.saturating_sub(net));
