@@ -116,6 +116,17 @@ mod tests {
     }
 
     #[test]
+    fn count_beyond_what_was_given_or_dropped_is_an_error() {
+        let mut outbox = Outbox::default();
+        (0..5).for_each(|output| outbox.push(output));
+        outbox.has_gone(3);
+        let check = |there| outbox.check("outputs to", 0, there);
+        assert!(check(3).is_ok() && check(5).is_ok());
+        assert!(matches!(check(6), Err(RecoveryError::Short { journal: 5, there: 6, .. })));
+        assert!(matches!(check(2), Err(RecoveryError::Dropped { dropped: 3, there: 2, .. })));
+    }
+
+    #[test]
     fn output_taken_back_is_not_counted() {
         let mut outbox = Outbox::default();
         assert_eq!(outbox.take_back(&'a'), None, "nothing was given");

@@ -6,7 +6,7 @@ use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
 use protocol::supervision::Misconduct;
-use protocol::wire::Message;
+use protocol::wire::{Message, Report};
 use shm::ring::{Consumer, PeerFault};
 use system::clock::Clock;
 
@@ -110,12 +110,13 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             return;
         }
         let durable = self.journal.durable();
-        while let Some(report) = self.outputs.deferred.pop_front_if(|report| report.record <= durable) {
+        while let Some((_, message)) = self.outputs.deferred.pop_front_if(|(record, _)| *record <= durable) {
+            let Ok(report) = Report::from_message(message) else { continue };
             // Also one whose strategy has died since: which reports have their stamp follows from their order.
             cycle.pass_with(Point::OrchReturn, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             if self.core.sessions[strategy].is_current(report.id) {
-                self.outputs.send_to_strategy(strategy, &report.message);
+                self.outputs.send_to_strategy(strategy, &message);
             }
         }
     }

@@ -44,7 +44,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     #[inline(always)]
     fn to_strategy(&mut self, report: &Report, message: &Message) {
         if let Some(record) = self.journal.undurable(!self.outputs.deferred.is_empty()) {
-            self.outputs.defer(report, message, record);
+            self.outputs.deferred.push_back((record, *message));
             return;
         }
         self.cycle.pass_with(Point::OrchReturn, report.id, report.number);

@@ -7,28 +7,19 @@ use crate::work::Work;
 use protocol::desk::Desk;
 use protocol::sender::{Sender, Sent};
 use protocol::supervision::{RepairsWriter, Standstill};
-use protocol::wire::{Message, OrderId, Report};
+use protocol::wire::Message;
 use std::collections::VecDeque;
 
 /// Messages of one gateway's queue that a duty cycle moves at most.
 const BATCH: usize = 16;
-
-/// A report that waits for its journal record to be durable.
-pub(crate) struct DeferredReport {
-    pub id: OrderId,
-    pub number: u8,
-    pub message: Message,
-    /// The record that must be durable first.
-    pub record: u64,
-}
 
 /// Everything that the live engine writes to, but its log and its journal.
 pub struct Outputs {
     pub(crate) gateways: Vec<Sender>,
     /// Bounded: there is room for all reports that a strategy's open orders can have.
     pub(crate) strategies: Vec<Sender>,
-    /// Reports that wait for the journal, in order.
-    pub(crate) deferred: VecDeque<DeferredReport>,
+    /// Reports that wait for the journal, in order, each with the record that must be durable first.
+    pub(crate) deferred: VecDeque<(u64, Message)>,
     pub(crate) desk: Option<Desk>,
     pub(crate) repairs: Option<RepairsWriter>,
     pub(crate) work: Work,
@@ -119,12 +110,6 @@ impl Outputs {
             // More than the strategy's open orders can have, unless another one sent orders in its name.
             Sent::Dropped => self.overflowed = Some(strategy),
         }
-    }
-
-    /// Lets a report wait for a journal record.
-    pub(crate) fn defer(&mut self, report: &Report, message: &Message, record: u64) {
-        let (id, number) = (report.id, report.number);
-        self.deferred.push_back(DeferredReport { id, number, message: *message, record });
     }
 
     /// Moves queued reports into return rings, as far as there is room. Returns how many.

@@ -160,7 +160,6 @@ impl OpenOrders {
 mod tests {
     use super::super::order::Kind;
     use super::*;
-    use crate::positions::Kind;
     use proptest::prelude::*;
     use protocol::wire::Side;
     use std::collections::HashMap;
