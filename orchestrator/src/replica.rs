@@ -19,7 +19,7 @@ use shm::ring::spsc;
 use std::path::Path;
 
 /// The version of a snapshot's form.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The state of an engine after a record of its journal.
 pub struct Replica {
@@ -83,6 +83,12 @@ impl Effects for Recorded<'_> {
     fn reopen(&mut self, strategy: usize) {
         self.ledger.strategies[strategy] = Default::default();
     }
+
+    fn close_gateway(&mut self, gateway: usize) {
+        self.ledger.gateways[gateway].dispatched.forget();
+    }
+
+    fn reopen_gateway(&mut self, _: usize) {}
 
     fn notify(&mut self, notice: Notice) {
         match notice {

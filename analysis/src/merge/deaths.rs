@@ -27,6 +27,8 @@ pub(super) struct Deaths {
     is_misconduct_known: bool,
     /// A strategy scribbled over a process that it shared with the engine.
     nobody_is_trusted: bool,
+    /// For each gateway: it died by the record while the run went on.
+    dead_gateways: Vec<bool>,
 }
 
 /// The dead incarnations of one strategy.
@@ -82,7 +84,20 @@ impl Deaths {
             are_sandboxed: record.plan.isolation == Isolation::Sandbox,
             is_misconduct_known,
             nobody_is_trusted,
+            dead_gateways: (0..record.plan.trading().gateways())
+                .map(|gateway| record.outages.iter().any(|outage| outage.gateways.contains(&gateway)))
+                .collect(),
         }
+    }
+
+    /// Returns `true` if this gateway died by the record while the run went on.
+    pub fn is_dead_gateway(&self, gateway: usize) -> bool {
+        self.dead_gateways.get(gateway).copied().unwrap_or(false)
+    }
+
+    /// Returns `true` if some gateway did.
+    pub fn has_dead_gateway(&self) -> bool {
+        self.dead_gateways.contains(&true)
     }
 
     /// Whether the record explains that somebody was handed what no honest peer hands over.

@@ -56,6 +56,17 @@ pub enum Notice {
         /// When its fence was seen, in ticks.
         noticed: u64,
     },
+    /// Nothing waits for a gateway's dead incarnation any more.
+    GatewayRepaired {
+        /// The gateway.
+        gateway: u16,
+        /// The incarnation.
+        epoch: u16,
+        /// When its fence was seen, in ticks.
+        noticed: u64,
+        /// Orders that were open there when an incarnation died, since the start of the run.
+        unknown: u64,
+    },
     /// Counts of a strategy's dead incarnations, since the start of the run.
     DeadCounts {
         /// The strategy.
@@ -97,6 +108,12 @@ pub trait Effects {
 
     /// A strategy's memory was made again for its next incarnation.
     fn reopen(&mut self, strategy: usize);
+
+    /// A gateway's incarnation is dead: nothing that is queued for it goes to it any more.
+    fn close_gateway(&mut self, gateway: usize);
+
+    /// A gateway's next incarnation takes orders.
+    fn reopen_gateway(&mut self, gateway: usize);
 
     /// Says something to supervision or operators.
     fn notify(&mut self, notice: Notice);

@@ -7,6 +7,7 @@
 mod accounting;
 mod commands;
 mod effects;
+mod gateways;
 mod input;
 mod kill;
 mod lifecycle;
@@ -15,6 +16,7 @@ mod session;
 mod state;
 
 pub use effects::{Effects, Notice};
+pub(crate) use gateways::{GatewaySession, GatewayState};
 pub use input::{Input, RecoveryError};
 pub use kill::log_records;
 pub use lifecycle::TOLERATED_OFFENCES;
@@ -78,6 +80,10 @@ pub struct Core {
     /// Orders open at each gateway; counted only under a limit.
     gateway_orders: Vec<u64>,
     gateway_limit: Option<u64>,
+    /// Which gateways are up.
+    pub(crate) gateways: Vec<GatewaySession>,
+    /// Orders are checked against the state of their gateways: there is a limit, or one of them is down.
+    restricts_gateways: bool,
     /// Orders rejected, by the reason's code.
     refused: [u64; MAX_REASONS],
     credentials: usize,
@@ -86,7 +92,7 @@ pub struct Core {
     sender_is_authenticated: bool,
     /// The last order that was sent, until it is booked.
     unbooked: Option<Order>,
-    /// Sessions whose retirement has begun and not ended.
+    /// Sessions and gateways whose retirement has begun and not ended.
     dying: usize,
     counts: Counts,
     checksums: Checksums,
@@ -110,6 +116,8 @@ impl Core {
             venue_budgets: Vec::new(),
             gateway_orders: vec![0; gateways],
             gateway_limit: None,
+            gateways: vec![GatewaySession::default(); gateways],
+            restricts_gateways: false,
             refused: [0; MAX_REASONS],
             credentials,
             venues: setup.venues,
@@ -143,7 +151,7 @@ impl Core {
     /// Limits the orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
     #[must_use]
     pub fn with_gateway_limit(self, limit: Option<u64>) -> Self {
-        Self { gateway_limit: limit, ..self }
+        Self { gateway_limit: limit, restricts_gateways: limit.is_some(), ..self }
     }
 
     /// Applies one input and produces its effects, in order.
@@ -162,6 +170,8 @@ impl Core {
         match input {
             Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, at, out),
             Input::Retired { strategy } => self.retired(strategy.into(), out),
+            Input::GatewayLife { gateway, life } => self.gateway_life(gateway.into(), life, at, out),
+            Input::GatewayDrained { gateway } => self.gateway_drained(gateway.into(), out),
             Input::Command { number, command } => self.command(number, command, at, out),
             Input::Violation { from, why } => self.violation(from.map(usize::from), why, out),
             Input::Recalled { message } => self.recalled(&message, at, out),
@@ -170,14 +180,14 @@ impl Core {
         self.book();
     }
 
-    /// Whether an input names only strategies that the run has.
+    /// Whether an input names only strategies and gateways that the run has.
     pub(crate) fn accepts(&self, input: &Input) -> bool {
         let is_strategy = |strategy: u16| usize::from(strategy) < self.sessions.len();
+        let is_gateway = |gateway: u16| usize::from(gateway) < self.gateways.len();
         match *input {
             Input::Order { from, .. } | Input::Violation { from, .. } => from.is_none_or(is_strategy),
-            Input::Report { gateway, .. } => {
-                gateway.is_none_or(|gateway| usize::from(gateway) < self.gateway_orders.len())
-            }
+            Input::Report { gateway, .. } => gateway.is_none_or(is_gateway),
+            Input::GatewayLife { gateway, .. } | Input::GatewayDrained { gateway } => is_gateway(gateway),
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => {
                 let order = Order::from_message(message);
@@ -218,7 +228,7 @@ impl Core {
         &self.sessions
     }
 
-    /// Whether the retirement of some session has begun and not ended.
+    /// Whether the retirement of some session or gateway has begun and not ended.
     #[inline(always)]
     pub(crate) const fn has_dying(&self) -> bool {
         self.dying > 0
@@ -236,12 +246,14 @@ impl Core {
         self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
     }
 
-    /// Whether an order that is still queued for its gateway must not go: its sender is dead, or a kill switch stops it.
+    /// Whether an order that is still queued for its gateway must not go: its sender or its gateway is dead, or a kill switch stops it.
     #[cold]
     pub fn must_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
         let session = self.sessions.get(usize::from(order.id.strategy()));
-        session.is_some_and(|session| !session.is_current(order.id) || self.risk.stops(&order))
+        session.is_some_and(|session| {
+            !session.is_current(order.id) || self.risk.stops(&order) || self.is_for_dead_gateway(message)
+        })
     }
 
     /// Writes checksums and positions into the log; once, after the last input.

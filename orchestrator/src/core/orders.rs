@@ -57,11 +57,8 @@ impl Core {
     #[inline(always)]
     fn check(&mut self, order: &Order, at: Moment) -> Result<(), Reject> {
         self.risk.check(order, &self.positions, at.since_start)?;
-        if let Some(limit) = self.gateway_limit
-            && order.operation == Operation::New
-            && self.gateway_orders[self.gateway_of(order)] >= limit
-        {
-            return Err(Reject::VenueBusy);
+        if self.restricts_gateways {
+            self.check_gateway(order)?;
         }
         match self.venue_budget(order) {
             Some(0) => Err(Reject::NotPlanned),
@@ -70,6 +67,19 @@ impl Core {
                 Ok(())
             }
             None => Ok(()),
+        }
+    }
+
+    /// Checks an order against the state of its gateway, and against the limit of open orders there.
+    fn check_gateway(&self, order: &Order) -> Result<(), Reject> {
+        let gateway = self.gateway_of(order);
+        let is_open = |limit| self.gateway_orders[gateway] >= limit;
+        if self.is_down(gateway) {
+            Err(Reject::VenueDown)
+        } else if order.operation == Operation::New && self.gateway_limit.is_some_and(is_open) {
+            Err(Reject::VenueBusy)
+        } else {
+            Ok(())
         }
     }
 
@@ -102,7 +112,8 @@ impl Core {
             self.confirmed(strategy, closed, out);
         }
         if is_current {
-            self.reject(None, &order, Reject::Killed, at, out);
+            let reason = if self.is_down(gateway) { Reject::VenueDown } else { Reject::Killed };
+            self.reject(None, &order, reason, at, out);
         } else {
             self.sessions[strategy].refused += 1;
             self.notify_dead_counts(strategy, out);
@@ -142,11 +153,14 @@ impl Core {
         self.count_toward_kill(order.id, reason, at, out);
     }
 
-    /// Turns a strategy's kill switch on after too many rejections, not counting those by a kill switch.
+    /// Turns a strategy's kill switch on after too many rejections, not counting those that are none of its doing: by a kill switch,
+    /// or because a venue is down.
     #[cold]
     fn count_toward_kill(&mut self, id: OrderId, reason: Reject, at: Moment, out: &mut impl Effects) {
         let strategy = usize::from(id.strategy());
-        if reason != Reject::Killed && self.risk.is_refused_too_often(strategy, at.since_start) {
+        if !matches!(reason, Reject::Killed | Reject::VenueDown)
+            && self.risk.is_refused_too_often(strategy, at.since_start)
+        {
             self.kill_by_limit(strategy, Control::MaxRejections, at, out);
         }
     }

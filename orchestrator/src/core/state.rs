@@ -2,6 +2,7 @@
 //!
 //! Only what decides about later inputs is in it. What is read back is not trusted: every index is checked.
 
+use super::gateways::GatewaySession;
 use super::kill::Kills;
 use super::session::StrategySession;
 use super::{Checksums, Core, Counts, SessionState};
@@ -19,6 +20,7 @@ pub(crate) struct CoreState {
     pub kills: Kills,
     pub venue_budgets: Vec<u64>,
     pub gateway_orders: Vec<u64>,
+    pub gateways: Vec<GatewaySession>,
     pub refused: Vec<u64>,
     pub sender_is_authenticated: bool,
     counts: Counts,
@@ -36,6 +38,7 @@ impl Core {
             kills: self.kills.clone(),
             venue_budgets: self.venue_budgets.clone(),
             gateway_orders: self.gateway_orders.clone(),
+            gateways: self.gateways.clone(),
             refused: self.refused.to_vec(),
             sender_is_authenticated: self.sender_is_authenticated,
             counts: self.counts,
@@ -54,6 +57,9 @@ impl Core {
         self.kills.restore(&state.kills, &self.risk).ok_or("kill switches")?;
         copy_exact(&mut self.venue_budgets, &state.venue_budgets).ok_or("orders of the plan")?;
         copy_exact(&mut self.gateway_orders, &state.gateway_orders).ok_or("orders at gateways")?;
+        copy_exact(&mut self.gateways, &state.gateways).ok_or("states of gateways")?;
+        self.dying += self.gateways.iter().filter(|session| session.is_closing()).count();
+        self.restrict_gateways();
         copy_exact(&mut self.refused, &state.refused).ok_or("reasons of rejections")?;
         let Checksums { to_gateway, to_strategy, reports } = &state.checksums;
         copy_exact(&mut self.checksums.to_gateway, to_gateway).ok_or("gateways")?;

@@ -23,6 +23,8 @@ pub struct Positions {
     accounts: Box<[Account]>,
     instruments: usize,
     strategies: Box<[OfStrategy]>,
+    /// Requests with nothing open of their own are kept, too.
+    tracks_requests: bool,
 }
 
 /// What a strategy has at its venues.
@@ -65,7 +67,13 @@ impl Positions {
             accounts: vec![Account::default(); strategies * instruments].into(),
             instruments,
             strategies: (0..strategies).map(one).collect(),
+            tracks_requests: false,
         }
+    }
+
+    /// Keeps every open request, not only those that hold a quantity: [`Positions::open_at`] then finds all of them.
+    pub(crate) const fn track_requests(&mut self, tracks: bool) {
+        self.tracks_requests = tracks;
     }
 
     /// The account of a strategy in an instrument.
@@ -150,17 +158,50 @@ impl Positions {
                         open.replaces += 1;
                     }
                 });
-                let Some((before, after)) = changed else { return Change::default() };
-                let Kind::Order(side) = before.kind else { return Change::default() };
+                let Some((before, after)) = changed else { return self.track(order) };
+                let Kind::Order(side) = before.kind else { return self.track(order) };
                 let more = after.reserved() - before.reserved();
                 let replace =
                     OpenOrder::new(order.id, Kind::Replace, target.word(), order.instrument, order.venue);
                 of.orders.insert(replace);
                 (side, more)
             }
-            Operation::Cancel | Operation::MassCancel => return Change::default(),
+            Operation::Cancel | Operation::MassCancel => return self.track(order),
         };
         self.reserve(strategy, order.instrument, side, more.cast_signed())
+    }
+
+    /// Keeps a request that has nothing open of its own, if such are kept.
+    #[inline]
+    fn track(&mut self, order: &Order) -> Change {
+        if self.tracks_requests {
+            let request = OpenOrder::new(order.id, Kind::Other, 0, order.instrument, order.venue);
+            self.strategies[usize::from(order.id.strategy())].orders.insert(request);
+        }
+        Change::default()
+    }
+
+    /// Returns every request of a strategy that is open at a venue, by their ids; all of them if requests are tracked.
+    pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
+        let all = self.strategies[strategy].orders.all(strategy as u16);
+        let mut open: Vec<OpenOrder> =
+            all.into_iter().flatten().filter(|order| order.venue == venue).collect();
+        open.sort_unstable_by_key(OpenOrder::id);
+        open
+    }
+
+    /// Closes a request whose end at its venue is unknown; `is_current`: it is of the living incarnation.
+    pub(crate) fn abandon(&mut self, id: OrderId, is_current: bool) -> Change {
+        let strategy = usize::from(id.strategy());
+        let of = &mut self.strategies[strategy];
+        of.requests = of.requests.saturating_sub(u64::from(is_current));
+        match of.orders.take(id) {
+            Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
+                self.replaced(strategy, OrderId::from_word(target))
+            }
+            Some(order) => self.closed(strategy, &order),
+            None => Change::default(),
+        }
     }
 
     /// Takes back a request that did not reach its venue; `is_current`: it is of the living incarnation.
@@ -176,7 +217,7 @@ impl Positions {
                 let change = self.reserve(strategy, instrument, side, leaves.cast_signed().wrapping_neg());
                 Change { killed: is_killed.then_some(Closed { venue, instrument }), ..change }
             }
-            None => Change::default(),
+            Some(OpenOrder { kind: Kind::Other, .. }) | None => Change::default(),
         }
     }
 

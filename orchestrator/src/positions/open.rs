@@ -96,7 +96,7 @@ impl OpenOrders {
     pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         let mut marked = self.window.mark(&is_meant);
         self.others.each(|order| {
-            if order.kind != Kind::Replace && is_meant(order.venue, order.instrument) {
+            if matches!(order.kind, Kind::Order(_)) && is_meant(order.venue, order.instrument) {
                 order.is_killed = true;
                 marked += 1;
             }

@@ -10,6 +10,8 @@ pub(crate) enum Kind {
     Order(Side),
     /// A replace: its `leaves` is the id of the order that it is about.
     Replace,
+    /// A request that has nothing open of its own: a cancel, or a replace of an order that is not open.
+    Other,
 }
 
 /// What is known of an order that is on its way to its venue or there.
@@ -35,6 +37,11 @@ const _: () = assert!(size_of::<OpenOrder>() == 32);
 impl OpenOrder {
     pub(crate) const fn new(id: OrderId, kind: Kind, leaves: u64, instrument: u16, venue: u16) -> Self {
         Self { key: id.word(), leaves, wanted: 0, instrument, venue, replaces: 0, kind, is_killed: false }
+    }
+
+    /// The order's id.
+    pub(crate) const fn id(&self) -> OrderId {
+        OrderId::from_word(self.key)
     }
 
     /// What counts as open: the most that can still be filled.

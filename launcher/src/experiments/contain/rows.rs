@@ -107,6 +107,7 @@ pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueCo
 pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment {
     let role = match cell.scenario.fault.target {
         Target::Exchange(venue) => Role::Exchange(venue).to_string(),
+        Target::Gateway(index) => Role::Gateway(index).to_string(),
         _ => "engine".into(),
     };
     let comeback = summary.comebacks.iter().find(|comeback| comeback.role == role);
