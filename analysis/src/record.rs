@@ -189,6 +189,11 @@ pub struct Outage {
     pub repaired_ns: Option<u64>,
     /// Orders that were open there then, and were closed with the reason `venue-unknown`.
     pub unknown: u64,
+    /// When the next incarnation took orders; `None` if there is none: the venues stayed down.
+    pub restarted_ns: Option<u64>,
+    /// Why the process was given up; `None`: it was not, or it is none that is started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stayed_down: Option<StayedDown>,
 }
 
 impl Outage {
@@ -200,18 +205,11 @@ impl Outage {
         venues
     }
 
-    /// Returns it in words: `venue-1 is down: gateway-1 (pid 4711) has died: signal 9 (SIGKILL)`. With several gateways a venue, only
-    /// the orders of the gateway's credential are concerned.
+    /// Returns who died: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
     pub fn in_words(&self, plan: &Plan) -> String {
-        let Self { process, pid, cause, gateways, .. } = self;
-        let venues = self.venues(plan);
-        let name = |venue: &u16| format!("venue-{venue}");
-        let all = plan.trading().credentials;
-        let is_whole = gateways.len() == venues.len() * usize::from(all);
-        let names = venues.iter().map(name).collect::<Vec<_>>().join(", ");
-        let are = if venues.len() == 1 { "is" } else { "are" };
-        let part = if is_whole { "" } else { " for the strategies of that gateway" };
-        format!("{names} {are} down{part}: {process} (pid {pid}) has died: {cause}")
+        let Self { process, pid, cause, .. } = self;
+        let venues: Vec<String> = self.venues(plan).iter().map(|venue| format!("venue-{venue}")).collect();
+        format!("{process} (pid {pid}) of {} died: {cause}", venues.join(", "))
     }
 }
 

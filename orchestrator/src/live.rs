@@ -71,6 +71,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
 
     fn reopen_gateway(&mut self, gateway: usize) {
         self.completion.revive(gateway);
+        self.outputs.inboxes[gateway].ring.restart();
     }
 
     #[cold]

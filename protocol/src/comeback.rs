@@ -38,6 +38,14 @@ impl Plan {
         self.processes.iter().any(|process| self.outlives(process))
     }
 
+    /// Returns `true` if a process of gateways is started again after its death. Its venues live and die with it: an exchange, which does
+    /// not, may have answered orders that its gateway never reported, and nobody counts those.
+    pub fn restarts_gateways_of(&self, process: &ProcessPlan) -> bool {
+        let trading = self.trading();
+        let is_book = |role: Role| trading.is_book(trading.venue_of(role.index()));
+        self.outlives(process) && self.on_death == OnDeath::Restart && !self.roles_of(process).any(is_book)
+    }
+
     /// Whether a process keeps a journal of an exchange: it opens files all the time, and has threads for them.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));

@@ -110,7 +110,8 @@ impl<'a> Context<'a> {
 
 /// Returns `true` if a process's death is an outage of the record: what may be missing of its orders is told by each of them.
 fn is_outage(record: &RunRecord, process: &str) -> bool {
-    record.outages.iter().any(|outage| outage.process == process)
+    let last = record.outages.iter().rfind(|outage| outage.process == process);
+    last.is_some_and(|outage| outage.restarted_ns.is_none())
 }
 
 impl Context<'_> {

@@ -57,7 +57,8 @@ impl LinkSums {
                 compare(hand_off, &who, pushed, taken, Some(strategy), findings);
             }
         }
-        let is_live = |gateway: &u16| !deaths.is_dead_gateway(usize::from(*gateway));
+        // Of one that came back both ends have the sum of its last incarnation.
+        let is_live = |gateway: &u16| !deaths.is_down(usize::from(*gateway));
         let mut living = (0..plan.trading().gateways()).filter(is_live);
         if !engine || !living.all(|gateway| has_ended_or_shares(plan, gateway, logs)) {
             return;

@@ -125,8 +125,9 @@ fn outages(summary: &Summary) -> Vec<String> {
     let said = |outage: &Outage| {
         let at = duration(outage.detected_ns);
         let unknown = count(outage.unknown);
+        let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
         one_line(&format!(
-            "{}, at {at}: {unknown} orders open there ended as venue-unknown, the later ones as venue-down",
+            "{}: down from {at} {until}: {unknown} orders open there ended as venue-unknown, those sent then as venue-down",
             outage.in_words(&summary.plan)
         ))
     };

@@ -283,7 +283,7 @@ impl Supervisor<'_> {
             comebacks.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
         }
         if let Some(outages) = &mut self.outages {
-            outages.look(&mut self.processes, &self.liveness, &self.plan.clock)?;
+            outages.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
             outages.take_notes().iter().for_each(|note| complain(note));
         }
         for (index, process) in self.plan.processes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The same for gateways in processes of their own: the launcher fences a dead one, and the engine says when nothing waits for it.
+//! Fences and repairs of gateways in processes of their own: the launcher fences a dead one, and the engine says when nothing waits for it.
 //!
 //! A gateway is trusted and is never quarantined. Its fence tells the engine that the gateway's venue is down.
 
