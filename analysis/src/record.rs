@@ -50,6 +50,9 @@ pub struct RunRecord {
     /// Roles of the engine that died and came back from their journals, in the order of their detection.
     #[serde(default)]
     pub comebacks: Vec<Comeback>,
+    /// Processes of gateways that died and the run went on, in the order of their detection.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
     /// What operators gave the engine to do while it ran, in the order of the commands' numbers.
     #[serde(default)]
     pub commands: Vec<Command>,
@@ -163,6 +166,51 @@ pub struct Comeback {
     /// Those of them that it carried out again; the others were in the state that it went on from.
     #[serde(default)]
     pub again: u64,
+}
+
+/// A process of gateways that died while the run went on: its venues were down. Times are nanoseconds since the start of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// The process that died, by its name in the plan.
+    pub process: String,
+    /// The gateways in it.
+    pub gateways: Vec<u16>,
+    /// Its process id; 0: none could be started.
+    pub pid: u32,
+    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    pub cause: String,
+    /// When the launcher did the fault, if it did one.
+    pub fault_ns: Option<u64>,
+    /// When the launcher noticed.
+    pub detected_ns: u64,
+    /// When the death was certain and the fence was up.
+    pub fenced_ns: u64,
+    /// When the engine had closed what was open there; `None`: the run ended before.
+    pub repaired_ns: Option<u64>,
+    /// Orders that were open there then, and were closed with the reason `venue-unknown`.
+    pub unknown: u64,
+    /// When the next incarnation took orders; `None` if there is none: the venues stayed down.
+    pub restarted_ns: Option<u64>,
+    /// Why the process was given up; `None`: it was not, or it is none that is started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stayed_down: Option<StayedDown>,
+}
+
+impl Outage {
+    /// Returns the venues that were down, each once.
+    pub fn venues(&self, plan: &Plan) -> Vec<u16> {
+        let mut venues: Vec<u16> =
+            self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();
+        venues.dedup();
+        venues
+    }
+
+    /// Returns who died: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
+    pub fn in_words(&self, plan: &Plan) -> String {
+        let Self { process, pid, cause, .. } = self;
+        let venues: Vec<String> = self.venues(plan).iter().map(|venue| format!("venue-{venue}")).collect();
+        format!("{process} (pid {pid}) of {} died: {cause}", venues.join(", "))
+    }
 }
 
 /// Samples of the orders open at a time, taken from outside and weighted by time.

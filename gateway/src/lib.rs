@@ -101,6 +101,13 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         Self { outbox, received: past.orders, dispatched: past.dispatched, ..self }
     }
 
+    /// Logs each fill before its report is handed over, for a gateway that may die and the run goes on.
+    #[must_use]
+    pub fn logging_fills_first(mut self, is_first: bool) -> Self {
+        self.outbox.logs_fills_first = is_first;
+        self
+    }
+
     /// Sends the reports that are due.
     #[inline]
     fn advance<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {

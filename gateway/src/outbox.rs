@@ -22,6 +22,8 @@ pub(crate) struct Outbox<P> {
     pub refused: u64,
     /// What was handed over, word for word.
     pub reported: Checksum,
+    /// A fill is logged before its report is pushed: the log of a gateway that dies must hold every fill that the engine knows.
+    pub logs_fills_first: bool,
 }
 
 impl<P: Producer> Outbox<P> {
@@ -33,6 +35,7 @@ impl<P: Producer> Outbox<P> {
             full: 0,
             refused: 0,
             reported: Checksum::default(),
+            logs_fills_first: false,
         }
     }
 
@@ -107,6 +110,20 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
         self.left
     }
 
+    /// Logs what was filled with a report, if anything was.
+    #[inline]
+    fn log_fill(&mut self, report: &Report) {
+        if report.filled > 0 {
+            let signed = match report.side {
+                Side::Buy => report.filled,
+                Side::Sell => report.filled.wrapping_neg(),
+            };
+            let log = &mut self.cycle.log;
+            log.append_with(Point::FillQuantity, report.id, report.number, signed);
+            log.append_with(Point::FillPrice, report.id, report.number, report.price.cast_unsigned());
+        }
+    }
+
     /// Whether the venue may give this report: the logs of gateway and orchestrator have room for no others. Of one report an
     /// order there cannot be too many: who holds an order gives one.
     #[inline]
@@ -138,16 +155,13 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
         }
         let message = report.to_message();
         self.cycle.stamp_with(Point::GatewayDone, report.id, report.detail());
-        self.outbox.push(&message);
-        // Behind the push, off the report's way.
-        if report.filled > 0 {
-            let signed = match report.side {
-                Side::Buy => report.filled,
-                Side::Sell => report.filled.wrapping_neg(),
-            };
-            let log = &mut self.cycle.log;
-            log.append_with(Point::FillQuantity, report.id, report.number, signed);
-            log.append_with(Point::FillPrice, report.id, report.number, report.price.cast_unsigned());
+        if self.outbox.logs_fills_first {
+            self.log_fill(&report);
+            self.outbox.push(&message);
+        } else {
+            self.outbox.push(&message);
+            // After the push, off the report's path.
+            self.log_fill(&report);
         }
         Ok(())
     }

@@ -111,8 +111,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
         release(self);
         let at = Moment { ticks: cycle.now, since_start: cycle.now.saturating_sub(cycle.time.start_ticks) };
-        let Self { submit, core, outputs, journal, .. } = self;
-        core.apply(input, at, &mut Live { submit, outputs, journal, cycle });
+        let Self { submit, completion, core, outputs, journal, .. } = self;
+        core.apply(input, at, &mut Live { submit, completion, outputs, journal, cycle });
         true
     }
 

@@ -12,6 +12,7 @@ use system::clock::Clock;
 /// What effects are carried out with, for one input.
 pub(crate) struct Live<'a, R, J, C> {
     pub submit: &'a mut R,
+    pub completion: &'a mut R,
     pub outputs: &'a mut Outputs,
     pub journal: &'a J,
     pub cycle: &'a mut Cycle<C>,
@@ -64,6 +65,15 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         self.outputs.strategies[strategy].ring_mut().restart();
     }
 
+    fn close_gateway(&mut self, gateway: usize) {
+        self.outputs.close_gateway(gateway);
+    }
+
+    fn reopen_gateway(&mut self, gateway: usize) {
+        self.completion.revive(gateway);
+        self.outputs.gateways[gateway].ring_mut().restart();
+    }
+
     #[cold]
     fn notify(&mut self, notice: Notice) {
         let Outputs { desk, repairs, standstill, .. } = &mut *self.outputs;
@@ -86,6 +96,9 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                     repairs.stands_still(None);
                 }
                 repairs.repaired(strategy, epoch, noticed, self.cycle.clock.now());
+            }
+            (Notice::GatewayRepaired { gateway, epoch, noticed, unknown }, _, Some(repairs)) => {
+                repairs.gateway_repaired(gateway, epoch, noticed, self.cycle.clock.now(), unknown);
             }
             (Notice::DeadCounts { strategy, refused, orphaned }, _, Some(repairs)) => {
                 repairs.count(strategy, refused, orphaned);

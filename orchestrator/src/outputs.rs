@@ -98,6 +98,13 @@ impl Outputs {
         self.pending -= u64::from(self.gateways[gateway].recall(is_meant).is_some());
     }
 
+    /// Drops what is queued for a gateway.
+    pub(crate) fn close_gateway(&mut self, gateway: usize) {
+        let sender = &mut self.gateways[gateway];
+        self.pending -= sender.queued() as u64;
+        sender.clear();
+    }
+
     /// Sends a report to its strategy, or queues it.
     #[inline(always)]
     pub(crate) fn send_to_strategy(&mut self, strategy: usize, message: &Message) {

@@ -84,6 +84,12 @@ impl Effects for Recorded<'_> {
         self.ledger.strategies[strategy] = Default::default();
     }
 
+    fn close_gateway(&mut self, gateway: usize) {
+        self.ledger.gateways[gateway].dispatched.forget();
+    }
+
+    fn reopen_gateway(&mut self, _: usize) {}
+
     fn notify(&mut self, notice: Notice) {
         match notice {
             Notice::CommandSeen { number, ticks, orders } => {

@@ -50,7 +50,9 @@ pub(crate) fn core() -> Core {
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
     let core = Core::new(&setup).unwrap().expecting(&[40; STRATEGIES]);
-    core.expecting_at_venues(&[30; STRATEGIES * VENUES]).with_gateway_limit(Some(25))
+    core.expecting_at_venues(&[30; STRATEGIES * VENUES])
+        .with_gateway_limit(Some(25))
+        .with_gateway_deaths(true)
 }
 
 /// What is drawn for one event.
@@ -61,6 +63,7 @@ pub(crate) fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut next = [0u64; STRATEGIES];
     let mut epochs = [0u16; STRATEGIES];
     let mut dead = [0u8; STRATEGIES];
+    let mut gateways = [(0u16, 0u8); VENUES * CREDENTIALS];
     let mut sent: Vec<Order> = Vec::new();
     let mut commands = 0;
     let mut events = Vec::new();
@@ -115,6 +118,22 @@ pub(crate) fn events(drawn: &[Drawn]) -> Vec<Input> {
                         (epochs[owner], next[owner]) = (epochs[owner] + 1, 0);
                         let life = Incarnation { epoch: epochs[owner], fenced: false };
                         Input::Lifecycle { strategy: *strategy, life }
+                    }
+                }
+            }
+            10 if *kind < 5 => {
+                let session = &mut gateways[usize::from(gateway)];
+                session.1 = (session.1 + 1) % 3;
+                match session.1 {
+                    1 => {
+                        let life = Incarnation { epoch: session.0, fenced: true };
+                        Input::GatewayLife { gateway, life }
+                    }
+                    2 => Input::GatewayDrained { gateway },
+                    _ => {
+                        session.0 += 1;
+                        let life = Incarnation { epoch: session.0, fenced: false };
+                        Input::GatewayLife { gateway, life }
                     }
                 }
             }

@@ -1,7 +1,7 @@
-//! What the engine and the launcher tell each other about strategies that die, and operators' commands.
+//! What the engine and the launcher tell each other about strategies and gateways that die, and operators' commands.
 
 use super::Orchestrator;
-use crate::core::{Input, SessionState, StrategySession};
+use crate::core::{GatewayState, Input, SessionState, StrategySession};
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::control::Control;
@@ -63,6 +63,14 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 return;
             }
         }
+        for gateway in 0..self.core.gateways() as u16 {
+            let Some(supervision) = &self.supervision else { return };
+            let life = supervision.control.gateway_life(gateway);
+            let is_changed = self.core.gateways[usize::from(gateway)].is_changed_by(life);
+            if is_changed && !self.take(Input::GatewayLife { gateway, life }, |_| (), cycle) {
+                return;
+            }
+        }
     }
 
     /// Continues the retirements that have begun.
@@ -78,6 +86,25 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 return;
             }
         }
+        for gateway in 0..self.core.gateways() {
+            let is_drained = self.core.gateways[gateway].is_closing() && self.drains(gateway, cycle);
+            let input = Input::GatewayDrained { gateway: gateway as u16 };
+            if is_drained && !self.take(input, |_| (), cycle) {
+                return;
+            }
+        }
+    }
+
+    /// Takes what a dead gateway has left in the completion hand-off. Returns `true` if nothing of it is left. Where gateways share a
+    /// ring, its reports stand between the others': all that are there are taken.
+    fn drains<C: Clock>(&mut self, gateway: usize, cycle: &mut Cycle<C>) -> bool {
+        if !self.completion.retire(gateway) {
+            return false;
+        }
+        // Looked at before the ring is found empty: a place that another gateway has claimed may hide what stands after it.
+        let is_whole = self.completion.blocked().is_none();
+        while self.poll_completion(cycle) > 0 {}
+        is_whole && self.failed.is_none()
     }
 
     /// Carries out the operators' new commands.
@@ -140,6 +167,11 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 _ => {}
             }
             repairs.count(strategy, refused, orphaned);
+        }
+        for (gateway, session) in (0..).zip(&self.core.gateways) {
+            if session.state == GatewayState::Down {
+                repairs.gateway_repaired(gateway, session.epoch, now, now, session.unknown);
+            }
         }
         self.supervised(supervision, repairs)
     }

@@ -54,6 +54,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
     Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
 }
 
+mod gateways;
 mod incidents;
 mod kill_cycles;
 mod kills;

@@ -25,6 +25,27 @@ impl Plan {
             && !(0..trading.gateways()).any(|gateway| self.is_checked(gateway))
     }
 
+    /// Returns `true` if the run outlives the death of this process: it has gateways and nothing else, and can be killed alone.
+    pub fn outlives(&self, process: &ProcessPlan) -> bool {
+        let is_gateway = |role| matches!(role, Role::Gateway(_));
+        self.on_death != OnDeath::Stop
+            && self.isolation != Isolation::Thread
+            && self.roles_of(process).all(is_gateway)
+    }
+
+    /// Returns `true` if a gateway may die and the run goes on.
+    pub fn gateways_may_die(&self) -> bool {
+        self.processes.iter().any(|process| self.outlives(process))
+    }
+
+    /// Returns `true` if a process of gateways is started again after its death. Its venues live and die with it: an exchange, which does
+    /// not, may have answered orders that its gateway never reported, and nobody counts those.
+    pub fn restarts_gateways_of(&self, process: &ProcessPlan) -> bool {
+        let trading = self.trading();
+        let is_book = |role: Role| trading.is_book(trading.venue_of(role.index()));
+        self.outlives(process) && self.on_death == OnDeath::Restart && !self.roles_of(process).any(is_book)
+    }
+
     /// Whether a process keeps a journal of an exchange: it opens files all the time, and has threads for them.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));

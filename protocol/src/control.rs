@@ -1,8 +1,8 @@
 //! The control segment: the plan and the state of the run. The launcher writes it, every process reads it.
 //!
 //! ```text
-//! word 0        16      17            18           32                   288                    800           801
-//!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ a word for each process │ plan: bytes │ plan (bincode) …
+//! word 0        16      17            18           32                   288                 352                       864           865
+//!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ a fence a gateway │ a word for each process │ plan: bytes │ plan (bincode) …
 //! ```
 //!
 //! The start is a barrier: each thread says `Ready` in its own status block when it has attached and prefaulted all
@@ -31,9 +31,11 @@ pub const START: usize = HEADER_WORDS + 1;
 pub const GENERATION: usize = HEADER_WORDS + 2;
 /// Where the strategies' fences are, a word each.
 pub const LIVES: usize = HEADER_WORDS + 16;
+/// Where the gateways' fences are, a word each.
+pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
 /// Where the plan's processes are, a word each: the id, and above it when the process was started or by when, in clock ticks since boot, of
 /// which the lower half; 0 while one is not started.
-pub const PROCESSES: usize = LIVES + crate::wire::MAX_STRATEGIES;
+pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_GATEWAYS;
 /// The most processes that a plan can have.
 pub const MAX_PROCESSES: usize = 512;
 /// Where the plan is: its length in bytes, then its bytes.
@@ -42,7 +44,14 @@ pub const PLAN: usize = PROCESSES + MAX_PROCESSES;
 pub const KIND: SegmentKind = SegmentKind::new(
     1,
     "control",
-    &[("state", STATE), ("start", START), ("lives", LIVES), ("processes", PROCESSES), ("plan", PLAN)],
+    &[
+        ("state", STATE),
+        ("start", START),
+        ("lives", LIVES),
+        ("gateway-lives", GATEWAY_LIVES),
+        ("processes", PROCESSES),
+        ("plan", PLAN),
+    ],
 )
 .of_slots(PLAN, 1);
 

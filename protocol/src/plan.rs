@@ -108,6 +108,8 @@ pub enum Target {
     Venue(u16),
     /// The process of the exchange that is the venue with this index.
     Exchange(u16),
+    /// The process of the gateway with this index.
+    Gateway(u16),
 }
 
 /// When a fault is due.

@@ -59,7 +59,7 @@ reasons! {
     Throttled = 9, 99, "throttled", "the gateway has sent as many messages as the venue allows";
     /// The venue has not answered in time.
     VenueSilent = 10, 99, "venue-silent", "the venue has not answered in time";
-    /// The venue is disconnected.
+    /// The venue is disconnected, or its gateway is dead. The order was not sent to the venue.
     VenueDown = 11, 2, "venue-down", "the venue is disconnected";
     /// The venue refuses it.
     VenueRefuses = 12, 0, "venue-refuses", "the venue refuses it";
@@ -97,6 +97,8 @@ reasons! {
     Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
     /// A replace of an order in another instrument than its target's.
     WrongInstrument = 29, 1, "wrong-instrument", "a replace names another instrument than its order";
+    /// The order's gateway died. The order may have reached the venue, and what became of it there is unknown.
+    VenueUnknown = 30, 99, "venue-unknown", "the venue's gateway died, and what became of the order is unknown";
 }
 
 impl Reject {

@@ -140,7 +140,7 @@ impl RoleKind {
                 ],
                 records_an_order: 7,
                 records_a_report: 3,
-                is_restartable: false,
+                is_restartable: true,
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::GATEWAY),
                 counters: GatewayCounter::LABELS,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! control segment (the launcher writes, all read)          repairs segment (the engine writes, the launcher reads)
-//!   generation │ one fence word for each strategy            generation │ damage │ standstill │ 16 words for each strategy
+//!   generation │ one fence word for each strategy,           generation │ damage │ standstill │ 16 words for each strategy,
+//!                one for each gateway                                                           16 for each gateway
 //!                epoch │ 0 alive, 1 fenced                                 repaired │ quarantine │ noticed … counters
 //! ```
 //!
@@ -18,6 +19,10 @@
 //!
 //! A strategy that does with its memory what no honest one does is *quarantined*: the engine takes no more from it and
 //! says why; the launcher kills it, and from there on it is a death like any other. It is not started again.
+
+mod gateways;
+
+pub use gateways::GatewayRepair;
 
 use crate::agent::Agent;
 use crate::control::{Control, GENERATION, LIVES, Launching};
@@ -35,7 +40,7 @@ use system::process;
 /// The repairs segment's name within the run.
 pub const REPAIRS: &str = "repairs";
 /// Words in it.
-pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH;
+pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH + gateways::GATEWAY_WORDS;
 /// Counts what the engine has said; a futex.
 const SAID: usize = HEADER_WORDS;
 /// What is wrong with memory that several strategies write: a [`Misconduct`]'s code, or 0.

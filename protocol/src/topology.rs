@@ -298,9 +298,11 @@ fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
         let right = |roles: &[Role], access: Option<Access>| -> Vec<(Role, Access)> {
             roles.iter().filter_map(|role| access.map(|access| (*role, access))).collect()
         };
-        // What only one producer and the consumer use dies with either; what all producers share with none of them.
-        let ends = writers.iter().chain(&link.readers);
-        let restartable = ends.copied().find(|role| role.record().is_restartable);
+        // What only one producer and the consumer use dies with either; what all producers share with none of them. Nor does what an
+        // exchange has one end of: it goes on.
+        let ends = || writers.iter().chain(&link.readers).copied();
+        let is_of_exchange = ends().any(|role| matches!(role, Role::Exchange(_)));
+        let restartable = ends().find(|role| role.record().is_restartable && !is_of_exchange);
         Segment {
             purpose: Purpose::Link(index),
             renewed_with: restartable.filter(|_| only.is_some()),

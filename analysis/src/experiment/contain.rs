@@ -133,19 +133,19 @@ pub struct RoleContainment {
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
-    /// Who had it: `exchange-0`, `engine`.
+    /// Who had it: `exchange-0`, `engine`, `gateway-1`.
     pub role: String,
     /// The fault.
     pub fault: FaultKind,
     /// What the role wrote down before it acted.
     pub journal: Journalling,
-    /// [`Contained::Yes`]: it came back, and every order with it.
+    /// [`Contained::Yes`]: it came back, and every order with it; of a gateway: the others lost nothing.
     pub contained: Contained,
     /// What was seen: `signal 9 (SIGKILL)`, or why the run ended.
     pub seen: String,
     /// Orders that never came back.
     pub lost: u64,
-    /// Orders that were there while it was away.
+    /// Orders that were there while it was away; of a gateway those that ended as `venue-unknown`.
     pub in_flight: u64,
     /// From the fault until it was noticed.
     pub detect_ns: Option<u64>,

@@ -255,12 +255,15 @@ impl Accounts {
         accounts[usize::from(place)].fill(quantity, price);
     }
 
-    /// All logs are read: counts the fills whose reports the orchestrator never took.
-    pub fn end(&mut self) {
+    /// All logs are read: counts the fills whose reports the orchestrator never took. Those of a dead gateway died with it: the engine
+    /// has closed their orders, and does not know of them.
+    pub fn end(&mut self, is_dead: impl Fn(usize) -> bool) {
         self.end_log();
-        for waiting in std::mem::take(&mut self.waiting).into_iter().flatten() {
-            self.is_unordered = true;
-            self.count(waiting);
+        for (gateway, waiting) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+            for fill in waiting.into_iter().filter(|_| !is_dead(gateway)) {
+                self.is_unordered = true;
+                self.count(fill);
+            }
         }
     }
 

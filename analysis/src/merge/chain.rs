@@ -12,7 +12,7 @@ use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
-use protocol::wire::OrderId;
+use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
 /// One further report.
@@ -58,12 +58,28 @@ pub(super) struct Chains {
     reports: BTreeMap<(OrderId, u8), Chained>,
     /// Orders whose first report is not the last.
     begun: Vec<OrderId>,
+    /// The reports with which the engine closed orders of dead gateways. No gateway pushed them.
+    by_engine: BTreeMap<OrderId, Chained>,
 }
 
 impl Chains {
     /// The report of that number of an order.
     pub fn report(&mut self, id: OrderId, number: u8) -> &mut Chained {
         self.reports.entry((id, number)).or_default()
+    }
+
+    /// Takes the reports with which the engine closed orders of dead gateways out of the others. `is_unknown`: the order was closed so.
+    pub fn split_off_engine_reports(&mut self, is_unknown: impl Fn(OrderId) -> bool) {
+        let of_engine = |(id, number): &(OrderId, u8), report: &Chained| {
+            *number == ENGINE_REPORT && report.at(Point::GatewayDone).is_none() && is_unknown(*id)
+        };
+        let found = self.reports.extract_if(.., |key, report| of_engine(key, report));
+        self.by_engine = found.map(|((id, _), report)| (id, report)).collect();
+    }
+
+    /// Returns the report with which the engine closed an order of a dead gateway.
+    pub fn engine_report(&self, id: OrderId) -> Option<&Chained> {
+        self.by_engine.get(&id)
     }
 
     /// The first report of an order says that more follow.
@@ -121,7 +137,7 @@ impl Chains {
         let is_complete = record.outcome == Outcome::Complete;
         if is_complete {
             for id in self.begun.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
-                if self.last(*id).is_none() {
+                if self.last(*id).is_none() && self.engine_report(*id).is_none() {
                     findings.add(None, ViolationKind::LastReport, || {
                         format!("{}: its one report is not the last", name_of(*id))
                     });
@@ -162,7 +178,12 @@ impl Chains {
                 _ => {}
             }
             let is_end = !self.is_followed(id, number);
-            if is_complete && is_end && report.has_more {
+            let is_closed = self.engine_report(id).is_some();
+            if is_closed && report.at(Point::OrchRecvCompletion).is_some() && !report.has_more {
+                let what = "is the last, and the engine closed its order all the same";
+                broken(ViolationKind::LastReport, what.into());
+            }
+            if is_complete && is_end && report.has_more && !is_closed {
                 broken(ViolationKind::LastReport, "is not the last, and none follows".into());
             }
             let was_given =
@@ -179,6 +200,13 @@ impl Chains {
             let is_owed =
                 |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
             let is_due = |point: &&Point| point.is_taken(record.plan.stamps) && is_owed(point);
+            if is_closed && report.at(Point::OrchRecvCompletion).is_none() {
+                // The gateway died with it.
+                if report.at(Point::OrchReturn).is_some() {
+                    broken(ViolationKind::MissingPoint, "was returned, and never came".into());
+                }
+                continue;
+            }
             let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
             // What its own log says, or leaves out, is the strategy's matter; the engine's stamps are the engine's.
             let whose = |is_engine_s| if is_engine_s { None } else { strategy };
@@ -194,6 +222,37 @@ impl Chains {
         }
     }
 
+    /// Looks at each report with which the engine closed an order: it has both its stamps, and they are the last of its order.
+    pub fn check_engine_reports(
+        &self,
+        table: &Table,
+        record: &RunRecord,
+        deaths: &Deaths,
+        findings: &mut Findings,
+    ) {
+        let is_complete = record.outcome == Outcome::Complete;
+        let trusted = self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy()));
+        for (id, report) in trusted {
+            let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
+            let [returned, received] = [Point::OrchReturn, Point::StrategyRecv].map(|point| report.at(point));
+            let before = table.row(*id).and_then(|row| row.at(Point::OrchReturn));
+            let is_stamped = Point::OrchReturn.is_taken(record.plan.stamps);
+            let what = if is_complete && !is_dead && is_stamped && returned.is_none() {
+                (None, ViolationKind::MissingPoint, "has no t7")
+            } else if is_complete && !is_dead && received.is_none() {
+                (Some(id.strategy()), ViolationKind::MissingPoint, "has no t8")
+            } else if returned.zip(received).is_some_and(|(returned, received)| received < returned) {
+                (Some(id.strategy()), ViolationKind::TimeOrder, "has stamps that go back in time")
+            } else if before.zip(returned).is_some_and(|(before, returned)| returned < before) {
+                (None, ViolationKind::TimeOrder, "was returned before the one before it")
+            } else {
+                continue;
+            };
+            findings
+                .add(what.0, what.1, || format!("{}: the report that closed it {}", name_of(*id), what.2));
+        }
+    }
+
     /// An order is open until its last report: adds the time from its first one on.
     pub fn extend(&self, span: &mut Span, table: &Table, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
@@ -203,6 +262,16 @@ impl Chains {
             let first = table.row(id).and_then(|row| row.at(Point::StrategyRecv)).unwrap_or(received);
             span.last_received = span.last_received.max(received);
             span.open_ticks += u128::from(received.saturating_sub(first));
+        }
+        for (id, report) in self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy())) {
+            let Some(received) = report.at(Point::StrategyRecv) else { continue };
+            let row = table.row(*id);
+            let from = row.and_then(|row| row.at(Point::StrategyRecv).or(row.at(Point::StrategySend)));
+            let is_first = row.is_some_and(|row| !row.has(Point::StrategyRecv));
+            span.received += u64::from(is_first);
+            span.first_received = span.first_received.min(received);
+            span.last_received = span.last_received.max(received);
+            span.open_ticks += u128::from(received.saturating_sub(from.unwrap_or(received)));
         }
     }
 }

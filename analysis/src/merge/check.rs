@@ -67,7 +67,7 @@ impl<'a> Context<'a> {
         let mut gone: Vec<&str> = record
             .exits
             .iter()
-            .filter(|exit| exit.how != "exit 0")
+            .filter(|exit| exit.how != "exit 0" && !is_outage(record, &exit.process))
             .map(|exit| exit.process.as_str())
             .collect();
         if let Outcome::Failed { process, .. } = &record.outcome {
@@ -108,6 +108,12 @@ impl<'a> Context<'a> {
     }
 }
 
+/// Returns `true` if a process's death is an outage of the record: what may be missing of its orders is told by each of them.
+fn is_outage(record: &RunRecord, process: &str) -> bool {
+    let last = record.outages.iter().rfind(|outage| outage.process == process);
+    last.is_some_and(|outage| outage.restarted_ns.is_none())
+}
+
 impl Context<'_> {
     /// Points that may be missing, because the threads that stamp them are in processes that died.
     pub const fn engine_gone(&self) -> u64 {
@@ -117,10 +123,23 @@ impl Context<'_> {
     /// The points of an order as they show how it ended. Where the orchestrator stamps no report, one that was made or
     /// refused is taken for one that it had and gave back.
     #[inline]
-    fn shown(&self, row: &OrderRow) -> u64 {
+    fn shown(&self, id: OrderId, row: &OrderRow) -> u64 {
+        if row.reason() == Some(Reject::VenueUnknown.code()) {
+            return self.shown_unknown(id, row);
+        }
         let by_report = bit(Point::OrchRecvCompletion) | bit(Point::OrchReturn);
         let is_made = row.has(Point::GatewayDone) || row.has(Point::Rejected);
         row.points() | if is_made { by_report & !self.taken } else { 0 }
+    }
+
+    /// The same of an order that the engine closed because its gateway died: it ends with the engine's report, not with its first one.
+    fn shown_unknown(&self, id: OrderId, row: &OrderRow) -> u64 {
+        let of_report = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
+        let report = self.chains.engine_report(id);
+        let has = |point| report.is_some_and(|report| report.at(point).is_some());
+        let received = if has(Point::StrategyRecv) { bit(Point::StrategyRecv) } else { 0 };
+        let returned = if has(Point::OrchReturn) { bit(Point::OrchReturn) } else { 0 };
+        row.points() & !of_report | received | returned
     }
 }
 
@@ -172,8 +191,8 @@ pub(super) fn check(
 /// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped. What it gave to a strategy
 /// that lived to the end was taken, or the run would not have ended.
 fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, losses: &mut Losses) {
-    for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
-        let shown = context.shown(row);
+    for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !BY_STRATEGY != 0) {
+        let shown = context.shown(OrderId::new(lane.strategy, lane.epoch, sequence), row);
         let was_given = shown & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
         let end = match OrderEnd::from_points(shown | taken, true) {
@@ -230,7 +249,9 @@ fn check_lane(
                 }
             }
         }
-        let end = OrderEnd::from_points(context.shown(row), is_dead);
+        let is_unknown = row.reason() == Some(Reject::VenueUnknown.code());
+        let shown = context.shown(id, row);
+        let end = OrderEnd::from_points(shown, is_dead);
         counted.orders.count(end);
         counted.span.take(row);
         losses.count(end);
@@ -274,8 +295,22 @@ fn check_lane(
                 },
             );
         }
+        if is_unknown {
+            if let Some(what) = unknown_fault(row, end, context) {
+                broken(None, ViolationKind::RejectedDispatched, &|| {
+                    let points = points_of(row.points());
+                    format!("closed as {}, {what}; it has {points}", Reject::VenueUnknown.name())
+                });
+            }
+            if let Some((point, after)) = out_of_time(row) {
+                broken(by_strategy(bit(point) | bit(after)), ViolationKind::TimeOrder, &|| {
+                    format!("{} before {}", point.name(), after.name())
+                });
+            }
+            continue;
+        }
         // An order that a kill switch or a death takes back from its gateway's queue was dispatched, and reaches no gateway.
-        let recalled = if is_recalled(row) { bit(Point::OrchDispatch) } else { 0 };
+        let recalled = if is_recalled(row, context.deaths) { bit(Point::OrchDispatch) } else { 0 };
         let never = UP_TO_ENGINE & !required(row) & !recalled | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
             broken(None, ViolationKind::RejectedDispatched, &|| {
@@ -316,8 +351,40 @@ fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
 }
 
 /// Whether an order was rejected for a reason for which it may be taken back from its gateway's queue.
-const fn is_recalled(row: &OrderRow) -> bool {
-    matches!(row.reason(), Some(reason) if reason == Reject::Killed.code() || reason == Reject::Gone.code())
+fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
+    row.reason().is_some_and(|reason| {
+        reason == Reject::Killed.code()
+            || reason == Reject::Gone.code()
+            || (reason == Reject::VenueDown.code() && deaths.has_dead_gateway())
+    })
+}
+
+/// What is wrong with an order that the engine closed because its gateway died. The gateway may have had it and answered it, but the
+/// engine has taken no last report of it, and the gateway died by the record.
+fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'static str> {
+    let is_of_dead = match row.pushed() {
+        Some((gateway, _)) => context.deaths.is_dead_gateway(gateway),
+        None => context.deaths.has_dead_gateway(),
+    };
+    let owed =
+        bit(Point::StrategySend) | bit(Point::OrchRecvSubmit) | bit(Point::OrchDispatch) | context.also;
+    let is_answered = row.has(Point::OrchRecvCompletion);
+    if !is_of_dead {
+        Some("yet by the record its gateway lived")
+    } else if owed & context.taken & !row.points() != 0 {
+        Some("yet it was not dispatched")
+    } else if is_answered && !row.has_more() {
+        Some("yet the engine had its last report")
+    } else if !is_answered
+        && row.has(Point::OrchReturn)
+        && context.taken & bit(Point::OrchRecvCompletion) != 0
+    {
+        Some("yet a report of it was returned that never came")
+    } else if end == OrderEnd::Returned {
+        Some("yet it was returned")
+    } else {
+        None
+    }
 }
 
 /// The points that an order that came back must have, beside what the pacing adds.

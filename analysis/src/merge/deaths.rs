@@ -10,7 +10,7 @@
 //! first word on that no honest strategy writes there; in the sandbox, where strategies may be hostile, also from the first on
 //! that contradicts the engine. Whatever one strategy writes, the others' figures stand.
 
-use crate::record::{Outcome, RunRecord};
+use crate::record::{Outage, Outcome, RunRecord};
 use protocol::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
@@ -27,6 +27,10 @@ pub(super) struct Deaths {
     is_misconduct_known: bool,
     /// A strategy scribbled over a process that it shared with the engine.
     nobody_is_trusted: bool,
+    /// For each gateway: it died by the record while the run went on.
+    dead_gateways: Vec<bool>,
+    /// For each of them: it has not come back after its last death.
+    down_gateways: Vec<bool>,
 }
 
 /// The dead incarnations of one strategy.
@@ -75,6 +79,10 @@ impl Deaths {
         // A record that was written before the first order, by a launcher that died, names no incident.
         let launcher_died = record.exits.is_empty()
             && matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
+        let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
+        let gateways = |is_so: fn(Option<&Outage>) -> bool| {
+            (0..record.plan.trading().gateways()).map(|gateway| is_so(last(gateway))).collect()
+        };
         Self {
             strategies,
             is_known: !launcher_died,
@@ -82,7 +90,24 @@ impl Deaths {
             are_sandboxed: record.plan.isolation == Isolation::Sandbox,
             is_misconduct_known,
             nobody_is_trusted,
+            dead_gateways: gateways(|last| last.is_some()),
+            down_gateways: gateways(|last| last.is_some_and(|outage| outage.restarted_ns.is_none())),
         }
+    }
+
+    /// Returns `true` if this gateway died by the record while the run went on.
+    pub fn is_dead_gateway(&self, gateway: usize) -> bool {
+        self.dead_gateways.get(gateway).copied().unwrap_or(false)
+    }
+
+    /// Returns `true` if this gateway died and has not come back.
+    pub fn is_down(&self, gateway: usize) -> bool {
+        self.down_gateways.get(gateway).copied().unwrap_or(false)
+    }
+
+    /// Returns `true` if some gateway died.
+    pub fn has_dead_gateway(&self) -> bool {
+        self.dead_gateways.contains(&true)
     }
 
     /// Whether the record explains that somebody was handed what no honest peer hands over.

@@ -43,6 +43,7 @@ use join::Join;
 use protocol::counters::Counters;
 use protocol::labels::FULL;
 use protocol::plan::{Plan, PlanError, Role};
+use protocol::reject::Reject;
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::Field;
 use protocol::wire::OrderId;
@@ -243,11 +244,13 @@ pub fn merge_in<L: Logs + ?Sized>(
         rejections,
         ..
     } = join;
+    let is_unknown = |id| table.row(id).is_some_and(|row| row.reason() == Some(Reject::VenueUnknown.code()));
+    chains.split_off_engine_reports(is_unknown);
     chains.drop_unheard(|id| {
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
-        gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16))
+        gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16)) || is_unknown(id)
     });
-    accounts.end();
+    accounts.end(|gateway| deaths.is_dead_gateway(gateway));
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));
     joined.firm.append(std::mem::take(&mut touches.found));
@@ -262,6 +265,7 @@ pub fn merge_in<L: Logs + ?Sized>(
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
         chains.check(&table, record, &deaths, &switches, &mut findings);
+        chains.check_engine_reports(&table, record, &deaths, &mut findings);
         if record.outcome == Outcome::Complete {
             accounts.check(&mut findings);
         }

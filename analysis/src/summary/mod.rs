@@ -31,7 +31,7 @@ pub use venues::VenueIncident;
 use crate::document::Document;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
-use crate::record::{Floor, InputRecord, Outcome, RunRecord};
+use crate::record::{Floor, InputRecord, Outage, Outcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
@@ -112,6 +112,9 @@ pub struct Summary {
     /// The roles of the engine that died and came back from their journals, in the order of their detection.
     #[serde(default)]
     pub comebacks: Vec<ComebackSummary>,
+    /// The processes of gateways that died while the run went on, in the order of their detection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
     /// The times in which venues had faults, in the order of the plan.
     #[serde(default)]
     pub venue_incidents: Vec<VenueIncident>,
@@ -329,6 +332,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         incidents,
         containment,
         comebacks: comebacks::summarise(record, merged, ns_per_tick),
+        outages: record.outages.clone(),
         venue_incidents: venues::summarise(record, merged, ns_per_tick),
         trading: trading::summarise(record, merged, ns_per_tick),
         strategies: strategies::summarise(record, merged, &processes, ns_per_tick),

@@ -28,6 +28,7 @@ fn unstruck(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64
         Target::Launcher => "launcher".into(),
         Target::Venue(index) => format!("venue-{index}"),
         Target::Exchange(index) => format!("exchange-{index}"),
+        Target::Gateway(index) => format!("gateway-{index}"),
     };
     let (kind, planned) = (fault.kind, |index: u16| orders.get(usize::from(index)).copied().unwrap_or(0));
     match fault.when {

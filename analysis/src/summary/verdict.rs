@@ -7,7 +7,7 @@
 use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Summary, ThreadSummary};
 use crate::numbers::{count, duration, plain};
-use crate::record::Outcome;
+use crate::record::{Outage, Outcome};
 use protocol::plan::{Idle, Role};
 
 /// The share of the offered rate that a run must reach.
@@ -36,6 +36,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(deaths(summary));
     reasons.extend(stayed_down(summary));
     reasons.extend(comebacks(summary));
+    reasons.extend(outages(summary));
     reasons.extend(distrusted(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
     reasons.extend(samples(summary));
@@ -117,6 +118,25 @@ fn comebacks(summary: &Summary) -> Option<String> {
     (times > 0).then(|| {
         format!("a role of the engine was dead {often} and came back: figures hold the time until then")
     })
+}
+
+/// The venues that were down because their gateway died: each outage, as far as there is room for them.
+fn outages(summary: &Summary) -> Vec<String> {
+    let said = |outage: &Outage| {
+        let at = duration(outage.detected_ns);
+        let unknown = count(outage.unknown);
+        let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
+        one_line(&format!(
+            "{}: down from {at} {until}: {unknown} orders open there ended as venue-unknown, those sent then as venue-down",
+            outage.in_words(&summary.plan)
+        ))
+    };
+    let mut all: Vec<String> = summary.outages.iter().take(MAX_NAMED).map(said).collect();
+    let hidden = summary.outages.len().saturating_sub(MAX_NAMED);
+    if hidden > 0 {
+        all.push(format!("{} more outages: see summary.json", count(hidden as u64)));
+    }
+    all
 }
 
 fn samples(summary: &Summary) -> Option<String> {

@@ -4,7 +4,7 @@
 //! KIND[:TARGET][@WHEN][ every DUR][ for DUR]      several: separated by ; or ,
 //!
 //! KIND     kill stop hang segv abort exit oom leak scribble flood forge feign hold forge-header jam lose; of a venue slow disconnect reject mute garble
-//! TARGET   strategy-N | any | engine | launcher | venue-N | exchange-N          [any]
+//! TARGET   strategy-N | any | engine | launcher | gateway-N | venue-N | exchange-N    [any]
 //! WHEN     2s                at a time after the start             [a tenth of the window, at least 100ms]
 //!          order:N           at the strategy's order N, from 0
 //!          push:STEP:N       at that step of the push of order N
@@ -76,7 +76,7 @@ impl FromStr for FaultSpec {
                 .map_err(|message| wrong(format!("the kind {message}; {GRAMMAR}")))?,
             target: target_of(target.trim()).ok_or_else(|| {
                 let target = clip(target);
-                wrong(format!("unknown fault target {target:?}: expected strategy-N, any, engine, launcher, exchange-N or venue-N"))
+                wrong(format!("unknown fault target {target:?}: expected strategy-N, any, engine, launcher, gateway-N, exchange-N or venue-N"))
             })?,
             when: when.map(|when| when_of(when.trim())).transpose().map_err(wrong)?,
             every: every
@@ -104,6 +104,7 @@ fn target_of(text: &str) -> Option<Target> {
             of("strategy-", Target::Strategy)
                 .or_else(|| of("venue-", Target::Venue))
                 .or_else(|| of("exchange-", Target::Exchange))
+                .or_else(|| of("gateway-", Target::Gateway))
         }
     }
 }
@@ -146,6 +147,7 @@ impl fmt::Display for FaultSpec {
             Target::Launcher => f.write_str("launcher")?,
             Target::Venue(index) => write!(f, "venue-{index}")?,
             Target::Exchange(index) => write!(f, "exchange-{index}")?,
+            Target::Gateway(index) => write!(f, "gateway-{index}")?,
         }
         match self.when {
             None => {}
@@ -187,6 +189,7 @@ pub(crate) mod tests {
         let target = prop_oneof![
             any::<u16>().prop_map(Target::Strategy),
             any::<u16>().prop_map(Target::Venue),
+            any::<u16>().prop_map(Target::Gateway),
             select(vec![Target::Any, Target::Engine, Target::Launcher]),
         ];
         let when = prop_oneof![

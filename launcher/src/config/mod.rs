@@ -159,7 +159,7 @@ pub struct Settings {
     /// Write-ahead log for engine and exchanges: none, process, group or each [default: none]
     #[arg(long, value_name = "HOW", value_parser = named::<Journalling>(), help_heading = "Containment")]
     pub journal: Option<Journalling>,
-    /// What happens when a strategy, an exchange or the engine dies, or hangs, or a strategy is quarantined [default: stop]
+    /// What happens when a strategy, a gateway, an exchange or the engine dies, or hangs, or a strategy is quarantined [default: stop]
     #[arg(long, value_name = "HOW", value_parser = named::<OnDeath>(), help_heading = "Containment")]
     pub on_death: Option<OnDeath>,
     /// Liveness timeout: a thread that completes no duty cycle for this long is considered hung [default: 10s]

@@ -20,6 +20,8 @@ pub enum Victim {
     Launcher,
     /// The process of the exchange of the venue with this index.
     Exchange(u16),
+    /// The process of the gateway with this index.
+    Gateway(u16),
 }
 
 /// Whether a strategy is there to have a fault.
@@ -139,6 +141,7 @@ impl FaultSchedule {
             Target::Engine => Some(Victim::Engine),
             Target::Launcher => Some(Victim::Launcher),
             Target::Exchange(venue) => Some(Victim::Exchange(venue)),
+            Target::Gateway(index) => Some(Victim::Gateway(index)),
             // What a venue does, it does itself.
             Target::Venue(_) => None,
             Target::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),

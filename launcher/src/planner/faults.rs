@@ -6,7 +6,8 @@ use crate::faults::own::HOLDS_AT;
 use crate::faults::schedule::{self, Draws};
 use analysis::units::Nanos;
 use protocol::plan::{
-    ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, Trading, When,
+    ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Technique, Trading,
+    When,
 };
 use shm::ring::Step;
 
@@ -94,16 +95,16 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u
             };
             return Err(format!("{there}.\nName one of them, or run more --strategies"));
         }
-        Target::Engine | Target::Launcher | Target::Exchange(_) if !signal => {
-            return Err("only kill and stop are for engine and launcher, and for exchanges.\n\
+        Target::Engine | Target::Launcher | Target::Exchange(_) | Target::Gateway(_) if !signal => {
+            return Err("only kill and stop are for engine and launcher, and for exchanges and gateways.\n\
                         Use one of these, or choose a strategy"
                 .into());
         }
-        Target::Engine | Target::Launcher | Target::Exchange(_)
+        Target::Engine | Target::Launcher | Target::Exchange(_) | Target::Gateway(_)
             if matches!(fault.when, Some(When::Push { .. })) =>
         {
             return Err(
-                "engine and launcher send no orders, nor do exchanges.\nGive a time, for example @2s".into(),
+                "engine and launcher send no orders, nor do exchanges and gateways.\nGive a time, for example @2s".into(),
             );
         }
         _ => {}
@@ -171,6 +172,33 @@ pub(super) fn check_exchanges(
     Ok(())
 }
 
+/// Refuses faults of gateways that are not there, or have no process of their own.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_gateways(
+    faults: &[FaultSpec],
+    gateways: u64,
+    placement: Placement,
+) -> Result<(), UsageError> {
+    for fault in faults {
+        let Target::Gateway(index) = fault.target else { continue };
+        let what = if placement == Placement::Engine {
+            "the gateways are part of the engine's process.\nUse --process each-gateway, or choose engine"
+                .into()
+        } else if u64::from(index) >= gateways {
+            let last = gateways.saturating_sub(1);
+            format!(
+                "the last gateway is gateway-{last}.\nName one of them, or run more --venues or --credentials"
+            )
+        } else {
+            continue;
+        };
+        return Err(UsageError(format!("--fault \"{fault}\": {what}")));
+    }
+    Ok(())
+}
+
 /// The faults with nothing left open but who gets a signal, which is drawn among the living when it does.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     let window_ns = match resolved.input {
@@ -226,7 +254,11 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         !lives
             && !matches!(
                 fault.target,
-                Target::Launcher | Target::Engine | Target::Venue(_) | Target::Exchange(_)
+                Target::Launcher
+                    | Target::Engine
+                    | Target::Venue(_)
+                    | Target::Exchange(_)
+                    | Target::Gateway(_)
             )
     };
     let some_do = plan.faults.iter().any(ends_the_process);
@@ -269,6 +301,9 @@ mod tests {
         wrong("strategies=1", "kill:strategy-2", "there is only strategy-0");
         wrong("", "hang:engine@1s", "only kill and stop are for engine and launcher");
         wrong("", "segv:launcher", "choose a strategy");
+        wrong("", "kill:gateway-0", "the gateways are part of the engine's process");
+        wrong("venues=2 process=each-gateway", "kill:gateway-2", "the last gateway is gateway-1");
+        wrong("process=gateways", "hang:gateway-0", "only kill and stop are for");
         wrong("", "kill:engine@order:5", "Give a time");
         wrong("", "kill@order:5 every 1s", "every is for a fault at a time");
         wrong("", "hang@1s every 1s", "only kill and stop come again");

@@ -137,6 +137,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     let kind_of = |index: u16| &venue.0[usize::from(index) % venue.0.len()];
     let is_exchange = |index: u16| u64::from(index) < venues && is_book(kind_of(index));
     faults::check_exchanges(&faults, is_exchange, exchange)?;
+    faults::check_gateways(&faults, venues * credentials, placement)?;
     let input = input(&settings, orders, window_ns)?;
     let sequence =
         settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input, &strategy));

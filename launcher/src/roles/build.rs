@@ -216,6 +216,7 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
     let core = Core::new(&setup)?.expecting(&trading.orders).expecting_at_venues(&trading.venue_orders);
+    let core = core.with_gateway_deaths(plan.gateways_may_die());
     Ok(core.with_gateway_limit(trading.max_waiting.map(u64::from)))
 }
 
@@ -269,5 +270,6 @@ fn gateway<T: Link, V: Venue>(
     }
     let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
-    Ok(Gateway::new(index, inbox, completion, bell, venue))
+    let gateway = Gateway::new(index, inbox, completion, bell, venue);
+    Ok(gateway.logging_fills_first(plan.gateways_may_die()))
 }

@@ -15,6 +15,7 @@ pub mod liveness;
 pub mod living;
 pub mod lost_memory;
 pub mod merge_room;
+pub mod outages;
 pub mod prepare;
 pub mod process;
 pub mod progress;

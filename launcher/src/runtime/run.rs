@@ -117,6 +117,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         kernel: None,
         incidents: Vec::new(),
         comebacks: Vec::new(),
+        outages: Vec::new(),
         commands: Vec::new(),
         strikes: Vec::new(),
     };
@@ -139,6 +140,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         wake_ups,
         incidents,
         comebacks,
+        outages,
         strikes,
         warnings,
     } = supervise(
@@ -173,6 +175,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.pss_bytes = pss_bytes;
     record.incidents = incidents;
     record.comebacks = comebacks;
+    record.outages = outages;
     record.warnings.extend(warnings);
     progress.phase("saving", 0);
     record.warnings.extend(processes.end_spiller());

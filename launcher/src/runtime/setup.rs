@@ -49,6 +49,8 @@ pub struct Segments {
     desk: Option<View>,
     /// Each strategy's own memory, to make anew when it is started again.
     lines: Vec<Vec<(Segment, Words)>>,
+    /// Each gateway's own memory, likewise; empty where no gateway may die.
+    gateway_lines: Vec<Vec<(Segment, Words)>>,
     /// Each strategy's thread: status block and stamp log.
     owners: Vec<Option<(usize, Words)>>,
     /// The threads of roles that come back, likewise.
@@ -106,6 +108,7 @@ impl Segments {
             headers: Headers::default(),
             desk: None,
             lines: vec![Vec::new(); usize::from(plan.trading().strategies)],
+            gateway_lines: vec![Vec::new(); usize::from(plan.trading().gateways())],
             owners: vec![None; usize::from(plan.trading().strategies)],
             returning: Vec::new(),
             shared: Vec::new(),
@@ -233,6 +236,13 @@ impl Segments {
             self.lines[usize::from(strategy)].push((segment.clone(), words));
             return true;
         }
+        if let Some(Role::Gateway(gateway)) = segment.renewed_with {
+            let may_die = self.plan.gateways_may_die();
+            if may_die {
+                self.gateway_lines[usize::from(gateway)].push((segment.clone(), words));
+            }
+            return may_die;
+        }
         match segment.purpose {
             Purpose::Thread(place) => {
                 if let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice() {
@@ -266,6 +276,14 @@ impl Segments {
         if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
             let stays = if self.plan.spill.is_some() { SPILL } else { 0..0 };
             self.renew_status(*thread, words, stays);
+        }
+    }
+
+    /// Makes a dead gateway's own memory anew: its inbox, and its part of the completion hand-off. Only after the engine has said that it
+    /// no longer reads or writes it.
+    pub fn renew_gateway(&self, gateway: u16) {
+        for (segment, words) in &self.gateway_lines[usize::from(gateway)] {
+            segments::renew(&self.plan, &segment.spec, words);
         }
     }
 

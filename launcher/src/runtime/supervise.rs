@@ -22,13 +22,14 @@ use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::lost_memory;
+use crate::runtime::outages::Outages;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::samples::Samples;
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use analysis::kernel::WakeUps;
-use analysis::record::{Comeback, Exit, Incident, OpenOrders, Outcome};
+use analysis::record::{Comeback, Exit, Incident, OpenOrders, Outage, Outcome};
 use anyhow::Result;
 use desk::DeskWatch;
 use protocol::control::{Launching, RunState};
@@ -72,6 +73,8 @@ pub struct Supervised {
     pub incidents: Vec<Incident>,
     /// The exchanges that died and came back.
     pub comebacks: Vec<Comeback>,
+    /// The processes of gateways that died and the run went on.
+    pub outages: Vec<Outage>,
     /// How often each of the plan's faults struck, for those that are signals.
     pub strikes: Vec<Option<u64>>,
     /// What else is to be said of the run.
@@ -97,6 +100,8 @@ struct Supervisor<'a> {
     incidents: Option<Incidents<'a>>,
     /// The same where exchanges come back.
     comebacks: Option<Comebacks<'a>>,
+    /// The same where gateways may die.
+    outages: Option<Outages<'a>>,
     liveness: Liveness,
     faults: FaultSchedule,
     strikes: Vec<Option<u64>>,
@@ -141,6 +146,7 @@ pub fn supervise(
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
         comebacks: None,
+        outages: None,
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
         strikes: plan.faults.iter().map(|fault| by_signal(fault).then_some(0)).collect(),
@@ -169,6 +175,9 @@ pub fn supervise(
         }
         if Comebacks::contains(plan) {
             supervisor.comebacks = Some(Comebacks::new(segments, supervisor.start_ticks));
+        }
+        if Outages::contains(plan) {
+            supervisor.outages = Some(Outages::new(segments, supervisor.start_ticks));
         }
         supervisor.samples = Some(Samples::new(supervisor.start_ticks));
         // Each has said which thread it is, and nothing that it wrote since is believed.
@@ -204,6 +213,7 @@ pub fn supervise(
         warnings: supervisor.warnings,
         incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
         comebacks: supervisor.comebacks.map(Comebacks::into_list).unwrap_or_default(),
+        outages: supervisor.outages.map(Outages::into_list).unwrap_or_default(),
         processes: supervisor.processes,
     })
 }
@@ -250,7 +260,8 @@ impl Supervisor<'_> {
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
             incidents.wait(BUSY_LOOK);
         }
-        let returns = self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+        let returns = self.comebacks.as_ref().is_some_and(Comebacks::is_busy)
+            || self.outages.as_ref().is_some_and(Outages::is_busy);
         let pause = if returns { BUSY_LOOK.min(pause) } else { pause };
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.processes.watch_warden(self.segments);
@@ -269,6 +280,10 @@ impl Supervisor<'_> {
         }
         if let Some(comebacks) = &mut self.comebacks {
             comebacks.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
+        }
+        if let Some(outages) = &mut self.outages {
+            outages.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
+            outages.take_notes().iter().for_each(|note| complain(note));
         }
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.contains(index) {
@@ -390,6 +405,7 @@ impl Supervisor<'_> {
     fn contains(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process))
             || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.owns(process))
+            || self.outages.as_ref().is_some_and(|outages| outages.owns(process))
     }
 
     /// Whether the run waits for a strategy.

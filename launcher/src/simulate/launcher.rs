@@ -240,6 +240,7 @@ impl<'a> Launcher<'a> {
                 Victim::Strategy(index) => Role::Strategy(index),
                 Victim::Engine => Role::Orchestrator,
                 Victim::Exchange(venue) => Role::Exchange(venue),
+                Victim::Gateway(index) => Role::Gateway(index),
                 Victim::Launcher => continue,
             };
             let Some(process) = self.process_of(role) else { continue };

@@ -381,6 +381,7 @@ fn record(
         kernel: None,
         incidents,
         comebacks: Vec::new(),
+        outages: Vec::new(),
         commands: Vec::new(),
         strikes: Vec::new(),
         plan,

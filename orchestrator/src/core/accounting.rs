@@ -48,7 +48,7 @@ impl Core {
 
     /// Counts a report whose strategy's incarnation is gone.
     #[cold]
-    fn orphan(&mut self, strategy: usize, out: &mut impl Effects) {
+    pub(super) fn orphan(&mut self, strategy: usize, out: &mut impl Effects) {
         self.sessions[strategy].orphaned += 1;
         self.notify_dead_counts(strategy, out);
     }

@@ -21,6 +21,9 @@ pub enum Notice {
     Quarantined { strategy: u16, epoch: u16, why: Misconduct },
     /// Nothing is left of a dead incarnation, whose fence was seen at `noticed`.
     Retired { strategy: u16, epoch: u16, noticed: u64 },
+    /// Nothing is left of a gateway's dead incarnation, whose fence was seen at `noticed`. `unknown`: orders that were open there when an
+    /// incarnation died, since the start of the run.
+    GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, unknown: u64 },
     /// Orders refused because their sender was dead, and reports that no incarnation was there to take, since the start.
     DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
 }
@@ -54,6 +57,12 @@ pub trait Effects {
 
     /// Attaches to a strategy's memory, which was made again for its next incarnation.
     fn reopen(&mut self, strategy: usize);
+
+    /// Drops what is queued for a gateway whose incarnation is dead.
+    fn close_gateway(&mut self, gateway: usize);
+
+    /// Attaches to the memory of a gateway, which was made again for its next incarnation.
+    fn reopen_gateway(&mut self, gateway: usize);
 
     /// Tells supervision or operators.
     fn notify(&mut self, notice: Notice);

@@ -26,6 +26,10 @@ pub enum Input {
     Lifecycle { strategy: u16, life: Incarnation },
     /// Nothing of a dead strategy is left in the submit hand-off.
     Retired { strategy: u16 },
+    /// A gateway's fence has changed: it died, or its next incarnation takes orders.
+    GatewayLife { gateway: u16, life: Incarnation },
+    /// Nothing of a dead gateway is left in the completion hand-off.
+    GatewayDrained { gateway: u16 },
     /// An operator's command; `None`: the words were none.
     Command { number: u32, command: Option<Command> },
     /// An order that was queued for its gateway was taken back: see [`Core::must_recall`](super::Core::must_recall).
@@ -68,6 +72,10 @@ impl Input {
                 used = 5;
                 head(6, 0, 0) | if command.is_some() { FLAG } else { 0 }
             }
+            Input::GatewayLife { gateway, life } => {
+                head(7, gateway, life.epoch) | if life.fenced { FLAG } else { 0 }
+            }
+            Input::GatewayDrained { gateway } => head(8, gateway, 0),
             Input::Violation { from, why } => head(9, from.unwrap_or(NOBODY), why.code() as u16),
         };
         words[1] = now;
@@ -111,6 +119,8 @@ impl Input {
                 let command = if flag { Some(Command::from_words(command)?) } else { None };
                 Input::Command { number, command }
             }
+            7 => Input::GatewayLife { gateway: a, life: Incarnation { epoch: b, fenced: flag } },
+            8 => Input::GatewayDrained { gateway: a },
             9 => Input::Violation { from: who, why: Misconduct::from_code(b.into())? },
             _ => return None,
         };
@@ -129,12 +139,14 @@ mod tests {
         let who = prop_oneof![Just(None), (0..NOBODY).prop_map(Some)];
         let numbers = (who, any::<u16>(), any::<u16>(), any::<bool>(), any::<u32>(), any::<Message>());
         let why = (0..Misconduct::ALL.len()).prop_map(|index| Misconduct::ALL[index]);
-        (0..7, numbers, why).prop_map(|(kind, (who, a, b, flag, number, message), why)| match kind {
+        (0..9, numbers, why).prop_map(|(kind, (who, a, b, flag, number, message), why)| match kind {
             0 => Input::Order { from: who, message },
             1 => Input::Report { gateway: who, message },
             2 => Input::Lifecycle { strategy: a, life: Incarnation { epoch: b, fenced: flag } },
             3 => Input::Recalled { message },
             4 => Input::Retired { strategy: a },
+            6 => Input::GatewayLife { gateway: a, life: Incarnation { epoch: b, fenced: flag } },
+            7 => Input::GatewayDrained { gateway: a },
             5 => Input::Command { number, command: flag.then_some(Command::Kill(Scope::Strategy(a))) },
             _ => Input::Violation { from: who, why },
         })

@@ -46,8 +46,11 @@ impl Core {
         }
     }
 
-    /// Tells a gateway to cancel the orders of a scope.
+    /// Tells a gateway to cancel the orders of a scope, unless it is dead.
     pub(super) fn cancel_at(&mut self, gateway: usize, scope: CancelScope, out: &mut impl Effects) {
+        if self.is_down(gateway) {
+            return;
+        }
         let message = Instruction::CancelAll(scope).to_message();
         out.to_gateway(gateway, &message);
         self.checksums.to_gateway[gateway].add(digest(&message));

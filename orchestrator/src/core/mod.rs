@@ -7,6 +7,7 @@
 
 mod accounting;
 mod effects;
+mod gateways;
 mod input;
 mod kill;
 mod lifecycle;
@@ -14,6 +15,7 @@ mod orders;
 mod session;
 
 pub use effects::{Effects, Notice};
+pub(crate) use gateways::{GatewaySession, GatewayState};
 pub use input::Input;
 pub use kill::log_records;
 pub use lifecycle::TOLERATED_OFFENCES;
@@ -80,6 +82,7 @@ pub struct Core<O = OpenOrders> {
     venue_budgets: Vec<u64>,
     /// Orders open at each gateway; counted only under a limit.
     pub(crate) gateway_orders: Vec<u64>,
+    pub(crate) gateways: Vec<GatewaySession>,
     /// Orders rejected, by the reason's code.
     pub(crate) refused: Vec<u64>,
     /// Whether the memory that the last order came through names its sender.
@@ -89,11 +92,14 @@ pub struct Core<O = OpenOrders> {
     /// The last order that was sent, until it is booked.
     #[serde(skip)]
     unbooked: Option<Order>,
-    /// Sessions whose retirement has begun and not ended.
+    /// Sessions and gateways whose retirement has begun and not ended.
     #[serde(skip)]
     pub(crate) dying: usize,
     #[serde(skip)]
     gateway_limit: Option<u64>,
+    /// Orders are checked against the state of their gateways: there is a limit, or a gateway is down.
+    #[serde(skip)]
+    restricts_gateways: bool,
     #[serde(skip)]
     credentials: usize,
     #[serde(skip)]
@@ -121,6 +127,7 @@ impl Core {
             next_switch: 0,
             venue_budgets: Vec::new(),
             gateway_orders: vec![0; gateways],
+            gateways: vec![GatewaySession::default(); gateways],
             refused: vec![0; MAX_REASONS],
             sender_is_authenticated: true,
             counts: Counts::default(),
@@ -132,6 +139,7 @@ impl Core {
             unbooked: None,
             dying: 0,
             gateway_limit: None,
+            restricts_gateways: false,
             credentials,
             venues: setup.venues,
         })
@@ -155,7 +163,7 @@ impl Core {
     /// Limits the orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
     #[must_use]
     pub fn with_gateway_limit(self, limit: Option<u64>) -> Self {
-        Self { gateway_limit: limit, ..self }
+        Self { gateway_limit: limit, restricts_gateways: limit.is_some(), ..self }
     }
 
     /// Continues from a snapshot, in a core in which nothing has happened. What is read back is not trusted. After an error
@@ -172,6 +180,7 @@ impl Core {
             next_switch,
             venue_budgets,
             gateway_orders,
+            gateways,
             refused,
             ..
         } = saved;
@@ -192,6 +201,9 @@ impl Core {
         self.kills.extend(kills);
         replace(&mut self.venue_budgets, venue_budgets).ok_or("orders of the plan")?;
         replace(&mut self.gateway_orders, gateway_orders).ok_or("orders at gateways")?;
+        replace(&mut self.gateways, gateways).ok_or("states of gateways")?;
+        self.dying += self.gateways.iter().filter(|session| session.is_closing()).count();
+        self.restrict_gateways();
         replace(&mut self.refused, refused).ok_or("reasons of rejections")?;
         replace(&mut self.checksums.to_gateway, to_gateway).ok_or("gateways")?;
         replace(&mut self.checksums.to_strategy, to_strategy).ok_or("strategies")?;
@@ -216,6 +228,8 @@ impl Core {
         match input {
             Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, at, out),
             Input::Retired { strategy } => self.retired(strategy.into(), out),
+            Input::GatewayLife { gateway, life } => self.gateway_life(gateway.into(), life, at, out),
+            Input::GatewayDrained { gateway } => self.gateway_drained(gateway.into(), out),
             Input::Command { number, command } => self.command(number, command, out),
             Input::Violation { from, why } => self.violation(from.map(usize::from), why, out),
             Input::Recalled { message } => self.recalled(&message, at, out),
@@ -227,11 +241,11 @@ impl Core {
     /// Returns `true` if an input names only what the run has.
     pub(crate) fn accepts(&self, input: &Input) -> bool {
         let is_strategy = |strategy: u16| usize::from(strategy) < self.sessions.len();
+        let is_gateway = |gateway: u16| usize::from(gateway) < self.gateways.len();
         match *input {
             Input::Order { from, .. } | Input::Violation { from, .. } => from.is_none_or(is_strategy),
-            Input::Report { gateway, .. } => {
-                gateway.is_none_or(|gateway| usize::from(gateway) < self.gateways())
-            }
+            Input::Report { gateway, .. } => gateway.is_none_or(is_gateway),
+            Input::GatewayLife { gateway, .. } | Input::GatewayDrained { gateway } => is_gateway(gateway),
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
                 let is_venue = usize::from(order.venue) < self.venues;
@@ -268,13 +282,15 @@ impl Core {
         self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
     }
 
-    /// Returns `true` if an order that is still queued for its gateway must not go: its sender is dead, or a kill switch
-    /// stops it.
+    /// Returns `true` if an order that is still queued for its gateway must not go: its sender or its gateway is dead, or a kill
+    /// switch stops it.
     #[cold]
     pub fn must_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
         let session = self.sessions.get(usize::from(order.id.strategy()));
-        session.is_some_and(|session| !session.is_current(order.id) || self.risk.stops(&order))
+        session.is_some_and(|session| {
+            !session.is_current(order.id) || self.risk.stops(&order) || self.is_for_dead_gateway(message)
+        })
     }
 
     /// Logs checksums and positions; once, after the last input.

@@ -55,11 +55,8 @@ impl Core {
     #[inline(always)]
     fn check(&mut self, order: &Order, at: Moment) -> Result<(), Reject> {
         self.risk.check(order, &self.positions, at.since_start)?;
-        if let Some(limit) = self.gateway_limit
-            && order.operation == Operation::New
-            && self.gateway_orders[self.gateway_of(order)] >= limit
-        {
-            return Err(Reject::VenueBusy);
+        if self.restricts_gateways {
+            self.check_gateway(order)?;
         }
         match self.venue_budget(order) {
             Some(0) => Err(Reject::NotPlanned),
@@ -68,6 +65,19 @@ impl Core {
                 Ok(())
             }
             None => Ok(()),
+        }
+    }
+
+    /// Checks an order against the state of its gateway, and against the limit of open orders there.
+    fn check_gateway(&self, order: &Order) -> Result<(), Reject> {
+        let gateway = self.gateway_of(order);
+        let is_open = |limit| self.gateway_orders[gateway] >= limit;
+        if self.is_down(gateway) {
+            Err(Reject::VenueDown)
+        } else if order.operation == Operation::New && self.gateway_limit.is_some_and(is_open) {
+            Err(Reject::VenueBusy)
+        } else {
+            Ok(())
         }
     }
 
@@ -100,7 +110,8 @@ impl Core {
             self.confirmed(strategy, closed, out);
         }
         if is_current {
-            self.reject(None, &order, Reject::Killed, at, out);
+            let reason = if self.is_down(gateway) { Reject::VenueDown } else { Reject::Killed };
+            self.reject(None, &order, reason, at, out);
         } else {
             self.refuse(order.id, out);
         }
@@ -122,7 +133,8 @@ impl Core {
         self.give_back(&report, &report.to_message(), out);
         self.offence(from, reason, out);
         let strategy = usize::from(order.id.strategy());
-        if reason != Reject::Killed
+        // Not those that are none of the strategy's doing: by a kill switch, or because a venue is down.
+        if !matches!(reason, Reject::Killed | Reject::VenueDown)
             && let Some(control) = self.risk.count_rejection(strategy, at.since_start)
         {
             self.kill_by_limit(strategy, control, out);

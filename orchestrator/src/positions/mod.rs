@@ -24,6 +24,9 @@ pub struct Positions<O = OpenOrders> {
     pub(crate) accounts: Box<[Account]>,
     instruments: usize,
     pub(crate) strategies: Box<[Requests<O>]>,
+    /// Requests with nothing open of their own are kept, too.
+    #[serde(skip)]
+    tracks_requests: bool,
 }
 
 /// The requests of a strategy that are not settled.
@@ -69,12 +72,18 @@ impl Positions {
             strategies: (0..strategies)
                 .map(|_| Requests { count: 0, orders: OpenOrders::new(max_open) })
                 .collect(),
+            tracks_requests: false,
         }
+    }
+
+    /// Keeps every open request, not only those that hold a quantity: [`Positions::open_at`] then finds all of them.
+    pub(crate) const fn track_requests(&mut self, tracks: bool) {
+        self.tracks_requests = tracks;
     }
 
     /// Continues from a snapshot, while nothing is open. Returns `None` if it is not of these strategies and instruments.
     pub(crate) fn restore(&mut self, saved: Positions<SavedOrders>) -> Option<()> {
-        let Positions { accounts, instruments, strategies } = saved;
+        let Positions { accounts, instruments, strategies, .. } = saved;
         let is_of_run = instruments == self.instruments
             && accounts.len() == self.accounts.len()
             && strategies.len() == self.strategies.len();
@@ -156,19 +165,37 @@ impl Positions {
             Operation::Replace => {
                 let target = target(order);
                 let changed = of.orders.change(target, |open| {
-                    if open.kind != Kind::Replace {
+                    if matches!(open.kind, Kind::Order(_)) {
                         open.wanted = open.wanted.max(order.quantity);
                         open.replaces += 1;
                     }
                 });
-                let Some((before, after)) = changed else { return Change::default() };
-                let Kind::Order(side) = before.kind else { return Change::default() };
+                let Some((before, after)) = changed else { return self.track(order) };
+                let Kind::Order(side) = before.kind else { return self.track(order) };
                 of.orders.insert(open(Kind::Replace, target.word()));
                 (side, after.reserved() - before.reserved())
             }
-            Operation::Cancel | Operation::MassCancel => return Change::default(),
+            Operation::Cancel | Operation::MassCancel => return self.track(order),
         };
         self.reserve(strategy, order.instrument, side, more.cast_signed())
+    }
+
+    /// Keeps a request that has nothing open of its own, if such are kept.
+    #[inline]
+    fn track(&mut self, order: &Order) -> Change {
+        if self.tracks_requests {
+            let request = OpenOrder::new(order.id, Kind::Other, 0, order.instrument, order.venue);
+            self.strategies[usize::from(order.id.strategy())].orders.insert(request);
+        }
+        Change::default()
+    }
+
+    /// Returns every request of a strategy that is open at a venue, by their ids; all of them if requests are tracked.
+    pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
+        let mut open = self.strategies[strategy].orders.all(strategy as u16);
+        open.retain(|order| order.venue == venue);
+        open.sort_unstable_by_key(OpenOrder::id);
+        open
     }
 
     /// Forgets the requests of a strategy's last incarnation. Its orders are open until the venue says otherwise.
@@ -210,13 +237,17 @@ impl Positions {
         let of = &mut self.strategies[strategy];
         of.count = of.count.saturating_sub(u64::from(is_current));
         let Some(order) = of.orders.take(id) else { return Change::default() };
-        let Kind::Order(side) = order.kind else {
-            return self.change(strategy, OrderId::from_word(order.leaves), |open| {
-                open.replaces = open.replaces.saturating_sub(1);
-                if open.replaces == 0 {
-                    open.wanted = 0;
-                }
-            });
+        let side = match order.kind {
+            Kind::Order(side) => side,
+            Kind::Replace => {
+                return self.change(strategy, OrderId::from_word(order.leaves), |open| {
+                    open.replaces = open.replaces.saturating_sub(1);
+                    if open.replaces == 0 {
+                        open.wanted = 0;
+                    }
+                });
+            }
+            Kind::Other => return Change::default(),
         };
         let less = order.reserved().cast_signed().wrapping_neg();
         let change = self.reserve(strategy, order.instrument, side, less);
@@ -228,7 +259,7 @@ impl Positions {
     #[inline]
     fn change(&mut self, strategy: usize, id: OrderId, change: impl FnOnce(&mut OpenOrder)) -> Change {
         let changed = self.strategies[strategy].orders.change(id, |open| {
-            if open.kind != Kind::Replace {
+            if matches!(open.kind, Kind::Order(_)) {
                 change(open);
             }
         });

@@ -25,11 +25,7 @@ pub(crate) type SavedOrders = [Vec<OpenOrder>; 2];
 
 impl Serialize for OpenOrders {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let order = |index| {
-            let slot: Slot = self.slots[index];
-            slot.unpack(slot.id())
-        };
-        let saved: SavedOrders = [self.taken.iter().map(order).collect(), self.others.all()];
+        let saved: SavedOrders = [self.in_window(0), self.others.all()];
         saved.serialize(serializer)
     }
 }
@@ -54,6 +50,19 @@ impl OpenOrders {
             (self.get(id).is_none() && self.others.insert(*order)).then_some(())?;
         }
         Some(())
+    }
+
+    /// Returns all orders, in no order; `strategy`: whose they are.
+    pub(crate) fn all(&self, strategy: u16) -> Vec<OpenOrder> {
+        [self.in_window(strategy), self.others.all()].concat()
+    }
+
+    fn in_window(&self, strategy: u16) -> Vec<OpenOrder> {
+        let order = |index| {
+            let slot: Slot = self.slots[index];
+            slot.unpack(OrderId::new(strategy, slot.id().epoch(), slot.id().sequence()))
+        };
+        self.taken.iter().map(order).collect()
     }
 
     /// Returns `true` if another request has room, whatever it is.

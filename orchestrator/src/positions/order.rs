@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Order(Side),
     /// A replace: `leaves` is the id of the order that it replaces.
     Replace,
+    /// A request that has nothing open of its own: a cancel, or a replace of an order that is not open.
+    Other,
 }
 
 /// An order on its way to its venue or open there.
@@ -42,6 +44,10 @@ const _: () = assert!(size_of::<OpenOrder>() == 32);
 impl OpenOrder {
     pub(crate) const fn new(id: OrderId, kind: Kind, leaves: u64, instrument: u16, venue: u16) -> Self {
         Self { key: id.word(), leaves, wanted: 0, instrument, venue, replaces: 0, kind, is_killed: false }
+    }
+
+    pub(crate) const fn id(&self) -> OrderId {
+        OrderId::from_word(self.key)
     }
 
     /// Returns the most that can still be filled.

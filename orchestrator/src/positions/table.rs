@@ -124,7 +124,7 @@ impl Table {
         let mut marked = 0;
         for index in self.taken.iter() {
             let order = &mut self.slots[index];
-            if order.kind != Kind::Replace && is_meant(order.venue, order.instrument) {
+            if matches!(order.kind, Kind::Order(_)) && is_meant(order.venue, order.instrument) {
                 order.is_killed = true;
                 marked += 1;
             }

@@ -133,13 +133,12 @@ fn a_process_without_roles_gets_the_plan_and_nothing_else() {
 }
 
 #[test]
-fn a_strategys_own_memory_is_renewed_with_it_and_nothing_else_is() {
+fn own_memory_is_renewed_with_strategy_or_gateway() {
     for technique in Technique::all() {
         let plan = plan(technique, Placement::Engine);
         for segment in segments(&plan) {
-            let of = |index: u16| {
-                let own = [format!("submit-{index}"), format!("return-{index}")];
-                own.iter().any(|own| {
+            let is_of = |links: [&str; 2], index: u16| {
+                links.map(|link| format!("{link}-{index}")).iter().any(|own| {
                     segment
                         .spec
                         .what
@@ -147,7 +146,9 @@ fn a_strategys_own_memory_is_renewed_with_it_and_nothing_else_is() {
                         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 })
             };
-            let wanted = (0..2).find(|index| of(*index)).map(Role::Strategy);
+            let strategy = (0..2).find(|index| is_of(["submit", "return"], *index)).map(Role::Strategy);
+            let gateway = (0..2).find(|index| is_of(["inbox", "completion"], *index)).map(Role::Gateway);
+            let wanted = strategy.or(gateway);
             assert_eq!(segment.renewed_with, wanted, "{technique}: {}", segment.spec.what);
         }
     }

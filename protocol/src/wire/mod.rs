@@ -14,7 +14,7 @@ pub(crate) use id::ID_WIDTH;
 pub use id::{MAX_EPOCH, MAX_SEQUENCE, OrderId};
 pub use instruction::{CancelScope, Instruction};
 pub use order::{Operation, Order, Side};
-pub use report::{MAX_REPORTS, NOTHING, OrderStatus, Report};
+pub use report::{ENGINE_REPORT, MAX_REPORTS, NOTHING, OrderStatus, Report};
 pub use shm::ring::{MESSAGE_WORDS, Message};
 pub use terms::{Condition, OrderType, SelfTrade, Terms, TimeInForce};
 

@@ -94,6 +94,10 @@ pub struct Report {
 /// The most reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
+/// The number of the report with which the engine closes an order whose gateway died. The engine does not count a venue's reports,
+/// so this is the last number that there can be.
+pub const ENGINE_REPORT: u8 = (MAX_REPORTS - 1) as u8;
+
 /// The bit of a t5's detail that says that more reports of the order follow.
 const MORE: u8 = 1 << 7;
 

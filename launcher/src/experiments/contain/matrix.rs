@@ -5,7 +5,8 @@ use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
 use analysis::units::{Count, Nanos};
 use protocol::plan::{
-    ExchangePlacement, FaultKind, Isolation, Journalling, OnDeath, Target, Technique, Trading, When,
+    ExchangePlacement, FaultKind, Isolation, Journalling, OnDeath, Placement, Target, Technique, Trading,
+    When,
 };
 use shm::ring::Step;
 
@@ -54,7 +55,7 @@ const JOURNALS: [Journalling; 3] = [Journalling::None, Journalling::Process, Jou
 impl Cell {
     /// Whether a role of the engine has the fault.
     pub const fn is_of_role(&self) -> bool {
-        matches!(self.scenario.fault.target, Target::Engine | Target::Exchange(_))
+        matches!(self.scenario.fault.target, Target::Engine | Target::Exchange(_) | Target::Gateway(_))
     }
 }
 
@@ -114,8 +115,8 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
             }
             for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)) {
                 let journals = match scenario.fault.target {
-                    // In the launcher's process there is no exchange that could die alone.
-                    Target::Exchange(_) if isolation == Isolation::Thread => continue,
+                    // In the launcher's process there is no exchange or gateway that could die alone.
+                    Target::Exchange(_) | Target::Gateway(_) if isolation == Isolation::Thread => continue,
                     Target::Engine if isolation == Isolation::Thread => &JOURNALS[..1],
                     Target::Exchange(_) | Target::Engine => &JOURNALS[..],
                     _ => &JOURNALS[..1],
@@ -180,6 +181,7 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
             journal: Some(cell.journal),
             ..own
         },
+        Target::Gateway(_) => Settings { process: Some(Placement::EachGateway), ..own },
         _ => own,
     };
     own.over(asked.clone()).over(load)
@@ -235,6 +237,19 @@ mod tests {
         for cell in cells {
             assert!(cell.is_of_role());
             let texts = settings(&cell, &Settings::default()).to_texts();
+            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        }
+    }
+
+    #[test]
+    fn gateway_has_its_faults_in_a_process_of_its_own() {
+        let faults = Faults::parse("kill:gateway-1; stop:gateway-1").unwrap();
+        let cells = cells(&[Technique::default()], Isolation::ALL, Some(&faults));
+        assert_eq!(cells.len(), 2 * (Isolation::ALL.len() - 1));
+        for cell in cells {
+            let settings = settings(&cell, &Settings::default());
+            assert_eq!((cell.is_of_role(), settings.process), (true, Some(Placement::EachGateway)));
+            let texts = settings.to_texts();
             assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
         }
     }

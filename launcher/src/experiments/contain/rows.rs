@@ -2,7 +2,7 @@
 
 use super::matrix::{Cell, VICTIM};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
-use analysis::record::Outcome;
+use analysis::record::{Outage, Outcome};
 use analysis::summary::{ComebackSummary, Distribution, Summary};
 use protocol::plan::{FaultKind, Role, Target, When};
 
@@ -103,8 +103,40 @@ pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueCo
     })
 }
 
+/// What a run shows in which a gateway had the fault. What counts as lost is what others lost; the gateway's own orders that were open
+/// there are those `in_flight`, and its venue was down until it had recovered.
+fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> RoleContainment {
+    let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index));
+    let survived = summary.outcome == Outcome::Complete && summary.valid;
+    let until_back = |outage: &Outage| Some(outage.restarted_ns?.saturating_sub(outage.detected_ns));
+    let after_fault = |outage: &Outage| Some(outage.detected_ns.saturating_sub(outage.fault_ns?));
+    RoleContainment {
+        isolation: cell.isolation,
+        technique: cell.technique,
+        role: Role::Gateway(index).to_string(),
+        fault: cell.scenario.fault.kind,
+        journal: cell.journal,
+        contained: match (survived, outage) {
+            (false, _) => Contained::No,
+            (true, Some(_)) => Contained::Yes,
+            (true, None) => Contained::Nothing,
+        },
+        seen: seen(summary, outage.map(|outage| outage.cause.as_str()), outage.is_some()),
+        lost: if survived { summary.orders.lost } else { lost_of_others(summary) },
+        in_flight: outage.map_or(0, |outage| outage.unknown),
+        detect_ns: outage.and_then(after_fault),
+        recover_ns: outage.and_then(until_back),
+        served_ns: None,
+        longest_ns: None,
+        folder: folder.to_owned(),
+    }
+}
+
 /// What a run shows in which a role of the engine had the fault.
 pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment {
+    if let Target::Gateway(index) = cell.scenario.fault.target {
+        return gateway_row(cell, index, summary, folder);
+    }
     let role = match cell.scenario.fault.target {
         Target::Exchange(venue) => Role::Exchange(venue).to_string(),
         _ => "engine".into(),

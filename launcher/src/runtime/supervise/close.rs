@@ -6,6 +6,7 @@
 use super::stall::StallWatch;
 use super::{GRACE, Supervisor, at_venues, orchestrator};
 use crate::runtime::comebacks::Comebacks;
+use crate::runtime::outages::Outages;
 use analysis::record::Outcome;
 use anyhow::Result;
 use core::time::Duration;
@@ -90,7 +91,10 @@ impl Supervisor<'_> {
     pub(super) fn let_the_dead_come_back(&mut self) -> Result<Option<Outcome>> {
         self.faults.end();
         let mut patience = self.patience(GRACE);
-        let is_busy = |all: &Self| all.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+        let is_busy = |all: &Self| {
+            all.comebacks.as_ref().is_some_and(Comebacks::is_busy)
+                || all.outages.as_ref().is_some_and(Outages::is_busy)
+        };
         while is_busy(self) && !self.has_waited(&mut patience) {
             if let Some(outcome) = self.look_within(CLOSED)? {
                 return Ok(Some(outcome));

@@ -81,6 +81,7 @@ impl Supervisor<'_> {
         let is_excused = |index: usize| {
             self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index))
                 || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.is_done(index))
+                || self.outages.as_ref().is_some_and(|outages| outages.excuses(index))
         };
         let mut ends = self.processes.all.iter().enumerate();
         let bad = ends.find(|(index, process)| {

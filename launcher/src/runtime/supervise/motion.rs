@@ -2,7 +2,7 @@
 
 use super::patience::Patience;
 use super::stall::{Moved, StallWatch};
-use super::{Comebacks, Incidents, Supervisor, at_venues, moves};
+use super::{Comebacks, Incidents, Outages, Supervisor, at_venues, moves};
 use protocol::plan::{Pacing, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::memory::header::HEADER_WORDS;
@@ -34,7 +34,8 @@ impl Supervisor<'_> {
         let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
         let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process)
-            || self.comebacks.as_ref().is_some_and(Comebacks::waits_for_a_process);
+            || self.comebacks.as_ref().is_some_and(Comebacks::waits_for_a_process)
+            || self.outages.as_ref().is_some_and(Outages::waits_for_a_process);
         stall.look(self.ns(self.plan.clock.now()), awake_since, starved, moved, due_after)
             && !waits_for_a_process
     }
@@ -53,7 +54,8 @@ impl Supervisor<'_> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
         let returns = self.comebacks.as_ref().map_or(0, Comebacks::steps);
-        let count = moves(&engine).wrapping_add(steps).wrapping_add(returns);
+        let outages = self.outages.as_ref().map_or(0, Outages::steps);
+        let count = moves(&engine).wrapping_add(steps).wrapping_add(returns).wrapping_add(outages);
         Some(Moved { count, open: at_venues(&engine) })
     }
 

@@ -61,10 +61,11 @@ impl Supervisor<'_> {
                 Victim::Engine => Role::Orchestrator,
                 Victim::Strategy(index) => Role::Strategy(index),
                 Victim::Exchange(venue) => Role::Exchange(venue),
+                Victim::Gateway(index) => Role::Gateway(index),
             };
             // One that has said everything has no fault any more.
             let is_done = |thread| self.state(thread) == ThreadState::Done;
-            if matches!(target, Victim::Exchange(_) | Victim::Engine)
+            if matches!(target, Victim::Exchange(_) | Victim::Gateway(_) | Victim::Engine)
                 && self.plan.thread_of(role).is_some_and(is_done)
             {
                 continue;
@@ -79,6 +80,9 @@ impl Supervisor<'_> {
             self.struck(which);
             if let (Some(incidents), Victim::Strategy(index)) = (&mut self.incidents, target) {
                 incidents.fault(index, done_at);
+            }
+            if let (Some(outages), Victim::Gateway(index)) = (&mut self.outages, target) {
+                outages.fault(index, done_at);
             }
             if let (Some(comebacks), Role::Exchange(_) | Role::Orchestrator) = (&mut self.comebacks, role) {
                 comebacks.fault(role, done_at);

@@ -18,6 +18,7 @@ mod market;
 mod neighbours;
 mod operators;
 mod orphans;
+mod outages;
 mod paused;
 mod permissions;
 mod programs;

@@ -463,6 +463,7 @@ fn record(shape: Shape) -> RunRecord {
         kernel: None,
         incidents: Vec::new(),
         comebacks: Vec::new(),
+        outages: Vec::new(),
         commands: Vec::new(),
         strikes: Vec::new(),
         plan,

@@ -19,6 +19,7 @@ mod lying_venues;
 mod market;
 mod merging;
 mod mutated;
+mod outages;
 mod quarantine;
 mod reporting;
 mod shifted;

@@ -1,0 +1,143 @@
+//! Gateways that die while the run goes on: what the merge accepts of their orders, and that it accepts nothing else.
+
+use super::deaths::all_accounted;
+use super::fixture::{Fixture, Shape};
+use super::merging::run;
+use analysis::merge::ViolationKind;
+use analysis::record::Outage;
+use protocol::plan::Threading;
+use protocol::reject::Reject;
+use protocol::stamps::{Point, Record};
+use protocol::wire::{ENGINE_REPORT, OrderId};
+
+const SHAPE: Shape = Shape {
+    strategies: 2,
+    venues: 2,
+    orders: 40,
+    threading: Threading::Dedicated,
+    pacing: protocol::plan::Pacing::Scheduled,
+    reject_every: 0,
+    period: 3_000,
+    fills: false,
+    book: false,
+    market: false,
+    delay: 50_000,
+};
+
+fn outage(gateway: u16) -> Outage {
+    Outage {
+        process: format!("gateway-{gateway}"),
+        gateways: vec![gateway],
+        pid: 77,
+        cause: "signal 9 (SIGKILL)".into(),
+        fault_ns: None,
+        detected_ns: 1,
+        fenced_ns: 2,
+        repaired_ns: Some(3),
+        unknown: 1,
+        restarted_ns: None,
+        stayed_down: None,
+    }
+}
+
+/// The last order of strategy 0 that gateway 1 had.
+fn victim(fixture: &Fixture) -> OrderId {
+    let is_there = |record: &&Record| {
+        record.point == Point::GatewayRecv && record.detail == 1 && record.id.strategy() == 0
+    };
+    fixture.logs.iter().flatten().filter(is_there).last().unwrap().id
+}
+
+/// A run in which gateway 1 died with one order open, which the engine then closed. `is_stamped`: the gateway had stamped its report.
+fn died(is_stamped: bool) -> (Fixture, OrderId) {
+    let mut fixture = Fixture::new(SHAPE);
+    let id = victim(&fixture);
+    fixture.remove(Point::OrchRecvCompletion, id);
+    if !is_stamped {
+        fixture.remove(Point::GatewayDone, id);
+        fixture.remove(Point::Release, id);
+    }
+    for point in [Point::OrchReturn, Point::StrategyRecv] {
+        let (thread, place) = fixture.find(point, id);
+        fixture.logs[thread][place].detail = ENGINE_REPORT;
+    }
+    let (thread, place) = fixture.find(Point::OrchReturn, id);
+    let value = Reject::VenueUnknown as u64;
+    fixture.logs[thread].insert(place, Record { point: Point::Rejected, id, detail: 0, value });
+    fixture.record.outages = vec![outage(1)];
+    (fixture, id)
+}
+
+/// Spoils such a run, and expects exactly one violation.
+fn spoiled(spoil: impl FnOnce(&mut Fixture, OrderId)) -> (ViolationKind, String) {
+    let (mut fixture, id) = died(false);
+    spoil(&mut fixture, id);
+    let merged = run(&fixture);
+    all_accounted(&merged.orders);
+    let [violation] = merged.violations.as_slice() else {
+        panic!("one violation expected, got {:?}", merged.violations)
+    };
+    (violation.kind, violation.first.clone())
+}
+
+#[test]
+fn order_of_dead_gateway_is_closed_once() {
+    for is_stamped in [false, true] {
+        let (fixture, id) = died(is_stamped);
+        let merged = run(&fixture);
+        assert_eq!(merged.violations, [], "{is_stamped}");
+        all_accounted(&merged.orders);
+        let orders = merged.orders;
+        assert_eq!((orders.sent, orders.returned, orders.rejected), (80, 79, 1));
+        assert_eq!((orders.further_reports, orders.lost), (0, 0));
+        assert_eq!(merged.rejections, [(Reject::VenueUnknown.code(), 1)]);
+        assert!(merged.measured().all(|(measured, _)| measured != id), "it is in no figure");
+    }
+}
+
+#[test]
+fn closed_order_needs_a_dead_gateway() {
+    for outages in [vec![], vec![outage(0)]] {
+        let (kind, first) = spoiled(|fixture, _| fixture.record.outages = outages);
+        assert_eq!(kind, ViolationKind::RejectedDispatched);
+        assert!(first.contains("yet by the record its gateway lived"), "{first}");
+    }
+}
+
+#[test]
+fn closed_order_has_no_last_report() {
+    let (mut fixture, id) = died(true);
+    let (thread, place) = fixture.find(Point::Rejected, id);
+    let Record { value, .. } = fixture.logs[thread][place + 1];
+    let taken = Record { point: Point::OrchRecvCompletion, id, detail: 0, value };
+    fixture.logs[thread].insert(place, taken);
+    let violations = run(&fixture).violations;
+    assert_eq!(violations.len(), 1, "{violations:?}");
+    assert!(violations[0].first.contains("yet the engine had its last report"), "{violations:?}");
+}
+
+#[test]
+fn closed_order_was_dispatched_and_is_returned() {
+    let (kind, first) = spoiled(|fixture, id| drop(fixture.remove(Point::OrchDispatch, id)));
+    assert_eq!(kind, ViolationKind::RejectedDispatched);
+    assert!(first.contains("yet it was not dispatched"), "{first}");
+    let (kind, first) = spoiled(|fixture, id| drop(fixture.remove(Point::OrchReturn, id)));
+    assert_eq!(kind, ViolationKind::MissingPoint);
+    assert!(first.contains("has no t7"), "{first}");
+    let (kind, first) = spoiled(|fixture, id| drop(fixture.remove(Point::Rejected, id)));
+    assert_ne!(kind, ViolationKind::RejectedDispatched, "{first}");
+}
+
+#[test]
+fn closed_order_is_lost_if_its_strategy_never_hears() {
+    let (mut fixture, id) = died(false);
+    fixture.remove(Point::StrategyRecv, id);
+    let merged = run(&fixture);
+    all_accounted(&merged.orders);
+    assert_eq!(merged.orders.lost, 1);
+    assert!(
+        merged.violations.iter().any(|found| found.kind == ViolationKind::Lost),
+        "{:?}",
+        merged.violations
+    );
+}
