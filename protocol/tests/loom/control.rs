@@ -1,19 +1,27 @@
-//! Loom models of what surrounds the rings: the doorbell, the start barrier, the stamp log. See `.ci/loom.sh`.
+//! Loom models of the start barrier and the stamp log. See `.ci/loom.sh`.
 
-use core::time::Duration;
 use loom::thread;
 use protocol::control::{Launching, PLAN, RunState};
 use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
-use shm::bell::{BELL, Bell, Listener, RUNG, bell_words};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
-use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
 use shm::sync::{Ordering, spin_hint};
 
 fn heap(words: usize) -> Words {
     Region::heap(words).words()
+}
+
+/// The launcher's wait for one child.
+fn await_ready(segment: &Words, n: u64) {
+    loop {
+        let seen = status::read(&segment.clone().into());
+        if seen.state() == ThreadState::Ready {
+            return assert_eq!(seen.get(Field::CorePlusOne), n, "set before Ready");
+        }
+        spin_hint();
+    }
 }
 
 /// A child prepares, says `Ready` and sleeps until `Go`; the launcher waits for it and opens the barrier.

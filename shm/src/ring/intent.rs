@@ -105,6 +105,7 @@ impl Intent {
     }
 
     /// Before that block is taken.
+    #[inline]
     pub fn announce_block(&self, id: usize) {
         // Relaxed: read only after our death is certain; the Release of the taking keeps it before that.
         self.block.store(id as u64 + 1, Ordering::Relaxed);

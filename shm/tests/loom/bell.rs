@@ -105,14 +105,3 @@ fn no_wake_up_is_lost_beside_one_who_rings_for_nothing() {
         hostile.join().unwrap();
     });
 }
-
-/// The launcher's wait for one child.
-fn await_ready(segment: &Words, n: u64) {
-    loop {
-        let seen = status::read(&segment.clone().into());
-        if seen.state() == ThreadState::Ready {
-            return assert_eq!(seen.get(Field::CorePlusOne), n, "set before Ready");
-        }
-        spin_hint();
-    }
-}

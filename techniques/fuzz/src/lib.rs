@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets, and the little that they share with the tests of `shm`.
+//! The bodies of the fuzz targets, and the little that they share with the tests of `techniques`.
 
 #[path = "../bodies/mod.rs"]
 pub mod bodies;

@@ -30,7 +30,7 @@
 //!
 //! **Growth.** The arena is reserved when the run starts, so that nobody is ever killed for touching it, but not
 //! touched: its pages are mapped when the list first grows into them, and the page faults are in the run's figures, as
-//! are fresh and reused blocks ([`allocation`](super::SharedQueue::allocation)). Only when all of [`reserve`] is in use a push is [`Full`](super::Full).
+//! are fresh and reused blocks ([`allocation`](shm::ring::SharedQueue::allocation)). Only when all of [`reserve`] is in use a push is [`Full`](shm::ring::Full).
 //!
 //! **Why a block is never reused too early.** The consumer gives block n back when it has taken a message of block
 //! n + 1, or passed over a dead one's place there. That one's producer had found `last` at n + 1, so `last` is past n for everybody
@@ -39,7 +39,7 @@
 //! links to a reused block:** it read `last`, then `next`, then `last` again, unchanged: so `next` was that of the living block. Its
 //! CAS expects the allocation's number, which no later use of the block has again.
 //!
-//! **What a dead producer leaves**, and what [`retire`](super::SharedQueue::retire) does:
+//! **What a dead producer leaves**, and what [`retire`](shm::ring::SharedQueue::retire) does:
 //!
 //! | died at | in the list | repair |
 //! |---|---|---|
@@ -59,8 +59,8 @@
 //! out, the message that it was copying again; a block that it was giving back is given back once.
 //!
 //! **The others are not trusted.** Ids are checked before use; an impossible stamp passes its message over; an impossible
-//! `next` ends the link with a [`PeerFault`](super::PeerFault), because what comes behind it cannot be found. Whoever scribbles over tail
-//! or `last` stops the list, which [`check`](super::SharedQueue::check) finds: that is what sharing one costs.
+//! `next` ends the link with a [`PeerFault`](shm::ring::PeerFault), because what comes behind it cannot be found. Whoever scribbles over tail
+//! or `last` stops the list, which [`check`](shm::ring::SharedQueue::check) finds: that is what sharing one costs.
 //!
 //! Source: the list flavour of `std::sync::mpsc` (from crossbeam-channel); the helping after Michael and Scott, "Simple, fast,
 //! and practical non-blocking and blocking concurrent queue algorithms" (1996).
