@@ -309,4 +309,4 @@ fn replace<T>(table: &mut Vec<T>, saved: Vec<T>) -> Option<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
