@@ -1,6 +1,8 @@
 //! What a snapshot must hold: one that goes on from it comes to the state of one that carried out everything, byte for byte, wherever it
 //! was made. Snapshots that forget something are found.
 
+mod replay;
+
 use super::core::{Core, Input, SavedCore};
 use super::replica::{EngineSnapshot, Replica};
 use super::risk::RiskSetup;
@@ -26,7 +28,7 @@ fn replica() -> Replica {
 }
 
 /// A core with every control on, so wide that most orders pass.
-pub(crate) fn core() -> Core {
+fn core() -> Core {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
         of(Control::MessageRate, 100_000_000),
@@ -56,10 +58,10 @@ pub(crate) fn core() -> Core {
 }
 
 /// What is drawn for one event.
-pub(crate) type Drawn = (u16, u8, u8, i64, u64, bool);
+type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and go.
-pub(crate) fn events(drawn: &[Drawn]) -> Vec<Input> {
+fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut next = [0u64; STRATEGIES];
     let mut epochs = [0u16; STRATEGIES];
     let mut dead = [0u8; STRATEGIES];
@@ -188,7 +190,7 @@ fn from_bytes(bytes: &[u8]) -> Replica {
     replica
 }
 
-pub(crate) fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
+fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     let one = (0..STRATEGIES as u16, 0u8..13, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
     prop::collection::vec(one, 2..80)
 }
@@ -225,7 +227,7 @@ proptest! {
 }
 
 /// A load in which everything happens.
-pub(crate) fn load() -> Vec<(usize, Input)> {
+fn load() -> Vec<(usize, Input)> {
     let one = |n: u64| {
         let what = [2, 3, 4, 2, 7, 1, 9, 5, 2, 8, 3, 0][(n % 12) as usize];
         // Late enough that much is open then, a venue is killed.

@@ -325,4 +325,4 @@ fn replace<T>(table: &mut Vec<T>, saved: Vec<T>) -> Option<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

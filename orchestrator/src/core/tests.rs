@@ -2,7 +2,6 @@
 
 mod incidents;
 mod kills;
-mod replay;
 
 use super::*;
 use crate::risk::Reject;
@@ -85,7 +84,7 @@ const fn limit(control: Control, value: u64) -> LimitSetting {
     LimitSetting { scope: Scope::All, control, value }
 }
 
-fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
+pub(crate) fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
     Order {
         side: Side::Sell,
         price: 1,

@@ -1,10 +1,14 @@
 //! Equal inputs give equal effects and equal state, also in a core that continues from a snapshot.
 
-use super::*;
+use super::{core, drawn, events, load};
+use crate::core::tests::{Effect, order};
+use crate::core::{Core, Input, Moment, SavedCore};
 use crate::replica::Replica;
-use crate::snapshots::{core, drawn, events, load};
 use journal::{State, codec};
 use proptest::prelude::*;
+use protocol::desk::Command;
+use protocol::kill::Scope;
+use protocol::wire::Report;
 
 /// Changes a core that was read back; the second one is a core in which nothing has happened.
 type Forget = fn(&mut SavedCore, SavedCore);
