@@ -23,8 +23,8 @@ use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::status::{self, ThreadState};
 use protocol::supervision::{Death, Repairs};
 use shm::bell::Bell;
-use shm::clock::Clock;
 use std::time::Duration;
+use system::clock::Clock;
 
 /// How long the kernel may take to end a process that was killed. Nothing is certain of one that does not end.
 const DYING: Duration = Duration::from_secs(30);
