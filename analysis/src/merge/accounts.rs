@@ -118,6 +118,9 @@ pub(super) struct Accounts {
     prices: Vec<LastPrice>,
     /// By gateway, in the order of their reports.
     waiting: Vec<VecDeque<Waiting>>,
+    /// For each gateway: it died by the record. A fill whose report the orchestrator never took died with it: the engine has closed its
+    /// order, and does not know of the fill.
+    dead: Vec<bool>,
     /// Some fills were counted in another order than the orchestrator's.
     is_unordered: bool,
     last: Option<Report>,
@@ -127,9 +130,10 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    pub fn new(strategies: u16, gateways: usize) -> Self {
-        let waiting = vec![VecDeque::new(); gateways];
-        Self { filled: vec![Vec::new(); strategies.into()], waiting, ..Self::default() }
+    /// No fills yet. `dead` says of each gateway whether it died by the record.
+    pub fn new(strategies: u16, dead: Vec<bool>) -> Self {
+        let waiting = vec![VecDeque::new(); dead.len()];
+        Self { filled: vec![Vec::new(); strategies.into()], waiting, dead, ..Self::default() }
     }
 
     /// A log ends.
@@ -241,7 +245,10 @@ impl Accounts {
             .get_mut(gateway)
             .and_then(|waiting| waiting.pop_front_if(|first| first.position() <= position))
         {
-            self.count(waiting);
+            // One before it was stamped by an incarnation that died with its report.
+            if waiting.position() == position || !self.dead[gateway] {
+                self.count(waiting);
+            }
         }
     }
 
@@ -255,12 +262,13 @@ impl Accounts {
         accounts[usize::from(place)].fill(quantity, price);
     }
 
-    /// All logs are read: counts the fills whose reports the orchestrator never took. Those of a dead gateway died with it: the engine
-    /// has closed their orders, and does not know of them.
-    pub fn end(&mut self, is_dead: impl Fn(usize) -> bool) {
+    /// All logs are read: counts the fills whose reports the orchestrator never took, but for those of dead gateways.
+    pub fn end(&mut self) {
         self.end_log();
-        for (gateway, waiting) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
-            for fill in waiting.into_iter().filter(|_| !is_dead(gateway)) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let dead = std::mem::take(&mut self.dead);
+        for (fills, _) in waiting.into_iter().zip(dead).filter(|(_, is_dead)| !is_dead) {
+            for fill in fills {
                 self.is_unordered = true;
                 self.count(fill);
             }

@@ -65,6 +65,8 @@ impl<'a> Join<'a> {
         room: &Room,
         findings: &'a mut Findings,
     ) -> Self {
+        let gateways = 0..usize::from(plan.trading().gateways());
+        let dead = gateways.map(|gateway| deaths.is_dead_gateway(gateway)).collect();
         Self {
             plan,
             deaths,
@@ -81,7 +83,7 @@ impl<'a> Join<'a> {
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
-            accounts: Accounts::new(plan.trading().strategies, plan.trading().gateways().into()),
+            accounts: Accounts::new(plan.trading().strategies, dead),
             switches: Switches::default(),
             touches: Touches::new(plan),
             rejections: [0; MAX_REASONS],

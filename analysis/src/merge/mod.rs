@@ -250,7 +250,7 @@ pub fn merge_in<L: Logs + ?Sized>(
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
         gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16)) || is_unknown(id)
     });
-    accounts.end(|gateway| deaths.is_dead_gateway(gateway));
+    accounts.end();
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));
     joined.firm.append(std::mem::take(&mut touches.found));

@@ -180,8 +180,10 @@ fn span(first: &str, last: &str) -> String {
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
         Threading::Shared if plan.placement != Placement::Engine => {
-            "The gateways run in processes of their own: a wrong one ends the run and cannot write what is not its own."
-                .to_string()
+            let end = if plan.gateways_may_die() { "takes its venue down" } else { "ends the run" };
+            format!(
+                "The gateways run in processes of their own: a wrong one {end} and cannot write what is not its own."
+            )
         }
         Threading::Shared => {
             "Orchestrator and gateways take turns on one thread: dispatch and completion are \
