@@ -22,6 +22,8 @@ pub(crate) enum Effect {
     Recall,
     Close(usize),
     Reopen(usize),
+    CloseGateway(usize),
+    ReopenGateway(usize),
     Notice(Notice),
 }
 
@@ -57,6 +59,14 @@ impl Effects for Vec<Effect> {
 
     fn reopen(&mut self, strategy: usize) {
         self.push(Effect::Reopen(strategy));
+    }
+
+    fn close_gateway(&mut self, gateway: usize) {
+        self.push(Effect::CloseGateway(gateway));
+    }
+
+    fn reopen_gateway(&mut self, gateway: usize) {
+        self.push(Effect::ReopenGateway(gateway));
     }
 
     fn notify(&mut self, notice: Notice) {

@@ -4,7 +4,7 @@ use super::incidents::{death, supervise, supervised};
 use super::*;
 use protocol::control::Launching;
 use protocol::supervision::{GatewayRepair, Repairs};
-use protocol::wire::{CancelScope, ENGINE_REPORT, Instruction, Operation};
+use protocol::wire::{CancelScope, ENGINE_REPORT, Instruction, Operation, OrderStatus};
 
 /// A supervised bench whose gateways may die, with a completion ring for each of the two gateways.
 fn mortal(capacity: usize) -> (Bench, spsc::Producer, Launching, Repairs) {
@@ -63,7 +63,7 @@ fn open_orders_of_a_dead_gateway_are_reported() {
     let repair = repairs.of_gateway(0);
     assert_eq!((repair.repaired, repair.unknown), (Some(0), 4));
     assert_eq!(repairs.of_gateway(1), GatewayRepair::default());
-    let counts = *bench.orchestrator.core.counts();
+    let counts = bench.orchestrator.core.counts;
     assert_eq!((counts.dispatched, counts.settled), (5, 4), "one is open at the other venue");
     let account = bench.orchestrator.core.positions.account(0, 0);
     assert_eq!(account.open_sell, 7, "nothing is reserved for what is closed");
