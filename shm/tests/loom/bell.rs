@@ -5,7 +5,7 @@ use loom::thread;
 use shm::bell::{BELL, Bell, Listener, RUNG, bell_words};
 use shm::memory::{Region, Words};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
-use shm::sync::{Ordering, spin_hint};
+use shm::sync::Ordering;
 
 fn heap(words: usize) -> Words {
     Region::heap(words).words()
