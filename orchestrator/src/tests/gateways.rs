@@ -166,8 +166,11 @@ fn a_gateway_that_is_back_takes_orders() {
     launching.fence_gateway(0, 0, &death());
     bench.cycle();
     assert_eq!(bench.reasons(0), [(0, UNKNOWN)]);
+    // The launcher makes the ring anew; here both ends are new.
+    let (ring, end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
+    bench.orchestrator.outputs.gateways[0] = Sender::new(ring, None, 8);
+    bench.inboxes[0] = end;
     launching.revive_gateway(0, 1);
-    bench.take_all(0);
     bench.send(&order(0, 1, 0), 0);
     bench.cycle();
     assert_eq!(bench.take_all(0), [Instruction::Order(order(0, 1, 0))]);
