@@ -48,6 +48,8 @@ fn dead_creators_queue_makes_room() {
         assert!(is_dead_soon(&name));
         assert_eq!(leftovers(&name).unwrap().len(), all);
         assert_eq!(files(&name), all, "only named");
+        // To name them it had the lock for a moment.
+        assert!(is_dead_soon(&name));
         let again = Queue::<T>::create(&name, 1, 16).unwrap();
         assert!(!dead().unwrap().contains(&name));
         again.abandon();
