@@ -1,4 +1,4 @@
-//! A transactional outbox: outputs in the order in which a log produces them, of which those that may not have gone out are kept.
+//! A transactional outbox: outputs in the order in which a log produces them. Those that may not have been sent are kept.
 //!
 //! The log alone decides which outputs there are and in which order. So a count of those that have gone out says which ones they
 //! are, and a successor sends exactly the others.

@@ -1,4 +1,4 @@
-//! The output ledger: what an engine produced up to a record of its journal, and what of that may not have gone out.
+//! The output ledger: what an engine produced up to a record of its journal, and which outputs may not have been sent.
 //!
 //! Each receiver has a transactional outbox ([`Outbox`]), so counts are enough to know what has gone out:
 //!

@@ -1,5 +1,5 @@
-//! What is asked of the operating system: clocks, cores and what lies between them, priorities, processes, files, the sandbox,
-//! containers. Knows no order, no venue and no plan.
+//! Interfaces to the operating system: clocks, core pinning and core-to-core latency, priorities, processes, files, the
+//! sandbox, containers. Depends on no order, venue or plan.
 //!
 //! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe wrapper, what runs between fork and
 //! exec, columns in files of one's own ([`scratch`]), and a counting allocator ([`alloc`]). Atomics and the memory of other

@@ -1,4 +1,4 @@
-//! What an exchange must have done by its journal: for who checks a run that is over.
+//! An audit of an exchange after its run: what it must have done according to its journal.
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};

@@ -1,4 +1,4 @@
-//! An exchange without doors: it carries out what a journal says, sends nothing, and keeps what may not have gone out.
+//! A replica of an exchange: applies the records of its journal, sends nothing, and keeps outputs that may not have been sent.
 //!
 //! It is the state between two records. As bytes it is a snapshot; beside a living exchange it follows that one's journal, writes the
 //! snapshots (so that the exchange never stands still for one), and is what a successor goes on from.

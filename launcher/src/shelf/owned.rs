@@ -152,7 +152,7 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
         FolderKind::Run => name.starts_with("journal-").then_some(FolderKind::Journal),
         FolderKind::Experiment if [RUNS, MAKING].contains(&name) => Some(FolderKind::Runs),
         FolderKind::Experiment => is_run().then_some(FolderKind::Run),
-        // A run in the making stands in a folder of its maker's.
+        // An unfinished run is in its launcher's folder below `making/`.
         FolderKind::Runs => Some(if is_run() { FolderKind::Run } else { FolderKind::Runs }),
         FolderKind::Journal => None,
     }
