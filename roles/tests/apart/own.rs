@@ -7,6 +7,7 @@ use protocol::stamps::StampLog;
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Message, Order, OrderId};
 use protocol::workload::Trading;
+use roles::BoxedProducer;
 use roles::faults::own::{FaultyProducer, OwnFaults, act};
 use shm::memory::Region;
 use shm::ring::{Full, Producer, Step};
@@ -57,10 +58,10 @@ fn plan(faults: &[Fault]) -> Plan {
 }
 
 /// The faults, the producer with them, and what its ring takes.
-fn faulty(faults: &[Fault], room: usize) -> (OwnFaults, FaultyProducer<Taker>, Arc<Mutex<Vec<OrderId>>>) {
+fn faulty(faults: &[Fault], room: usize) -> (OwnFaults, FaultyProducer, Arc<Mutex<Vec<OrderId>>>) {
     let faults = OwnFaults::of(&plan(faults), 1, 0).unwrap();
     let taken = Arc::default();
-    let producer = faults.producer(Taker { taken: Arc::clone(&taken), room }, act);
+    let producer = faults.producer(BoxedProducer::new(Taker { taken: Arc::clone(&taken), room }), act);
     (faults, producer, taken)
 }
 
@@ -143,7 +144,7 @@ fn a_place_is_held_for_ever_and_the_strategy_goes_on() {
         let hold = fault(FaultKind::Hold, When::Push { order: 2, step });
         let faults = OwnFaults::of(&plan(&[hold]), 1, 0).unwrap();
         let came_to = Arc::default();
-        let mut producer = faults.producer(Steps(Arc::clone(&came_to)), act);
+        let mut producer = faults.producer(BoxedProducer::new(Steps(Arc::clone(&came_to))), act);
         let pushed: Vec<_> = (0..5).map(|n| producer.try_push(&message(n))).collect();
         assert_eq!(pushed, [Ok(()), Ok(()), Err(Full), Err(Full), Err(Full)], "{last:?}");
         assert_eq!(*came_to.lock().unwrap(), Some(last));
