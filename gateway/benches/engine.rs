@@ -14,7 +14,6 @@
 
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Control, Launching, PLAN, RunState};
@@ -29,6 +28,7 @@ use shm::sync::Ordering;
 use std::cell::Cell;
 use std::rc::Rc;
 use system::clock::{Clock, Timebase, Tsc};
+use system::work::Work;
 
 /// Slots of a ring, as a run has them.
 const SLOTS: usize = 8_192;

@@ -6,7 +6,6 @@
 
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Launching, PLAN, RunState};
@@ -25,6 +24,7 @@ use std::time::Instant;
 use strategy::schedule::Entry;
 use strategy::{Player, Session, StrategyAgent};
 use system::clock::{Timebase, Tsc};
+use system::work::Work;
 
 const VENUES: u16 = 4;
 const STRATEGIES: usize = 8;

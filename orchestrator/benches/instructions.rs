@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle};
 use protocol::sender::Sender;
@@ -17,6 +16,7 @@ use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use std::cell::Cell;
 use system::clock::{Clock, Timebase};
+use system::work::Work;
 
 const SLOTS: usize = 1_024;
 

@@ -26,7 +26,6 @@ pub mod risk;
 mod snapshots;
 mod successor;
 mod supervision;
-pub mod work;
 
 pub use self::core::{Core, Input, TOLERATED_OFFENCES, log_records};
 pub use ledger::{Estate, GatewayPast, Recovered};
@@ -36,7 +35,6 @@ pub use replica::Replica;
 pub use successor::Successor;
 pub use supervision::Supervision;
 
-use self::core::Moment;
 use journal::InputLog;
 use live::Live;
 use protocol::agent::{Agent, Cycle};
@@ -86,7 +84,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     /// As [`Orchestrator::new`].
     pub fn with_journal(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
-            core.strategies() == outputs.strategies.len() && core.gateways() == outputs.gateways.len(),
+            core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),
             "core and outputs are of one run"
         );
         Self { submit, completion, core, outputs, supervision: None, journal, failed: None }
@@ -106,13 +104,13 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
     ) -> bool {
-        if J::IS_KEPT && !self.record(&input, cycle.now) {
+        let now = cycle.now.saturating_sub(cycle.time.start_ticks);
+        if J::IS_KEPT && !self.record(&input, now) {
             return false;
         }
         release(self);
-        let at = Moment { ticks: cycle.now, since_start: cycle.now.saturating_sub(cycle.time.start_ticks) };
         let Self { submit, completion, core, outputs, journal, .. } = self;
-        core.apply(input, at, &mut Live { submit, completion, outputs, journal, cycle });
+        core.apply(input, now, &mut Live { submit, completion, outputs, journal, cycle });
         true
     }
 

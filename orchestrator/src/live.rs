@@ -77,6 +77,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     #[cold]
     fn notify(&mut self, notice: Notice) {
         let Outputs { desk, repairs, standstill, .. } = &mut *self.outputs;
+        let noticed_ticks = |noticed| self.cycle.time.start_ticks + noticed;
         match (notice, desk, repairs) {
             (Notice::CommandSeen { number, ticks, orders }, Some(desk), _) => {
                 desk.seen(number, ticks.unwrap_or_else(|| self.cycle.clock.now()), orders);
@@ -95,10 +96,11 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                     *standstill = None;
                     repairs.stands_still(None);
                 }
-                repairs.repaired(strategy, epoch, noticed, self.cycle.clock.now());
+                repairs.repaired(strategy, epoch, noticed_ticks(noticed), self.cycle.clock.now());
             }
             (Notice::GatewayRepaired { gateway, epoch, noticed, unknown }, _, Some(repairs)) => {
-                repairs.gateway_repaired(gateway, epoch, noticed, self.cycle.clock.now(), unknown);
+                let now = self.cycle.clock.now();
+                repairs.gateway_repaired(gateway, epoch, noticed_ticks(noticed), now, unknown);
             }
             (Notice::DeadCounts { strategy, refused, orphaned }, _, Some(repairs)) => {
                 repairs.count(strategy, refused, orphaned);

@@ -3,12 +3,12 @@
 //! Nothing here refuses a message. What finds its ring full is queued and goes when there is room. Each receiver has a queue of its
 //! own, so a venue or strategy that takes nothing delays no other.
 
-use crate::work::Work;
 use protocol::desk::Desk;
 use protocol::sender::{Sender, Sent};
 use protocol::supervision::{RepairsWriter, Standstill};
 use protocol::wire::Message;
 use std::collections::VecDeque;
+use system::work::Work;
 
 /// Messages of one gateway's queue that a duty cycle moves at most.
 const BATCH: usize = 16;

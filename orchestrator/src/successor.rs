@@ -54,6 +54,6 @@ impl Successor {
 
     /// Requests of living strategies that are not settled.
     pub fn open_orders(&self) -> u64 {
-        self.core.positions().requests()
+        self.core.positions.requests()
     }
 }

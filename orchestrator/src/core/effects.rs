@@ -5,7 +5,8 @@ use protocol::record::Point;
 use protocol::supervision::Misconduct;
 use protocol::wire::{Message, OrderId, Report};
 
-/// A notice to supervision or operators, off the path of orders. `ticks` and `noticed` are times of the run's clock.
+/// A notice to supervision or operators, off the path of orders. `ticks` is a time of the run's clock, `noticed` is in ticks since
+/// the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Notice {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! word 0  kind in the lowest byte; then two numbers of 16 bits, and a flag in bit 40
-//!      1  when: the ticks of the duty cycle
+//!      1  when: the ticks of the duty cycle since the run's start
 //!      2… the message, or the words of the command
 //! ```
 
@@ -82,7 +82,7 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends the input to a journal, before it is applied; `now` is in ticks.
+    /// Appends the input to a journal, before it is applied; `now` is in ticks since the run's start.
     ///
     /// # Errors
     /// [`JournalError::Failed`].

@@ -1,6 +1,7 @@
 //! A bit for each slot that is taken: a kill switch finds a hundred orders among a hundred thousand slots in a few
 //! microseconds, instead of walking through megabytes.
 
+#[derive(Default)]
 pub(super) struct SlotBits(Box<[u64]>);
 
 impl SlotBits {

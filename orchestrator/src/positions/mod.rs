@@ -17,13 +17,13 @@ use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
-/// All accounts and all open orders. `O` differs in a snapshot only.
+/// All accounts and all open orders.
 #[derive(Serialize, Deserialize)]
-pub struct Positions<O = OpenOrders> {
+pub struct Positions {
     /// Strategy after strategy.
     pub(crate) accounts: Box<[Account]>,
     instruments: usize,
-    pub(crate) strategies: Box<[Requests<O>]>,
+    pub(crate) strategies: Box<[Requests]>,
     /// Requests with nothing open of their own are kept, too.
     #[serde(skip)]
     tracks_requests: bool,
@@ -31,11 +31,12 @@ pub struct Positions<O = OpenOrders> {
 
 /// The requests of a strategy that are not settled.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Requests<O> {
+pub(crate) struct Requests {
     /// Of the living incarnation, cancels included.
     pub count: u64,
-    /// Of all incarnations.
-    pub orders: O,
+    /// Of all incarnations. A snapshot has them apart: see [`Positions::open_orders`].
+    #[serde(skip)]
+    orders: OpenOrders,
 }
 
 /// The effect of a report, or of an order that was sent.
@@ -76,26 +77,30 @@ impl Positions {
         }
     }
 
-    /// Keeps every open request, not only those that hold a quantity: [`Positions::open_at`] then finds all of them.
-    pub(crate) const fn track_requests(&mut self, tracks: bool) {
-        self.tracks_requests = tracks;
+    /// Keeps every open request if `tracks`, not only those that hold a quantity: [`Positions::open_at`] then finds all of them.
+    pub(crate) fn tracking_requests(self, tracks: bool) -> Self {
+        Self { tracks_requests: tracks, ..self }
     }
 
-    /// Continues from a snapshot, while nothing is open. Returns `None` if it is not of these strategies and instruments.
-    pub(crate) fn restore(&mut self, saved: Positions<SavedOrders>) -> Option<()> {
-        let Positions { accounts, instruments, strategies, .. } = saved;
-        let is_of_run = instruments == self.instruments
-            && accounts.len() == self.accounts.len()
-            && strategies.len() == self.strategies.len();
-        is_of_run.then_some(())?;
-        self.accounts = accounts;
-        for ((strategy, of), saved) in (0..).zip(&mut self.strategies).zip(&strategies) {
-            let is_traded = |order: &OpenOrder| usize::from(order.instrument) < instruments;
-            let is_own = |order: &OpenOrder| OrderId::from_word(order.key).strategy() == strategy;
-            let [_, others] = &saved.orders;
-            (saved.orders.iter().flatten().all(is_traded) && others.iter().all(is_own)).then_some(())?;
-            of.count = saved.count;
-            of.orders.restore(&saved.orders)?;
+    /// Returns the open orders of each strategy, for a snapshot.
+    pub(crate) fn open_orders(&self) -> Vec<SavedOrders> {
+        self.strategies.iter().map(|of| of.orders.save()).collect()
+    }
+
+    /// Takes the place of `fresh`, in which nothing is open, after a snapshot was read. Returns `None` if the snapshot is not of
+    /// these strategies and instruments.
+    pub(crate) fn restore(&mut self, fresh: Self, saved: &[SavedOrders]) -> Option<()> {
+        let lengths = |of: &Self| [of.instruments, of.accounts.len(), of.strategies.len()];
+        (lengths(self) == lengths(&fresh) && saved.len() == self.strategies.len()).then_some(())?;
+        self.tracks_requests = fresh.tracks_requests;
+        let fresh = fresh.strategies.into_iter().zip(saved);
+        for ((strategy, of), (fresh, saved)) in (0..).zip(&mut self.strategies).zip(fresh) {
+            let is_traded = |order: &OpenOrder| usize::from(order.instrument) < self.instruments;
+            let is_own = |order: &OpenOrder| order.id().strategy() == strategy;
+            let [_, others] = saved;
+            (saved.iter().flatten().all(is_traded) && others.iter().all(is_own)).then_some(())?;
+            of.orders = fresh.orders;
+            of.orders.restore(saved)?;
         }
         Some(())
     }
@@ -144,7 +149,7 @@ impl Positions {
     /// Marks the open orders for which `concerns(strategy, venue, instrument)` as killed. Returns how many.
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
         let strategies = (0..).zip(&mut self.strategies);
-        let mark = |(strategy, of): (u16, &mut Requests<OpenOrders>)| {
+        let mark = |(strategy, of): (u16, &mut Requests)| {
             of.orders.mark(|venue, instrument| concerns(strategy, venue, instrument))
         };
         strategies.map(mark).sum()

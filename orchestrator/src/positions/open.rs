@@ -9,10 +9,10 @@ use super::bits::SlotBits;
 use super::order::{OpenOrder, Slot};
 use super::table::Table;
 use protocol::wire::OrderId;
-use serde::{Serialize, Serializer};
 use shm::prefetch::prefetch;
 
 /// The open orders of a strategy. Allocated once: the capacity comes from the plan and is no part of a snapshot.
+#[derive(Default)]
 pub struct OpenOrders {
     slots: Box<[Slot]>,
     taken: SlotBits,
@@ -23,13 +23,6 @@ pub struct OpenOrders {
 /// room for one more.
 pub(crate) type SavedOrders = [Vec<OpenOrder>; 2];
 
-impl Serialize for OpenOrders {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let saved: SavedOrders = [self.in_window(0), self.others.all()];
-        saved.serialize(serializer)
-    }
-}
-
 impl OpenOrders {
     /// No orders. In the window `capacity` orders fit, if none stays open while as many come after it.
     pub(crate) fn new(capacity: usize) -> Self {
@@ -38,6 +31,11 @@ impl OpenOrders {
         let mut window = vec![Slot::UNTOUCHED; slots];
         window.fill(Slot::FREE);
         Self { slots: window.into(), taken: SlotBits::new(slots), others: Table::new(capacity) }
+    }
+
+    /// Returns the orders as a snapshot has them.
+    pub(crate) fn save(&self) -> SavedOrders {
+        [self.in_window(0), self.others.all()]
     }
 
     /// Inserts the orders of a snapshot while nothing is open. Returns `None` if they cannot be there.

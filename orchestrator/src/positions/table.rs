@@ -13,6 +13,7 @@ const FREE: u64 = u64::MAX;
 const NONE: OpenOrder =
     OpenOrder { key: FREE, ..OpenOrder::new(OrderId::from_word(0), Kind::Order(Side::Buy), 0, 0, 0) };
 
+#[derive(Default)]
 pub(super) struct Table {
     slots: Box<[OpenOrder]>,
     taken: SlotBits,

@@ -1,7 +1,7 @@
 //! Checks of an instrument's orders: tick, lot, price band, price collar; and its reference price.
 
 use protocol::instrument::{Instrument, ReferenceKind};
-use protocol::limits::OFF;
+use protocol::limits::{Control, OFF};
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,7 @@ pub(crate) struct InstrumentRules {
     follows_trades: bool,
     band: (i64, i64),
     tick_size: i64,
+    pub(super) max_quantity: u64,
 }
 
 impl Traded {
@@ -39,15 +40,20 @@ impl Traded {
             follows_trades: instrument.reference == ReferenceKind::LastTrade,
             band: (instrument.price_low, instrument.price_high),
             tick_size: instrument.tick,
+            max_quantity: instrument.max_quantity,
         };
         let (low, high) = rules.band;
         let reference = instrument.reference_price;
         Self { low, high, reference, rules, is_killed: false, collar: (OFF, OFF) }
     }
 
-    /// Sets the collar, in basis points or in ticks.
-    pub(crate) fn set_collar(&mut self, points: Option<u64>, ticks: Option<u64>) {
-        self.collar = (points.unwrap_or(self.collar.0), ticks.unwrap_or(self.collar.1));
+    /// Sets a limit of the collar.
+    pub(crate) fn set(&mut self, control: Control, value: u64) {
+        match control {
+            Control::PriceCollar => self.collar.0 = value,
+            Control::PriceCollarTicks => self.collar.1 = value,
+            _ => return,
+        }
         self.set_range();
     }
 
@@ -75,12 +81,10 @@ impl Traded {
             (self.low, self.high) = (i64::MAX, i64::MIN);
             return;
         }
-        let (points, ticks) = self.collar;
         let reference = i128::from(self.reference);
-        let by_points = if points == OFF { i128::MAX / 4 } else { reference * i128::from(points) / 10_000 };
-        let tick_size = i128::from(self.rules.tick_size);
-        let by_ticks = if ticks == OFF { i128::MAX / 4 } else { i128::from(ticks) * tick_size };
-        let max = by_points.min(by_ticks);
+        let width = |limit, unit| if limit == OFF { i128::MAX / 4 } else { i128::from(limit) * unit };
+        let (points, ticks) = self.collar;
+        let max = (width(points, reference) / 10_000).min(width(ticks, self.rules.tick_size.into()));
         let within = |price: i128| price.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
         self.low = self.low.max(within(reference - max));
         self.high = self.high.min(within(reference + max));
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn a_collar_is_around_the_last_trade_and_the_narrower_one_counts() {
         let mut traded = Traded::new(&instrument());
-        traded.set_collar(Some(1_000), None);
+        traded.set(Control::PriceCollar, 1_000);
         let bounds = |traded: &Traded, low, high| {
             assert_eq!((traded.check_price(low), traded.check_price(high)), (Ok(()), Ok(())));
             for price in [low - 5, high + 5] {
@@ -188,11 +192,12 @@ mod tests {
         bounds(&traded, 900, 1_100);
         assert_eq!((traded.trade(1_200), traded.trade(1_200), traded.trade(0)), (200, 0, 0));
         bounds(&traded, 1_080, 1_320);
-        traded.set_collar(None, Some(2));
+        traded.set(Control::PriceCollarTicks, 2);
         bounds(&traded, 1_190, 1_210);
-        traded.set_collar(Some(OFF), Some(OFF));
+        traded.set(Control::PriceCollar, OFF);
+        traded.set(Control::PriceCollarTicks, OFF);
         assert_eq!(traded.check_price(2_000), Ok(()));
-        traded.set_collar(Some(0), None);
+        traded.set(Control::PriceCollar, 0);
         bounds(&traded, 1_200, 1_200);
     }
 
@@ -200,7 +205,7 @@ mod tests {
     fn without_a_reference_price_a_collar_lets_nothing_through() {
         let mut traded = Traded::new(&Instrument { reference_price: 0, ..instrument() });
         assert_eq!(traded.check_price(1_000), Ok(()));
-        traded.set_collar(Some(100), None);
+        traded.set(Control::PriceCollar, 100);
         assert_eq!(traded.check_price(1_000), Err(Reject::NoReference));
         assert_eq!(traded.check_price(2_005), Err(Reject::PriceBand));
         traded.trade(1_000);

@@ -5,13 +5,11 @@ use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
 impl Risk {
-    /// Turns a switch. Returns `false` if the run has no such scope. Reviving everybody turns every switch off. A revived
+    /// Turns a switch. Returns `None` if the run has no such scope. Reviving everybody turns every switch off. A revived
     /// strategy's rejections are forgotten, and its accounts that the execution throttle stopped are on again.
     #[cold]
-    pub(crate) fn turn(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> bool {
-        if !self.has(scope) {
-            return false;
-        }
+    pub(crate) fn turn(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> Option<()> {
+        self.has(scope).then_some(())?;
         self.switches.retain(|on| *on != scope && (is_on || scope != Scope::All));
         if is_on {
             self.switches.push(scope);
@@ -26,7 +24,7 @@ impl Risk {
         }
         (0..).zip(&mut self.venues).for_each(|(index, venue)| *venue = is_on(Scope::Venue(index)));
         (0..).zip(&mut self.traded).for_each(|(index, of)| of.is_killed = is_on(Scope::Instrument(index)));
-        true
+        Some(())
     }
 
     fn enable(&mut self, scope: Scope, positions: &Positions) {

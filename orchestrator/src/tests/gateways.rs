@@ -19,9 +19,8 @@ fn mortal(capacity: usize) -> (Bench, spsc::Producer, Launching, Repairs) {
 
 impl Bench {
     fn let_gateways_die(&mut self) {
-        let nothing = Core::new(&RiskSetup::open_orders(0, 0, 1)).unwrap();
-        let core = std::mem::replace(&mut self.orchestrator.core, nothing);
-        self.orchestrator.core = core.with_gateway_deaths(true);
+        let setup = RiskSetup { gateways_may_die: true, ..RiskSetup::open_orders(2, 2, 8) };
+        self.orchestrator.core = Core::new(&setup).unwrap();
     }
 
     fn take_all(&mut self, venue: usize) -> Vec<Instruction> {
