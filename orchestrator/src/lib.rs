@@ -30,7 +30,7 @@ mod supervision;
 pub use self::core::{Core, Input, TOLERATED_OFFENCES, log_records};
 pub use ledger::{Estate, GatewayPast, Recovered};
 pub use outputs::Outputs;
-pub use positions::{Account, Change, Closed, Positions};
+pub use positions::{Account, Change, Positions};
 pub use replica::Replica;
 pub use successor::Successor;
 pub use supervision::Supervision;
@@ -88,12 +88,6 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             "core and outputs are of one run"
         );
         Self { submit, completion, core, outputs, supervision: None, journal, failed: None }
-    }
-
-    /// Takes commands from operators at this desk.
-    #[must_use]
-    pub fn commanded(self, desk: Desk) -> Self {
-        Self { outputs: self.outputs.commanded(desk), ..self }
     }
 
     /// Records an input and applies it. Returns `false` if it could not be recorded, and was not applied.

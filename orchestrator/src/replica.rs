@@ -88,16 +88,9 @@ impl Effects for Recorded<'_> {
 
     fn reopen_gateway(&mut self, _: usize) {}
 
+    /// The rest is published by the successor from the state.
     fn notify(&mut self, notice: Notice) {
-        match notice {
-            Notice::CommandSeen { number, ticks, orders } => {
-                self.desk.seen(number, ticks.unwrap_or(0), orders)
-            }
-            Notice::CommandDone { number, ticks } => self.desk.done(number, ticks),
-            Notice::CommandRefused { number, why } => self.desk.refused(number, 0, why),
-            // Published by the successor from the state.
-            _ => {}
-        }
+        notice.say(self.desk, || 0);
     }
 }
 

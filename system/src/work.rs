@@ -34,6 +34,13 @@ pub struct Work {
     ns_per_tick: f64,
 }
 
+impl Default for Work {
+    /// No work.
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl Work {
     /// Work of that many nanoseconds an order; 0 is none.
     pub fn new(wanted_ns: u64) -> Self {

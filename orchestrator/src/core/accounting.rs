@@ -72,8 +72,8 @@ impl Core {
     /// Confirms and books the effect of a report, or of a request that was closed without one.
     #[inline(always)]
     pub(super) fn settle(&mut self, strategy: usize, change: &Change, price: i64, out: &mut impl Effects) {
-        if let Some(closed) = change.killed {
-            self.confirmed(strategy, closed, out);
+        if let Some(venue) = change.killed_at {
+            self.confirm_killed(strategy, venue, change.instrument, out);
         }
         if let Some(loser) = self.risk.book(strategy, change, price, &self.positions) {
             self.kill_by_limit(loser, Control::MaxLoss, out);

@@ -63,13 +63,7 @@ impl GatewaySession {
 
 impl Core {
     /// Applies a change of a gateway's fence.
-    pub(super) fn gateway_life(
-        &mut self,
-        gateway: usize,
-        life: Incarnation,
-        now: u64,
-        out: &mut impl Effects,
-    ) {
+    pub(super) fn gateway_life(&mut self, gateway: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {
             (session.epoch, session.state) = (life.epoch, GatewayState::Up);
@@ -79,7 +73,7 @@ impl Core {
         // Also one that was started and has died again since the last look.
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Up && life.fenced && life.epoch == session.epoch {
-            session.state = GatewayState::Closing { noticed: now };
+            session.state = GatewayState::Closing { noticed: self.now };
             self.dying += 1;
             out.recall();
         }

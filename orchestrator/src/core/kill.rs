@@ -5,7 +5,6 @@
 //! new order and no replace of the scope has a t3 after it.
 
 use super::{Core, Effects, Notice};
-use crate::positions::Closed;
 use crate::risk::SettingError;
 use protocol::desk::{COMMANDS, Command, Status};
 use protocol::kill::{Cause, Scope, Switch};
@@ -141,10 +140,16 @@ impl Core {
 
     /// Counts an order that a switch cancels and that is no longer open.
     #[cold]
-    pub(super) fn confirmed(&mut self, strategy: usize, closed: Closed, out: &mut impl Effects) {
+    pub(super) fn confirm_killed(
+        &mut self,
+        strategy: usize,
+        venue: u16,
+        instrument: u16,
+        out: &mut impl Effects,
+    ) {
         let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.concerns(strategy as u16, credential, closed.venue, closed.instrument) {
+            if kill.switch.scope.concerns(strategy as u16, credential, venue, instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }

@@ -23,7 +23,7 @@ pub const TOLERATED_OFFENCES: u32 = 64;
 
 impl Core {
     /// Applies a change of a strategy's fence.
-    pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, now: u64, out: &mut impl Effects) {
+    pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.sessions[index];
         if session.is_begun_by(life) {
             session.open(life.epoch);
@@ -33,7 +33,7 @@ impl Core {
         // Also one that was started and has died again since the last look.
         let session = &mut self.sessions[index];
         if session.is_ended_by(life) {
-            session.close(SessionState::Dying { noticed: now });
+            session.close(SessionState::Dying { noticed: self.now });
             self.dying += 1;
             out.close(index);
             let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));

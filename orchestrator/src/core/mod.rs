@@ -78,6 +78,9 @@ pub struct Core {
     pub(crate) counts: Counts,
     /// Of the reports taken from gateways.
     pub(crate) reported: Checksum,
+    /// When the current input is applied, in ticks since the run's start.
+    #[serde(skip)]
+    now: u64,
     /// The last order that was sent, until it is booked.
     #[serde(skip)]
     unbooked: Option<Order>,
@@ -119,6 +122,7 @@ impl Core {
             sender_is_authenticated: true,
             counts: Counts::default(),
             reported: Checksum::default(),
+            now: 0,
             unbooked: None,
             dying: 0,
             restricts_gateways: gateway_limit.is_some(),
@@ -162,24 +166,25 @@ impl Core {
     /// Applies one input and produces its effects, in order. `now` is in ticks since the run's start.
     #[inline(always)]
     pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
+        self.now = now;
         match input {
-            Input::Order { from, message } => self.order(from.map(usize::from), &message, now, out),
+            Input::Order { from, message } => self.order(from.map(usize::from), &message, out),
             Input::Report { message, .. } => self.report(&message, out),
-            cold => self.apply_cold(cold, now, out),
+            cold => self.apply_cold(cold, out),
         }
     }
 
     #[cold]
-    fn apply_cold(&mut self, input: Input, now: u64, out: &mut impl Effects) {
+    fn apply_cold(&mut self, input: Input, out: &mut impl Effects) {
         self.book();
         match input {
-            Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, now, out),
+            Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, out),
             Input::Retired { strategy } => self.retired(strategy.into(), out),
-            Input::GatewayLife { gateway, life } => self.gateway_life(gateway.into(), life, now, out),
+            Input::GatewayLife { gateway, life } => self.gateway_life(gateway.into(), life, out),
             Input::GatewayDrained { gateway } => self.gateway_drained(gateway.into(), out),
             Input::Command { number, command } => self.command(number, command, out),
             Input::Violation { from, why } => self.violation(from.map(usize::from), why, out),
-            Input::Recalled { message } => self.recalled(&message, now, out),
+            Input::Recalled { message } => self.recalled(&message, out),
             Input::Order { .. } | Input::Report { .. } => {}
         }
         self.book();

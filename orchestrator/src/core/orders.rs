@@ -11,7 +11,7 @@ impl Core {
     /// Takes one order. Its sender is whose memory it came through; only where several strategies write that is the id
     /// believed.
     #[inline(always)]
-    pub(super) fn order(&mut self, from: Option<usize>, message: &Message, now: u64, out: &mut impl Effects) {
+    pub(super) fn order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
         self.book();
         let Ok(order) = Order::from_message(*message) else {
             self.violation(from, Misconduct::Garbage, out);
@@ -32,12 +32,12 @@ impl Core {
         session.advance(order.id);
         self.sender_is_authenticated = from.is_some();
         out.stamp(Point::OrchRecvSubmit, order.id, 0);
-        if let Some(control) = self.risk.count_message(strategy, now) {
+        if let Some(control) = self.risk.count_message(strategy, self.now) {
             self.kill_by_limit(strategy, control, out);
         }
-        if let Err(reason) = self.check(&order, now) {
+        if let Err(reason) = self.check(&order) {
             self.sessions[strategy].taken.add(digest(message));
-            self.reject(from, &order, reason, now, out);
+            self.reject(from, &order, reason, out);
             return;
         }
         out.work();
@@ -47,8 +47,8 @@ impl Core {
 
     /// Checks an order against every control, and takes it from the plan's budgets if it passes.
     #[inline(always)]
-    fn check(&mut self, order: &Order, now: u64) -> Result<(), Reject> {
-        self.risk.check(order, &self.positions, now)?;
+    fn check(&mut self, order: &Order) -> Result<(), Reject> {
+        self.risk.check(order, &self.positions, self.now)?;
         if self.restricts_gateways {
             self.check_gateway(order)?;
         }
@@ -90,7 +90,7 @@ impl Core {
     }
 
     /// Takes back an order that was queued for its gateway: it never reached the venue.
-    pub(super) fn recalled(&mut self, message: &Message, now: u64, out: &mut impl Effects) {
+    pub(super) fn recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
         let gateway = self.gateway_of(strategy, order.venue);
@@ -102,7 +102,7 @@ impl Core {
         self.settle(strategy, &change, 0, out);
         if is_current {
             let reason = if self.is_down(gateway) { Reject::VenueDown } else { Reject::Killed };
-            self.reject(None, &order, reason, now, out);
+            self.reject(None, &order, reason, out);
         } else {
             self.refuse(order.id, out);
         }
@@ -115,7 +115,6 @@ impl Core {
         from: Option<usize>,
         order: &Order,
         reason: Reject,
-        now: u64,
         out: &mut impl Effects,
     ) {
         self.count_refused(order.id, reason, out);
@@ -125,7 +124,7 @@ impl Core {
         let strategy = usize::from(order.id.strategy());
         // Not those that are none of the strategy's doing: by a kill switch, or because a venue is down.
         if !matches!(reason, Reject::Killed | Reject::VenueDown)
-            && let Some(control) = self.risk.count_rejection(strategy, now)
+            && let Some(control) = self.risk.count_rejection(strategy, self.now)
         {
             self.kill_by_limit(strategy, control, out);
         }

@@ -1,9 +1,9 @@
 //! What each strategy has open and what it holds, in each instrument.
 
 mod account;
-mod bits;
 mod open;
 mod order;
+mod slots;
 mod table;
 
 pub use account::Account;
@@ -50,17 +50,8 @@ pub struct Change {
     pub short: i64,
     /// The quantity that was filled; bought above 0.
     pub filled: i64,
-    /// An order that a kill switch cancels is no longer open.
-    pub killed: Option<Closed>,
-}
-
-/// Venue and instrument of an order that is no longer open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed {
-    /// The venue's index.
-    pub venue: u16,
-    /// The instrument's index.
-    pub instrument: u16,
+    /// An order that a kill switch cancels is no longer open at this venue.
+    pub killed_at: Option<u16>,
 }
 
 impl Positions {
@@ -95,10 +86,11 @@ impl Positions {
         self.tracks_requests = fresh.tracks_requests;
         let fresh = fresh.strategies.into_iter().zip(saved);
         for ((strategy, of), (fresh, saved)) in (0..).zip(&mut self.strategies).zip(fresh) {
-            let is_traded = |order: &OpenOrder| usize::from(order.instrument) < self.instruments;
-            let is_own = |order: &OpenOrder| order.id().strategy() == strategy;
-            let [_, others] = saved;
-            (saved.iter().flatten().all(is_traded) && others.iter().all(is_own)).then_some(())?;
+            let is_possible = |order: &OpenOrder| {
+                let is_own = order.id().strategy() == strategy && order.is_of(order.id());
+                is_own && usize::from(order.instrument) < self.instruments
+            };
+            saved.iter().flatten().all(is_possible).then_some(())?;
             of.orders = fresh.orders;
             of.orders.restore(saved)?;
         }
@@ -197,7 +189,7 @@ impl Positions {
 
     /// Returns every request of a strategy that is open at a venue, by their ids; all of them if requests are tracked.
     pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
-        let mut open = self.strategies[strategy].orders.all(strategy as u16);
+        let mut open = self.strategies[strategy].orders.save().concat();
         open.retain(|order| order.venue == venue);
         open.sort_unstable_by_key(OpenOrder::id);
         open
@@ -255,9 +247,8 @@ impl Positions {
             Kind::Other => return Change::default(),
         };
         let less = order.reserved().cast_signed().wrapping_neg();
-        let change = self.reserve(strategy, order.instrument, side, less);
-        let closed = Closed { venue: order.venue, instrument: order.instrument };
-        Change { killed: order.is_killed.then_some(closed), ..change }
+        let killed_at = order.is_killed.then_some(order.venue);
+        Change { killed_at, ..self.reserve(strategy, order.instrument, side, less) }
     }
 
     /// Changes an open order that is not a replace.

@@ -114,8 +114,6 @@ impl RateLimit {
 pub(crate) struct StrategyRow {
     pub max_open: u64,
     pub credential: u16,
-    /// A kill switch is on for it, for its credential or for everybody.
-    pub is_killed: bool,
     pub kills_on_death: bool,
     pub messages: RateLimit,
     /// One message above it turns the kill switch on.
@@ -140,7 +138,6 @@ impl StrategyRow {
         Self {
             max_open: plan.max_open,
             credential,
-            is_killed: false,
             kills_on_death: false,
             messages: RateLimit::default(),
             kill_messages: RateLimit::default(),
@@ -155,7 +152,7 @@ impl StrategyRow {
         }
     }
 
-    fn set(&mut self, control: Control, value: u64, RiskPlan { max_open, ns_per_tick }: RiskPlan) {
+    fn set(&mut self, control: Control, value: u64, RiskPlan { max_open, ns_per_tick, .. }: RiskPlan) {
         match control {
             Control::MaxOpenOrders => self.max_open = value.min(max_open),
             Control::MessageRate => self.messages.set(value, self.messages.burst, ns_per_tick),
@@ -206,7 +203,7 @@ impl Risk {
             Scope::All => true,
             Scope::Strategy(index) => usize::from(index) < self.strategies.len(),
             Scope::Credential(index) => usize::from(index) < self.credentials.len(),
-            Scope::Venue(index) => usize::from(index) < self.venues.len(),
+            Scope::Venue(index) => usize::from(index) < self.plan.venues,
             Scope::Instrument(index) => usize::from(index) < self.traded.len(),
         }
     }

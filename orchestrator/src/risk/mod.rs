@@ -28,6 +28,7 @@ use protocol::wire::{Condition, Operation, Order, OrderType, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 use std::hint::select_unpredictable;
+use switches::is_any_on;
 
 /// What core and controls are made for.
 #[derive(Clone, Debug)]
@@ -82,8 +83,6 @@ pub struct Risk {
     /// Strategy after strategy.
     accounts: Box<[AccountLimits]>,
     pub(crate) traded: Box<[Traded]>,
-    /// Whether a kill switch is on for the venue.
-    venues: Box<[bool]>,
     pub(crate) credentials: Box<[RateLimit]>,
     pub(crate) exposures: Exposures,
     limits_losses: bool,
@@ -96,6 +95,7 @@ pub struct Risk {
 /// What the plan says for all strategies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RiskPlan {
+    venues: usize,
     /// Open orders of each strategy that there is room for.
     max_open: u64,
     ns_per_tick: f64,
@@ -111,14 +111,13 @@ impl Risk {
         let instruments = if setup.instruments.is_empty() { &anything } else { setup.instruments };
         let credentials = setup.credentials.max(1);
         let (strategies, venues) = (setup.strategies, setup.venues);
-        let plan = RiskPlan { max_open: setup.max_open, ns_per_tick: setup.ns_per_tick };
+        let plan = RiskPlan { venues, max_open: setup.max_open, ns_per_tick: setup.ns_per_tick };
         let row = |index| StrategyRow::new((index % credentials) as u16, plan);
         let accounts = (0..strategies).flat_map(|_| instruments.iter().map(AccountLimits::new)).collect();
         let mut risk = Self {
             strategies: (0..strategies).map(row).collect(),
             accounts,
             traded: instruments.iter().map(Traded::new).collect(),
-            venues: vec![false; venues].into(),
             credentials: vec![RateLimit::default(); credentials].into(),
             exposures: Exposures::new(credentials, instruments.len()),
             limits_losses: false,
@@ -148,10 +147,10 @@ impl Risk {
     }
 
     /// The lengths of its tables: equal in all states of a run.
-    fn shape(&self) -> [usize; 7] {
-        let Self { accounts, traded, venues, credentials, .. } = self;
+    fn shape(&self) -> [usize; 6] {
+        let Self { accounts, traded, credentials, .. } = self;
         let [rows, held, instruments] = self.exposures.shape();
-        [accounts.len(), traded.len(), venues.len(), credentials.len(), rows, held, instruments]
+        [accounts.len(), traded.len(), credentials.len(), rows, held, instruments]
     }
 
     /// Fetches what the next check of a strategy's orders needs, at most `lines` cache lines of each kind.
@@ -160,7 +159,6 @@ impl Risk {
         prefetch_lines(row, lines);
         prefetch_lines(&self.accounts[strategy * instruments..][..instruments], lines);
         prefetch_lines(&*self.traded, lines);
-        prefetch_lines(&*self.venues, lines);
         prefetch_lines(&self.credentials[usize::from(row.credential)], lines);
     }
 
@@ -189,9 +187,9 @@ impl Risk {
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = usize::from(order.id.strategy());
         let row = &mut self.strategies[strategy];
-        let Some(is_venue_killed) = self.venues.get(usize::from(order.venue)) else {
+        if usize::from(order.venue) >= self.plan.venues {
             return Err(Reject::UnknownVenue);
-        };
+        }
         let Some(traded) = self.traded.get(usize::from(order.instrument)) else {
             return Err(Reject::UnknownInstrument);
         };
@@ -204,7 +202,7 @@ impl Risk {
             _ = take_tokens(row, &mut self.credentials[credential], now);
             return Ok(());
         }
-        if row.is_killed | traded.is_killed | *is_venue_killed {
+        if is_any_on(&self.switches, order, row.credential) {
             return Err(Reject::Killed);
         }
         let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.instrument)];

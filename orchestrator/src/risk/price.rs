@@ -15,8 +15,6 @@ pub(crate) struct Traded {
     pub(super) reference: i64,
     #[serde(skip)]
     pub(super) rules: InstrumentRules,
-    /// A kill switch is on for it.
-    pub(super) is_killed: bool,
     /// In basis points of the reference price, and in ticks; [`OFF`] each.
     collar: (u64, u64),
 }
@@ -44,7 +42,7 @@ impl Traded {
         };
         let (low, high) = rules.band;
         let reference = instrument.reference_price;
-        Self { low, high, reference, rules, is_killed: false, collar: (OFF, OFF) }
+        Self { low, high, reference, rules, collar: (OFF, OFF) }
     }
 
     /// Sets a limit of the collar.

@@ -48,7 +48,7 @@ fn cycles_until_told<J: InputLog>(
     (mut bench, launching): (Bench<J>, Launching),
 ) -> (usize, Vec<String>) {
     let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
-    bench.orchestrator = bench.orchestrator.commanded(Desk::new(&desk.clone().into(), &answers));
+    bench.orchestrator.outputs.desk = Some(Desk::new(&desk.clone().into(), &answers));
     bench.send(&order(1, 0, 0), 1);
     bench.turn();
     match trigger {
