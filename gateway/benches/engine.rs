@@ -100,7 +100,7 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
         Work::new(0),
     );
     let orchestrator =
-        Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs);
+        Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs, ());
     let venue = DelayVenue::holding(InFull, MAX_OPEN as usize);
     let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, venue);
 

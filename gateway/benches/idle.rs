@@ -51,7 +51,7 @@ fn engine() -> (impl Agent<Tsc>, (Vec<spsc::Producer>, Vec<spsc::Consumer>)) {
         returns.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
         Work::new(0),
     );
-    let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs);
+    let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs, ());
     let gateways: Vec<_> = (0..VENUES)
         .zip(inbox_ends.into_iter().zip(completions))
         .map(|(index, (inbox, completion))| {

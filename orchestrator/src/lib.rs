@@ -66,23 +66,13 @@ pub struct Orchestrator<R, J = ()> {
     failed: Option<String>,
 }
 
-impl<R: Consumer> Orchestrator<R> {
-    /// An orchestrator without a journal. Unless it is [`supervised`](Orchestrator::supervised) no strategy is ever retired or
-    /// started again.
+impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
+    /// An orchestrator that records its inputs in `journal`, or nowhere. Unless it is [`supervised`](Orchestrator::supervised) no
+    /// strategy is ever retired or started again.
     ///
     /// # Panics
     /// If core and outputs are for other numbers of strategies and gateways.
-    pub fn new(submit: R, completion: R, core: Core, outputs: Outputs) -> Self {
-        Self::with_journal(submit, completion, core, outputs, ())
-    }
-}
-
-impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// An orchestrator that records its inputs.
-    ///
-    /// # Panics
-    /// As [`Orchestrator::new`].
-    pub fn with_journal(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
+    pub fn new(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
             core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),
             "core and outputs are of one run"

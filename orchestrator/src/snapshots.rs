@@ -50,7 +50,6 @@ fn core() -> Core {
         orders: &[40; STRATEGIES],
         venue_orders: &[30; STRATEGIES * VENUES],
         gateway_limit: Some(25),
-        gateways_may_die: true,
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
     Core::new(&setup).unwrap()

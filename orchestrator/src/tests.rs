@@ -50,6 +50,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
             return_ends.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
             Work::new(0),
         ),
+        (),
     );
     Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
 }

@@ -193,7 +193,7 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     let submit = attached.consumer::<T>(&submit_link(plan))?;
     let completion = attached.consumer::<T>(&completion_link(plan))?;
     let outputs = outputs(plan, false, attached)?.commanded(segments::desk(attached)?);
-    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs);
+    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs, ());
     let (supervision, repairs) = supervision(parts)?;
     Ok(orchestrator.supervised(supervision, repairs))
 }
@@ -216,7 +216,6 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
         orders: &trading.orders,
         venue_orders: &trading.venue_orders,
         gateway_limit: trading.max_waiting.map(u64::from),
-        gateways_may_die: plan.gateways_may_die(),
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
     Ok(Core::new(&setup)?)

@@ -59,7 +59,7 @@ impl Core {
         // In the live engine it is booked already: reports are taken first in a duty cycle.
         self.book();
         let strategy = usize::from(report.id.strategy());
-        if report.is_last && self.plan.gateway_limit.is_some() {
+        if report.is_last {
             self.close_at_gateway(self.gateway_of(strategy, report.venue));
         }
         let Some(change) = self.positions.settle(report, is_current) else {
@@ -87,10 +87,8 @@ impl Core {
         if let Some(order) = self.unbooked.take() {
             let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
             self.risk.book(strategy, &change, 0, &self.positions);
-            if self.plan.gateway_limit.is_some() {
-                let gateway = self.gateway_of(strategy, order.venue);
-                self.gateways[gateway].open += 1;
-            }
+            let gateway = self.gateway_of(strategy, order.venue);
+            self.gateways[gateway].open += 1;
         }
     }
 

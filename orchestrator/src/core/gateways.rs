@@ -14,7 +14,7 @@ use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
 use protocol::supervision::Incarnation;
-use protocol::wire::{ENGINE_REPORT, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{ENGINE_REPORT, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 
 /// Whether a gateway takes orders.
@@ -40,7 +40,7 @@ pub(crate) struct GatewaySession {
     pub state: GatewayState,
     /// Orders that were open there when an incarnation died.
     pub unknown: u64,
-    /// Orders open there; counted only under a limit.
+    /// Orders open there.
     pub open: u64,
     /// The messages sent to this incarnation.
     pub sent: Checksum,
@@ -77,7 +77,6 @@ impl Core {
             self.dying += 1;
             out.recall();
         }
-        self.restrict_gateways();
     }
 
     /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there.
@@ -123,28 +122,12 @@ impl Core {
     pub(super) fn is_down(&self, gateway: usize) -> bool {
         self.gateways.get(gateway).is_some_and(|session| session.state != GatewayState::Up)
     }
-
-    /// Decides whether orders are checked against the state of their gateways.
-    pub(super) fn restrict_gateways(&mut self) {
-        let is_any_down = (0..self.gateways.len()).any(|gateway| self.is_down(gateway));
-        self.restricts_gateways = self.plan.gateway_limit.is_some() || is_any_down;
-    }
 }
 
 /// The report that closes a request whose end at its venue is unknown.
-fn unknown_report(id: OrderId, order: &OpenOrder) -> Report {
-    Report {
-        id,
-        venue: order.venue,
-        instrument: order.instrument,
-        status: OrderStatus::Expired,
-        reason: Reject::VenueUnknown.code(),
-        side: if let Kind::Order(side) = order.kind { side } else { Side::Buy },
-        price: 0,
-        filled: 0,
-        leaves: 0,
-        cumulative: 0,
-        number: ENGINE_REPORT,
-        is_last: true,
-    }
+fn unknown_report(id: OrderId, open: &OpenOrder) -> Report {
+    let side = if let Kind::Order(side) = open.kind { side } else { Side::Buy };
+    let order = Order { instrument: open.instrument, side, ..Order::new(id, open.venue) };
+    let report = Report::rejected(&order, Reject::VenueUnknown);
+    Report { status: OrderStatus::Expired, number: ENGINE_REPORT, ..report }
 }

@@ -55,7 +55,7 @@ struct CorePlan {
     venues: usize,
     credentials: usize,
     /// Orders that may be open at one gateway.
-    gateway_limit: Option<u64>,
+    gateway_limit: u64,
 }
 
 /// The engine's state and its decisions. Encoded it is a snapshot: what is skipped comes from the plan or follows from the rest.
@@ -87,9 +87,6 @@ pub struct Core {
     /// Sessions and gateways whose retirement has begun and not ended.
     #[serde(skip)]
     pub(crate) dying: usize,
-    /// Orders are checked against the state of their gateways: there is a limit, or a gateway is down.
-    #[serde(skip)]
-    restricts_gateways: bool,
     #[serde(skip)]
     plan: CorePlan,
 }
@@ -104,7 +101,8 @@ impl Core {
     /// The first limit that does not exist.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
-        let RiskSetup { strategies, venues, gateway_limit, .. } = *setup;
+        let RiskSetup { strategies, venues, .. } = *setup;
+        let gateway_limit = setup.gateway_limit.unwrap_or(u64::MAX);
         let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
         let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
@@ -112,8 +110,7 @@ impl Core {
         Ok(Self {
             sessions: (0..strategies).map(session).collect(),
             gateways: vec![GatewaySession::default(); venues * credentials],
-            positions: Positions::new(strategies, risk.instruments(), max_open)
-                .tracking_requests(setup.gateways_may_die),
+            positions: Positions::new(strategies, risk.instruments(), max_open),
             risk,
             kills: Vec::with_capacity(max_kills(strategies)),
             next_switch: 0,
@@ -125,7 +122,6 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
-            restricts_gateways: gateway_limit.is_some(),
             plan: CorePlan { venues, credentials, gateway_limit },
         })
     }
@@ -159,7 +155,6 @@ impl Core {
         (self.kills, self.plan) = (kills, plan);
         self.dying = self.sessions.iter().filter(|session| session.is_dying()).count()
             + self.gateways.iter().filter(|session| session.is_closing()).count();
-        self.restrict_gateways();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Orders on their way out: identity, limits, dispatch; and what a rejection does.
 
-use super::{Core, Effects};
+use super::{Core, Effects, GatewayState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
 use protocol::record::Point;
@@ -49,8 +49,12 @@ impl Core {
     #[inline(always)]
     fn check(&mut self, order: &Order) -> Result<(), Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        if self.restricts_gateways {
-            self.check_gateway(order)?;
+        let gateway = &self.gateways[self.gateway_of(order.id.strategy().into(), order.venue)];
+        if gateway.state != GatewayState::Up {
+            return Err(Reject::VenueDown);
+        }
+        if gateway.open >= self.plan.gateway_limit && order.operation == Operation::New {
+            return Err(Reject::VenueBusy);
         }
         match self.venue_budget(order) {
             Some(0) => Err(Reject::NotPlanned),
@@ -59,19 +63,6 @@ impl Core {
                 Ok(())
             }
             None => Ok(()),
-        }
-    }
-
-    /// Checks an order against the state of its gateway, and against the limit of open orders there.
-    fn check_gateway(&self, order: &Order) -> Result<(), Reject> {
-        let gateway = self.gateway_of(order.id.strategy().into(), order.venue);
-        let is_full = |limit| self.gateways[gateway].open >= limit;
-        if self.is_down(gateway) {
-            Err(Reject::VenueDown)
-        } else if order.operation == Operation::New && self.plan.gateway_limit.is_some_and(is_full) {
-            Err(Reject::VenueBusy)
-        } else {
-            Ok(())
         }
     }
 

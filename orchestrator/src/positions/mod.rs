@@ -24,9 +24,6 @@ pub struct Positions {
     pub(crate) accounts: Box<[Account]>,
     instruments: usize,
     pub(crate) strategies: Box<[Requests]>,
-    /// Requests with nothing open of their own are kept, too.
-    #[serde(skip)]
-    tracks_requests: bool,
 }
 
 /// The requests of a strategy that are not settled.
@@ -64,13 +61,7 @@ impl Positions {
             strategies: (0..strategies)
                 .map(|_| Requests { count: 0, orders: OpenOrders::new(max_open) })
                 .collect(),
-            tracks_requests: false,
         }
-    }
-
-    /// Keeps every open request if `tracks`, not only those that hold a quantity: [`Positions::open_at`] then finds all of them.
-    pub(crate) fn tracking_requests(self, tracks: bool) -> Self {
-        Self { tracks_requests: tracks, ..self }
     }
 
     /// Returns the open orders of each strategy, for a snapshot.
@@ -83,7 +74,6 @@ impl Positions {
     pub(crate) fn restore(&mut self, fresh: Self, saved: &[SavedOrders]) -> Option<()> {
         let lengths = |of: &Self| [of.instruments, of.accounts.len(), of.strategies.len()];
         (lengths(self) == lengths(&fresh) && saved.len() == self.strategies.len()).then_some(())?;
-        self.tracks_requests = fresh.tracks_requests;
         let fresh = fresh.strategies.into_iter().zip(saved);
         for ((strategy, of), (fresh, saved)) in (0..).zip(&mut self.strategies).zip(fresh) {
             let is_possible = |order: &OpenOrder| {
@@ -151,43 +141,30 @@ impl Positions {
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = usize::from(order.id.strategy());
-        let of = &mut self.strategies[strategy];
-        of.count += 1;
-        let open = |kind, leaves| OpenOrder::new(order.id, kind, leaves, order.instrument, order.venue);
-        let (side, more) = match order.operation {
+        let (kind, leaves, change) = match order.operation {
             Operation::New => {
-                of.orders.insert(open(Kind::Order(order.side), order.quantity));
-                (order.side, order.quantity)
+                let quantity = order.quantity.cast_signed();
+                let change = self.reserve(strategy, order.instrument, order.side, quantity);
+                (Kind::Order(order.side), order.quantity, change)
             }
             Operation::Replace => {
-                let target = target(order);
-                let changed = of.orders.change(target, |open| {
-                    if matches!(open.kind, Kind::Order(_)) {
-                        open.wanted = open.wanted.max(order.quantity);
-                        open.replaces += 1;
-                    }
+                let change = self.change(strategy, target(order), |open| {
+                    open.wanted = open.wanted.max(order.quantity);
+                    open.replaces += 1;
                 });
-                let Some((before, after)) = changed else { return self.track(order) };
-                let Kind::Order(side) = before.kind else { return self.track(order) };
-                of.orders.insert(open(Kind::Replace, target.word()));
-                (side, after.reserved() - before.reserved())
+                change.map_or((Kind::Other, 0, Change::default()), |change| {
+                    (Kind::Replace, target(order).word(), change)
+                })
             }
-            Operation::Cancel | Operation::MassCancel => return self.track(order),
+            Operation::Cancel | Operation::MassCancel => (Kind::Other, 0, Change::default()),
         };
-        self.reserve(strategy, order.instrument, side, more.cast_signed())
+        let of = &mut self.strategies[strategy];
+        of.count += 1;
+        of.orders.insert(OpenOrder::new(order.id, kind, leaves, order.instrument, order.venue));
+        change
     }
 
-    /// Keeps a request that has nothing open of its own, if such are kept.
-    #[inline]
-    fn track(&mut self, order: &Order) -> Change {
-        if self.tracks_requests {
-            let request = OpenOrder::new(order.id, Kind::Other, 0, order.instrument, order.venue);
-            self.strategies[usize::from(order.id.strategy())].orders.insert(request);
-        }
-        Change::default()
-    }
-
-    /// Returns every request of a strategy that is open at a venue, by their ids; all of them if requests are tracked.
+    /// Returns every request of a strategy that is open at a venue, by their ids.
     pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
         let mut open = self.strategies[strategy].orders.save().concat();
         open.retain(|order| order.venue == venue);
@@ -216,6 +193,7 @@ impl Positions {
                 // Only a replace gives an order more.
                 open.leaves = if is_replaced { report.leaves } else { report.leaves.min(open.leaves) };
             })
+            .unwrap_or_default()
         };
         if report.filled > 0 {
             let account = &mut self.accounts[strategy * self.instruments + usize::from(report.instrument)];
@@ -234,35 +212,37 @@ impl Positions {
         let of = &mut self.strategies[strategy];
         of.count = of.count.saturating_sub(u64::from(is_current));
         let Some(order) = of.orders.take(id) else { return Change::default() };
-        let side = match order.kind {
-            Kind::Order(side) => side,
-            Kind::Replace => {
-                return self.change(strategy, OrderId::from_word(order.leaves), |open| {
-                    open.replaces = open.replaces.saturating_sub(1);
-                    if open.replaces == 0 {
-                        open.wanted = 0;
-                    }
-                });
+        match order.kind {
+            Kind::Order(side) => {
+                let less = order.reserved().cast_signed().wrapping_neg();
+                let killed_at = order.is_killed.then_some(order.venue);
+                Change { killed_at, ..self.reserve(strategy, order.instrument, side, less) }
             }
-            Kind::Other => return Change::default(),
-        };
-        let less = order.reserved().cast_signed().wrapping_neg();
-        let killed_at = order.is_killed.then_some(order.venue);
-        Change { killed_at, ..self.reserve(strategy, order.instrument, side, less) }
+            Kind::Replace => {
+                let change = self.change(strategy, OrderId::from_word(order.leaves), |open| {
+                    open.replaces = open.replaces.saturating_sub(1);
+                    open.wanted = if open.replaces == 0 { 0 } else { open.wanted };
+                });
+                change.unwrap_or_default()
+            }
+            Kind::Other => Change::default(),
+        }
     }
 
-    /// Changes an open order that is not a replace.
+    /// Changes an open order. Returns `None` if it is not open.
     #[inline]
-    fn change(&mut self, strategy: usize, id: OrderId, change: impl FnOnce(&mut OpenOrder)) -> Change {
-        let changed = self.strategies[strategy].orders.change(id, |open| {
-            if matches!(open.kind, Kind::Order(_)) {
-                change(open);
-            }
-        });
-        let Some((before, after)) = changed else { return Change::default() };
-        let Kind::Order(side) = before.kind else { return Change::default() };
-        let more = after.reserved().wrapping_sub(before.reserved()).cast_signed();
-        self.reserve(strategy, before.instrument, side, more)
+    fn change(
+        &mut self,
+        strategy: usize,
+        id: OrderId,
+        change: impl FnOnce(&mut OpenOrder),
+    ) -> Option<Change> {
+        let order = self.strategies[strategy].orders.get_mut(id)?;
+        let Kind::Order(side) = order.kind else { return None };
+        let (before, instrument) = (order.reserved(), order.instrument);
+        change(order);
+        let more = order.reserved().wrapping_sub(before).cast_signed();
+        Some(self.reserve(strategy, instrument, side, more))
     }
 
     /// Adds to the open quantity; below 0 takes from it.

@@ -53,8 +53,6 @@ pub struct RiskSetup<'a> {
     pub venue_orders: &'a [u64],
     /// Orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
     pub gateway_limit: Option<u64>,
-    /// Every open request is tracked, so that those that are open at a dead gateway can be closed.
-    pub gateways_may_die: bool,
 }
 
 impl RiskSetup<'_> {
@@ -71,7 +69,6 @@ impl RiskSetup<'_> {
             orders: &[],
             venue_orders: &[],
             gateway_limit: None,
-            gateways_may_die: false,
         }
     }
 }

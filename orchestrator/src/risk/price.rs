@@ -1,6 +1,6 @@
 //! Checks of an instrument's orders: tick, lot, price band, price collar; and its reference price.
 
-use protocol::instrument::{Instrument, ReferenceKind};
+use protocol::instrument::{Instrument, Multiple, ReferenceKind};
 use protocol::limits::{Control, OFF};
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
@@ -114,41 +114,9 @@ impl Traded {
     }
 }
 
-/// A divisor, prepared to test for multiples without a division: odd ticks and lots. A multiple of an odd number d, times
-/// the inverse of d modulo 2^64, is the quotient; anything else becomes larger than every quotient. Powers of two are
-/// rotated to the top, where they are large as well.
-#[derive(Clone, Copy, Debug, Default)]
-struct Multiple {
-    inverse: u64,
-    max_quotient: u64,
-    shift: u32,
-}
-
-impl Multiple {
-    /// Prepares a divisor above 0.
-    const fn new(divisor: u64) -> Self {
-        let shift = divisor.trailing_zeros();
-        let odd = divisor >> shift;
-        // Newton: each round doubles the bits that are right, from three on.
-        let mut inverse = odd;
-        let mut round = 0;
-        while round < 5 {
-            inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
-            round += 1;
-        }
-        Self { inverse, max_quotient: u64::MAX / divisor, shift }
-    }
-
-    #[inline(always)]
-    const fn divides(&self, number: u64) -> bool {
-        number.wrapping_mul(self.inverse).rotate_right(self.shift) <= self.max_quotient
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn instrument() -> Instrument {
         Instrument {
@@ -215,17 +183,5 @@ mod tests {
         let given = Instrument { reference: ReferenceKind::Given, ..instrument() };
         let mut traded = Traded::new(&given);
         assert_eq!((traded.trade(1_500), traded.reference), (0, 1_000));
-    }
-
-    proptest! {
-        #[test]
-        fn multiple_agrees_with_remainder(divisor in 1u64.., number: u64, small in 1u64..5_000, quotient: u64) {
-            for divisor in [divisor, small, 1 << (divisor % 64)] {
-                let multiple = Multiple::new(divisor);
-                for number in [number, number % (4 * small), divisor, (quotient % (u64::MAX / divisor)) * divisor, 0] {
-                    prop_assert_eq!(multiple.divides(number), number % divisor == 0, "{} of {}", number, divisor);
-                }
-            }
-        }
     }
 }

@@ -168,6 +168,7 @@ fn actors<V: Venue + 'static>(
         Broken::new(Mux::new(completion_ends), completion_defect),
         core,
         outputs,
+        (),
     );
     actors.push(actor(clock, orchestrator));
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
