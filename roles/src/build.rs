@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 use gateway::{Gateway, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
@@ -24,6 +23,7 @@ use shm::ring::{Consumer, Producer};
 use std::sync::PoisonError;
 use strategy::attach::{context, session};
 use strategy::{BuiltIn, Strategy, StrategyAgent};
+use system::work::Work;
 
 /// Builds the agent of a strategy.
 pub(super) type BuildStrategy =
@@ -214,7 +214,7 @@ fn orchestrator<P, C: Consumer>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>) -> 
     let submit = (ends.consumer)(&submit_link(plan), attached)?;
     let completion = (ends.consumer)(&completion_link(plan), attached)?;
     let outputs = outputs(plan, false, attached)?.commanded(segments::desk(attached)?);
-    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs);
+    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs, ());
     let (supervision, repairs) = supervision(parts)?;
     Ok(orchestrator.supervised(supervision, repairs))
 }
@@ -234,11 +234,12 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
         instruments: &trading.instruments,
         limits: &trading.limits,
         ns_per_tick: plan.ns_per_tick,
+        orders: &trading.orders,
+        venue_orders: &trading.venue_orders,
+        gateway_limit: trading.max_waiting.map(u64::from),
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
-    let core = Core::new(&setup)?.expecting(&trading.orders).expecting_at_venues(&trading.venue_orders);
-    let core = core.with_gateway_deaths(plan.gateways_may_die());
-    Ok(core.with_gateway_limit(trading.max_waiting.map(u64::from)))
+    Ok(Core::new(&setup)?)
 }
 
 /// What the orchestrator sends through: attached after a crashed one's if `is_successor`, or as the first.

@@ -194,7 +194,7 @@ impl<'a> Family<'a> {
             Some(spare) => spare.go_on(),
             None => self.attached(process),
         };
-        roles::recover(plan, me, &self.control, &mut attached)?;
+        roles::recover(plan, me, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before producers.
         for &index in me.threads.iter().rev() {

@@ -6,7 +6,6 @@ use crate::runs::fixture::{Fixture, Shape};
 use analysis::merge::{Merged, ViolationKind, merge};
 use gateway::{DelayVenue, Gateway, InFull, Venue};
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{Pacing, Role, Threading};
@@ -22,6 +21,7 @@ use shm::sync::Ordering;
 use std::collections::VecDeque;
 use strategy::{NewOrder, Orders, Session, Strategy, StrategyAgent};
 use system::clock::{Timebase, Virtual};
+use system::work::Work;
 
 /// What a broken link does to every seventh message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +168,7 @@ fn actors<V: Venue + 'static>(
         Broken::new(Mux::new(completion_ends), completion_defect),
         core,
         outputs,
+        (),
     );
     actors.push(actor(clock, orchestrator));
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {

@@ -1,4 +1,4 @@
-//! The orchestrator's extra work for each order: `--work DUR`.
+//! Computation that takes a given time: the orchestrator's extra work for each order, `--work DUR`.
 //!
 //! A stand-in for a book, a margin model or the like: a chain of dependent reads and writes over a table of 32 KiB. It runs
 //! until the clock says that its time is up, because a fixed number of rounds takes up to three times as long at 20,000 orders a
@@ -7,8 +7,8 @@
 //! What the loop cannot see (its entry, and the mispredicted exit) is measured from outside on some of the orders, and the loop
 //! aims lower by that. The same measurement gives what was achieved.
 
+use crate::clock::{Clock, Timebase};
 use std::hint::black_box;
-use system::clock::{Clock, Timebase};
 
 const TABLE_WORDS: usize = 4096;
 /// The first orders are all measured, to find what to aim at.
@@ -32,6 +32,13 @@ pub struct Work {
     samples: u64,
     sampled_ticks: f64,
     ns_per_tick: f64,
+}
+
+impl Default for Work {
+    /// No work.
+    fn default() -> Self {
+        Self::new(0)
+    }
 }
 
 impl Work {
@@ -127,7 +134,7 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use system::clock::Virtual;
+    use crate::clock::Virtual;
 
     const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 0.5 };
 
