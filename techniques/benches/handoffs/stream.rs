@@ -4,7 +4,6 @@
 //! neighbouring samples.
 
 use crate::Options;
-use crate::answers::send_chunks;
 use crate::flow::{self, BATCH, Rate, check, message};
 use crate::peer::{Job, Peer, Peers, Rtrb};
 use crate::report::{BenchReport, FigureRow, Goal};
