@@ -5,6 +5,7 @@
 mod cause;
 pub mod document;
 pub mod escape;
+pub mod evaluation;
 pub mod experiment;
 pub mod hlog;
 pub mod html;

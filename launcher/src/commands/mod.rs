@@ -47,6 +47,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use system::memory;
+use system::scratch::Room;
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
@@ -262,7 +263,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
     let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
-    let summary = run::evaluate_in(&room, &folder, &record, &progress)?;
+    let summary = run::evaluate(&room, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -290,7 +291,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
 fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
-        run::evaluate(folder, &read_record(folder)?, &progress)?;
+        run::evaluate(&Room::memory(), folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
     html::write(folder, file)

@@ -142,21 +142,22 @@ fn without(mut settings: Settings, axis: Axis) -> Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::presets::SweepPreset;
     use super::*;
-    use crate::cli::{Cli, Command};
     use clap::Parser;
 
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        swept: Swept,
+        #[arg(long)]
+        rate: Option<String>,
+        #[arg(long)]
+        config: Option<PathBuf>,
+    }
+
     fn asked(line: &str) -> Result<Asked, UsageError> {
-        let words = ["launcher", "sweep"].into_iter().chain(line.split_whitespace());
-        match Cli::try_parse_from(words).unwrap().command {
-            Command::Sweep(flags) => {
-                let asked = flags.swept.asked(flags.rate.as_deref(), flags.common.config.as_ref())?;
-                asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
-                Ok(asked)
-            }
-            other => panic!("{other:?}"),
-        }
+        let line = Line::try_parse_from(["sweep"].into_iter().chain(line.split_whitespace())).unwrap();
+        line.swept.asked(line.rate.as_deref(), line.config.as_ref())
     }
 
     #[test]
@@ -177,7 +178,6 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_flag() {
         let wrong = |line: &str| asked(line).unwrap_err().to_string();
-        assert!(wrong("--preset sed").contains("did you mean seed?"));
         assert!(wrong("--window 5").contains("--window: \"5\" has no unit"));
         assert!(wrong("--max-open x").contains("--max-open: "));
         assert!(wrong("--rate 1k --orders 5").contains("--rate with --orders"));

@@ -2,14 +2,13 @@
 
 use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, FaultSpec, UsageError};
-use crate::faults::schedule;
 use analysis::units::Nanos;
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Technique, Trading,
     When,
 };
-use roles::faults::Draws;
 use roles::faults::own::HOLDS_AT;
+use roles::faults::{Draws, by_signal};
 use shm::ring::Step;
 
 /// More faults than this are a mistake.
@@ -218,7 +217,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             every_ns: every.map(|every| every.0),
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
-        if fault.target == Target::Any && !schedule::by_signal(&fault) {
+        if fault.target == Target::Any && !by_signal(&fault) {
             // The strategy does it itself, so it must know before.
             fault.target = Target::Strategy(draws.below(resolved.strategies.into()) as u16);
         }
@@ -367,16 +366,5 @@ mod tests {
         assert_eq!(targets[3], Target::Engine);
         assert_eq!(targets, drawn(1));
         assert!((2..10).any(|seed| drawn(seed) != targets));
-    }
-
-    #[test]
-    fn the_settings_in_effect_say_the_same_again() {
-        let words = "strategies=3 on_death=restart liveness=300ms";
-        let specs = "hang; kill:any@1s every 10ms; flood:strategy-1@order:9";
-        let resolved = super::super::resolve(&super::super::tests::settings_with(words, specs), &machine());
-        let resolved = resolved.unwrap();
-        let again = super::super::resolve(&resolved.settings(), &machine()).unwrap();
-        assert_eq!(again, resolved);
-        assert_eq!(plan(&again), plan(&resolved));
     }
 }

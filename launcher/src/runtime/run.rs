@@ -20,16 +20,11 @@ use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::{Supervised, supervise};
 use crate::runtime::tapes;
-use analysis::document::{Document, write_whole};
-use analysis::hlog::{self, HLOG_FILE};
-use analysis::html;
+use analysis::document::Document;
+use analysis::evaluation::{self, Step};
 use analysis::kernel::KernelAccount;
-use analysis::merge;
 use analysis::record::{self, Floor, Outcome, RunRecord};
-use analysis::report;
-use analysis::summary::{Figures, Summary, summarise};
-use analysis::tail::Tail;
-use analysis::timeline::Timeline;
+use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{Plan, ThreadPlan};
 use std::collections::BTreeSet;
@@ -220,7 +215,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     };
     recorded.with_context(kept)?;
     let room = merge_room::at_the_end(&folder, &plan);
-    let summary = evaluate_in(&room, &folder, &record, &progress).with_context(kept)?;
+    let summary = evaluate(&room, &folder, &record, &progress).with_context(kept)?;
     progress.clear();
     Ok(Finished { folder, outcome: record.outcome, summary })
 }
@@ -253,61 +248,17 @@ fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
 
 /// Room that is kept for a run's record until the run is over, in bytes.
 const RECORD_ROOM: u64 = 1 << 20;
-/// So many of a run's worst orders are saved one by one.
-const WORST: usize = 10;
 
-/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`, `tail.json`,
-/// `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv` where anything was filled, `report.html`.
+/// Evaluates a run's saved logs and shows how far it is.
 ///
 /// # Errors
-/// Logs that cannot be merged, a folder that cannot be written.
-pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
-    evaluate_in(&Room::memory(), folder, record, progress)
-}
-
-/// The same with the table of orders in that room: the same files to the byte, whatever it is.
-///
-/// # Errors
-/// As [`evaluate`].
-pub fn evaluate_in(room: &Room, folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
+/// As [`evaluation::evaluate`].
+pub fn evaluate(room: &Room, folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
     progress.phase("merging", 1);
-    let merged = merge::merge_in(room, folder, record, |done, total| progress.of(done, total))?;
-    progress.phase("measuring", 0);
-    let mut figures = Figures::measure(&merged, analysis::summary::ns_per_tick(record));
-    let tail = Tail::of(record, &merged, WORST);
-    // Without every stamp nobody knows.
-    if tail.orders > 0 {
-        figures.take_stall_free(&merged, &tail.untouched);
-    }
-    let mut summary = summarise(record, &merged, &figures);
-    summary.explain(&tail.strategies);
-    let mut histograms = Vec::new();
-    hlog::write(record, &merged, &figures, &mut histograms)?;
-    let timeline = Timeline::measure(record, &merged, &figures)?;
-    let (mut csv, mut markdown) = (Vec::new(), Vec::new());
-    report::csv(&summary, &mut csv)?;
-    report::markdown(&summary, &mut markdown)?;
-    let mut positions = Vec::new();
-    if let Some(trading) = &summary.trading {
-        report::positions_csv(trading, &mut positions)?;
-    }
-    let page = html::of_run(&summary, &histograms, &timeline, &tail);
-    for (name, bytes) in [
-        (Summary::FILE, summary.json()?),
-        (Timeline::FILE, timeline.json()?),
-        (Tail::FILE, tail.json()?),
-        (HLOG_FILE, histograms),
-        ("stages.csv", csv),
-        ("stages.md", markdown),
-        ("positions.csv", positions),
-        (html::HTML_FILE, page.into_bytes()),
-    ] {
-        // Only of what there is: a run without fills has no positions.
-        if !bytes.is_empty() {
-            write_whole(&folder.join(name), &bytes)?;
-        }
-    }
-    Ok(summary)
+    evaluation::evaluate(room, folder, record, |step| match step {
+        Step::Merging { done, total } => progress.of(done, total),
+        Step::Measuring => progress.phase("measuring", 0),
+    })
 }
 
 /// The segments and the warden. It comes before segments that have names, which a killed launcher would leave behind; and

@@ -1,6 +1,7 @@
 //! What settings become, and what is refused.
 
-use super::super::tests::{refused, settings};
+use super::super::faults;
+use super::super::tests::{refused, settings, settings_with};
 use super::*;
 use crate::host::fake;
 use proptest::prelude::*;
@@ -196,4 +197,15 @@ proptest! {
         let again = Settings::from_yaml(&resolved.settings().to_yaml(), "x").unwrap();
         prop_assert_eq!(resolve(&again, &machine).unwrap(), resolved);
     }
+}
+
+#[test]
+fn settings_in_effect_have_the_same_faults_again() {
+    let words = "strategies=3 on_death=restart liveness=300ms";
+    let specs = "hang; kill:any@1s every 10ms; flood:strategy-1@order:9";
+    let machine = fake::server().machine();
+    let resolved = resolve(&settings_with(words, specs), &machine).unwrap();
+    let again = resolve(&resolved.settings(), &machine).unwrap();
+    assert_eq!(again, resolved);
+    assert_eq!(faults::plan(&again), faults::plan(&resolved));
 }
