@@ -1,7 +1,7 @@
 //! The names of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
 
-use super::value::{Named, Value};
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use super::value::{Named, Value, parsed};
+use clap::builder::{PossibleValue, TypedValueParser};
 use gateway::{SessionVenue, Venue, VenueRecord};
 use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
@@ -212,17 +212,19 @@ impl<T: Named> Value for Kinds<T> {
     fn text(&self) -> String {
         self.names().join(",")
     }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        arg.value_parser(KindsParser::<T>(core::marker::PhantomData))
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        proptest::collection::vec(T::any_text(), 1..4).prop_map(|kinds| kinds.join(",")).boxed()
+    }
 }
 
 /// What clap reads kinds with: the help lists the names.
 #[derive(Clone)]
-pub struct KindsParser<T>(core::marker::PhantomData<T>);
-
-impl<T> Default for KindsParser<T> {
-    fn default() -> Self {
-        Self(core::marker::PhantomData)
-    }
-}
+struct KindsParser<T>(core::marker::PhantomData<T>);
 
 impl<T: Named> TypedValueParser for KindsParser<T> {
     type Value = Kinds<T>;
@@ -233,7 +235,7 @@ impl<T: Named> TypedValueParser for KindsParser<T> {
         arg: Option<&clap::Arg>,
         value: &std::ffi::OsStr,
     ) -> Result<Kinds<T>, clap::Error> {
-        StringValueParser::new().try_map(|text| Kinds::parse(&text)).parse_ref(command, arg, value)
+        parsed().parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
