@@ -2,12 +2,13 @@
 
 use super::resolved::Resolved;
 use crate::config::{FaultSpec, UsageError};
-use crate::faults::own::HOLDS_AT;
-use crate::faults::schedule::{self, Draws};
+use crate::faults::schedule;
 use analysis::units::Nanos;
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Trading, When,
 };
+use roles::faults::Draws;
+use roles::faults::own::HOLDS_AT;
 use shm::ring::Step;
 
 /// More faults than this are a mistake.

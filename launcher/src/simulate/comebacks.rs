@@ -11,12 +11,12 @@
 use super::Simulated;
 use crate::config::value::Named;
 use crate::config::{Kinds, Settings, VenueName};
-use crate::faults::schedule::Draws;
 use analysis::merge::{Merged, OrderEnd};
 use analysis::units::Count;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, Plan, Target, Technique, Trading, When};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
+use roles::faults::Draws;
 use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
 use venue::{Audit, Trade};
