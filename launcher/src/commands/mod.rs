@@ -10,7 +10,7 @@ mod pages;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags, ReportFlags};
-use crate::config::{RunCommand, Slower, UsageError, remote};
+use crate::config::{RunCommand, Slower, UsageError, program};
 use crate::experiments;
 use crate::exports;
 use crate::host::groups::Tree;
@@ -150,7 +150,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Becomes the program that meets other hosts.
 fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
-    let bridge = remote::bridge()?;
+    let bridge = program::bridge()?;
     let error = std::process::Command::new(&bridge).arg("join").args(&flags.words).exec();
     Err(error).with_context(|| format!("cannot start {}", bridge.display()))
 }

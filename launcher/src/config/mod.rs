@@ -11,7 +11,6 @@ pub mod instruments;
 pub mod limits;
 pub mod own;
 pub mod program;
-pub mod remote;
 mod settings;
 mod table;
 mod units;

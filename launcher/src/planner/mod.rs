@@ -4,7 +4,6 @@
 //! functions of their arguments: the machine comes in as a value, so plans for other machines can be tested here.
 
 mod cores;
-mod descriptors;
 mod faults;
 mod layout;
 pub mod priority;
@@ -16,11 +15,10 @@ mod spill;
 mod together;
 mod warnings;
 
-pub use descriptors::{allow_descriptors, descriptors_needed};
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
-pub use room::{bytes_needed, check_room};
+pub use room::{allow_descriptors, bytes_needed, check_room, descriptors_needed};
 pub use show::show;
 pub(crate) use show::{table, trimmed};
 pub use together::{check_reach, reaches};
