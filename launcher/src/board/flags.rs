@@ -2,7 +2,8 @@
 
 use super::mode::Mode;
 use super::plan::{Carrier, Case, Waiting};
-use crate::config::value::{CoreList, named};
+use crate::config::CoreList;
+use crate::config::value::named;
 use crate::config::{Choice, UsageError};
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;

@@ -240,10 +240,10 @@ fn hypervisor(machine: &Machine) -> Check {
 fn default_plan(machine: &Machine) -> Option<Plan> {
     let resolved = planner::resolve(&Settings::default(), machine).ok()?;
     let orders = if let Input::Drawn { orders, .. } = &resolved.input { *orders } else { 0 };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let counts = Counts::estimated(orders, &resolved);
     let identity = Identity { run: "doctor".into(), pid: 0, start: 0 };
     let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-    planner::layout(&resolved, machine, &counts, identity, clock, 1.0, 0).ok().map(|(plan, _)| plan)
+    planner::layout(&resolved, machine, &counts, identity, clock).ok().map(|(plan, _)| plan)
 }
 
 fn room(machine: &Machine, plan: Option<&Plan>) -> Check {

@@ -10,7 +10,7 @@ mod pages;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags, ReportFlags};
-use crate::config::{RunCommand, Slower, UsageError, remote};
+use crate::config::{RunCommand, Slower, UsageError, program};
 use crate::experiments;
 use crate::exports;
 use crate::host::groups::Tree;
@@ -151,7 +151,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Becomes the program that meets other hosts.
 fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
-    let bridge = remote::bridge()?;
+    let bridge = program::bridge()?;
     let error = std::process::Command::new(&bridge).arg("join").args(&flags.words).exec();
     Err(error).with_context(|| format!("cannot start {}", bridge.display()))
 }
@@ -174,11 +174,12 @@ fn run(command: &RunCommand) -> Result<ExitCode> {
     };
     let mut code = ExitCode::SUCCESS;
     // Several summaries are one document as well: a list.
-    let mut list = (flags.common.json && resolved.repeats > 1).then(Vec::new);
+    let (repeats, seed) = (resolved.settings.repeats().0, resolved.settings.seed().0);
+    let mut list = (flags.common.json && repeats > 1).then(Vec::new);
     let mut summaries = Vec::new();
-    for repeat in 0..resolved.repeats {
+    for repeat in 0..repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
-        let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
+        let resolved = resolved.with_seed(seed.wrapping_add(repeat));
         let finished = run::run(&resolved, &machine, &how)?;
         match &mut list {
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),

@@ -4,7 +4,7 @@
 //! [`Settings::from_yaml`] reads back as the same settings.
 
 use super::input::UserFile;
-use super::{Settings, UsageError, nearest};
+use super::{Setting, Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_whole};
 use core::fmt;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -134,8 +134,8 @@ impl<'de> Visitor<'de> for Lines {
         let mut settings = Settings::default();
         let mut seen = Vec::new();
         while let Some(key) = map.next_key_seed(Key { seen: &seen })? {
-            seen.push(key);
-            map.next_value_seed(OneValue { key, settings: &mut settings })?;
+            seen.push(key.key);
+            map.next_value_seed(OneValue { setting: key, settings: &mut settings })?;
         }
         Ok(settings)
     }
@@ -148,17 +148,15 @@ struct Key<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = &'static str;
+    type Value = &'static Setting;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static Setting, D::Error> {
         let key = String::deserialize(deserializer)?;
-        let ours = key.trim_start_matches("--").replace('-', "_");
-        let found = Settings::KEYS.iter().copied().find(|known| *known == ours);
-        match found {
-            Some(key) if self.seen.contains(&key) => {
+        match Setting::find(&key.trim_start_matches("--").replace('-', "_")) {
+            Some(Setting { key, .. }) if self.seen.contains(key) => {
                 Err(de::Error::custom(format!("{key} stands here twice")))
             }
-            Some(key) => Ok(key),
+            Some(setting) => Ok(setting),
             None => Err(de::Error::custom(unknown(&key))),
         }
     }
@@ -181,7 +179,7 @@ fn unknown(key: &str) -> String {
 
 /// Reads the value of a key into the settings.
 struct OneValue<'a> {
-    key: &'static str,
+    setting: &'static Setting,
     settings: &'a mut Settings,
 }
 
@@ -189,26 +187,18 @@ impl<'de> DeserializeSeed<'de> for OneValue<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let Some(text) = deserializer.deserialize_option(Texts { key: self.key })? else {
-            return Err(de::Error::custom(format!(
-                "{} has no value: write one, or leave the line out",
-                self.key
-            )));
-        };
-        match self.settings.set(self.key, &text) {
-            Some(Err(message)) => Err(de::Error::custom(format!("{}: {message}", self.key))),
-            _ => Ok(()),
-        }
+        let Setting { key, is_list, set, .. } = self.setting;
+        let wrong = |why: String| de::Error::custom(format!("{key}{why}"));
+        let text = deserializer.deserialize_option(Texts { is_list: *is_list })?;
+        let text = text.ok_or_else(|| wrong(" has no value: write one, or leave the line out".into()))?;
+        set(self.settings, &text).map_err(|message| wrong(format!(": {message}")))
     }
 }
 
 /// A value's text; of settings that are lists, also a list of texts.
 struct Texts {
-    key: &'static str,
+    is_list: bool,
 }
-
-/// The settings whose lists are written with `;` between on the command line.
-const LISTS: [&str; 2] = ["fault", "limits"];
 
 impl<'de> Visitor<'de> for Texts {
     type Value = Option<String>;
@@ -226,7 +216,7 @@ impl<'de> Visitor<'de> for Texts {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        if LISTS.contains(&self.key) {
+        if self.is_list {
             deserializer.deserialize_any(self)
         } else {
             String::deserialize(deserializer).map(Some)

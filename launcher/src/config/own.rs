@@ -1,7 +1,7 @@
 //! The names of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
 
-use super::value::{Named, Value};
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use super::value::{Named, Value, parsed};
+use clap::builder::{PossibleValue, TypedValueParser};
 use gateway::{SessionVenue, Venue, VenueRecord};
 use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
@@ -12,65 +12,91 @@ use thiserror::Error;
 pub enum Part {
     /// A strategy.
     Strategy,
+    /// A strategy that is a program of somebody else's: `exec:COMMAND`.
+    Program,
     /// A venue.
     Venue,
 }
 
 /// A name that cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NameError {
-    /// Another one has it.
-    #[error("there is another {what} of the name {name}: give yours another one")]
-    Taken {
-        /// `strategy` or `venue`.
-        what: &'static str,
-        /// The name.
-        name: &'static str,
-    },
-    /// It cannot be typed everywhere.
-    #[error("{name:?} is no name for a {what}: 1 to 32 characters of a-z, 0-9 and -")]
-    NoName {
-        /// `strategy` or `venue`.
-        what: &'static str,
-        /// The name.
-        name: &'static str,
-    },
+#[error("{0}")]
+pub struct NameError(String);
+
+/// What the program has added, and the commands that were asked for: a name lives as long as the process, and each is kept once.
+static ADDED: RwLock<Vec<(Part, &'static str, VenueRecord)>> = RwLock::new(Vec::new());
+
+fn add(part: Part, name: &'static str, record: VenueRecord) {
+    ADDED.write().unwrap_or_else(PoisonError::into_inner).push((part, name, record));
 }
 
-/// What the program has added.
-static ADDED: RwLock<Vec<(Part, &'static str)>> = RwLock::new(Vec::new());
-
-/// What there is to know of the venues among them.
-static VENUES: RwLock<Vec<(&'static str, VenueRecord)>> = RwLock::new(Vec::new());
+fn added(part: Part) -> Vec<(&'static str, VenueRecord)> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    added.iter().filter(|(other, ..)| *other == part).map(|(_, name, record)| (*name, *record)).collect()
+}
 
 /// Adds the name of a venue with what there is to know of it.
 ///
 /// # Errors
 /// As [`Part::register`].
 pub fn register_venue(name: &'static str, record: VenueRecord) -> Result<(), NameError> {
-    Part::Venue.register(name)?;
-    VENUES.write().unwrap_or_else(PoisonError::into_inner).push((name, record));
+    Part::Venue.check(name)?;
+    add(Part::Venue, name, record);
     Ok(())
 }
 
-/// What the help and the lists say of a strategy that is a program.
-const A_PROGRAM: &str = "exec:COMMAND";
-
-/// The commands that were asked for: a name lives as long as the process, and each is kept once.
-static COMMANDS: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
-
-/// The name of a strategy that is a program; `None`: the text is none, or has no command.
-fn program(text: &str) -> Option<&'static str> {
-    Trading::command_of(text).filter(|command| !command.trim().is_empty())?;
-    let mut known = COMMANDS.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some(name) = known.iter().find(|name| **name == text) {
-        return Some(name);
+impl Part {
+    /// Adds a name.
+    ///
+    /// # Errors
+    /// One that another one has, or that is none.
+    pub fn register(self, name: &'static str) -> Result<(), NameError> {
+        self.check(name)?;
+        add(self, name, VenueRecord::ONE_REPORT);
+        Ok(())
     }
-    known.push(text.to_owned().leak());
-    known.last().copied()
+
+    fn check(self, name: &str) -> Result<(), NameError> {
+        let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let what = if self == Part::Venue { "venue" } else { "strategy" };
+        if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
+            return Err(NameError(format!(
+                "{name:?} is no name for a {what}: 1 to 32 characters of a-z, 0-9 and -"
+            )));
+        }
+        if self.names().contains(&name) {
+            return Err(NameError(format!(
+                "there is another {what} of the name {name}: give yours another one"
+            )));
+        }
+        Ok(())
+    }
+
+    /// All names, bulkhead's own first and the default the first of them.
+    fn names(self) -> Vec<&'static str> {
+        let own: &[&str] = match self {
+            Part::Strategy => &Trading::ON_SCHEDULE,
+            Part::Program => &[],
+            Part::Venue => &[Trading::DELAY_VENUE, Trading::BOOK],
+        };
+        own.iter().copied().chain(added(self).into_iter().map(|(name, _)| name)).collect()
+    }
+
+    fn find(self, name: &str) -> Option<&'static str> {
+        self.names().into_iter().find(|known| *known == name)
+    }
 }
 
+/// The name of a strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StrategyName(&'static str);
+
 impl StrategyName {
+    /// The name that users type.
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+
     /// The command of one that is a program of somebody else's.
     pub fn command(self) -> Option<&'static str> {
         Trading::command_of(self.0)
@@ -82,109 +108,66 @@ impl StrategyName {
     }
 }
 
+impl Default for StrategyName {
+    fn default() -> Self {
+        Self(Trading::PLAYER)
+    }
+}
+
+impl Named for StrategyName {
+    fn names() -> Vec<&'static str> {
+        Part::Strategy.names().into_iter().chain(["exec:COMMAND"]).collect()
+    }
+    fn of(name: &str) -> Option<Self> {
+        let known = Part::Strategy.find(name).or_else(|| Part::Program.find(name));
+        known.map(Self).or_else(|| {
+            Trading::command_of(name).filter(|command| !command.trim().is_empty())?;
+            let kept = name.to_owned().leak();
+            add(Part::Program, kept, VenueRecord::ONE_REPORT);
+            Some(Self(kept))
+        })
+    }
+    fn name_of(&self) -> &'static str {
+        self.0
+    }
+}
+
+/// The name of a venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VenueName(&'static str);
+
 impl VenueName {
+    /// The name that users type.
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+
     /// What there is to know of the venue of that name.
     pub fn record(self) -> VenueRecord {
-        if self.name() == Trading::BOOK {
+        if self.0 == Trading::BOOK {
             return <SessionVenue as Venue>::RECORD;
         }
-        let venues = VENUES.read().unwrap_or_else(PoisonError::into_inner);
-        let found = venues.iter().find(|(name, _)| *name == self.name());
-        found.map_or(VenueRecord::ONE_REPORT, |(_, record)| *record)
+        let found = added(Part::Venue).into_iter().find(|(name, _)| *name == self.0);
+        found.map_or(VenueRecord::ONE_REPORT, |(_, record)| record)
     }
 }
 
-impl Part {
-    /// bulkhead's own, the default first.
-    const fn built_in(self) -> &'static [&'static str] {
-        match self {
-            Part::Strategy => &Trading::ON_SCHEDULE,
-            Part::Venue => &[Trading::DELAY_VENUE, Trading::BOOK],
-        }
-    }
-
-    const fn what(self) -> &'static str {
-        match self {
-            Part::Strategy => "strategy",
-            Part::Venue => "venue",
-        }
-    }
-
-    /// The one that a text names.
-    fn find(self, text: &str) -> Option<&'static str> {
-        let known = self.names().into_iter().find(|known| *known == text);
-        known.or_else(|| if self == Part::Strategy { program(text) } else { None })
-    }
-
-    /// What the help and the messages list.
-    fn listed(self) -> Vec<&'static str> {
-        let program = (self == Part::Strategy).then_some(A_PROGRAM);
-        self.names().into_iter().chain(program).collect()
-    }
-
-    /// All names, bulkhead's own first.
-    fn names(self) -> Vec<&'static str> {
-        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-        let mine = added.iter().filter(|(part, _)| *part == self).map(|(_, name)| *name);
-        self.built_in().iter().copied().chain(mine).collect()
-    }
-
-    /// Adds a name.
-    ///
-    /// # Errors
-    /// One that another one has, or that is none.
-    pub fn register(self, name: &'static str) -> Result<(), NameError> {
-        let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let what = self.what();
-        if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
-            return Err(NameError::NoName { what, name });
-        }
-        if self.names().contains(&name) {
-            return Err(NameError::Taken { what, name });
-        }
-        ADDED.write().unwrap_or_else(PoisonError::into_inner).push((self, name));
-        Ok(())
+impl Default for VenueName {
+    fn default() -> Self {
+        Self(Trading::DELAY_VENUE)
     }
 }
 
-macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident: $part:expr),+ $(,)?) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct $name(&'static str);
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self($part.built_in()[0])
-            }
-        }
-
-        impl $name {
-            /// The name that users type.
-            pub const fn name(self) -> &'static str {
-                self.0
-            }
-        }
-
-        impl Named for $name {
-            fn names() -> Vec<&'static str> {
-                $part.listed()
-            }
-            fn of(name: &str) -> Option<Self> {
-                $part.find(name).map(Self)
-            }
-            fn name_of(&self) -> &'static str {
-                self.0
-            }
-        }
-    )+ };
-}
-
-names! {
-    /// The name of a strategy.
-    StrategyName: Part::Strategy,
-    /// The name of a venue.
-    VenueName: Part::Venue,
+impl Named for VenueName {
+    fn names() -> Vec<&'static str> {
+        Part::Venue.names()
+    }
+    fn of(name: &str) -> Option<Self> {
+        Part::Venue.find(name).map(Self)
+    }
+    fn name_of(&self) -> &'static str {
+        self.0
+    }
 }
 
 /// The kinds of a run's strategies or venues, as users write them: `quoter,player`. The one of index i is of the kind i modulo their
@@ -212,17 +195,19 @@ impl<T: Named> Value for Kinds<T> {
     fn text(&self) -> String {
         self.names().join(",")
     }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        arg.value_parser(KindsParser::<T>(core::marker::PhantomData))
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        proptest::collection::vec(T::any_text(), 1..4).prop_map(|kinds| kinds.join(",")).boxed()
+    }
 }
 
 /// What clap reads kinds with: the help lists the names.
 #[derive(Clone)]
-pub struct KindsParser<T>(core::marker::PhantomData<T>);
-
-impl<T> Default for KindsParser<T> {
-    fn default() -> Self {
-        Self(core::marker::PhantomData)
-    }
-}
+struct KindsParser<T>(core::marker::PhantomData<T>);
 
 impl<T: Named> TypedValueParser for KindsParser<T> {
     type Value = Kinds<T>;
@@ -233,7 +218,7 @@ impl<T: Named> TypedValueParser for KindsParser<T> {
         arg: Option<&clap::Arg>,
         value: &std::ffi::OsStr,
     ) -> Result<Kinds<T>, clap::Error> {
-        StringValueParser::new().try_map(|text| Kinds::parse(&text)).parse_ref(command, arg, value)
+        parsed().parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

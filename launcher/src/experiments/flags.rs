@@ -93,9 +93,9 @@ impl Swept {
         }
         let file = config.map_or_else(|| Ok(Settings::default()), |path| Settings::read(path))?;
         asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
-        for axis in asked.axes.iter().filter_map(|values| values.first()) {
+        for AxisValue { axis, .. } in asked.axes.iter().filter_map(|values| values.first()) {
             // An axis wins over what the config file says for all.
-            asked.base = without(std::mem::take(&mut asked.base), axis.axis);
+            asked.base.clear(if *axis == Axis::Rate { "orders" } else { axis.name() });
         }
         asked.axes.sort_by_key(|values| values[0].axis);
         Ok(asked)
@@ -121,23 +121,6 @@ impl Asked {
     pub fn repeats(&self, default: u64) -> Count {
         self.base.repeats.unwrap_or(Count(default))
     }
-}
-
-fn without(mut settings: Settings, axis: Axis) -> Settings {
-    match axis {
-        Axis::Technique => settings.technique = None,
-        Axis::Isolation => settings.isolation = None,
-        Axis::Process => settings.process = None,
-        Axis::Idle => settings.idle = None,
-        Axis::Capacity => settings.capacity = None,
-        Axis::Stamps => settings.stamps = None,
-        Axis::Journal => settings.journal = None,
-        Axis::Work => settings.work = None,
-        Axis::Strategies => settings.strategies = None,
-        Axis::Venues => settings.venues = None,
-        Axis::Rate => settings.orders = None,
-    }
-    settings
 }
 
 #[cfg(test)]

@@ -91,12 +91,17 @@ fn quota(text: &str) -> Option<f64> {
     (period > 0.0 && quota > 0.0).then_some(quota / period)
 }
 
-/// `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself.
+/// A limit in `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself. `None`: it is not listed, else unlimited.
+pub(super) fn limit(text: &str, name: &str, column: usize) -> Option<Option<u64>> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    match line.split_whitespace().nth(column)? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    }
+}
+
 fn limits(text: &str) -> Limits {
-    let of = |name: &str, column: usize| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().nth(column)?.parse().ok()
-    };
+    let of = |name, column| limit(text, name, column).flatten();
     Limits {
         files: of("Max open files", 1),
         processes: of("Max processes", 0),

@@ -20,7 +20,7 @@ pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     }
     let name = path.display();
     let made = fs::create_dir_all(path).map_err(anyhow::Error::from);
-    made.and_then(|()| Ok(resolved.settings().save(path)?)).with_context(|| {
+    made.and_then(|()| Ok(resolved.settings.save(path)?)).with_context(|| {
         format!("the run's folder {name} was removed while the run went on and cannot be made again: its results are lost")
     })?;
     Ok(Some(format!(

@@ -88,8 +88,8 @@ pub fn prepare(
 
 /// That the strategies that are programs can be started: found out now, and not when half of the run is there.
 fn check_programs(resolved: &Resolved) -> Result<()> {
-    let programs = resolved.strategy.0.iter().filter_map(|kind| Some((kind.name(), kind.command()?)));
-    for (name, command) in programs {
+    let kinds = resolved.settings.strategy().0;
+    for (name, command) in kinds.iter().filter_map(|kind| Some((kind.name(), kind.command()?))) {
         let refuse = |why| UsageError(format!("--strategy {name}: {why}"));
         program::executable(command).map_err(refuse)?;
     }
@@ -109,7 +109,8 @@ fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
 }
 
 fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
-    let Resolved { strategies, venues, delay, seed, .. } = *resolved;
+    let Trading { strategies, venues, .. } = *resolved.plan.trading();
+    let (delay, seed) = (resolved.settings.delay(), resolved.settings.seed().0);
     match &resolved.input {
         Input::Drawn { arrivals, orders, window_ns } => {
             let spec = Spec {
@@ -141,7 +142,7 @@ const MAX_HOUSE_ORDERS: usize = 1 << 20;
 /// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
 fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
     let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let counts = Counts::estimated(orders, resolved);
     let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
     check_room(&plan, machine)
 }
@@ -165,7 +166,7 @@ fn make_plan(
 
 /// How many orders rest in the books at the start: those of the opening book, which is checked here.
 fn house_orders(resolved: &Resolved) -> Result<u64> {
-    let Some(path) = &resolved.book else { return Ok(0) };
+    let Some(path) = &resolved.settings.book else { return Ok(0) };
     let refuse = |why: &dyn std::fmt::Display| UsageError(format!("--book {}: {why}", path.display()));
     let file = UserFile::open(path).map_err(|error| refuse(&error))?;
     if !std::fs::metadata(path).is_ok_and(|facts| facts.is_file()) {
@@ -185,15 +186,7 @@ fn lay_out(
     let pid = std::process::id();
     let start = start_time(pid).context("/proc/self/stat cannot be read")?;
     let run = RunId::new(began, pid, start).to_string();
-    Ok(planner::layout(
-        resolved,
-        machine,
-        counts,
-        Identity { run, pid, start },
-        source,
-        1.0,
-        resolved.work_ns,
-    )?)
+    Ok(planner::layout(resolved, machine, counts, Identity { run, pid, start }, source)?)
 }
 
 /// The input as the record has it.
@@ -202,13 +195,14 @@ pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) 
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
-    let is_own = !resolved.strategy.0.iter().all(|kind| kind.is_on_schedule());
+    let settings = &resolved.settings;
+    let is_own = !settings.strategy().0.iter().all(|kind| kind.is_on_schedule());
     record::InputRecord {
-        arrivals: if is_own { resolved.strategy.text() } else { arrivals },
+        arrivals: if is_own { settings.strategy().text() } else { arrivals },
         file,
-        seed: resolved.seed,
+        seed: settings.seed().0,
         window_ns: plan.lap_ns.saturating_mul(u64::from(plan.laps - 1)).saturating_add(schedule.window_ns()),
-        delay: crate::config::delay::format_delay(&resolved.delay),
+        delay: settings.delay().text(),
         hash: format!("{:016x}", schedule.hash()),
         // What a strategy of the user's own makes of its schedule, nobody knows.
         offered_per_s: schedule.offered_per_s().filter(|_| !is_own),

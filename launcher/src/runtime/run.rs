@@ -81,10 +81,10 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         )?;
     }
 
-    let mut folder = Folder::create(&resolved.out, &plan, began)?;
+    let mut folder = Folder::create(&resolved.settings.out(), &plan, began)?;
     check_disk(&plan, &folder.path)?;
     plan.folder = folder.path.display().to_string();
-    resolved.settings().save(&folder.path)?;
+    resolved.settings.save(&folder.path)?;
     let mut record = RunRecord {
         version: env!("CARGO_PKG_VERSION").into(),
         started: humantime::format_rfc3339_seconds(began).to_string(),
@@ -144,7 +144,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         how.signals,
         &progress,
         how.start_timeout,
-        FaultSchedule::new(&plan, resolved.seed),
+        FaultSchedule::new(&plan, resolved.settings.seed().0),
         // Written before the first order: a launcher that is killed leaves a run that can be merged.
         |start_ticks| {
             folder.keep();

@@ -67,7 +67,7 @@ fn flags_that_make_no_sense_are_named() {
     usage_error(&["--priority", "50"], &["--priority", "for example fifo:50"]);
     usage_error(&["--nonsense"], &["--nonsense"]);
     usage_error(&["--orders", "-5"], &["--orders", "-5", "is not a count"]);
-    usage_error(&["--technique", "SPSC-MUX"], &["similar", "'spsc-mux'"]);
+    usage_error(&["--technique", "SPSC-MUX"], &["possible values", "spsc-mux"]);
     usage_error(&["--liveness", "0"], &["has no unit", "for example 100ms"]);
 }
 
