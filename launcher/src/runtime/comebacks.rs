@@ -9,8 +9,8 @@
 //! not started again, it would say so again; nor is one that is killed before it is back, again and again (`TRIES` times).
 
 use crate::runtime::incidents::Children;
-use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
+use crate::runtime::stuck::Liveness;
 use analysis::record::Comeback;
 use anyhow::{Context as _, Result};
 use protocol::labels::{ExchangeCounter, OrchestratorCounter};

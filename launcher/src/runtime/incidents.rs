@@ -15,10 +15,10 @@ mod claims;
 mod restart;
 
 pub use crate::runtime::children::Children;
-use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::lost_memory;
 use crate::runtime::restarts::{IncarnationEnd, RestartPolicy};
 use crate::runtime::setup::Segments;
+use crate::runtime::stuck::{Liveness, Suspicion};
 use analysis::record::Incident;
 use anyhow::{Context, Result, bail};
 use claims::{ended, sent_and_settled};

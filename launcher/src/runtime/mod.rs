@@ -1,18 +1,17 @@
 //! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared away.
 
+pub mod active;
 pub mod aside;
 pub mod children;
 pub mod clean;
 pub mod comebacks;
 pub mod container;
-mod cpu;
+mod containment;
 pub mod folder;
 pub mod gather;
-mod grace;
 pub mod headers;
+mod helper;
 pub mod incidents;
-pub mod liveness;
-pub mod living;
 pub mod lost_memory;
 pub mod merge_room;
 pub mod outages;
@@ -28,10 +27,9 @@ pub mod setup;
 pub mod spares;
 pub mod spawn;
 pub mod spill;
-mod spilling;
-pub mod standstill;
+pub mod stages;
+pub mod stuck;
 pub mod supervise;
-mod suspicion;
 mod tapes;
 mod usage;
 pub mod warden;

@@ -9,6 +9,7 @@ use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::container::{self, groups};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
+use crate::runtime::signals::Signals;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
@@ -27,7 +28,19 @@ use venue::HOUSE;
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// A run that can be begun.
+/// How a run is shown and bounded, beside its settings.
+pub struct Presentation<'a> {
+    /// Print nothing but errors.
+    pub quiet: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
+    /// How long the processes may take to get ready.
+    pub start_timeout: Duration,
+    /// Ctrl-C and its relatives.
+    pub signals: &'a Signals,
+}
+
+/// What a run needs to begin.
 pub struct Prepared {
     /// Every order.
     pub schedule: Schedule,

@@ -325,17 +325,9 @@ impl Segments {
         end.into_iter().chain(shared).collect()
     }
 
-    /// The descriptors that the warden inherits: the logs, read-only, and the control segment.
-    pub fn handed_to_warden(&self) -> Vec<&File> {
-        self.handed_logs(Access::Read)
-    }
-
-    /// The descriptors that the spiller inherits: the same, but the logs to write.
-    pub fn handed_to_spiller(&self) -> Vec<&File> {
-        self.handed_logs(Access::Write)
-    }
-
-    fn handed_logs(&self, access: Access) -> Vec<&File> {
+    /// The descriptors that a helper inherits: the logs, which the warden only reads and the spiller writes, and the control segment.
+    pub(super) fn handed_logs(&self, writes: bool) -> Vec<&File> {
+        let access = if writes { Access::Write } else { Access::Read };
         let right = |segment: &Segment| match segment.purpose {
             Purpose::Control => Some(Access::Read),
             Purpose::Thread(_) | Purpose::Spilled(_) => Some(access),

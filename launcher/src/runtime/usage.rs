@@ -46,13 +46,9 @@ impl Account {
 
     /// What such a file says. One that is about to end has unmapped what it shared, and still has its peak.
     fn see(&mut self, status: &str) {
-        let bytes = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        if let Some(peak) = bytes("VmHWM:") {
+        if let Some(peak) = kilobytes(status, "VmHWM:") {
             self.usage.peak_bytes = self.usage.peak_bytes.max(Some(peak));
-            self.usage.shared_bytes = self.usage.shared_bytes.max(bytes("RssShmem:"));
+            self.usage.shared_bytes = self.usage.shared_bytes.max(kilobytes(status, "RssShmem:"));
         }
     }
 
@@ -66,6 +62,17 @@ impl Account {
     pub const fn usage(&self) -> ProcessUsage {
         self.usage
     }
+}
+
+/// The proportional set size of a process, in bytes. `None` if it has gone, or the kernel tells none.
+pub fn proportional_memory(pid: u32) -> Option<u64> {
+    kilobytes(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
+}
+
+/// The value of a line that begins with that name and ends with `kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// CPU time of all threads of a process so far, in nanoseconds; of one that has ended until it is reaped.

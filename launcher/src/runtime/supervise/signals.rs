@@ -33,7 +33,7 @@ impl Supervisor<'_> {
 
     /// The time until a strategy that is paused is started again.
     pub(super) fn until_restart(&self) -> Duration {
-        let due = self.incidents.as_ref().and_then(Incidents::next_restart_ns);
+        let due = self.contained.incidents.as_ref().and_then(Incidents::next_restart_ns);
         due.map_or(Duration::MAX, |due| Duration::from_nanos(due.saturating_sub(self.now_ns())))
     }
 
@@ -78,15 +78,7 @@ impl Supervisor<'_> {
                 child.kill()
             }
             self.struck(which);
-            if let (Some(incidents), Victim::Strategy(index)) = (&mut self.incidents, target) {
-                incidents.fault(index, done_at);
-            }
-            if let (Some(outages), Victim::Gateway(index)) = (&mut self.outages, target) {
-                outages.fault(index, done_at);
-            }
-            if let (Some(comebacks), Role::Exchange(_) | Role::Orchestrator) = (&mut self.comebacks, role) {
-                comebacks.fault(role, done_at);
-            }
+            self.contained.fault(role, done_at);
         }
     }
 
@@ -98,16 +90,15 @@ impl Supervisor<'_> {
     /// Whether a strategy is there to have a fault.
     fn presence(&self, strategy: u16) -> Presence {
         let role = Role::Strategy(strategy);
-        let is_living = self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy));
+        let is_living =
+            self.contained.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy));
         let has_process = self.process_of(role).is_some_and(|child| child.status.is_none());
         presence(self.plan.thread_of(role).map(|thread| self.state(thread)), is_living, has_process)
     }
 
     /// The process that runs a role.
     fn process_of(&self, role: Role) -> Option<&Process> {
-        let thread = self.plan.thread_of(role)? as u32;
-        let place = self.plan.processes.iter().position(|process| process.threads.contains(&thread))?;
-        self.processes.all.get(place)
+        self.owner_of(self.plan.thread_of(role)?)
     }
 }
 
