@@ -7,7 +7,7 @@ page=docs/src/map.md
 
 map() {
     printf '# Map of the code\n\nOne line a file: the first sentence of its own documentation. Made by `.ci/map.sh --write`.\n'
-    for crate in shm system techniques techniques/victim protocol journal strategy gateway exchange venue orchestrator analysis launcher bindings bridge bridge-aeron examples/own-strategy examples/transports; do
+    for crate in shm system techniques techniques/victim protocol journal strategy gateway exchange venue orchestrator roles analysis launcher bindings bridge bridge-aeron examples/own-strategy examples/transports; do
         [ -d "$crate/src" ] || continue
         printf '\n## %s\n\n| file | what it is |\n|---|---|\n' "$crate"
         git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v '/tests\.rs$' | sort | while read -r file; do

@@ -12,64 +12,19 @@
 //! SIGBUS there. Nothing in a file is believed before it was checked, so any bytes give records or an error.
 
 use protocol::counters::Counters;
-use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, count_records, point_of};
+use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, point_of};
 use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, Status};
-use shm::memory::View;
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
-use shm::sync::Ordering;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use system::folder::{NotRegular, not_regular, open_regular};
 use thiserror::Error;
 
-/// What the names of saved logs end in.
-pub const EXTENSION: &str = "stamps";
-
-/// The name of a thread's log in the run's folder.
-pub fn file_name(thread: &str) -> String {
-    format!("{thread}.{EXTENSION}")
-}
-
-/// Bytes before the first record.
-pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
+pub use protocol::log_file::{EXTENSION, RECORDS_AT, file_name, keys_at, write};
 
 /// Bytes in a block: large enough that the calls do not show, small enough to stay in the cache.
 const BLOCK_BYTES: usize = 1 << 20;
-
-/// Words that are copied out and written at a time: 1 MiB.
-const CHUNK: usize = 1 << 17;
-
-/// Writes one thread's log: `header`, which goes before what the segment has there, then status block and records.
-///
-/// # Errors
-/// What `out` refused.
-pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result<()> {
-    let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
-    let mut bytes = Vec::with_capacity(CHUNK.min(words) * 8);
-    for start in (0..words).step_by(CHUNK) {
-        bytes.clear();
-        for index in start..words.min(start + CHUNK) {
-            // Relaxed: the records below the count are complete, the thread that wrote them has ended.
-            let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
-            bytes.extend_from_slice(&word.to_le_bytes());
-        }
-        out.write_all(&bytes)?;
-    }
-    Ok(())
-}
-
-/// The keys of so many records of a log in that file, from that number on: of one that is still being written, as far as it is.
-///
-/// # Errors
-/// What the system refused; a file that ends before.
-pub fn keys_at(path: &Path, first: u64, records: usize) -> io::Result<Vec<u64>> {
-    let mut bytes = vec![0; records * RECORD_BYTES];
-    open_regular(path)?.read_exact_at(&mut bytes, RECORDS_AT + first * RECORD_BYTES as u64)?;
-    let key = |record: &[u8; RECORD_BYTES]| u64::from_le_bytes(std::array::from_fn(|byte| record[byte]));
-    Ok(bytes.as_chunks().0.iter().map(key).collect())
-}
 
 /// A saved log that cannot be believed, or not to its end.
 #[derive(Debug, Error)]

@@ -12,6 +12,7 @@
 mod checked;
 mod delay;
 mod disconnect;
+pub mod gateway_log;
 mod held;
 mod outbox;
 mod session;

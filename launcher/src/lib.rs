@@ -15,7 +15,6 @@ pub mod host;
 pub mod operator;
 mod output;
 pub mod planner;
-pub mod roles;
 pub mod runtime;
 pub mod shelf;
 pub mod simulate;
@@ -23,7 +22,7 @@ pub mod watch;
 
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
 // What parts of one's own are written with.
-pub use {gateway, protocol, shm, strategy, system, techniques};
+pub use {gateway, protocol, roles, shm, strategy, system, techniques};
 
 /// The README's code, compiled by `cargo test --doc`: code that does not build fails there.
 #[cfg(doctest)]

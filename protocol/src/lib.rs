@@ -24,6 +24,8 @@ pub mod limits;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]
+pub mod log_file;
+#[cfg(not(loom))]
 pub mod market;
 #[cfg(not(loom))]
 pub mod orphan;

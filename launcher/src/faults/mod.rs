@@ -1,8 +1,3 @@
-//! Faults on purpose: when each is due, what the launcher does by signal, what a strategy does to itself, and what a
-//! venue does.
+//! Faults on purpose: what the launcher does by signal. What strategies and venues do themselves is in [`roles::faults`].
 
-mod acts;
-pub mod own;
 pub mod schedule;
-mod takings;
-pub mod venue;

@@ -3,11 +3,12 @@
 //!
 //! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at the same times, the
 //! same strategies are chosen. The other kinds, and everything at an order, a strategy does to itself
-//! ([`crate::faults::own`]).
+//! ([`roles::faults::own`]).
 
 use protocol::plan::{Fault, FaultKind, Plan, Target, When};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use roles::faults::Draws;
+
+pub use roles::faults::by_signal;
 
 /// To whom a fault is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +47,6 @@ pub struct DueFault {
     pub target: Victim,
     /// When it was to be, in nanoseconds after the start.
     pub at_ns: u64,
-}
-
-/// Whether the launcher does it, by signal. Else the strategy does it itself.
-pub const fn by_signal(fault: &Fault) -> bool {
-    matches!((fault.kind, fault.when), (FaultKind::Kill | FaultKind::Stop, When::At { .. }))
 }
 
 /// Yields the faults of a run in the order of their times.
@@ -151,49 +147,6 @@ impl FaultSchedule {
                 living.get(drawn as usize).copied().map(Victim::Strategy)
             }
         }
-    }
-}
-
-/// Random numbers for faults: the same for the same seed, on every machine.
-#[derive(Clone, Debug)]
-pub(crate) struct Draws(ChaCha8Rng);
-
-impl Draws {
-    /// For who gets a signal.
-    const SIGNALS: u64 = 1;
-    /// For what is drawn before the run.
-    pub(crate) const PLANNING: u64 = 2;
-    /// For what a scribbler writes where.
-    pub(crate) const SCRIBBLES: u64 = 3;
-    /// For the technique of a simulated run.
-    pub(crate) const TECHNIQUE: u64 = 4;
-    /// For what happens in a simulated run.
-    pub(crate) const SCENARIO: u64 = 5;
-    /// For what a venue garbles.
-    pub(crate) const GARBLE: u64 = 8;
-    /// For whose turn it is in a simulated run.
-    pub(crate) const TURNS: u64 = 6;
-    /// For what the kernel decides in a simulated run.
-    pub(crate) const PROCESSES: u64 = 7;
-    /// For the kill switches of a simulated run.
-    pub(crate) const SWITCHES: u64 = 9;
-    /// For who dies and comes back in a simulated run.
-    pub(crate) const COMEBACKS: u64 = 10;
-    /// For what spares and the disk do in a simulated run.
-    pub(crate) const SPARES: u64 = 11;
-
-    pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        // Not `seed_from_u64`: how that spreads its argument is the library's to change.
-        let mut key = *b"........bulkhead faults, v1.....";
-        key[..8].copy_from_slice(&seed.to_le_bytes());
-        let mut generator = ChaCha8Rng::from_seed(key);
-        generator.set_stream(stream);
-        Self(generator)
-    }
-
-    /// A whole number from 0 to `bound − 1`; 0 if `bound` is 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, FaultSpec, UsageError};
-use crate::faults::own::HOLDS_AT;
-use crate::faults::schedule::{self, Draws};
+use crate::faults::schedule;
 use analysis::units::Nanos;
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Technique, Trading,
     When,
 };
+use roles::faults::Draws;
+use roles::faults::own::HOLDS_AT;
 use shm::ring::Step;
 
 /// More faults than this are a mistake.

@@ -9,15 +9,13 @@
 use crate::runtime::process::Process;
 use crate::runtime::restarts::Backoff;
 use crate::runtime::setup::Segments;
+use roles::SPARE_PREFIX;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-
-/// What the name of such a process begins with.
-pub const PREFIX: &str = "spare:";
 
 /// How long a spare may take to answer. It may have to finish a snapshot; and a cold start must still be back before the run is said to
 /// stall.
@@ -83,7 +81,7 @@ impl Spares {
         ours.set_nonblocking(true).ok()?;
         let stderr = format!("{}.spare-{}.stderr", plan.name, self.taken + 1);
         let mut process = Process::start_with(
-            &format!("{PREFIX}{}", plan.name),
+            &format!("{SPARE_PREFIX}{}", plan.name),
             &segments.address(),
             &Path::new(&segments.plan.folder).join(stderr),
             &segments.handed_to(plan),

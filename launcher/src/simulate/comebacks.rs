@@ -11,12 +11,12 @@
 use super::Simulated;
 use crate::config::value::Named;
 use crate::config::{Kinds, VenueName};
-use crate::faults::schedule::Draws;
 use crate::planner::Resolved;
 use analysis::merge::{Merged, OrderEnd};
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, Plan, Target, Technique, Trading, When};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
+use roles::faults::Draws;
 use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
 use venue::{Audit, Trade};

@@ -6,8 +6,6 @@
 //! each segment came after it was last synced. What must be left then is what was told: each report that an exchange sent follows from
 //! what is left of its journal, each that the engine returned from what is left of the engine's.
 
-use crate::faults::schedule::Draws;
-use crate::roles::{self, ByHand};
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context as _, Result};
@@ -15,6 +13,8 @@ use journal::format::SEGMENT_HEADER;
 use journal::{Disk, Step, Watermark, index_of};
 use protocol::plan::{Journalling, Role};
 use protocol::trading::{return_path, session_in};
+use roles::ByHand;
+use roles::faults::Draws;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
 use std::collections::{BTreeMap, HashMap};

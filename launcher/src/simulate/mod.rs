@@ -36,13 +36,11 @@ pub mod scenario;
 mod spares;
 mod techniques;
 
-pub use crate::roles::Mistake;
 pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
 pub use hostile::Attack;
+pub use roles::Mistake;
 pub(crate) use techniques::install;
 
-use crate::faults::schedule::Draws;
-use crate::roles;
 use crate::runtime::setup::Segments;
 use analysis::logfile;
 use analysis::merge::{self, Merged};
@@ -59,6 +57,7 @@ use protocol::segments::thread_header;
 use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
+use roles::faults::Draws;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::Link;

@@ -4,10 +4,7 @@ use super::comebacks;
 use super::hostile::Attack;
 use super::machine::Machinery;
 use crate::config::{Arrivals, Choice, DelayRange, SpillRoom};
-use crate::faults::schedule::Draws;
-use crate::faults::venue::SLOW_BY_NS;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
-use crate::roles::Mistake;
 use analysis::machine::Machine;
 use anyhow::Result;
 use protocol::desk::Command;
@@ -15,6 +12,9 @@ use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When,
 };
+use roles::Mistake;
+use roles::faults::Draws;
+use roles::faults::venue::SLOW_BY_NS;
 use shm::ring::spsc_mux::SpscMux;
 use std::path::PathBuf;
 use strategy::schedule::{Schedule, Spec, sample};

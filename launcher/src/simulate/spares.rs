@@ -1,10 +1,10 @@
 //! The spares of a simulated run: the real ones, which have their turns when the launcher has looked after them. Now and then one is gone.
 
 use super::scenario::Scenario;
-use crate::faults::schedule::Draws;
-use crate::roles::{Standby, standby};
 use protocol::control::Control;
 use protocol::plan::Plan;
+use roles::faults::Draws;
+use roles::{Standby, standby};
 use shm::attached::Attached;
 
 /// A process that stands ready.

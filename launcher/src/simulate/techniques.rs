@@ -2,8 +2,8 @@
 
 use super::scenario::Scenario;
 use super::{Simulated, run};
-use crate::roles::registry::Links;
 use protocol::plan::Technique;
+use roles::registry::Links;
 use shm::ring::Link;
 use std::sync::OnceLock;
 use techniques::Visitor;

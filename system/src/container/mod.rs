@@ -28,6 +28,7 @@ mod calls;
 pub mod check;
 mod mounts;
 
+use crate::memory::STRATEGY_ROOM;
 use crate::process;
 use crate::sandbox::{SandboxError, landlock_lengths, limits};
 use nix::sched::{CloneFlags, unshare};
@@ -50,6 +51,9 @@ pub const PROCESSES: u64 = 128;
 
 /// How many files the program may have open, which is what most systems allow an ordinary process.
 pub const DESCRIPTORS: u64 = 1024;
+
+/// What all processes of a container may take together, in bytes: what one may, and as much again.
+pub const MEMORY_BYTES: u64 = 2 * STRATEGY_ROOM;
 
 /// How large a file may get, and all of `/tmp` together, in bytes.
 pub const TMP_BYTES: u64 = 64 << 20;

@@ -2,9 +2,9 @@
 
 use super::ends::{Job, consume, produce};
 use super::plan::LabPlan;
-use crate::roles::registry::Links;
 use anyhow::Result;
 use protocol::plan::Technique;
+use roles::registry::Links;
 use shm::attached::Attached;
 use shm::ring::Link;
 use std::sync::OnceLock;

@@ -15,11 +15,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use system::container::PROCESSES;
-use system::memory::STRATEGY_ROOM;
+use system::container::{MEMORY_BYTES, PROCESSES};
 
-/// What all processes of a container may take together, in bytes: what one may, and as much again.
-pub const MEMORY_BYTES: u64 = 2 * STRATEGY_ROOM;
 /// The processors' worth of time that they may have together: one for the strategy, one for its runtime.
 pub const CPUS: u64 = 2;
 

@@ -7,12 +7,13 @@
 
 use protocol::stamps::{Point, Record, StampLog, key_with};
 use protocol::tally::Past;
-use protocol::wire::{Order, Report, Side};
+use protocol::wire::{Message, NOTHING, Order, Report, Side};
 use std::collections::HashSet;
 use std::io;
 
 /// The last messages of a gateway.
-pub(super) struct Last<'a> {
+pub struct LastMessages<'a> {
+    /// Its index.
     pub gateway: u16,
     /// The last order that its session has.
     pub last_order: Option<Order>,
@@ -24,7 +25,7 @@ pub(super) struct Last<'a> {
     pub open: &'a [Option<Report>],
 }
 
-impl Last<'_> {
+impl LastMessages<'_> {
     /// All keys that the log may have of them, but for what is stamped before the last report's own stamp.
     fn keys(&self) -> HashSet<u64> {
         let orders = self.last_order.iter().chain(&self.first);
@@ -86,12 +87,12 @@ fn report_keys(report: &Report) -> [u64; 4] {
 }
 
 /// A gateway's log, and what of its last messages is there.
-pub(super) struct Rest {
+pub struct GatewayLog {
     log: StampLog,
     there: HashSet<u64>,
 }
 
-impl Rest {
+impl GatewayLog {
     /// That log, which has these.
     pub const fn new(log: StampLog, there: HashSet<u64>) -> Self {
         Self { log, there }
@@ -135,10 +136,21 @@ impl Rest {
     }
 }
 
+/// What a gateway had given of what its session still has, up to the last message that it gave: reports that it had stamped, and in the
+/// place of what it refused what says nothing. All of it waited for room.
+pub fn given(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
+    let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
+    let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
+    let message = |report: &Option<Report>| {
+        report.as_ref().filter(|report| is_stamped(report)).map_or(NOTHING, Report::to_message)
+    };
+    open[..count].iter().map(message).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::logfile::{RECORDS_AT, keys_at};
+    use protocol::log_file::{RECORDS_AT, keys_at};
     use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS, Drain, Ring};
     use protocol::status::LOG_OFFSET;
     use protocol::wire::OrderId;
@@ -162,7 +174,7 @@ mod tests {
 
     fn report(sequence: u64) -> Report {
         let order = Order { price: 1, quantity: 1 + sequence % 2, ..order(sequence) };
-        Report { filled: sequence % 2, ..gateway::in_full(&order) }
+        Report { filled: sequence % 2, ..crate::in_full(&order) }
     }
 
     /// A run of so many orders. Every sixth report finds the hand-off full, and waits with the next one.
@@ -197,7 +209,7 @@ mod tests {
     }
 
     /// What was logged up to a death, and what of the last messages is found by `search`, which is told of them and of that.
-    fn found<T>(done: &[Done], search: impl FnOnce(&Last<'_>, &[u64]) -> T) -> T {
+    fn found<T>(done: &[Done], search: impl FnOnce(&LastMessages<'_>, &[u64]) -> T) -> T {
         let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
         for one in done {
             match one {
@@ -209,7 +221,7 @@ mod tests {
             }
         }
         let open = [Some(report(handed_over)), None, Some(report(handed_over + 1))];
-        let last = Last {
+        let last = LastMessages {
             gateway: GATEWAY,
             last_order: Some(order(sent - 1)),
             first: Some(order(sent)),
@@ -222,7 +234,7 @@ mod tests {
     /// What of the last messages is in a log by `search`, and how many records that looked at.
     fn searched(
         done: &[Done],
-        search: impl Fn(&Last<'_>, &Past) -> (HashSet<u64>, usize),
+        search: impl Fn(&LastMessages<'_>, &Past) -> (HashSet<u64>, usize),
     ) -> (HashSet<u64>, usize) {
         found(done, |last, keys| {
             let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
@@ -233,15 +245,19 @@ mod tests {
         })
     }
 
-    fn from_end(last: &Last<'_>, log: &Past) -> (HashSet<u64>, usize) {
+    fn from_end(last: &LastMessages<'_>, log: &Past) -> (HashSet<u64>, usize) {
         last.found_in(log, nothing_left).unwrap()
     }
 
-    fn until(last: &Last<'_>, log: &Past, is_over: impl FnMut(Option<u64>) -> bool) -> (HashSet<u64>, usize) {
+    fn until(
+        last: &LastMessages<'_>,
+        log: &Past,
+        is_over: impl FnMut(Option<u64>) -> bool,
+    ) -> (HashSet<u64>, usize) {
         log.keys_from_end(&last.keys(), is_over, nothing_left).unwrap()
     }
 
-    fn whole(last: &Last<'_>, log: &Past) -> (HashSet<u64>, usize) {
+    fn whole(last: &LastMessages<'_>, log: &Past) -> (HashSet<u64>, usize) {
         until(last, log, |_| false)
     }
 
@@ -302,7 +318,7 @@ mod tests {
         let point = |key: Option<u64>| Some(Record::from_words(key?, 0)?.point);
         let too_early = [Point::GatewayRecv, Point::GatewayDone];
         for end in too_early {
-            let early = |last: &Last<'_>, log: &Past| until(last, log, |key| point(key) == Some(end));
+            let early = |last: &LastMessages<'_>, log: &Past| until(last, log, |key| point(key) == Some(end));
             let done = run(198);
             assert!(deaths(&done).any(|done| searched(done, early).0 != searched(done, whole).0), "{end:?}");
         }
@@ -311,9 +327,24 @@ mod tests {
     #[test]
     fn nothing_is_looked_at_for_who_has_had_nothing() {
         let log = Past::new(Region::heap(LOG_OFFSET + 20).words().into(), None);
-        let last = Last { gateway: 0, last_order: None, first: None, last_report: None, open: &[None] };
+        let last =
+            LastMessages { gateway: 0, last_order: None, first: None, last_report: None, open: &[None] };
         assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
-        let last = Last { first: Some(order(0)), ..last };
+        let last = LastMessages { first: Some(order(0)), ..last };
         assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
+    }
+
+    #[test]
+    fn what_was_given_is_known_by_its_stamps_and_what_is_no_report_is_counted() {
+        let report = |n| {
+            let order = Order { price: 1, quantity: 1, ..Order::new(OrderId::new(0, 0, n), 0) };
+            crate::in_full(&order)
+        };
+        let open = [None, Some(report(0)), None, Some(report(1)), Some(report(2)), None];
+        let given_of = |stamped: u64| given(&open, |report| report.id.sequence() < stamped);
+        assert_eq!(given_of(0), Vec::<Message>::new(), "nothing is known of the first: it is taken again");
+        assert_eq!(given_of(1), [NOTHING, report(0).to_message()]);
+        assert_eq!(given_of(2), [NOTHING, report(0).to_message(), NOTHING, report(1).to_message()]);
+        assert_eq!(given_of(3).len(), 5);
     }
 }

@@ -15,15 +15,15 @@ use system::descriptors;
 use system::fault::{self, Crowd};
 
 /// Processes: twice what a container may have.
-const PROCESSES: usize = 256;
+pub const PROCESSES: usize = 256;
 /// Open files: four times what a process in a container may have.
-const FILES: usize = 4096;
+pub const FILES: usize = 4096;
 /// Mebibytes on a disk: half as much again as a container has.
-const DISK_MIB: usize = 96;
+pub const DISK_MIB: usize = 96;
 /// Processes with [`CHILD_BYTES`] each: a quarter more than a container may have together, and each less than one may have alone.
-const CHILDREN: usize = 80;
+pub const CHILDREN: usize = 80;
 /// Little, so that a duty cycle that starts one takes no time that looks like a hang.
-const CHILD_BYTES: usize = 8 << 20;
+pub const CHILD_BYTES: usize = 8 << 20;
 
 /// Bytes that a segment is to become longer.
 const GROWTH: u64 = 1 << 20;
@@ -147,50 +147,4 @@ impl Taking {
 /// That one of them succeeded.
 fn one_of(all: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
     all.into_iter().find(Result::is_ok).unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn taken(kind: FaultKind, place: &Place) -> bool {
-        let mut taking = Taking::new(kind, place.clone(), Vec::new());
-        (0..10_000).find_map(|_| taking.step()).unwrap()
-    }
-
-    #[test]
-    fn what_is_there_is_taken_up_to_the_bound_and_given_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = Place { folder: folder.path().into(), launcher: std::process::id(), ..Place::default() };
-        for kind in [FaultKind::Disk, FaultKind::Peek] {
-            assert!(taken(kind, &place), "{kind}");
-        }
-        assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0, "no name stays");
-    }
-
-    #[test]
-    fn what_is_not_there_is_refused() {
-        // The zero page's process: nobody's.
-        assert!(!taken(FaultKind::Peek, &Place { launcher: 0x7fff_fff0, ..Place::default() }));
-        let own = vec!["/dev/shm/bulkhead.unit.nobody-s".into()];
-        assert!(!taken(FaultKind::Punch, &Place { own, ..Place::default() }));
-    }
-
-    #[test]
-    fn file_with_a_name_is_cut_by_a_punch() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        file.as_file().set_len(8192).unwrap();
-        assert!(taken(FaultKind::Punch, &Place { own: vec![file.path().into()], ..Place::default() }));
-        assert_eq!(file.as_file().metadata().unwrap().len(), 0);
-    }
-
-    #[test]
-    fn the_bounds_are_beyond_what_a_container_allows() {
-        use crate::runtime::container::groups::MEMORY_BYTES;
-        use system::container::{DESCRIPTORS, PROCESSES as ALLOWED, TMP_BYTES};
-        use system::memory::STRATEGY_ROOM;
-        assert!(PROCESSES as u64 > ALLOWED && FILES as u64 > DESCRIPTORS);
-        assert!((DISK_MIB << 20) as u64 > TMP_BYTES && (CHILDREN * CHILD_BYTES) as u64 > MEMORY_BYTES);
-        assert!((CHILD_BYTES as u64) < STRATEGY_ROOM);
-    }
 }

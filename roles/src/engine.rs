@@ -11,22 +11,22 @@
 use super::book;
 use super::build::{core_of, outputs};
 use super::estate::{self, Engine, recovery};
-use super::gateway_log::{Last, Rest};
 use super::takeover::Takeover;
-use analysis::logfile::{self, file_name};
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
+use gateway::gateway_log::{GatewayLog, LastMessages, given};
 use journal::Follower;
 use orchestrator::{GatewayPast, Replica};
 use protocol::checksum::digest;
 use protocol::control::Control;
+use protocol::log_file::{self, file_name};
 use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::spill::CHUNK_RECORDS;
 use protocol::stamps::StampLog;
 use protocol::tally::{self, Past};
 use protocol::trading::{inbox, session_in, session_out};
-use protocol::wire::{Instruction, Message, NOTHING, Report};
+use protocol::wire::{Instruction, Message, Report};
 use shm::attached::Attached;
 use shm::ring::{spsc, spsc_mux};
 use std::io;
@@ -38,7 +38,7 @@ use system::clock::Timebase;
 ///
 /// # Errors
 /// A segment or a journal that is not what it should be.
-pub(crate) fn recover(
+pub fn recover(
     plan: &Plan,
     process: &ProcessPlan,
     control: &Control,
@@ -110,7 +110,7 @@ fn log_of(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Resu
 /// The keys of a chunk of a thread's log that has left memory.
 fn saved_keys(plan: &Plan, thread: &ThreadPlan, chunk: u64) -> io::Result<Vec<u64>> {
     let path = Path::new(&plan.folder).join(file_name(&thread.name));
-    logfile::keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
+    log_file::keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
 }
 
 /// Maps what the engine's threads will use, ahead of them.
@@ -166,11 +166,11 @@ fn recover_gateway(
     let last_order = out.last_published().and_then(order_of);
     let first = past.first.and_then(order_of);
     let thread = thread_of(plan, Role::Gateway(index))?;
-    let last = Last { gateway: index, last_order, first, last_report, open: &open };
+    let last = LastMessages { gateway: index, last_order, first, last_report, open: &open };
     let there = tally::past(attached, plan, thread)?;
     let there = last.found_in(&there, |chunk| saved_keys(plan, thread, chunk));
     let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
-    let mut log = Rest::new(log_of(plan, thread, attached)?, there);
+    let mut log = GatewayLog::new(log_of(plan, thread, attached)?, there);
     if let Some(order) = &last_order {
         log.order(order, None, index);
     }
@@ -193,38 +193,7 @@ fn recover_gateway(
     Ok(GatewayEstate { orders, dispatched, first: past.first, completed, stamped, reported })
 }
 
-/// What a gateway had given of what its session still has, up to the last message that it gave: reports that it had stamped, and in the
-/// place of what it refused what says nothing. All of it waited for room.
-fn given(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
-    let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
-    let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
-    let message = |report: &Option<Report>| {
-        report.as_ref().filter(|report| is_stamped(report)).map_or(NOTHING, Report::to_message)
-    };
-    open[..count].iter().map(message).collect()
-}
-
 /// All that a ring holds now, without giving anything back.
 fn all_of(ring: &mut spsc::Consumer) -> Vec<Message> {
     std::iter::from_fn(|| ring.take().ok().flatten()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use protocol::wire::{Order, OrderId};
-
-    #[test]
-    fn what_was_given_is_known_by_its_stamps_and_what_is_no_report_is_counted() {
-        let report = |n| {
-            let order = Order { price: 1, quantity: 1, ..Order::new(OrderId::new(0, 0, n), 0) };
-            gateway::in_full(&order)
-        };
-        let open = [None, Some(report(0)), None, Some(report(1)), Some(report(2)), None];
-        let given_of = |stamped: u64| given(&open, |report| report.id.sequence() < stamped);
-        assert_eq!(given_of(0), Vec::<Message>::new(), "nothing is known of the first: it is taken again");
-        assert_eq!(given_of(1), [NOTHING, report(0).to_message()]);
-        assert_eq!(given_of(2), [NOTHING, report(0).to_message(), NOTHING, report(1).to_message()]);
-        assert_eq!(given_of(3).len(), 5);
-    }
 }

@@ -1,8 +1,8 @@
 //! What the spare of an exchange has.
 
 use super::{Body, Sent};
-use crate::roles::book;
-use crate::roles::parts::Parts;
+use crate::book;
+use crate::parts::Parts;
 use anyhow::Result;
 use journal::Follower;
 use protocol::tally::{self, Past, Tally};

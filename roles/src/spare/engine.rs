@@ -1,9 +1,9 @@
 //! What the spare of the engine has.
 
 use super::{Body, Sent};
-use crate::roles::build::core_of;
-use crate::roles::engine::{map, past_of_orchestrator};
-use crate::roles::estate;
+use crate::build::core_of;
+use crate::engine::{map, past_of_orchestrator};
+use crate::estate;
 use anyhow::Result;
 use journal::Follower;
 use orchestrator::{Core, Estate, Replica};

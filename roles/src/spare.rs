@@ -13,7 +13,6 @@ mod exchange;
 use super::parts::Parts;
 use super::takeover::Takeover;
 use crate::faults::own;
-use crate::runtime::progress::complain;
 use anyhow::{Result, bail};
 use journal::{Follower, RecoveryError, State};
 use protocol::control::Control;
@@ -31,6 +30,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use system::clock::Timebase;
 use system::process;
+
+/// What the name of a process that is a spare begins with.
+pub const SPARE_PREFIX: &str = "spare:";
 
 /// How long it sleeps. A successor has to carry out again what was written meanwhile; a look costs some ten microseconds.
 const NAP: Duration = Duration::from_millis(20);
@@ -64,7 +66,7 @@ trait Body {
 }
 
 /// What stands ready, whatever it is the spare of.
-pub(crate) trait Standby {
+pub trait Standby {
     /// Follows the journal further, if it is there; whether there is more.
     fn look(&mut self) -> bool;
 
@@ -106,7 +108,7 @@ pub(super) fn wait(
 ///
 /// # Errors
 /// A process that has no spare; memory that is not there.
-pub(crate) fn standby<'a>(
+pub fn standby<'a>(
     plan: &'a Plan,
     me: &ProcessPlan,
     control: &Control,
@@ -241,4 +243,10 @@ impl Sent {
         };
         self.0.iter().map(published).collect()
     }
+}
+
+/// Prints a line to stderr, if that can be written, without the characters that a terminal obeys.
+fn complain(line: &str) {
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    let _ = writeln!(io::stderr(), "{line}");
 }

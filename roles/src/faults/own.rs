@@ -8,11 +8,11 @@
 //! | [`FaultyAgent`] | the strategy's agent | at the first duty cycle after a time |
 //!
 //! Only the first incarnation has faults: one that was started again is healthy. What the launcher does by signal is in
-//! [`crate::faults::schedule`].
+//! `launcher::faults::schedule`.
 
 pub use super::acts::Means;
-pub(crate) use super::acts::{act, forge_headers, lie, scribble_once};
-use crate::faults::schedule;
+pub use super::acts::{act, forge_headers, lie, scribble_once};
+use crate::faults::by_signal;
 use crate::faults::takings::Place;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
@@ -48,8 +48,9 @@ pub struct OwnFaults {
     /// The strategy shares its process, so its memory is not limited yet.
     is_thread: bool,
     /// Nanoseconds after the start, the last first.
-    at: Vec<(u64, FaultKind)>,
-    pushes: Vec<(u64, Step, FaultKind)>,
+    pub at: Vec<(u64, FaultKind)>,
+    /// What is due at which step of which order's push.
+    pub pushes: Vec<(u64, Step, FaultKind)>,
     /// What it knows of its surroundings.
     place: Place,
 }
@@ -59,7 +60,7 @@ impl OwnFaults {
     pub fn of(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
         let (mut at, mut pushes) = (Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
-            epoch == 0 && fault.target == Target::Strategy(strategy) && !schedule::by_signal(fault)
+            epoch == 0 && fault.target == Target::Strategy(strategy) && !by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {
@@ -256,156 +257,5 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for FaultyAgent<A, P> {
 
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.agent.publish(slots);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::Machine;
-    use crate::planner::tests::planned_with;
-    use protocol::status::LOG_OFFSET;
-    use shm::memory::Region;
-    use system::clock::{Monotonic, Timebase};
-
-    /// Takes so many messages, then is full.
-    struct Taker {
-        taken: Vec<OrderId>,
-        room: usize,
-    }
-
-    impl Producer for Taker {
-        fn try_push_with(
-            &mut self,
-            message: &Message,
-            at: &mut impl FnMut(Step) -> ControlFlow<()>,
-        ) -> Result<(), Full> {
-            shm::ring::step::whole(at, || {
-                if self.taken.len() == self.room {
-                    return Err(Full);
-                }
-                self.taken.push(Order::from_message(*message).unwrap().id);
-                Ok(())
-            })
-        }
-    }
-
-    fn plan_on(technique: &str, faults: &str) -> Plan {
-        let words = format!("strategies=2 venues=3 isolation=thread orders=10 technique={technique}");
-        planned_with(&words, faults, &Machine::default()).unwrap().0
-    }
-
-    fn plan(faults: &str) -> Plan {
-        plan_on("spsc-mux", faults)
-    }
-
-    fn faulty(faults: &str, room: usize) -> (OwnFaults, FaultyProducer<Taker>) {
-        let faults = OwnFaults::of(&plan(faults), 1, 0).unwrap();
-        let producer = faults.producer(Taker { taken: Vec::new(), room }, act);
-        (faults, producer)
-    }
-
-    fn message(sequence: u64) -> Message {
-        let order = Order::new(OrderId::new(1, 0, sequence), 0);
-        order.to_message()
-    }
-
-    /// Counts its duty cycles.
-    struct Honest(usize);
-
-    impl Agent<Monotonic> for Honest {
-        fn duty_cycle(&mut self, _: &mut Cycle<Monotonic>) -> usize {
-            self.0 += 1;
-            0
-        }
-        fn finished(&self, _: bool) -> bool {
-            true
-        }
-    }
-
-    #[test]
-    fn only_the_first_incarnation_of_the_one_that_is_meant_has_faults() {
-        let plan = plan("hang:strategy-1@1s; kill:strategy-1@order:5; kill:strategy-0@1s; stop:any@1s");
-        assert_eq!(OwnFaults::of(&plan, 0, 0), None, "signals are the launcher's");
-        assert_eq!(OwnFaults::of(&plan, 1, 1), None);
-        let faults = OwnFaults::of(&plan, 1, 0).unwrap();
-        assert_eq!(faults.at, [(1_000_000_000, FaultKind::Hang)]);
-        assert_eq!(faults.pushes, [(5, Step::Entered, FaultKind::Kill)]);
-    }
-
-    #[test]
-    fn a_flood_begins_at_its_order_and_leaves_no_gap() {
-        let (faults, mut producer) = faulty("flood:strategy-1@order:2", 1500);
-        assert_eq!((0..2).map(|n| producer.try_push(&message(n))).collect::<Vec<_>>(), [Ok(()), Ok(())]);
-        assert_eq!(producer.try_push(&message(2)), Err(Full), "the order waits");
-        let mut agent = faults.agent(Honest(0), producer.clone());
-        let mut cycle = cycle();
-        for _ in 0..3 {
-            assert!(agent.duty_cycle(&mut cycle) > 0, "it looks busy");
-        }
-        assert_eq!(agent.agent.0, 0, "and does nothing honest any more");
-        let taken = &producer.shared().producer.taken;
-        assert!(taken.iter().copied().eq((0..1500).map(|n| OrderId::new(1, 0, n))));
-    }
-
-    #[test]
-    fn what_is_lost_is_said_to_have_been_sent() {
-        let (_, mut producer) = faulty("lose:strategy-1@order:2", 10);
-        for n in 0..5 {
-            assert_eq!(producer.try_push(&message(n)), Ok(()));
-        }
-        assert_eq!(producer.shared().producer.taken.len(), 2);
-    }
-
-    /// A push with all steps of a ring that several write.
-    struct Steps(Vec<Step>);
-
-    impl Producer for Steps {
-        fn try_push_with(
-            &mut self,
-            _: &Message,
-            at: &mut impl FnMut(Step) -> ControlFlow<()>,
-        ) -> Result<(), Full> {
-            for step in [Step::Entered, Step::Announced, Step::Claimed, Step::HalfWritten, Step::Written] {
-                self.0.push(step);
-                shm::ring::step::reach(at, step)?;
-            }
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_place_is_held_for_ever_and_the_strategy_goes_on() {
-        for (fault, last) in
-            [("hold:strategy-1@order:2", Step::Claimed), ("hold:strategy-1@push:written:2", Step::Written)]
-        {
-            let faults = OwnFaults::of(&plan_on("array-queue", fault), 1, 0).unwrap();
-            let mut producer = faults.producer(Steps(Vec::new()), act);
-            let pushed: Vec<_> = (0..5).map(|n| producer.try_push(&message(n))).collect();
-            assert_eq!(pushed, [Ok(()), Ok(()), Err(Full), Err(Full), Err(Full)], "{fault}");
-            assert_eq!(producer.shared().producer.0.last(), Some(&last), "{fault}");
-            let mut agent = faults.agent(Honest(0), producer);
-            agent.duty_cycle(&mut cycle());
-            assert_eq!(agent.agent.0, 1, "it goes on");
-        }
-    }
-
-    fn cycle() -> Cycle<Monotonic> {
-        let log = StampLog::new(&Region::heap(LOG_OFFSET + 64).words());
-        let time = Timebase { start_ticks: 1000, ns_per_tick: 1.0 };
-        Cycle { clock: Monotonic, now: 1000, time, draining: false, log }
-    }
-
-    #[test]
-    fn a_time_is_waited_for() {
-        let (faults, producer) = faulty("flood:strategy-1@100ns; hang:strategy-1@1m", 10);
-        let mut agent = faults.agent(Honest(0), producer);
-        let mut cycle = cycle();
-        cycle.now += 99;
-        assert_eq!(agent.duty_cycle(&mut cycle), 0);
-        assert_eq!(agent.agent.0, 1);
-        cycle.now += 1;
-        assert!(agent.duty_cycle(&mut cycle) > 0);
-        assert_eq!(agent.agent.0, 1);
     }
 }

@@ -1,6 +1,6 @@
 //! The acts themselves: each kind of fault, as a strategy does it to itself.
 
-use super::schedule::Draws;
+use super::draws::Draws;
 use super::takings::{Place, Taking};
 use protocol::plan::FaultKind;
 use protocol::status::{Field, StatusWriter, ThreadState};
@@ -31,21 +31,22 @@ pub struct Means {
     /// Takes what is everybody's in each duty cycle from now on, up to a bound.
     taking: Option<Taking>,
     /// Everything that this process can write of the run's memory.
-    pub(crate) writable: Vec<Words>,
+    pub writable: Vec<Words>,
     /// Takes memory in each duty cycle from now on.
-    leaks: bool,
+    pub leaks: bool,
     /// Sends as fast as it can from now on.
-    pub(crate) floods: bool,
+    pub floods: bool,
     /// What it sends from now on does not arrive.
-    pub(crate) loses: bool,
+    pub loses: bool,
     /// Leaves the next push where its place is claimed and its message not shown.
-    pub(crate) holds: bool,
+    pub holds: bool,
     /// What its thread says about itself.
-    pub(crate) status: Option<StatusWriter>,
+    pub status: Option<StatusWriter>,
 }
 
 impl Means {
-    pub(crate) const fn new(strategy: u16, is_unlimited: bool, place: Place) -> Self {
+    /// What the acts of that strategy need; `is_unlimited`: nothing limits the memory of its process yet.
+    pub const fn new(strategy: u16, is_unlimited: bool, place: Place) -> Self {
         Self {
             strategy,
             is_unlimited,
@@ -68,14 +69,14 @@ impl Means {
     }
 
     /// Takes some memory, touches it, and never gives it back; nothing for who does not leak.
-    pub(crate) fn leak(&self) {
+    pub fn leak(&self) {
         if self.leaks {
             std::mem::forget(std::hint::black_box(vec![1u8; LEAK]));
         }
     }
 
     /// Takes some more, and ends when it has all that it was after, or is refused it; nothing for who takes nothing.
-    pub(crate) fn take(&mut self) {
+    pub fn take(&mut self) {
         if let Some(has_all) = self.taking.as_mut().and_then(Taking::step) {
             fault::exit(if has_all { FaultKind::GOT } else { FaultKind::REFUSED })
         }
@@ -84,7 +85,7 @@ impl Means {
 
 /// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with lost orders, with a
 /// place that it holds, with headers that it has overwritten.
-pub(crate) fn act(kind: FaultKind, means: &mut Means) {
+pub fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Kill => fault::kill(),
         FaultKind::Stop => fault::stop(),
@@ -128,7 +129,7 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
 }
 
 /// Says of its thread what is not so.
-pub(crate) fn lie(kind: FaultKind, means: &Means) {
+pub fn lie(kind: FaultKind, means: &Means) {
     let Some(status) = &means.status else { return };
     match kind {
         FaultKind::Forge => status.set(Field::HeartbeatTicks, u64::MAX),
@@ -143,7 +144,7 @@ fn hang() -> ! {
 }
 
 /// Writes over the header of everything.
-pub(crate) fn forge_headers(writable: &[Words]) {
+pub fn forge_headers(writable: &[Words]) {
     for word in writable.iter().flat_map(|words| &words[..HEADER_WORDS]) {
         word.store(u64::MAX, Ordering::Relaxed);
     }
@@ -172,7 +173,7 @@ fn scribble(means: &Means) -> ! {
 }
 
 /// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or anything.
-pub(crate) fn scribble_once(writable: &[Words], draws: &mut Draws) {
+pub fn scribble_once(writable: &[Words], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;
     let within = if draws.below(2) == 0 { len.min(HEAD_WORDS) } else { len };
@@ -188,46 +189,4 @@ pub(crate) fn scribble_once(writable: &[Words], draws: &mut Draws) {
         _ => draws.below(u64::MAX),
     };
     words[place].store(value, Ordering::Relaxed);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use shm::memory::Region;
-
-    #[test]
-    fn a_scribbler_reaches_every_region_its_head_and_its_end() {
-        let writable: Vec<Words> = [70, 1000, 64].map(|words| Region::heap(words).words()).into();
-        let mut draws = Draws::new(1, Draws::SCRIBBLES);
-        for _ in 0..100_000 {
-            scribble_once(&writable, &mut draws);
-        }
-        for words in &writable {
-            let touched = |word: &&shm::sync::AtomicU64| word.load(Ordering::Relaxed) != 0;
-            let all = words.iter().filter(touched).count();
-            assert!(all > words.len() / 2, "{all} of {}", words.len());
-        }
-        scribble_once(&[], &mut draws);
-    }
-
-    #[test]
-    fn forged_headers_are_all_of_a_header_and_nothing_else() {
-        let words = Region::heap(64).words();
-        let mut means = Means::new(1, false, Place::default());
-        means.writable = vec![words.clone()];
-        act(FaultKind::ForgeHeader, &mut means);
-        let is_forged = words.iter().map(|word| word.load(Ordering::Relaxed) == u64::MAX);
-        assert!(is_forged.eq((0..64).map(|place| place < HEADER_WORDS)));
-    }
-
-    #[test]
-    fn a_leak_is_nothing_until_it_begins() {
-        let mut means = Means::new(0, false, Place::default());
-        means.leak();
-        act(FaultKind::Flood, &mut means);
-        assert!(means.floods && !means.leaks);
-        act(FaultKind::Leak, &mut means);
-        means.leak();
-        assert!(means.leaks);
-    }
 }

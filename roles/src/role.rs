@@ -8,8 +8,6 @@ use super::engine;
 use super::runner::{Confinement, Runner};
 use super::spare;
 use crate::faults::own;
-use crate::runtime::setup;
-use crate::runtime::spares::PREFIX;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
 use protocol::control::Control;
@@ -27,8 +25,8 @@ use system::{memory, process};
 /// # Errors
 /// What kept it from starting; the launcher is told through the status block as well.
 pub fn run(name: &str, run: &str) -> Result<()> {
-    let (control, plan) = setup::open_control(run)?;
-    let (is_spare, name) = name.strip_prefix(PREFIX).map_or((false, name), |name| (true, name));
+    let (control, plan) = segments::control_at(run).context("this command is started by the launcher")?;
+    let (is_spare, name) = name.strip_prefix(spare::SPARE_PREFIX).map_or((false, name), |name| (true, name));
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
     let watch = LauncherWatch::new(&plan, me).context("cannot watch the launcher")?;

@@ -1,7 +1,8 @@
 //! The table from names to monomorphised agents: an entry for each strategy, and for each venue, with each technique.
 //!
-//! It is filled once, at the start of the program, by generic code ([`Links::each`]); from then on a plan's names lead to
-//! functions, each compiled for its types.
+//! It is filled once, at the start of the program; from then on a plan's names lead to functions, each compiled for its types. What is built
+//! in is filled in by [`Registry::built_in`], which is not generic: no other crate compiles it again. A program adds its own techniques with the
+//! built-in strategies and venues, and its own strategies and venues with every technique.
 
 use super::agents::RoleAgent;
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
@@ -23,8 +24,14 @@ pub trait Links: 'static {
     /// A name that is taken, or none.
     fn register() -> Result<(), RegisterError>;
 
-    /// Calls the visitor with each of them, and with each built-in one.
-    fn each(visitor: &mut impl Visitor);
+    /// Calls the visitor with each of them.
+    fn each_own(visitor: &mut impl Visitor);
+
+    /// Calls the visitor with each built-in technique, and with each of these.
+    fn each(visitor: &mut impl Visitor) {
+        techniques::visit(visitor);
+        Self::each_own(visitor);
+    }
 }
 
 impl Links for () {
@@ -32,9 +39,7 @@ impl Links for () {
         Ok(())
     }
 
-    fn each(visitor: &mut impl Visitor) {
-        techniques::visit(visitor);
-    }
+    fn each_own(_: &mut impl Visitor) {}
 }
 
 impl<L: Link, Rest: Links> Links for (L, Rest) {
@@ -43,8 +48,8 @@ impl<L: Link, Rest: Links> Links for (L, Rest) {
         Technique::register::<L>().map(drop)
     }
 
-    fn each(visitor: &mut impl Visitor) {
-        Rest::each(visitor);
+    fn each_own(visitor: &mut impl Visitor) {
+        Rest::each_own(visitor);
         visitor.visit::<L>();
     }
 }
@@ -100,30 +105,37 @@ impl<V: Venue + 'static> Visitor for FillVenue<'_, V> {
     }
 }
 
-/// Adds the venue that is an exchange.
-struct FillBook<'a> {
-    registry: &'a mut Registry,
-}
+/// Adds the built-in strategies and venues.
+struct FillBuiltIn<'a>(&'a mut Registry);
 
-impl Visitor for FillBook<'_> {
+impl Visitor for FillBuiltIn<'_> {
     fn visit<L: Link>(&mut self) {
+        let registry = &mut *self.0;
+        for (name, make) in BuiltIn::ALL {
+            FillStrategy { name, make: Arc::new(make), registry }.visit::<L>();
+        }
+        let make = Arc::new(|context: &VenueContext| DelayVenue::new(InFull, context));
+        FillVenue { name: Trading::DELAY_VENUE, make, registry, _venue: PhantomData }.visit::<L>();
         let build = |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
             book_agent::<L>(parts, roles, strategy)
         };
-        self.registry.venues.push((Trading::BOOK, Technique::of::<L>(), Box::new(build)));
+        registry.venues.push((Trading::BOOK, Technique::of::<L>(), Box::new(build)));
     }
 }
 
 impl Registry {
-    /// bulkhead's own strategy and venue, with these techniques and the built-in ones.
-    pub fn with_built_in<T: Links>() -> Self {
+    /// bulkhead's own strategies and venues with the built-in techniques. Not generic: compiled in this crate, once.
+    #[inline(never)]
+    fn built_in() -> Self {
         let mut registry = Self::default();
-        for (name, make) in BuiltIn::ALL {
-            registry.add_strategy::<T, _>(name, Arc::new(make));
-        }
+        techniques::visit(&mut FillBuiltIn(&mut registry));
         registry
-            .add_venue::<T, _>(Trading::DELAY_VENUE, Arc::new(|context| DelayVenue::new(InFull, context)));
-        T::each(&mut FillBook { registry: &mut registry });
+    }
+
+    /// bulkhead's own strategies and venues, with these techniques and the built-in ones.
+    pub fn with_built_in<T: Links>() -> Self {
+        let mut registry = Self::built_in();
+        T::each_own(&mut FillBuiltIn(&mut registry));
         registry
     }
 
@@ -148,7 +160,7 @@ impl Registry {
 
     /// The program's table: what was installed, else what is built in.
     pub(super) fn of_program() -> &'static Self {
-        REGISTRY.get_or_init(Self::with_built_in::<()>)
+        REGISTRY.get_or_init(Self::built_in)
     }
 
     /// How a strategy of a plan is built.

@@ -15,12 +15,7 @@ use venue::Audit;
 ///
 /// # Errors
 /// A journal that is not whole, or that begins behind a snapshot.
-pub(crate) fn audit(
-    plan: &Plan,
-    venue: u16,
-    control: &Control,
-    attached: &mut Attached<'_>,
-) -> Result<Audit> {
+pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached<'_>) -> Result<Audit> {
     let thread = plan.thread_of(Role::Exchange(venue)).context("every exchange has a thread")?;
     let thread = &plan.threads[thread];
     let mut parts = Parts { plan, thread, control, attached, act: own::act, when_attached: Vec::new() };
@@ -34,7 +29,7 @@ pub(crate) fn audit(
 ///
 /// # Errors
 /// A journal that cannot be followed.
-pub(crate) fn returned(plan: &Plan, control: &Control) -> Result<Vec<u64>> {
+pub fn returned(plan: &Plan, control: &Control) -> Result<Vec<u64>> {
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let replica = orchestrator::Replica::new(build::core_of(plan)?, time, plan.stamps);
     let follower = Follower::begin(&engine::journal_folder(plan), replica);
@@ -47,9 +42,6 @@ pub(crate) fn returned(plan: &Plan, control: &Control) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// A ring that is not what it should be.
-pub(crate) fn published(
-    rings: impl Iterator<Item = String>,
-    attached: &mut Attached<'_>,
-) -> Result<Vec<u64>> {
+pub fn published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
     Ok(spare::Sent::new(rings, attached)?.published())
 }

@@ -1,0 +1,45 @@
+//! What a strategy takes that is everybody's: up to a bound, or until it is refused.
+
+use protocol::plan::FaultKind;
+use roles::faults::takings::{CHILD_BYTES, CHILDREN, DISK_MIB, FILES, PROCESSES, Place, Taking};
+use std::fs;
+use system::container::{DESCRIPTORS, MEMORY_BYTES, PROCESSES as ALLOWED, TMP_BYTES};
+use system::memory::STRATEGY_ROOM;
+
+fn taken(kind: FaultKind, place: &Place) -> bool {
+    let mut taking = Taking::new(kind, place.clone(), Vec::new());
+    (0..10_000).find_map(|_| taking.step()).unwrap()
+}
+
+#[test]
+fn what_is_there_is_taken_up_to_the_bound_and_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place { folder: folder.path().into(), launcher: std::process::id(), ..Place::default() };
+    for kind in [FaultKind::Disk, FaultKind::Peek] {
+        assert!(taken(kind, &place), "{kind}");
+    }
+    assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0, "no name stays");
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    // The zero page's process: nobody's.
+    assert!(!taken(FaultKind::Peek, &Place { launcher: 0x7fff_fff0, ..Place::default() }));
+    let own = vec!["/dev/shm/bulkhead.unit.nobody-s".into()];
+    assert!(!taken(FaultKind::Punch, &Place { own, ..Place::default() }));
+}
+
+#[test]
+fn file_with_a_name_is_cut_by_a_punch() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(8192).unwrap();
+    assert!(taken(FaultKind::Punch, &Place { own: vec![file.path().into()], ..Place::default() }));
+    assert_eq!(file.as_file().metadata().unwrap().len(), 0);
+}
+
+#[test]
+fn the_bounds_are_beyond_what_a_container_allows() {
+    assert!(PROCESSES as u64 > ALLOWED && FILES as u64 > DESCRIPTORS);
+    assert!((DISK_MIB << 20) as u64 > TMP_BYTES && (CHILDREN * CHILD_BYTES) as u64 > MEMORY_BYTES);
+    assert!((CHILD_BYTES as u64) < STRATEGY_ROOM);
+}

@@ -1,0 +1,103 @@
+//! A venue that has faults: nothing is lost, and what it says is called what it is.
+
+use gateway::{DelayVenue, NoRoom, Reports, Sweep, Venue, VenueContext};
+use protocol::plan::{Fault, FaultKind, Target, When};
+use protocol::reject::Reject;
+use protocol::session::WITHDRAWN;
+use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
+use roles::faults::venue::{FaultyVenue, SLOW_BY_NS};
+use system::clock::Timebase;
+
+/// Takes so many reports in each turn.
+#[derive(Debug)]
+struct Out(usize, Vec<Report>);
+
+impl Reports for Out {
+    fn has_room(&self) -> bool {
+        self.0 > 0
+    }
+
+    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+        self.0 = self.0.checked_sub(1).ok_or(NoRoom)?;
+        self.1.push(report);
+        Ok(())
+    }
+
+    fn nothing(&mut self) {}
+
+    fn time(&self) -> Timebase {
+        Timebase { start_ticks: 0, ns_per_tick: 1.0 }
+    }
+}
+
+/// A venue that does this from then until then.
+fn faulty(kind: FaultKind, ns: u64, until: u64) -> FaultyVenue<DelayVenue> {
+    let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
+    let (when, lasts_ns) = (When::At { ns }, Some(until - ns));
+    let fault = Fault { kind, target: Target::Venue(0), when, every_ns: None, lasts_ns };
+    FaultyVenue::new(DelayVenue::new(gateway::InFull, &context), &context, &[fault], 64)
+}
+
+fn order(sequence: u64, delay_ns: u64) -> Order {
+    Order { delay_ns, ..Order::new(OrderId::new(0, 0, sequence), 0) }
+}
+
+#[test]
+fn what_is_cancelled_for_a_switch_is_called_so_however_late_it_comes() {
+    const AFTER: u64 = SLOW_BY_NS + 10;
+    let told = |kind| {
+        let mut venue = faulty(kind, 3, 100);
+        let mut out = Out(100, Vec::new());
+        // One is due before the switch, the others long after.
+        for (sequence, delay_ns) in [(0, 2), (1, 1_000), (2, u64::MAX / 4)] {
+            venue.accept(&order(sequence, delay_ns), 1, &mut out);
+        }
+        venue.advance(5, &mut out);
+        let mut sweep = Sweep { scope: CancelScope::default(), cursor: 0, looks: 64, now: 10 };
+        assert!(venue.cancel_all(&mut sweep, &mut out));
+        let at_once = out.1.len();
+        venue.advance(50, &mut out);
+        venue.advance(100, &mut out);
+        venue.resume(1);
+        venue.advance(AFTER - 1, &mut out);
+        assert!(kind != FaultKind::Slow || out.1.len() == 1, "a cancel is as late as anything: {out:?}");
+        venue.advance(AFTER, &mut out);
+        assert_eq!(venue.next_deadline(), u64::MAX, "nothing is open any more");
+        let mut said: Vec<_> =
+            out.1.iter().map(|report| (report.id.sequence(), report.status, report.reason)).collect();
+        said.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        (at_once, said)
+    };
+    let (filled, cancelled) = (OrderStatus::Filled, OrderStatus::Cancelled);
+    let withdrawn = [1, 2].map(|sequence| (sequence, cancelled, WITHDRAWN));
+    assert_eq!(told(FaultKind::Slow), (0, [&[(0, filled, 0)][..], &withdrawn].concat()));
+    // It takes what it is to cancel, and says nothing.
+    assert_eq!(told(FaultKind::Mute), (0, vec![]));
+    // What was open when the session went down, the venue has cancelled by itself.
+    let down = Reject::VenueDown.code();
+    let (at_once, said) = told(FaultKind::Disconnect);
+    assert_eq!((at_once, said), (0, [0, 1, 2].map(|sequence| (sequence, cancelled, down)).to_vec()));
+    // One that refuses what comes cancels at once.
+    assert_eq!(told(FaultKind::Reject), (3, [&[(0, filled, 0)][..], &withdrawn].concat()));
+}
+
+#[test]
+fn a_slow_venue_loses_nothing_where_there_is_little_room() {
+    let mut venue = faulty(FaultKind::Slow, 0, 1_000);
+    let mut out = Out(0, Vec::new());
+    // Half of them are due in the fault, the others when what is late comes.
+    for sequence in 0..40 {
+        let delay_ns = if sequence < 20 { 100 } else { SLOW_BY_NS };
+        venue.accept(&order(sequence, delay_ns), 1, &mut out);
+    }
+    let mut now = 0;
+    while venue.next_deadline() < u64::MAX {
+        now = now.max(venue.next_deadline());
+        out.0 = 3;
+        venue.advance(now, &mut out);
+    }
+    let mut came: Vec<u64> = out.1.iter().map(|report| report.id.sequence()).collect();
+    came.sort_unstable();
+    assert_eq!(came, (0..40).collect::<Vec<u64>>());
+    assert!(now > SLOW_BY_NS);
+}
