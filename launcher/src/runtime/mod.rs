@@ -2,7 +2,6 @@
 
 pub mod active;
 pub mod aside;
-pub mod children;
 pub mod clean;
 pub mod comebacks;
 pub mod container;

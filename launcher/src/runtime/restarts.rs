@@ -1,4 +1,5 @@
-//! When what died is started again: after which pause, and of a strategy or gateway when not any more.
+//! Processes that are started again: what [`Incidents`](super::incidents::Incidents) and the like need of them, after which pause, and of a
+//! strategy or gateway when not any more.
 //!
 //! An incarnation *ran well* if its duty cycles went on for [`STEADY`]; it *made progress* if it ran well, or sent or settled an order.
 //!
@@ -11,6 +12,9 @@
 //!
 //! Orders are counted by the strategy itself, so one that lies about them gets more restarts, but none without a pause.
 
+use crate::runtime::setup::Segments;
+use anyhow::Result;
+use protocol::supervision::Death;
 use std::time::{Duration, Instant};
 
 /// The most restarts in a row after incarnations that made no progress.
@@ -21,6 +25,35 @@ pub const STEADY: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// The processes of a run, by their places in the plan, as far as incidents have to do with them. In a simulation they are
+/// none of the kernel's.
+pub trait Children {
+    /// Whether it ended in order; `None`: it runs.
+    fn ended(&self, process: usize) -> Option<bool>;
+    /// Whether a signal ended it.
+    fn was_killed(&self, process: usize) -> bool;
+    /// How it ended, in words.
+    fn how(&self, process: usize) -> String;
+    /// Its process id.
+    fn pid(&self, process: usize) -> u32;
+    /// Kills it, unless it has ended.
+    fn kill(&mut self, process: usize);
+    /// Proof that it has ended, if it has.
+    ///
+    /// # Errors
+    /// What the system refused.
+    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>>;
+    /// Starts it again, after it has ended.
+    ///
+    /// # Errors
+    /// It cannot be started: nothing of the attempt runs.
+    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
+    /// Sees to it that a process stands ready to be its next incarnation, where there are such.
+    fn keep_spare(&mut self, segments: &Segments, process: usize) {
+        let _ = (segments, process);
+    }
+}
 
 /// How an incarnation came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
 
-use crate::runtime::children::Children;
 use crate::runtime::helper::Helper;
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
+use crate::runtime::restarts::Children;
 use crate::runtime::setup::Segments;
 use crate::runtime::spares::Spares;
 use crate::runtime::stuck::Grace;
