@@ -1,7 +1,9 @@
-//! Opening books: lines of comma-separated values `order_id,side,price,quantity`, read line by line and never trusted.
+//! Opening books: lines of comma-separated values `order_id,side,price,quantity`, read line by line
+//! and never trusted.
 //!
-//! Sides are `B` and `S`; orders are in time priority within a price. The first line names the columns; a unit may follow the names of price
-//! and quantity, as in `price_cents`. (Recorded flows are read by `strategy::schedule`.)
+//! Sides are `B` and `S`; orders are in time priority within a price. The first line names the
+//! columns; a unit may follow the names of price and quantity, as in `price_cents`. (Recorded flows
+//! are read by `strategy::schedule`.)
 
 use crate::command::{NewOrder, Side};
 use std::io::{BufRead, Error as IoError, Read};

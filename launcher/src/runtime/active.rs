@@ -1,4 +1,5 @@
-//! The runs on this machine, of whoever started them: which are active, and which cores each one holds.
+//! The runs on this machine, of whoever started them: which are active, and which cores each one
+//! holds.
 //!
 //! | the run's control segment | its run |
 //! |---|---|
@@ -6,7 +7,8 @@
 //! | is not | is dead, whoever has the process id in its name by now |
 //! | is not there | is active if the process in its name lives (it is ending), else dead |
 //!
-//! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
+//! The lock comes first since process ids say nothing across PID namespaces: containers may share
+//! `/dev/shm`.
 
 use crate::runtime::run_id::RunId;
 use analysis::lists;
@@ -22,9 +24,7 @@ use system::process;
 /// Whether a run still needs its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLife {
-    /// It is active.
     Active,
-    /// It is dead.
     Dead,
     /// It is dead, and its control segment has been removed.
     NoControl,
@@ -47,7 +47,8 @@ impl RunLife {
     }
 }
 
-/// Returns the runs that have a control segment and live like that, in the order in which they began.
+/// Returns the runs that have a control segment and live like that, in the order in which they
+/// began.
 fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
     let id = |name: String| RunId::of_segment(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run);
     let mut runs: Vec<RunId> = list_segments()?.into_iter().filter_map(id).collect();
@@ -57,17 +58,11 @@ fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
 }
 
 /// Returns the active runs, in the order in which they began.
-///
-/// # Errors
-/// If `/dev/shm` cannot be listed.
 pub fn active_runs() -> io::Result<Vec<RunId>> {
     runs(RunLife::Active)
 }
 
 /// Returns the runs that are over and were not cleaned up after, in the order in which they began.
-///
-/// # Errors
-/// If `/dev/shm` cannot be listed.
 pub fn dead_runs() -> io::Result<Vec<RunId>> {
     runs(RunLife::Dead)
 }
@@ -75,7 +70,6 @@ pub fn dead_runs() -> io::Result<Vec<RunId>> {
 /// An active run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRun {
-    /// Its id.
     pub run: String,
     /// Its launcher.
     pub pid: u32,
@@ -84,8 +78,8 @@ pub struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// Returns the active runs but those that are just ending. One whose plan cannot be read (it is being written, or another version's) has
-    /// no cores.
+    /// Returns the active runs but those that are just ending. One whose plan cannot be read (it is
+    /// being written, or another version's) has no cores.
     pub fn all() -> Vec<Self> {
         let read = |id: RunId| match open_control(&id.to_string()) {
             Ok((control, _)) if control.state() == RunState::Stop => None,

@@ -32,7 +32,6 @@ pub enum CleanScope {
     Nothing,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Segments that were removed, or would be.
@@ -46,9 +45,6 @@ pub struct Cleaned {
 }
 
 /// Removes the segments of runs that are dead.
-///
-/// # Errors
-/// If `/dev/shm` cannot be listed.
 pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();

@@ -58,7 +58,6 @@ impl<'a> Comebacks<'a> {
         plan.exchanges_come_back()
     }
 
-    /// All alive.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         let case = |role| {
@@ -115,7 +114,6 @@ impl<'a> Comebacks<'a> {
         }
     }
 
-    /// What has happened.
     pub fn into_list(self) -> Vec<Comeback> {
         self.list
     }
@@ -134,9 +132,6 @@ impl<'a> Comebacks<'a> {
     }
 
     /// Takes each as far as it can go now.
-    ///
-    /// # Errors
-    /// What the system refused: a process that cannot be asked about, or started again.
     pub fn look(
         &mut self,
         children: &mut impl Children,

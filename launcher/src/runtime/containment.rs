@@ -1,5 +1,5 @@
-//! The deaths that a run outlives, of whatever kind: a strategy's is an incident, an engine's or exchange's ends in its comeback, a gateway's
-//! is an outage of its venue.
+//! The deaths that a run outlives, of whatever kind: a strategy's is an incident, an engine's or
+//! exchange's ends in its comeback, a gateway's is an outage of its venue.
 
 use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::Incidents;
@@ -33,9 +33,6 @@ impl<'a> Containment<'a> {
     }
 
     /// Takes everybody who died as far as they can go now. Returns what is to be said of it.
-    ///
-    /// # Errors
-    /// What the system refused: a process that cannot be asked about, or started again.
     pub fn look(
         &mut self,
         children: &mut impl Children,
@@ -81,7 +78,8 @@ impl<'a> Containment<'a> {
             || self.outages.as_ref().is_some_and(|outages| outages.excuses(process))
     }
 
-    /// Returns `true` if an engine or exchange is on its way back, or a fault of one has not shown yet.
+    /// Returns `true` if an engine or exchange is on its way back, or a fault of one has not shown
+    /// yet.
     pub fn is_coming_back(&self) -> bool {
         self.comebacks.as_ref().is_some_and(Comebacks::is_busy)
     }
@@ -91,7 +89,8 @@ impl<'a> Containment<'a> {
         self.is_coming_back() || self.outages.as_ref().is_some_and(Outages::is_busy)
     }
 
-    /// Returns `true` if a process is about to end, to be started or to get ready. Each has a bound of its own.
+    /// Returns `true` if a process is about to end, to be started or to get ready. Each has a bound
+    /// of its own.
     pub fn waits_for_a_process(&self) -> bool {
         self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process)
             || self.comebacks.as_ref().is_some_and(Comebacks::waits_for_a_process)

@@ -1,4 +1,5 @@
-//! A helper of the launcher: the warden, or the spiller. It is started before the roles, and started again when it ends unasked.
+//! A helper of the launcher: the warden, or the spiller. It is started before the roles, and
+//! started again when it ends unasked.
 
 use super::process::Process;
 use super::progress::complain;
@@ -42,7 +43,8 @@ impl Helper {
         Ok(Self { name, process, started, backoff: Backoff::default(), ended: 0, how: String::new() })
     }
 
-    /// Starts one again that has ended. Meanwhile the rings hold what is logged, and a launcher that is killed leaves its segments behind.
+    /// Starts one again that has ended. Meanwhile the rings hold what is logged, and a launcher
+    /// that is killed leaves its segments behind.
     pub fn watch(&mut self, segments: &Segments) {
         let now = Instant::now();
         if self.process.status.is_none() {
@@ -52,7 +54,7 @@ impl Helper {
             self.ended += 1;
             self.how = self.process.how();
             self.backoff.charge_loss(self.started, now);
-            let (name, pid) = (self.name, self.process.pid());
+            let (name, pid) = (self.in_words(), self.process.pid());
             complain(&format!(
                 "note: the {name} (pid {pid}) has ended: {}: another one is started",
                 self.how
@@ -62,11 +64,15 @@ impl Helper {
             match start(self.name, segments) {
                 Ok(process) => (self.process, self.started) = (process, now),
                 Err(error) => {
-                    complain(&format!("note: the {} cannot be started again: {error:#}", self.name));
+                    complain(&format!("note: the {} cannot be started again: {error:#}", self.in_words()));
                     self.backoff.charge_loss(now, now);
                 }
             }
         }
+    }
+
+    fn in_words(&self) -> &'static str {
+        if self.name == spill::NAME { "spiller" } else { self.name }
     }
 
     /// Returns the process, to be waited for.

@@ -45,7 +45,6 @@ enum IncidentStage {
     Paused(usize, u64),
     /// Its next incarnation was started and is not in its duty cycles yet.
     Starting(usize),
-    /// It is dead and stays so.
     Down,
 }
 
@@ -100,9 +99,6 @@ pub struct Incidents<'a> {
 
 impl<'a> Incidents<'a> {
     /// All strategies alive, in epoch 0.
-    ///
-    /// # Panics
-    /// If the segments are not created yet.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         let case = |index: u16| {
@@ -219,7 +215,6 @@ impl<'a> Incidents<'a> {
         (sent, open)
     }
 
-    /// What has happened so far.
     pub fn list(&self) -> &[Incident] {
         &self.list
     }
@@ -271,9 +266,6 @@ impl<'a> Incidents<'a> {
     }
 
     /// Takes every strategy as far as it can go now.
-    ///
-    /// # Errors
-    /// What the system refused: a process that cannot be asked about, or started again.
     pub fn look(
         &mut self,
         children: &mut impl Children,
@@ -314,7 +306,9 @@ impl<'a> Incidents<'a> {
                     let case = &mut self.cases[usize::from(strategy)];
                     case.has_hung_at_start = hangs && stage != IncidentStage::Living;
                     case.stage = IncidentStage::Killed(incident);
-                    children.kill(place);
+                    if children.ended(place).is_none() {
+                        children.kill(place);
+                    }
                 } else if let IncidentStage::Starting(incident) = stage
                     && self.state(case) >= ThreadState::Running
                 {

@@ -148,7 +148,6 @@ fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     }
 }
 
-/// The most orders of an opening book.
 const MAX_HOUSE_ORDERS: usize = 1 << 20;
 
 /// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
@@ -159,7 +158,6 @@ fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
     check_room(&plan, machine)
 }
 
-/// Refuses what has no room on this machine.
 fn check_room(plan: &Plan, machine: &Machine) -> Result<()> {
     planner::check_room(plan, machine).map_err(|error| anyhow!(error.0))?;
     planner::allow_descriptors(plan)
@@ -236,27 +234,18 @@ pub fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
 }
 
 /// The core-to-core round trip where the submit hand-off is, in nanoseconds.
-///
-/// # Errors
-/// A core that cannot be pinned to.
 pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
 }
 
 /// The same out of step, as orders come.
-///
-/// # Errors
-/// As there.
 pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::out_of_step_ns(a, b, floor::OUT_OF_STEP_ROUNDS)?.median_ns))
 }
 
 /// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
-///
-/// # Errors
-/// They would not.
 pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
     const MIB: u64 = 1 << 20;
     let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();

@@ -1,7 +1,8 @@
-//! Processes that are started again: what [`Incidents`](super::incidents::Incidents) and the like need of them, after which pause, and of a
-//! strategy or gateway when not any more.
+//! Processes that are started again: what [`Incidents`](super::incidents::Incidents) and the like
+//! need of them, after which pause, and of a strategy or gateway when not any more.
 //!
-//! An incarnation *ran well* if its duty cycles went on for [`STEADY`]; it *made progress* if it ran well, or sent or settled an order.
+//! An incarnation *ran well* if its duty cycles went on for [`STEADY`]; it *made progress* if it
+//! ran well, or sent or settled an order.
 //!
 //! | the incarnation that died | the next one |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | died sooner | after a pause that doubles with each such death in a row, from nothing over 10 ms to 1 s |
 //! | made no progress | as above, but at most [`MAX_RESTARTS`] times in a row: then the strategy stays down |
 //!
-//! Orders are counted by the strategy itself, so one that lies about them gets more restarts, but none without a pause.
+//! Orders are counted by the strategy itself, so one that lies about them gets more restarts, but
+//! none without a pause.
 
 use crate::runtime::setup::Segments;
 use anyhow::Result;
@@ -23,26 +25,18 @@ pub const MAX_RESTARTS: u32 = 8;
 pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// The processes of a run, by their places in the plan, as far as incidents have to do with them. In a simulation they are
-/// none of the kernel's.
+/// The processes of a run, by their places in the plan, as far as incidents have to do with them.
+/// In a simulation they are none of the kernel's.
 pub trait Children {
     /// Whether it ended in order; `None`: it runs.
     fn ended(&self, process: usize) -> Option<bool>;
-    /// Whether a signal ended it.
     fn was_killed(&self, process: usize) -> bool;
-    /// How it ended, in words.
     fn how(&self, process: usize) -> String;
-    /// Its process id.
     fn pid(&self, process: usize) -> u32;
-    /// Kills it, unless it has ended.
     fn kill(&mut self, process: usize);
     /// Proof that it has ended, if it has.
-    ///
-    /// # Errors
-    /// What the system refused.
     fn death(&mut self, process: usize) -> std::io::Result<Option<Death>>;
     /// Starts it again, after it has ended.
     ///
@@ -75,8 +69,9 @@ pub enum RestartDecision {
     StayDown(u32),
 }
 
-/// The pause before what has ended is started again: nothing at first, then twice as long with each hasty end in a row. It bounds how often
-/// that is done, and not how many times: what was wrong may be over some day.
+/// The pause before what has ended is started again: nothing at first, then twice as long with each
+/// hasty end in a row. It bounds how often that is done, and not how many times: what was wrong may
+/// be over some day.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backoff {
     /// Ends in a row of what did not run well.
@@ -178,7 +173,8 @@ mod tests {
         assert_eq!(found[17], RestartDecision::StayDown(MAX_RESTARTS));
     }
 
-    /// Starts in five minutes, if each that is started ends after `life`, and the longest time without one. Times are made up.
+    /// Starts in five minutes, if each that is started ends after `life`, and the longest time
+    /// without one. Times are made up.
     fn starts(
         mut lost: impl FnMut(Instant, Instant),
         mut is_over: impl FnMut(Instant) -> bool,

@@ -1,4 +1,5 @@
-//! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
+//! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge →
+//! summary.
 
 use crate::host::Machine;
 use crate::planner::Resolved;
@@ -22,10 +23,11 @@ use system::scratch::Room;
 /// Plans, runs, merges and summarises once.
 ///
 /// # Errors
-/// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began: then there is no folder. A
-/// run that began and failed is a [`FinishedRun`] whose outcome says so. Only what keeps its results from being written is an
-/// error afterwards: its folder stays with what there is, and so do logs that could not be saved in it ([`super::gather`]). Nothing
-/// else is left in `/dev/shm`, and no process.
+/// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began:
+/// then there is no folder. A run that began and failed is a [`FinishedRun`] whose outcome says so.
+/// Only what keeps its results from being written is an error afterwards: its folder stays with
+/// what there is, and so do logs that could not be saved in it ([`super::gather`]). Nothing else is
+/// left in `/dev/shm`, and no process.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {
     let progress = Progress::new(!how.quiet);
     let ended = PreparedRun::new(resolved, machine, how, &progress)?.arm()?.play()?;
@@ -38,8 +40,9 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 /// So many of a run's worst orders are saved one by one.
 const WORST: usize = 10;
 
-/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`, `tail.json`,
-/// `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv` where anything was filled, `report.html`.
+/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`,
+/// `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv`
+/// where anything was filled, `report.html`.
 ///
 /// # Errors
 /// Logs that cannot be merged, a folder that cannot be written.
@@ -48,9 +51,6 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
 }
 
 /// The same with the table of orders in that room: the same files to the byte, whatever it is.
-///
-/// # Errors
-/// As [`evaluate`].
 pub fn evaluate_in(room: &Room, folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
     progress.phase("merging", 1);
     let merged = merge::merge_in(room, folder, record, |done, total| progress.of(done, total))?;

@@ -156,9 +156,6 @@ impl Segments {
 
     /// Creates the sealed segments, which have no names, and writes their descriptors into the plan. At `sandbox` no other can be opened by its
     /// name, so those that have one are created and handed over as well.
-    ///
-    /// # Errors
-    /// As [`Segments::begin`].
     pub fn create_sealed(&mut self) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             if segment.is_sealed(&self.plan) {
@@ -198,9 +195,6 @@ impl Segments {
     }
 
     /// Creates the segments that have names, and copies the schedule into its own.
-    ///
-    /// # Errors
-    /// As [`Segments::begin`].
     pub fn create_named(&mut self, schedule: &Schedule) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             let words = match self.sealed.remove(&segment.spec.what) {
@@ -336,9 +330,6 @@ fn own_end() -> io::Result<File> {
 }
 
 /// Opens the control segment that a child was told of: see [`Segments::address`].
-///
-/// # Errors
-/// No such run or descriptor.
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
 }

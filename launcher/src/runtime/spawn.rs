@@ -45,9 +45,6 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
 impl Processes {
     /// Starts the warden alone: from here on a launcher that is killed leaves nothing. Orphans of processes of the run are this process's
     /// from now on: process 1 may be one that reaps none, or this one.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn begin(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
@@ -66,9 +63,6 @@ impl Processes {
     }
 
     /// Starts the plan's processes, and the spiller before them.
-    ///
-    /// # Errors
-    /// The first that cannot be started.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         self.spiller = Helper::spiller(segments)?;
         for index in 0..segments.plan.processes.len() {
@@ -84,9 +78,6 @@ impl Processes {
 
     /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over; then takes note of
     /// who has ended.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
         // Who asks about signals looks after the warden and the spiller, too: whoever does not would be woken by their end again and again.
         let helpers = self.helpers().filter(|_| other.is_some());
@@ -122,7 +113,6 @@ impl Processes {
         self.all.iter_mut().for_each(|process| process.end_late(told.elapsed()));
     }
 
-    /// The ids of those that have not ended.
     fn living(&self) -> Vec<u32> {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
@@ -139,7 +129,6 @@ impl Processes {
         self.warden.end();
     }
 
-    /// How each ended.
     pub fn exits(&self) -> Vec<Exit> {
         let exit = |process: &Process| Exit {
             process: process.name.clone(),

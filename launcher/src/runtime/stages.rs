@@ -1,12 +1,13 @@
-//! The stages of a run. Each is a value that owns what must not be dropped yet, and each is made from the one before it: a wrong order does
-//! not compile.
+//! The stages of a run. Each is a value that owns what must not be dropped yet, and each is made
+//! from the one before it: a wrong order does not compile.
 //!
 //! ```text
 //! PreparedRun ── arm ──▶ ArmedRun ── play ──▶ EndedRun ── save ──▶ SavedRun ── judge ──▶ FinishedRun
 //! ```
 //!
-//! Fields are dropped in their order: processes before their control groups (nobody may be in a group that is removed), both before the
-//! segments' names go, and the folder last. So whatever fails, wherever, nothing is left but the folder of a run that has begun.
+//! Fields are dropped in their order: processes before their control groups (nobody may be in a
+//! group that is removed), both before the segments' names go, and the folder last. So whatever
+//! fails, wherever, nothing is left but the folder of a run that has begun.
 //!
 //! A stage can be left once:
 //! ```
@@ -111,22 +112,26 @@ pub struct PreparedRun<'a> {
     context: RunContext<'a>,
 }
 
-/// A run whose segments are there, and its warden: if the launcher is killed from here on the warden saves what there is and removes the rest.
+/// A run whose segments are there, and its warden: if the launcher is killed from here on the
+/// warden saves what there is and removes the rest.
 pub struct ArmedRun<'a> {
     processes: Processes,
     _groups: Groups<'static>,
     segments: Segments,
     /// Whoever is started meanwhile begins off the cores of the run, where there are others.
     aside: Aside,
-    /// Room for the record at the end of the run, whatever fills the disk meanwhile. A file system that cannot reserve has none.
+    /// Room for the record at the end of the run, whatever fills the disk meanwhile. A file system
+    /// that cannot reserve has none.
     reserve: Option<File>,
     context: RunContext<'a>,
 }
 
-/// A run that has come to its end, with its logs still in memory. Only the warden and the spiller still run.
+/// A run that has come to its end, with its logs still in memory. Only the warden and the spiller
+/// still run.
 pub struct EndedRun<'a>(ArmedRun<'a>);
 
-/// A run whose logs are saved, or stay in `/dev/shm` where that was impossible. None of its processes is left, and nothing else in memory.
+/// A run whose logs are saved, or stay in `/dev/shm` where that was impossible. None of its
+/// processes is left, and nothing else in memory.
 pub struct SavedRun<'a> {
     saved: Result<(), Unsaved>,
     aside: Aside,
@@ -137,7 +142,8 @@ impl<'a> PreparedRun<'a> {
     /// Plans a run, shows the plan and makes the folder.
     ///
     /// # Errors
-    /// [`crate::config::UsageError`] for what cannot be had, else what went wrong: there is no folder.
+    /// [`crate::config::UsageError`] for what cannot be had, else what went wrong: there is no
+    /// folder.
     pub fn new(
         resolved: &'a Resolved,
         machine: &Machine,
@@ -193,11 +199,9 @@ impl<'a> PreparedRun<'a> {
         Ok(Self { schedule, context })
     }
 
-    /// Creates the segments, starts the warden and makes the control groups. The warden comes before segments that have names, which a killed
-    /// launcher would leave behind; and after those that have none, since it inherits the logs.
-    ///
-    /// # Errors
-    /// No room, no permission; nothing is left behind.
+    /// Creates the segments, starts the warden and makes the control groups. The warden comes
+    /// before segments that have names, which a killed launcher would leave behind; and after those
+    /// that have none, since it inherits the logs.
     pub fn arm(self) -> Result<ArmedRun<'a>> {
         let Self { schedule, context } = self;
         let reserve = OpenFolder::open(context.path()).and_then(|place| place.reserve(RECORD_ROOM)).ok();
@@ -215,7 +219,8 @@ impl<'a> ArmedRun<'a> {
     /// Starts the processes, lets them trade and ends them.
     ///
     /// # Errors
-    /// What went wrong before the first order, and [`Interrupted`]. A run that began and failed is an [`EndedRun`] whose outcome says so.
+    /// What went wrong before the first order, and [`Interrupted`]. A run that began and failed is
+    /// an [`EndedRun`] whose outcome says so.
     pub fn play(mut self) -> Result<EndedRun<'a>> {
         let RunContext { resolved, how, progress, record, folder, .. } = &mut self.context;
         let faults = FaultSchedule::new(&record.plan, resolved.seed);
@@ -236,8 +241,9 @@ impl<'a> EndedRun<'a> {
     /// Saves the logs and what else is in memory, and removes the segments.
     ///
     /// # Errors
-    /// The folder was removed meanwhile and cannot be made again: nobody could report the logs without the record, so they go with the
-    /// segments. Logs that cannot be saved are no error here: they stay in `/dev/shm`, and [`SavedRun::judge`] says so.
+    /// The folder was removed meanwhile and cannot be made again: nobody could report the logs
+    /// without the record, so they go with the segments. Logs that cannot be saved are no error
+    /// here: they stay in `/dev/shm`, and [`SavedRun::judge`] says so.
     pub fn save(self) -> Result<SavedRun<'a>> {
         let mut run = self.0;
         let RunContext { resolved, progress, ref mut record, ref folder, .. } = run.context;
@@ -248,14 +254,16 @@ impl<'a> EndedRun<'a> {
         record.warnings.extend(run.processes.end_spiller());
         record.warnings.extend(lost_records(&record.plan, segments).collect::<Vec<_>>());
         record.warnings.extend(folder::again(folder, resolved)?);
-        // Before the logs, which may take all the room that there is: how the run ended must not be lost for that.
+        // Before the logs, which may take all the room that there is: how the run ended must not be
+        // lost for that.
         drop(run.reserve);
         let _ = record.save(folder);
         let threads: Vec<_> = segments.threads.iter().cloned().map(Some).collect();
         let spilled: Vec<_> = segments.spilled.iter().cloned().map(Some).collect();
         let logs = gather::Logs { threads: &threads, spilled: &spilled };
         let saved = gather::gather(&record.plan, logs, folder);
-        // Not before: until the logs are safe, only the warden could save them if this process were killed.
+        // Not before: until the logs are safe, only the warden could save them if this process were
+        // killed.
         run.processes.end_warden();
         if let Err(unsaved) = &saved {
             segments.left_behind.clone_from(&unsaved.segments);
@@ -277,7 +285,8 @@ impl SavedRun<'_> {
     /// Measures what is measured after a run, saves the record, and has the run evaluated.
     ///
     /// # Errors
-    /// What keeps its results from being written. Its folder stays with what there is, and so do logs that could not be saved in it.
+    /// What keeps its results from being written. Its folder stays with what there is, and so do
+    /// logs that could not be saved in it.
     pub fn judge(
         self,
         evaluate: impl FnOnce(&Room, &Path, &RunRecord) -> Result<Summary>,
@@ -318,8 +327,8 @@ fn lost_records<'a>(plan: &'a Plan, segments: &'a Segments) -> impl Iterator<Ite
     })
 }
 
-/// Measures the floor after the run, in step and out of step. Returns what to say where it cannot be measured any more: that is no reason to
-/// lose the run.
+/// Measures the floor after the run, in step and out of step. Returns what to say where it cannot
+/// be measured any more: that is no reason to lose the run.
 fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
     let mut measure = || -> Result<()> {
         floor.after_ns = measure_floor(plan)?;

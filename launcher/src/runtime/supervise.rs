@@ -1,6 +1,7 @@
-//! From the first process to the last: start, barrier, firing, draining, end. A role that dies, hangs or reports an
-//! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
-//! Whatever happens, every process but the warden is gone when this returns.
+//! From the first process to the last: start, barrier, firing, draining, end. A role that dies,
+//! hangs or reports an error ends the run, unless it is a strategy and the plan goes on without it
+//! ([`crate::runtime::incidents`]); so does Ctrl-C. Whatever happens, every process but the warden
+//! is gone when this returns.
 
 mod desk;
 mod failures;
@@ -43,11 +44,13 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use system::clock::Clock;
 
-/// How often the launcher looks while nothing happens. Ends of processes and signals wake it at once.
+/// How often the launcher looks while nothing happens. Ends of processes and signals wake it at
+/// once.
 const LOOK: Duration = Duration::from_millis(50);
 /// The same while a death is being repaired.
 const BUSY_LOOK: Duration = Duration::from_millis(1);
-/// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
+/// How long the engine has to end after it was told to, and what an interrupted run may take beyond
+/// its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Why a phase ended.
@@ -84,15 +87,16 @@ struct Supervisor<'a> {
     victims: usize,
 }
 
-/// Runs the plan's processes from start to end, and writes down in the record how it went. `processes` holds the warden already, and of those
-/// that are returned only the warden and the spiller still run. `faults` says whom the launcher sends a signal, and when.
+/// Runs the plan's processes from start to end, and writes down in the record how it went.
+/// `processes` holds the warden already, and of those that are returned only the warden and the
+/// spiller still run. `faults` says whom the launcher sends a signal, and when.
 ///
-/// When the barrier has opened the record has its start ticks and `folder` is kept, with the record in it: a launcher that is killed from then
-/// on leaves a run that can be merged.
+/// When the barrier has opened the record has its start ticks and `folder` is kept, with the record
+/// in it: a launcher that is killed from then on leaves a run that can be merged.
 ///
 /// # Errors
-/// If a process cannot be started or watched before the barrier opens. What goes wrong afterwards, and a process that fails,
-/// is not an error here but an [`Outcome`].
+/// If a process cannot be started or watched before the barrier opens. What goes wrong afterwards,
+/// and a process that fails, is not an error here but an [`Outcome`].
 pub fn supervise(
     segments: &Segments,
     mut processes: Processes,
@@ -194,8 +198,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Sleeps a little, no longer than that, then looks for trouble: a process that ended before its threads were done, a thread that
-    /// failed.
+    /// Sleeps a little, no longer than that, then looks for trouble: a process that ended before
+    /// its threads were done, a thread that failed.
     fn look_within(&mut self, longest: Duration) -> Result<Option<Outcome>> {
         let found = self.look(longest)?;
         let taken = self.memory_taken();
@@ -203,7 +207,8 @@ impl Supervisor<'_> {
         Ok(if lost_memory::is_met(self.segments) { taken.or(found) } else { found.or(taken) })
     }
 
-    /// The failure of the run if memory of it is gone: the launcher has met that, or a process has died of it.
+    /// The failure of the run if memory of it is gone: the launcher has met that, or a process has
+    /// died of it.
     fn memory_taken(&mut self) -> Option<Outcome> {
         let victims = self.processes.all.iter().filter(|process| lost_memory::is_victim(process)).count();
         let is_new = victims > std::mem::replace(&mut self.victims, victims);
@@ -252,7 +257,6 @@ impl Supervisor<'_> {
         (sent, sent.saturating_sub(settled))
     }
 
-    /// What the engine's orchestrator has counted.
     fn engine(&self) -> Option<AgentCounters> {
         orchestrator(self.plan, self.threads)
     }
@@ -328,7 +332,6 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Looks at the memory of each process.
     fn see_memory(&mut self) {
         self.processes.all.iter_mut().for_each(Process::see_memory);
     }
@@ -349,7 +352,8 @@ pub fn orchestrator(plan: &Plan, threads: &[View]) -> Option<AgentCounters> {
     Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))
 }
 
-/// Everything that the orchestrator has done with orders, counted: also each report of an order that has more to come.
+/// Everything that the orchestrator has done with orders, counted: also each report of an order
+/// that has more to come.
 pub fn moves(engine: &AgentCounters) -> u64 {
     use OrchestratorCounter::{Dispatched, Rejected, Reports, Returned};
     // Also what is returned: a strategy that gets little time takes its reports for long.

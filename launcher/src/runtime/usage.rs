@@ -15,7 +15,6 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of a process that is started now.
     pub fn begin() -> Self {
         Self { spawned: Instant::now(), usage: ProcessUsage::default(), before_ns: 0 }
     }
@@ -27,7 +26,6 @@ impl Account {
         Self { spawned: self.spawned, usage, before_ns: earlier.usage.cpu_ns.unwrap_or(earlier.before_ns) }
     }
 
-    /// Whether it was seen at the barrier.
     pub const fn is_ready(&self) -> bool {
         self.usage.startup_ns.is_some()
     }
@@ -58,7 +56,6 @@ impl Account {
         self.usage.cpu_ns = used.or(self.usage.cpu_ns);
     }
 
-    /// What there is to say.
     pub const fn usage(&self) -> ProcessUsage {
         self.usage
     }

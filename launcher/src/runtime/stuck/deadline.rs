@@ -1,4 +1,5 @@
-//! A wait with a limit, which counts only time in which the launcher was awake and the other side could run.
+//! A wait with a limit, which counts only time in which the launcher was awake and the other side
+//! could run.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ const LIMITS: u64 = 6;
 /// The launcher looks far more often than this, in nanoseconds, however short a limit is.
 const ASLEEP_NS: u64 = 1_000_000_000;
 
-/// A wait that ends at its limit, later for who is excused. Times are nanoseconds since one moment. A caller that never calls
-/// [`Deadline::look`] may use another unit.
+/// A wait that ends at its limit, later for who is excused. Times are nanoseconds since one moment.
+/// A caller that never calls [`Deadline::look`] may use another unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     limit: u64,
@@ -34,15 +35,17 @@ impl Deadline {
         Self { limits, ..self }
     }
 
-    /// Begins the wait again, unless it has begun later: what it waits for has come, or the launcher was away.
+    /// Begins the wait again, unless it has begun later: what it waits for has come, or the
+    /// launcher was away.
     pub const fn restart(&mut self, now: u64) {
         if now > self.since {
             self.since = now;
         }
     }
 
-    /// Notes that the launcher is awake. A gap of half of the limit since its last look means that the machine stood still: the wait begins
-    /// again. Called several times within the limit, or a second if that is longer.
+    /// Notes that the launcher is awake. A gap of half of the limit since its last look means that
+    /// the machine stood still: the wait begins again. Called several times within the limit, or a
+    /// second if that is longer.
     pub const fn look(&mut self, now_ns: u64) {
         let asleep = if self.limit / 2 > ASLEEP_NS { self.limit / 2 } else { ASLEEP_NS };
         if now_ns.saturating_sub(self.looked) > asleep {
@@ -75,7 +78,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// The second at which a wait of five is over for one who looks at these, with the second at which each sees the last excuse.
+    /// The second at which a wait of five is over for one who looks at these, with the second at
+    /// which each sees the last excuse.
     fn over(looks: impl IntoIterator<Item = u64>, excused: impl Fn(u64) -> u64) -> Option<u64> {
         let mut deadline = Deadline::within(Duration::from_secs(5), 0);
         looks.into_iter().find(|second| {
@@ -117,7 +121,8 @@ mod tests {
 
     #[test]
     fn deadlines_that_believe_everything_are_found() {
-        // One that any excuse restarts is never over; one that counts the launcher's sleep ends too early.
+        // One that any excuse restarts is never over; one that counts the launcher's sleep ends too
+        // early.
         let believes = |now: u64, excused: u64| now - excused > 5 * S;
         assert_eq!((1..100).find(|second| believes(second * S, second * S)), None);
         let counts = Deadline::within(Duration::from_secs(5), 0);

@@ -1,6 +1,8 @@
-//! How long processes may take to end once the run is over: a grace of their own time, not of the clock on the wall.
+//! How long processes may take to end once the run is over: a grace of their own time, not of the
+//! clock on the wall.
 //!
-//! A process that gets no core cannot end, which the kernel says. One that has its core, or sleeps, and does not end has used its grace up.
+//! A process that gets no core cannot end, which the kernel says. One that has its core, or sleeps,
+//! and does not end has used its grace up.
 
 use super::{CpuAccount, Deadline};
 use std::time::{Duration, Instant};
@@ -60,7 +62,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The tenth of a second at which a grace of two seconds is over for a process with such an account at each time in milliseconds.
+    /// The tenth of a second at which a grace of two seconds is over for a process with such an
+    /// account at each time in milliseconds.
     fn over(account: impl Fn(u64) -> CpuAccount) -> Option<u64> {
         let mut grace = Grace::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
         (1..1000).find(|at| grace.is_over_at(at * 100 * MS, || vec![(7, account(at * 100))]))

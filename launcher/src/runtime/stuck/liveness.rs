@@ -1,7 +1,8 @@
 //! When a thread counts as hanging, and when its status says what no honest thread says.
 //!
-//! The suspect writes its status itself, so it is not believed. A heartbeat counts when the launcher, on its own clock, sees
-//! it *change*. What excuses a silent thread is what the launcher itself knows:
+//! The suspect writes its status itself, so it is not believed. A heartbeat counts when the
+//! launcher, on its own clock, sees it *change*. What excuses a silent thread is what the launcher
+//! itself knows:
 //!
 //! | what the launcher knows | the deadline |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | it wants to run, and has not run for a quarter of the deadline since half of it went by | up to [`STARVED`] times the plan's |
 //! | anything else, whatever state it says it is in | the plan's |
 //!
-//! Which thread it is it says itself, once: the first number that is seen of an incarnation stays, and only a thread of its own process is
-//! looked at.
+//! Which thread it is it says itself, once: the first number that is seen of an incarnation stays,
+//! and only a thread of its own process is looked at.
 
 use super::{CpuAccount, Deadline};
 use analysis::units::Nanos;
@@ -27,7 +28,8 @@ pub const START: Duration = Duration::from_secs(30);
 pub const END: Duration = Duration::from_secs(1);
 /// How many deadlines a thread that waits for a core may be silent.
 pub const STARVED: u32 = 10;
-/// How far the counters of two cores may differ: a thread that is moved may see the time go back so far.
+/// How far the counters of two cores may differ: a thread that is moved may see the time go back so
+/// far.
 const SKEW: Duration = Duration::from_millis(1);
 
 /// What is wrong with a thread.
@@ -68,7 +70,8 @@ impl fmt::Display for Suspicion {
     }
 }
 
-/// The deadlines of all threads, what was seen of each, and how long the launcher has been awake. Times are ticks.
+/// The deadlines of all threads, what was seen of each, and how long the launcher has been awake.
+/// Times are ticks.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     limit: Duration,
@@ -137,7 +140,8 @@ impl Liveness {
         self.watches[thread] = self.watch(now, true);
     }
 
-    /// The launcher is awake at this tick; it says so several times within each deadline. If it was away all threads were.
+    /// The launcher is awake at this tick; it says so several times within each deadline. If it was
+    /// away all threads were.
     pub fn awake(&mut self, now: u64) {
         if now.saturating_sub(self.now) > self.ticks(self.limit / 2) {
             self.awake_since = now;
@@ -154,7 +158,8 @@ impl Liveness {
         self.awake_since
     }
 
-    /// Returns when a thread was last seen whose silence only its wait for a core excused, in ticks; at first when this was made.
+    /// Returns when a thread was last seen whose silence only its wait for a core excused, in
+    /// ticks; at first when this was made.
     pub const fn starved(&self) -> u64 {
         self.starved
     }
@@ -192,14 +197,15 @@ impl Liveness {
         self.watches[thread] = watch;
     }
 
-    /// Returns `true` if a thread has been silent for so long that the kernel is to be asked about it.
+    /// Returns `true` if a thread has been silent for so long that the kernel is to be asked about
+    /// it.
     pub fn asks_the_kernel(&self, thread: usize) -> bool {
         let watch = &self.watches[thread];
         self.is_open && watch.state != ThreadState::Done && self.silence(watch) > self.ticks(self.limit / 2)
     }
 
-    /// Returns the kernel's number of a thread, as its incarnation said it first: what it says later may be another thread's, which sleeps
-    /// and waits for a core where it spins itself.
+    /// Returns the kernel's number of a thread, as its incarnation said it first: what it says
+    /// later may be another thread's, which sleeps and waits for a core where it spins itself.
     pub fn tid(&self, thread: usize) -> u64 {
         self.watches[thread].tid
     }
@@ -215,7 +221,8 @@ impl Liveness {
         watch.accounts.is_some_and(|(first, last)| last.is_starved_since(&first, self.limit))
     }
 
-    /// Returns `true` if a thread is silent for longer than it may be, and only the wait for a core excuses it.
+    /// Returns `true` if a thread is silent for longer than it may be, and only the wait for a core
+    /// excuses it.
     fn excuses(&self, watch: &ThreadWatch) -> bool {
         let limit = self.ticks(self.limit);
         self.is_starved(watch)
@@ -223,8 +230,9 @@ impl Liveness {
             && (limit..=limit.saturating_mul(STARVED.into())).contains(&self.silence(watch))
     }
 
-    /// Returns `true` if something that began at this tick lasts longer than a thread may be silent, and half as long again: any
-    /// thread that is not silent now has begun a duty cycle since. Nothing is while a thread is excused, which has not.
+    /// Returns `true` if something that began at this tick lasts longer than a thread may be
+    /// silent, and half as long again: any thread that is not silent now has begun a duty cycle
+    /// since. Nothing is while a thread is excused, which has not.
     pub fn is_overdue(&self, since: u64) -> bool {
         self.is_open
             && self.now.saturating_sub(since.max(self.awake_since)) > self.ticks(self.limit + self.limit / 2)

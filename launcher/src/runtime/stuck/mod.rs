@@ -1,9 +1,12 @@
-//! Stuck or waiting? How the launcher tells a thread, a process or a run that will never go on from one that could not go on yet.
+//! Stuck or waiting? How the launcher tells a thread, a process or a run that will never go on from
+//! one that could not go on yet.
 //!
-//! Time alone says nothing. On a busy machine a thread is silent because others have the cores; after a pause of a virtual machine everybody
-//! is late at once. The suspect's own word says nothing either: it may be broken. So each wait is a [`Deadline`]. It counts only time in
-//! which the launcher was awake, and the kernel's account of the suspect's CPU time ([`CpuAccount`]) stretches it, up to a bound:
-//! which thread is its own a process says itself, and a hostile one must not be waited for without end.
+//! Time alone says nothing. On a busy machine a thread is silent because others have the cores;
+//! after a pause of a virtual machine everybody is late at once. The suspect's own word says
+//! nothing either: it may be broken. So each wait is a [`Deadline`]. It counts only time in which
+//! the launcher was awake, and the kernel's account of the suspect's CPU time ([`CpuAccount`])
+//! stretches it, up to a bound: which thread is its own a process says itself, and a hostile one
+//! must not be waited for without end.
 //!
 //! | the question | who answers | excused by |
 //! |---|---|---|
@@ -28,13 +31,16 @@ pub use stall::{Moved, StallWatch};
 use protocol::plan::Role;
 use protocol::supervision::Repairs;
 
-/// Names the role that ends the run by a claimed slot that is never written, and why. Returns `None` while no slot has been blocked for too
-/// long, and where the death of its claimant `is_contained`.
+/// Names the role that ends the run by a claimed slot that is never written, and why. Returns
+/// `None` while no slot has been blocked for too long, and where the death of its claimant
+/// `is_contained`.
 ///
-/// Such a slot blocks a shared submit ring while every heartbeat goes on. Its claimant is known from the announcement, which only the
-/// strategy itself can write. An honest strategy withdraws it at the end of the duty cycle in which it pushed, so a strategy that has begun
-/// another duty cycle and still announces the slot is not honest. (Whether the slot is written by then would not clear it: any producer of a
-/// shared ring may write over it.) One that has not begun another is silent, which [`Liveness`] finds.
+/// Such a slot blocks a shared submit ring while every heartbeat goes on. Its claimant is known
+/// from the announcement, which only the strategy itself can write. An honest strategy withdraws it
+/// at the end of the duty cycle in which it pushed, so a strategy that has begun another duty cycle
+/// and still announces the slot is not honest. (Whether the slot is written by then would not clear
+/// it: any producer of a shared ring may write over it.) One that has not begun another is silent,
+/// which [`Liveness`] finds.
 ///
 /// | the slot is announced, after one and a half liveness deadlines, by | what follows |
 /// |---|---|

@@ -1,7 +1,9 @@
-//! A run in which nothing moves any more although something should: orders that were lost leave strategies waiting for ever.
+//! A run in which nothing moves any more although something should: orders that were lost leave
+//! strategies waiting for ever.
 //!
-//! What should move is known without asking a strategy: the engine says how many orders it has taken and settled, and the
-//! schedule says when the next order is due. A run that waits for an order that is due in an hour does not stall.
+//! What should move is known without asking a strategy: the engine says how many orders it has
+//! taken and settled, and the schedule says when the next order is due. A run that waits for an
+//! order that is due in an hour does not stall.
 
 use super::Deadline;
 use std::time::Duration;
@@ -26,7 +28,8 @@ pub struct Moved {
 }
 
 impl StallWatch {
-    /// Watches a run whose venues take that long at most. Times are nanoseconds since the start of the run.
+    /// Watches a run whose venues take that long at most. Times are nanoseconds since the start of
+    /// the run.
     pub const fn new(max_delay_ns: u64) -> Self {
         Self::silent_for(SILENCE.saturating_add(Duration::from_nanos(max_delay_ns)))
     }
@@ -36,9 +39,10 @@ impl StallWatch {
         Self { deadline: Deadline::within(limit, 0), moved: 0 }
     }
 
-    /// Returns `true` if the run stalls. `awake_since_ns`: since when the launcher has been awake without a break. `starved_ns`: when a thread
-    /// was last seen to wait for a core. `due_after`: the earliest time after the given one at which a strategy that is not done is due to
-    /// send; [`None`] if one of them has nothing left to send and only waits for reports.
+    /// Returns `true` if the run stalls. `awake_since_ns`: since when the launcher has been awake
+    /// without a break. `starved_ns`: when a thread was last seen to wait for a core. `due_after`:
+    /// the earliest time after the given one at which a strategy that is not done is due to send;
+    /// [`None`] if one of them has nothing left to send and only waits for reports.
     pub fn look(
         &mut self,
         now_ns: u64,

@@ -1,4 +1,5 @@
-//! What ends a run as failed, and why in words: a hang, a violation that nothing contains, a process that exits abnormally.
+//! What ends a run as failed, and why in words: a hang, a violation that nothing contains, a
+//! process that exits abnormally.
 
 use super::{Supervisor, failure};
 use crate::runtime::incidents::with_own_words;
@@ -21,7 +22,6 @@ impl Supervisor<'_> {
         self.plan.processes.iter().position(owns).unwrap_or(0)
     }
 
-    /// The process that a thread belongs to.
     pub(super) fn owner_of(&self, thread: usize) -> Option<&Process> {
         self.processes.all.get(self.owner_index(thread))
     }
@@ -32,8 +32,8 @@ impl Supervisor<'_> {
         failure(&process.name, process.pid(), what)
     }
 
-    /// The failure of a process that has ended before its threads were done, or of which a thread has failed, but for those whose deaths are
-    /// contained.
+    /// The failure of a process that has ended before its threads were done, or of which a thread
+    /// has failed, but for those whose deaths are contained.
     pub(super) fn ended_early(&mut self) -> Result<Option<Outcome>> {
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.contained.owns(index) {
@@ -51,8 +51,9 @@ impl Supervisor<'_> {
         Ok(None)
     }
 
-    /// Why the process at this place of the plan failed, in words: what the kernel says of it, and what it says itself. `failed`: what a
-    /// thread of it says that gave up. Where a strategy can have written that, it comes last.
+    /// Why the process at this place of the plan failed, in words: what the kernel says of it, and
+    /// what it says itself. `failed`: what a thread of it says that gave up. Where a strategy can
+    /// have written that, it comes last.
     fn cause(&mut self, process: usize, failed: Option<Status>) -> Result<String> {
         let words = failed.map(|status| status.error()).filter(|error| !error.is_empty());
         let planned = &self.plan.processes[process];
@@ -122,7 +123,8 @@ impl Supervisor<'_> {
         None
     }
 
-    /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an incident.
+    /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an
+    /// incident.
     fn forged_header(&self) -> Option<Outcome> {
         let forged = |strategy| Some((strategy, self.segments.headers.forgery(strategy)?));
         let (strategy, forgery) = (0..self.plan.trading().strategies).find_map(forged)?;

@@ -1,5 +1,5 @@
-//! Whether anything moves: what the engine counts, held against what the schedules say is to come, and what the kernel says of silent threads
-//! ([`crate::runtime::stuck`] says how it is judged).
+//! Whether anything moves: what the engine counts, held against what the schedules say is to come,
+//! and what the kernel says of silent threads ([`crate::runtime::stuck`] says how it is judged).
 
 use super::{Supervisor, at_venues, moves};
 use crate::runtime::stuck::{CpuAccount, Deadline, Moved, StallWatch};
@@ -17,7 +17,6 @@ pub(super) struct Drain {
 }
 
 impl Supervisor<'_> {
-    /// Begins a wait.
     pub(super) fn deadline(&self, limit: Duration) -> Deadline {
         Deadline::within(limit, self.now_ns())
     }
@@ -34,8 +33,9 @@ impl Supervisor<'_> {
         Drain { deadline: self.deadline(limit), moved: (0, self.now_ns()) }
     }
 
-    /// Returns `true` if the last reports had their time: on a machine with too few cores they come late, and are waited for as long as
-    /// more of them come. Not without end: a hostile strategy could make them.
+    /// Returns `true` if the last reports had their time: on a machine with too few cores they come
+    /// late, and are waited for as long as more of them come. Not without end: a hostile strategy
+    /// could make them.
     pub(super) fn has_drained(&self, drain: &mut Drain) -> bool {
         let now = self.now_ns();
         if let Some(Moved { count, .. }) = self.moved().filter(|moved| moved.count != drain.moved.0) {
@@ -71,7 +71,8 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Returns `true` if nothing has moved for as long as the watch waits, although something should.
+    /// Returns `true` if nothing has moved for as long as the watch waits, although something
+    /// should.
     pub(super) fn is_silent(&self, stall: &mut StallWatch) -> bool {
         let Some(moved) = self.moved() else { return false };
         let [awake_since, starved] =
@@ -82,7 +83,6 @@ impl Supervisor<'_> {
             && !self.contained.waits_for_a_process()
     }
 
-    /// The strategies that the run waits for.
     pub(super) fn awaited(&self) -> impl Iterator<Item = u16> + '_ {
         (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy))
     }
@@ -93,7 +93,8 @@ impl Supervisor<'_> {
         Some(Moved { count, open: at_venues(&engine) })
     }
 
-    /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds since the start.
+    /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds
+    /// since the start.
     pub(super) fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
         let trading = self.plan.trading();
         if trading.pacing_of(strategy) == Pacing::Closed {

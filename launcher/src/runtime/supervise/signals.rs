@@ -10,12 +10,10 @@ use system::clock::Clock;
 use system::fault;
 
 impl Supervisor<'_> {
-    /// Nanoseconds since the start.
     pub(super) fn now_ns(&self) -> u64 {
         self.ns(self.plan.clock.now())
     }
 
-    /// A tick as nanoseconds since the start.
     pub(super) fn ns(&self, ticks: u64) -> u64 {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
@@ -37,7 +35,6 @@ impl Supervisor<'_> {
         due.map_or(Duration::MAX, |due| Duration::from_nanos(due.saturating_sub(self.now_ns())))
     }
 
-    /// Does the faults that are due now.
     pub(super) fn signal_faults(&mut self) {
         if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
             return;
@@ -82,7 +79,6 @@ impl Supervisor<'_> {
         }
     }
 
-    /// One of the plan's faults has struck.
     fn struck(&mut self, fault: usize) {
         self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
     }
@@ -96,7 +92,6 @@ impl Supervisor<'_> {
         presence(self.plan.thread_of(role).map(|thread| self.state(thread)), is_living, has_process)
     }
 
-    /// The process that runs a role.
     fn process_of(&self, role: Role) -> Option<&Process> {
         self.owner_of(self.plan.thread_of(role)?)
     }

@@ -1,8 +1,10 @@
-//! The waits before and after trading: until every thread is ready; until trading is over, exchanges have closed and the engine has settled.
+//! The waits before and after trading: until every thread is ready; until trading is over,
+//! exchanges have closed and the engine has settled.
 //!
-//! An order may rest at an exchange for ever, so what rests expires once nothing more is to come. That is when every order that the plan has
-//! was sent and has arrived where it goes; or, where strategies send fewer, when nothing has moved for some seconds and no order is due:
-//! before the run would be said to stall. Then exchanges close and the engine settles.
+//! An order may rest at an exchange for ever, so what rests expires once nothing more is to come.
+//! That is when every order that the plan has was sent and has arrived where it goes; or, where
+//! strategies send fewer, when nothing has moved for some seconds and no order is due: before the
+//! run would be said to stall. Then exchanges close and the engine settles.
 
 use super::{GRACE, LOOK, Phase, Supervisor, at_venues, orchestrator};
 use crate::runtime::stuck::StallWatch;
@@ -58,7 +60,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// What to say of a thread that never came to be ready, if it is that of somebody else's program.
+    /// What to say of a thread that never came to be ready, if it is that of somebody else's
+    /// program.
     pub(super) fn unattached(&self, thread: usize) -> String {
         let program = self.plan.program_of(&self.plan.processes[self.owner_index(thread)]);
         program.map_or_else(String::new, |program| format!(": {program} has not attached (bh_attach)"))
@@ -77,8 +80,9 @@ impl Supervisor<'_> {
             || (!is_any_due() && self.is_silent(quiet))
     }
 
-    /// Trading is over: until every exchange has written down its last book, which it does when it finds the run draining; until the engine has
-    /// settled; and until whoever died just now is back: it has something to say at the end. Each for a bounded time.
+    /// Trading is over: until every exchange has written down its last book, which it does when it
+    /// finds the run draining; until the engine has settled; and until whoever died just now is
+    /// back: it has something to say at the end. Each for a bounded time.
     pub(super) fn let_everybody_finish(&mut self) -> Result<Option<Outcome>> {
         let is_open =
             |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
@@ -111,9 +115,10 @@ impl Supervisor<'_> {
         Ok(None)
     }
 
-    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
-    /// and is not. Until the engine has a report of each order that it dispatched and has found nothing more to do for a while;
-    /// not for long, should it never have.
+    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a
+    /// strategy that says that it is done and is not. Until the engine has a report of each order
+    /// that it dispatched and has found nothing more to do for a while; not for long, should it
+    /// never have.
     fn let_the_engine_settle(&mut self) -> Result<Option<Outcome>> {
         let died = self.contained.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
         let is_open = |all: &Self| all.engine().is_some_and(|engine| at_venues(&engine) > 0);
@@ -139,7 +144,8 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns `true` if every order that was sent is refused, or at its venue: by what all threads have counted.
+/// Returns `true` if every order that was sent is refused, or at its venue: by what all threads
+/// have counted.
 pub fn have_all_arrived(plan: &Plan, threads: &[View], sent: u64) -> bool {
     let trading = plan.trading();
     let Some(engine) = orchestrator(plan, threads) else { return false };
