@@ -8,7 +8,7 @@ mod shared;
 use crate::config::Settings;
 use crate::host::{Machine, System};
 use crate::planner::{self, Counts, Identity, Input};
-use crate::runtime::living::LivingRun;
+use crate::runtime::active::ActiveRun;
 use analysis::lists;
 use analysis::units::human_bytes;
 use protocol::plan::{ClockSource, Plan};
@@ -51,7 +51,7 @@ pub struct Check {
 }
 
 /// Looks at everything; `living` are the runs that go on.
-pub fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Check> {
+pub fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
     vec![
         cores(machine),

@@ -17,14 +17,14 @@ use crate::host::groups::Tree;
 use crate::host::{Machine, System};
 use crate::output;
 use crate::planner::{self, Resolved};
+use crate::runtime::active::ActiveRun;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::container::{self, groups};
 use crate::runtime::gather;
-use crate::runtime::living;
 use crate::runtime::merge_room;
 use crate::runtime::prepare::prepare;
 use crate::runtime::progress::{Progress, complain};
-use crate::runtime::run::{self, Finished, Interrupted, Presentation};
+use crate::runtime::run::{self, FinishedRun, Interrupted, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::runtime::{spill, warden};
 use crate::shelf;
@@ -235,7 +235,7 @@ fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn exit_code(finished: &Finished) -> ExitCode {
+fn exit_code(finished: &FinishedRun) -> ExitCode {
     match finished.outcome {
         Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
         Outcome::Interrupted => signals::exit_code(),
@@ -320,7 +320,7 @@ fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
 fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
     let system = System { no_container, unlimited, ..System::read() };
-    let checks = doctor::check(&crate::host::machine(), &system, &living::living());
+    let checks = doctor::check(&crate::host::machine(), &system, &ActiveRun::all());
     writeln!(
         output::stdout(),
         "{}",

@@ -9,6 +9,7 @@ use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::container::{self, groups};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
+use crate::runtime::signals::Signals;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
@@ -27,7 +28,19 @@ use venue::HOUSE;
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// A run that can be begun.
+/// How a run is shown and bounded, beside its settings.
+pub struct Presentation<'a> {
+    /// Print nothing but errors.
+    pub quiet: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
+    /// How long the processes may take to get ready.
+    pub start_timeout: Duration,
+    /// Ctrl-C and its relatives.
+    pub signals: &'a Signals,
+}
+
+/// What a run needs to begin.
 pub struct Prepared {
     /// Every order.
     pub schedule: Schedule,
@@ -136,7 +149,6 @@ fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     }
 }
 
-/// The most orders of an opening book.
 const MAX_HOUSE_ORDERS: usize = 1 << 20;
 
 /// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
@@ -147,7 +159,6 @@ fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
     check_room(&plan, machine)
 }
 
-/// Refuses what has no room on this machine.
 fn check_room(plan: &Plan, machine: &Machine) -> Result<()> {
     planner::check_room(plan, machine).map_err(|error| anyhow!(error.0))?;
     planner::allow_descriptors(plan)
@@ -217,27 +228,18 @@ pub fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
 }
 
 /// The core-to-core round trip where the submit hand-off is, in nanoseconds.
-///
-/// # Errors
-/// A core that cannot be pinned to.
 pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
 }
 
 /// The same out of step, as orders come.
-///
-/// # Errors
-/// As there.
 pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::out_of_step_ns(a, b, floor::OUT_OF_STEP_ROUNDS)?.median_ns))
 }
 
 /// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
-///
-/// # Errors
-/// They would not.
 pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
     const MIB: u64 = 1 << 20;
     let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();

@@ -7,9 +7,8 @@ use super::{LAUNCHER_PID, START_TICKS};
 use crate::faults::schedule::{DueFault, FaultSchedule, Presence, Victim};
 use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Children, Incidents};
-use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
-use crate::runtime::standstill;
+use crate::runtime::stuck::{Liveness, blocked_slot};
 use crate::runtime::supervise::{at_venues, have_all_arrived, moves, orchestrator};
 use analysis::record::{Comeback, Incident, Outcome};
 use protocol::control::RunState;
@@ -271,7 +270,7 @@ impl<'a> Launcher<'a> {
             let incidents = self.incidents.as_ref();
             incidents.is_some_and(|incidents| !incidents.has_ended(strategy, family))
         };
-        if let Some((role, what)) = standstill::verdict(&self.repairs, &self.liveness, is_contained) {
+        if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
             return Some(self.failed(role, &what));
         }
         let contained = |process| {

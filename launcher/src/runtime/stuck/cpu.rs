@@ -1,4 +1,5 @@
-//! What the kernel says of a thread or a process that is silent: whether it wants to run, and for how long it could.
+//! What the kernel says of a thread or a process that is silent: whether it wants to run, and for
+//! how long it could.
 
 use core::time::Duration;
 use system::process;
@@ -20,7 +21,8 @@ impl CpuAccount {
         Self::parse(&text("stat")?, &text("schedstat")?)
     }
 
-    /// The same of a whole process: what its threads have run together, and whether one of them wants to.
+    /// The same of a whole process: what its threads have run together, and whether one of them
+    /// wants to.
     pub fn of_process(pid: u32) -> Option<Self> {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
         let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
@@ -31,12 +33,14 @@ impl CpuAccount {
         })
     }
 
-    /// Whether it wants to run and has hardly run since that account: for less than a quarter of that time.
+    /// Whether it wants to run and has hardly run since that account: for less than a quarter of
+    /// that time.
     pub fn is_starved_since(&self, first: &Self, time: Duration) -> bool {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
 
-    /// From the two files. The name in `stat` is the thread's own choice: the state stands behind its last parenthesis.
+    /// From the two files. The name in `stat` is the thread's own choice: the state stands behind
+    /// its last parenthesis.
     fn parse(stat: &str, schedstat: &str) -> Option<Self> {
         let state = stat.rsplit_once(')')?.1.split_whitespace().next()?;
         let ran = schedstat.split_whitespace().next()?.parse().ok()?;

@@ -1,9 +1,11 @@
-//! A run in which nothing moves any more although something should: orders that were lost leave strategies waiting for ever.
+//! A run in which nothing moves any more although something should: orders that were lost leave
+//! strategies waiting for ever.
 //!
-//! What should move is known without asking a strategy: the engine says how many orders it has taken and settled, and the
-//! schedule says when the next order is due. A run that waits for an order that is due in an hour does not stall.
+//! What should move is known without asking a strategy: the engine says how many orders it has
+//! taken and settled, and the schedule says when the next order is due. A run that waits for an
+//! order that is due in an hour does not stall.
 
-use super::patience::held_up;
+use super::Deadline;
 use std::time::Duration;
 
 /// How long nothing may move, beyond the longest delay of a venue.
@@ -11,15 +13,14 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// When the engine last moved an order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StallWatch {
-    limit_ns: u64,
+pub struct StallWatch {
+    deadline: Deadline,
     moved: u64,
-    since_ns: u64,
 }
 
 /// What the engine says about its orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moved {
+pub struct Moved {
     /// Counts everything that it does with an order.
     pub count: u64,
     /// Orders at venues.
@@ -27,20 +28,21 @@ pub(super) struct Moved {
 }
 
 impl StallWatch {
-    /// For a run whose venues take that long at most. Times are nanoseconds since the start of the run.
+    /// Watches a run whose venues take that long at most. Times are nanoseconds since the start of
+    /// the run.
     pub const fn new(max_delay_ns: u64) -> Self {
-        Self { limit_ns: max_delay_ns.saturating_add(SILENCE.as_nanos() as u64), moved: 0, since_ns: 0 }
+        Self::silent_for(SILENCE.saturating_add(Duration::from_nanos(max_delay_ns)))
     }
 
-    /// The same with another limit.
+    /// Watches for a silence of that length.
     pub const fn silent_for(limit: Duration) -> Self {
-        Self { limit_ns: limit.as_nanos() as u64, moved: 0, since_ns: 0 }
+        Self { deadline: Deadline::within(limit, 0), moved: 0 }
     }
 
-    /// Whether the run stalls. `awake_since_ns`: the launcher has been awake since then without a break. `starved_ns`: when a thread was last seen to
-    /// wait for a core, which holds this up, but only so long: which thread is its own a process says itself. `due_after`: the
-    /// earliest time after the given one at which a strategy that is not done is due to send; [`None`] if one of them has
-    /// nothing left to send: it only waits for reports.
+    /// Returns `true` if the run stalls. `awake_since_ns`: since when the launcher has been awake
+    /// without a break. `starved_ns`: when a thread was last seen to wait for a core. `due_after`:
+    /// the earliest time after the given one at which a strategy that is not done is due to send;
+    /// [`None`] if one of them has nothing left to send and only waits for reports.
     pub fn look(
         &mut self,
         now_ns: u64,
@@ -50,20 +52,21 @@ impl StallWatch {
         due_after: impl FnOnce(u64) -> Option<u64>,
     ) -> bool {
         if engine.count != self.moved {
-            (self.moved, self.since_ns) = (engine.count, now_ns);
+            self.moved = engine.count;
+            self.deadline.restart(now_ns);
         }
-        let since = self.since_ns.max(awake_since_ns);
-        let since = held_up(since, starved_ns, self.limit_ns);
-        if now_ns.saturating_sub(since) <= self.limit_ns {
+        self.deadline.restart(awake_since_ns);
+        if !self.deadline.is_over(now_ns, starved_ns) {
             return false;
         }
+        let since = self.deadline.since(starved_ns);
         let expected = if engine.open > 0 { since } else { due_after(since).unwrap_or(since) };
-        now_ns.saturating_sub(expected) > self.limit_ns
+        now_ns.saturating_sub(expected) > self.deadline.limit()
     }
 
-    /// How long it waits.
+    /// Returns how long it waits.
     pub const fn limit(&self) -> Duration {
-        Duration::from_nanos(self.limit_ns)
+        Duration::from_nanos(self.deadline.limit())
     }
 }
 
