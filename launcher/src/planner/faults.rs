@@ -328,15 +328,4 @@ mod tests {
         assert_eq!(targets, drawn(1));
         assert!((2..10).any(|seed| drawn(seed) != targets));
     }
-
-    #[test]
-    fn the_settings_in_effect_say_the_same_again() {
-        let words = "strategies=3 on_death=restart liveness=300ms";
-        let specs = "hang; kill:any@1s every 10ms; flood:strategy-1@order:9";
-        let resolved = super::super::resolve(&super::super::tests::settings_with(words, specs), &machine());
-        let resolved = resolved.unwrap();
-        let again = super::super::resolve(&resolved.settings, &machine()).unwrap();
-        assert_eq!(again, resolved);
-        assert_eq!(plan(&again), plan(&resolved));
-    }
 }

@@ -223,7 +223,7 @@ impl<'a> ArmedRun<'a> {
     /// an [`EndedRun`] whose outcome says so.
     pub fn play(mut self) -> Result<EndedRun<'a>> {
         let RunContext { resolved, how, progress, record, folder, .. } = &mut self.context;
-        let faults = FaultSchedule::new(&record.plan, resolved.seed);
+        let faults = FaultSchedule::new(&record.plan, resolved.settings.seed().0);
         self.processes = supervise(&self.segments, self.processes, how, progress, faults, record, folder)?;
         if self.context.record.clock.start_ticks == 0 {
             return Err(match lost_memory::judge(&self.segments, self.context.record.outcome) {

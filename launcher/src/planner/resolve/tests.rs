@@ -210,7 +210,7 @@ fn settings_in_effect_have_the_same_faults_again() {
     let specs = "hang; kill:any@1s every 10ms; flood:strategy-1@order:9";
     let machine = fake::server().machine();
     let resolved = resolve(&settings_with(words, specs), &machine).unwrap();
-    let again = resolve(&resolved.settings(), &machine).unwrap();
+    let again = resolve(&resolved.settings, &machine).unwrap();
     assert_eq!(again, resolved);
     assert_eq!(faults::plan(&again), faults::plan(&resolved));
 }
