@@ -8,7 +8,7 @@ use super::{Setting, Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_whole};
 use core::fmt;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use std::path::Path;
 
 /// What a run was made with, in its folder.
@@ -101,16 +101,12 @@ fn shown(error: &serde_saphyr::Error, text: &str, name: &str) -> String {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let texts = self.texts();
-        let mut map = serializer.serialize_map(Some(texts.len()))?;
-        for (key, text) in texts {
-            match text.parse::<u64>() {
-                // A folder named 007 stays a text.
-                Ok(number) if number.to_string() == text => map.serialize_entry(key, &number)?,
-                _ => map.serialize_entry(key, &text)?,
-            }
-        }
-        map.end()
+        let value = |text: String| match text.parse::<u64>() {
+            // A folder named 007 stays a text.
+            Ok(number) if number.to_string() == text => serde_json::Value::from(number),
+            _ => text.into(),
+        };
+        serializer.collect_map(self.texts().into_iter().map(|(key, text)| (key, value(text))))
     }
 }
 

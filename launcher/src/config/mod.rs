@@ -20,10 +20,9 @@ pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunCommand, RunFlags};
 pub use limits::Limits;
-pub use own::{Kinds, StrategyName, VenueName};
-pub use settings::Settings;
+pub use own::{Kinds, Strategies, Venues, venue_record};
+pub use settings::{Setting, Settings};
 pub use strategy::schedule::{Arrivals, DelayRange};
-pub use table::Setting;
 pub use units::{CoreList, Factor, Priority, Size, Slower, SpillRoom, VenueLimit};
 pub use value::{Choice, Preset, Switch};
 
@@ -36,7 +35,72 @@ use thiserror::Error;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+impl Setting {
+    /// The setting of that key.
+    fn find(key: &str) -> Option<&'static Self> {
+        Settings::TABLE.iter().find(|setting| setting.key == key)
+    }
+}
+
 impl Settings {
+    /// Sets one from its text. `None`: there is no such key.
+    pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
+        Setting::find(key).map(|setting| (setting.set)(self, text))
+    }
+
+    /// Leaves one open.
+    pub fn clear(&mut self, key: &str) {
+        Setting::find(key).into_iter().for_each(|setting| (setting.clear)(self));
+    }
+
+    /// What is set, as text, in the order of [`Settings::KEYS`].
+    pub fn texts(&self) -> Vec<(&'static str, String)> {
+        let text = |setting: &Setting| Some((setting.key, (setting.text)(self)?));
+        Self::TABLE.iter().filter_map(text).collect()
+    }
+
+    /// What is set, as a saved record holds it.
+    pub fn to_texts(&self) -> analysis::experiment::Texts {
+        self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
+    }
+
+    /// Reads what a saved record holds.
+    ///
+    /// # Errors
+    /// A key that is no setting, or a text that its setting does not take.
+    pub fn from_texts(texts: &analysis::experiment::Texts) -> Result<Self, UsageError> {
+        let mut settings = Settings::default();
+        for (key, text) in texts {
+            let set = settings.set(key, text);
+            set.ok_or_else(|| UsageError(format!("there is no setting {key:?}")))?
+                .map_err(|message| UsageError(format!("{key}: {message}")))?;
+        }
+        Ok(settings)
+    }
+
+    /// Takes what is set here and the rest from `below`.
+    fn or(mut self, below: &Settings) -> Settings {
+        Self::TABLE.iter().for_each(|setting| (setting.take_open)(&mut self, below));
+        self
+    }
+
+    /// Sets what is open and has a default of its own (`=` in the table).
+    pub fn fill(&mut self) {
+        Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
+    }
+
+    /// Checks each setting by itself.
+    ///
+    /// # Errors
+    /// The flag whose value is out of its range, or a path that no plan can hold.
+    pub fn check(&self) -> Result<(), UsageError> {
+        Self::TABLE.iter().try_for_each(|setting| {
+            let text = || (setting.text)(self).unwrap_or_default();
+            let wrong = |why| UsageError(format!("--{} {}: {why}", setting.flag_name(), text()));
+            (setting.check)(self).map_err(wrong)
+        })
+    }
+
     /// These settings over others: what is set here wins.
     ///
     /// A recorded flow and a drawn one exclude each other, so asking for one here also drops the other below:

@@ -1,8 +1,6 @@
 //! Strategies that are programs: whether they can be started, and `--remote NAME@HOST:PORT`, the program that meets a far host.
 
-use super::own::{Kinds, StrategyName};
-use super::value::Named;
-use super::{Settings, UsageError};
+use super::{Kinds, Settings, UsageError};
 use analysis::units::Count;
 use protocol::plan::Trading;
 use std::os::unix::fs::PermissionsExt;
@@ -85,23 +83,23 @@ impl Settings {
             None if is_asked => mine.0.len(),
             None => 0,
         };
-        let mut kinds: Vec<StrategyName> = mine.0.iter().cycle().take(count).copied().collect();
+        let mut kinds: Vec<String> = mine.0.iter().cycle().take(count).cloned().collect();
         for meeting in meetings {
-            let is_one = meeting.contains('@')
-                && !meeting.contains(|letter: char| letter == ',' || letter.is_whitespace());
-            let text = format!("{}{bridge} serve {meeting}", Trading::PROGRAM);
-            let kind = StrategyName::of(&text).filter(|_| is_one);
-            kinds.push(kind.ok_or_else(|| UsageError(format!("--remote {meeting}: say NAME@HOST:PORT")))?);
+            let is_break = |letter: char| letter == ',' || letter.is_whitespace();
+            if !meeting.contains('@') || meeting.contains(is_break) {
+                return Err(UsageError(format!("--remote {meeting}: say NAME@HOST:PORT")));
+            }
+            kinds.push(format!("{}{bridge} serve {meeting}", Trading::PROGRAM));
         }
         let strategies = Some(Count(kinds.len() as u64));
-        Ok(Self { strategy: Some(Kinds(kinds)), strategies, ..self })
+        Ok(Self { strategy: Some(Kinds::new(kinds)), strategies, ..self })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::value::Value;
+    use crate::config::{Strategies, value::Value};
 
     #[test]
     fn a_program_that_is_not_there_or_none_is_named_with_the_way_out() {
@@ -118,7 +116,7 @@ mod tests {
     }
 
     fn kinds(strategy: Option<&str>, strategies: Option<u64>, meetings: &[&str]) -> Result<String, String> {
-        let strategy = strategy.map(|text| Kinds::parse(text).unwrap());
+        let strategy = strategy.map(|text| Kinds::<Strategies>::parse(text).unwrap());
         let settings = Settings { strategy, strategies: strategies.map(Count), ..Settings::default() };
         let meetings: Vec<String> = meetings.iter().map(|meeting| (*meeting).into()).collect();
         let settings = settings.with_remotes(&meetings).map_err(|error| error.0)?;

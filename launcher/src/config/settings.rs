@@ -12,19 +12,42 @@
 //! `settings.laps()` is what the run uses. Defaults that depend on the machine or on other settings are in
 //! [`crate::planner::resolve`], with what cannot go together; the table has what a small machine gets.
 
-use super::table::{Setting, settings};
+use super::table::settings;
 use super::value::Value;
 use super::{
     Arrivals, Choice, CoreList, DelayRange, Factor, Faults, Kinds, Limits, Preset, Priority, SpillRoom,
-    StrategyName, Switch, VenueLimit, VenueName,
+    Strategies, Switch, VenueLimit, Venues,
 };
 use analysis::units::{Count, Nanos};
+use clap::{Arg, ArgMatches};
 use protocol::plan::{
     ExchangePlacement, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps, Technique,
     Threading,
 };
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::path::PathBuf;
+
+/// A row of the table: a setting as a flag, as a key, and as a field of [`Settings`].
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The key in the config file; with `-` for `_` the flag.
+    pub key: &'static str,
+    pub(super) heading: &'static str,
+    pub(super) placeholder: &'static str,
+    pub(super) help: &'static str,
+    pub(super) is_list: bool,
+    pub(super) flag: fn(Arg) -> Arg,
+    pub(super) default: fn() -> Option<String>,
+    pub(super) set: fn(&mut Settings, &str) -> Result<(), String>,
+    pub(super) read: fn(&mut Settings, &ArgMatches),
+    pub(super) text: fn(&Settings) -> Option<String>,
+    pub(super) clear: fn(&mut Settings),
+    pub(super) fill: fn(&mut Settings),
+    pub(super) take_open: fn(&mut Settings, &Settings),
+    pub(super) check: fn(&Settings) -> Result<(), String>,
+    #[cfg(test)]
+    pub(super) any_text: fn() -> proptest::prelude::BoxedStrategy<String>,
+}
 
 /// A millisecond, a second and an hour in nanoseconds.
 const MS: u64 = 1_000_000;
@@ -54,7 +77,7 @@ settings! {
         /// Slots of every ring, a power of two up to 2^20
         capacity "SLOTS": Count = Count(8192);
         /// Strategy kinds, assigned round-robin: player, maker, taker, exec:COMMAND
-        strategy "NAMES": Kinds<StrategyName> => Kinds::default();
+        strategy "NAMES": Kinds<Strategies> => Kinds::default();
         /// Credentials: strategies share them in turn, and each venue has a gateway for each
         credentials "N": Count => Count(1);
         /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a process of their own [default: gateway]
@@ -62,7 +85,7 @@ settings! {
         /// Exchanges write best bid, offer and last trade to a board that strategies read [default: on with venues of kind book, unless all strategies are players]
         market_data "SWITCH": Switch;
         /// What the venues are, in turn
-        venue "NAMES": Kinds<VenueName> => Kinds::default();
+        venue "NAMES": Kinds<Venues> => Kinds::default();
         /// Most orders that a strategy has open at once [default: what the load keeps open, and more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
         /// Limit the orders that are open at one gateway; more are rejected as venue-busy [default: no limit]

@@ -3,7 +3,6 @@
 //! Command line and config file share these parsers, so a value is right or wrong in both alike and its message is the same.
 
 use super::Arrivals;
-use super::table::within;
 use analysis::experiment::{Speed, Wait};
 use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
@@ -122,14 +121,16 @@ named_values!(
     Wait
 );
 
+/// Says which names there are, and which is like that one.
+pub(super) fn unknown(text: &str, names: &[&str]) -> String {
+    let near = super::nearest(text, names.iter().copied());
+    let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
+    format!("{text:?} is unknown: {hint} are {}", names.join(", "))
+}
+
 impl<T: Named> Value for T {
     fn parse(text: &str) -> Result<Self, String> {
-        T::of(text.trim()).ok_or_else(|| {
-            let names = T::names();
-            let near = super::nearest(text, names.iter().copied());
-            let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
-            format!("{:?} is unknown: {hint} are {}", text.trim(), names.join(", "))
-        })
+        T::of(text.trim()).ok_or_else(|| unknown(text.trim(), &T::names()))
     }
     fn text(&self) -> String {
         self.name_of().into()
@@ -140,9 +141,7 @@ impl<T: Named> Value for T {
     #[cfg(test)]
     fn any_text() -> proptest::prelude::BoxedStrategy<String> {
         use proptest::prelude::*;
-        let is_whole = |name: &&str| T::of(name).is_some();
-        let names: Vec<&str> = T::names().into_iter().filter(is_whole).collect();
-        proptest::sample::select(names).prop_map(str::to_owned).boxed()
+        proptest::sample::select(T::names()).prop_map(str::to_owned).boxed()
     }
 }
 
@@ -219,6 +218,21 @@ text_values! {
         fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
             within(self.0, range, "number", |count| count.to_string())
         };
+}
+
+/// Says which numbers a setting takes.
+fn within(
+    value: u64,
+    range: Option<RangeInclusive<u64>>,
+    what: &str,
+    shown: fn(u64) -> String,
+) -> Result<(), String> {
+    match range {
+        Some(range) if !range.contains(&value) => {
+            Err(format!("give a {what} from {} to {}", shown(*range.start()), shown(*range.end())))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Value for PathBuf {

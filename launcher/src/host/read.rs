@@ -95,6 +95,15 @@ pub(super) fn field(text: &str, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
+/// A limit in `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself. `None`: it is not listed, else unlimited.
+pub(super) fn limit(text: &str, name: &str, column: usize) -> Option<Option<u64>> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    match line.split_whitespace().nth(column)? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    }
+}
+
 fn has_flag(cpuinfo: &str, flag: &str) -> bool {
     field(cpuinfo, "flags").is_some_and(|flags| flags.split_whitespace().any(|f| f == flag))
 }

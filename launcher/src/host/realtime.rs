@@ -1,8 +1,7 @@
 //! Real-time priority as this machine allows it: the kernel's throttling, the control group's budget, this process's rights.
 
 use super::groups;
-use super::read::{field, text};
-use super::system::limit;
+use super::read::{field, limit, text};
 use std::path::Path;
 
 /// The bit of `CAP_SYS_NICE` in a set of capabilities.

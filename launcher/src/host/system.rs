@@ -1,6 +1,6 @@
 //! What of the system bears on latency beside the processors: huge pages, swap, a container's quota, load, limits, mounts.
 
-use super::read::text;
+use super::read::{limit, text};
 use super::{RealTime, groups};
 use std::path::{Path, PathBuf};
 
@@ -89,15 +89,6 @@ fn quota(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let (quota, period) = (quota.parse::<f64>().ok()?, period.trim().parse::<f64>().ok()?);
     (period > 0.0 && quota > 0.0).then_some(quota / period)
-}
-
-/// A limit in `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself. `None`: it is not listed, else unlimited.
-pub(super) fn limit(text: &str, name: &str, column: usize) -> Option<Option<u64>> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    match line.split_whitespace().nth(column)? {
-        "unlimited" => Some(None),
-        number => number.parse().ok().map(Some),
-    }
 }
 
 fn limits(text: &str) -> Limits {

@@ -10,7 +10,7 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, priority, spill, warnings};
-use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits};
+use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_record};
 use crate::host::Machine;
 use gateway::VenueRecord;
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, room_for};
@@ -141,13 +141,12 @@ pub fn layout(
     }
     let counts = &counts.times(trading.laps);
     check_laps(trading.laps, counts)?;
-    // A strategy of the user's own sends when and where it likes.
-    let is_own = settings.strategy().0.iter().any(|kind| !kind.is_on_schedule());
+    let is_own = !resolved.is_on_schedule();
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
-    let records: Vec<VenueRecord> = settings.venue().0.iter().map(|kind| kind.record()).collect();
+    let records: Vec<VenueRecord> = trading.venue_kinds.iter().map(|kind| venue_record(kind)).collect();
     let has_sessions =
         settings.venue_limit.is_some() || settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
     trading.orders.clone_from(&counts.per_strategy);

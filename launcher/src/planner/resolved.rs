@@ -1,6 +1,6 @@
 //! Settings with nothing left open, and the plan that they ask for: what [`super::resolve`] makes.
 
-use crate::config::{Arrivals, Choice, Kinds, Priority, Settings, Switch, VenueName};
+use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
 use analysis::units::{Count, Nanos};
 use protocol::plan::{
     ExchangePlacement, Isolation, Journalling, OnDeath, Plan, Sequence, Threading, Trading,
@@ -72,8 +72,8 @@ impl Resolved {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let limit = settings.venue_limit;
         let trading = Trading {
-            strategy_kinds: settings.strategy().names(),
-            venue_kinds: settings.venue().names(),
+            strategy_kinds: settings.strategy().0,
+            venue_kinds: settings.venue().0,
             credentials: settings.credentials().0 as u16,
             exchange: exchange_of(&settings),
             journal: settings.journal(),
@@ -119,6 +119,12 @@ impl Resolved {
         all
     }
 
+    /// Whether all strategies send at the times of their schedule: one of the user's own sends when and where it likes.
+    pub fn is_on_schedule(&self) -> bool {
+        let kinds = &self.plan.trading().strategy_kinds;
+        kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
+    }
+
     /// The same with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
@@ -130,12 +136,12 @@ impl Resolved {
 
 /// Whether every strategy sends its part of a schedule as it is.
 pub(super) fn plays_all(settings: &Settings) -> bool {
-    settings.strategy().0.iter().all(|kind| Kinds::default().0.contains(kind))
+    settings.strategy().0.iter().all(|kind| kind == Trading::PLAYER)
 }
 
-/// Whether venues of that kind are exchanges.
-pub(super) fn is_book(kind: &VenueName) -> bool {
-    kind.name() == Trading::BOOK
+/// Whether some venue is an exchange.
+pub(super) fn has_book(settings: &Settings) -> bool {
+    settings.venue().0.iter().any(|kind| kind == Trading::BOOK)
 }
 
 /// Where exchanges run. What comes back needs a process that can be killed alone.
@@ -157,6 +163,6 @@ fn sequence_of(settings: &Settings) -> Sequence {
 
 /// Whether exchanges write touches to a board: where some strategy may read them, unless the user says so.
 fn has_market_data(settings: &Settings) -> bool {
-    let is_read = settings.venue().0.iter().any(is_book) && !plays_all(settings);
+    let is_read = has_book(settings) && !plays_all(settings);
     settings.market_data.map_or(is_read, |switch| switch == Switch::On)
 }

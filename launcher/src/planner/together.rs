@@ -1,7 +1,7 @@
 //! Which settings cannot go together.
 
 use super::faults;
-use super::resolved::{Input, Resolved, is_book, plays_all};
+use super::resolved::{Input, Resolved, has_book, plays_all};
 use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
 use protocol::kill::Scope;
@@ -36,7 +36,7 @@ pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
             ));
         }
     }
-    if settings.venue().0.iter().any(is_book) {
+    if has_book(settings) {
         return Ok(());
     }
     for (flag, is_there) in [

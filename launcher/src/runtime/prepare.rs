@@ -101,8 +101,8 @@ pub fn prepare(
 
 /// That the strategies that are programs can be started: found out now, and not when half of the run is there.
 fn check_programs(resolved: &Resolved) -> Result<()> {
-    let kinds = resolved.settings.strategy().0;
-    for (name, command) in kinds.iter().filter_map(|kind| Some((kind.name(), kind.command()?))) {
+    let kinds = &resolved.plan.trading().strategy_kinds;
+    for (name, command) in kinds.iter().filter_map(|kind| Some((kind, Trading::command_of(kind)?))) {
         let refuse = |why| UsageError(format!("--strategy {name}: {why}"));
         program::executable(command).map_err(refuse)?;
     }
@@ -207,7 +207,7 @@ pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) 
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
     let settings = &resolved.settings;
-    let is_own = !settings.strategy().0.iter().all(|kind| kind.is_on_schedule());
+    let is_own = !resolved.is_on_schedule();
     record::InputRecord {
         arrivals: if is_own { settings.strategy().text() } else { arrivals },
         file,

@@ -9,8 +9,7 @@
 //! The judge believes neither side: what was at an exchange, and what that makes of positions, it reads from the exchange's journal.
 
 use super::Simulated;
-use crate::config::value::Named;
-use crate::config::{Kinds, Settings, VenueName};
+use crate::config::{Kinds, Settings};
 use analysis::merge::{Merged, OrderEnd};
 use analysis::units::Count;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, Plan, Target, Technique, Trading, When};
@@ -28,7 +27,7 @@ pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
 
 /// Makes every venue an exchange in a process of its own.
 pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
-    settings.venue = Some(Kinds(VenueName::of(Trading::BOOK).into_iter().collect()));
+    settings.venue = Some(Kinds::new(vec![Trading::BOOK.into()]));
     settings.exchange = Some(ExchangePlacement::Process);
     settings.credentials = Some(Count(1 + draws.below(settings.strategies().0.min(2))));
     // What rests stays open: with few of them a strategy soon has nothing to send.

@@ -241,9 +241,9 @@ fn too_little_shared_memory_is_said_before_anything_starts() {
 
 #[test]
 fn a_command_that_is_misspelt_is_told_the_nearest() {
-    let output = output(&["rnu"]);
+    let output = output(&["swep"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("'run'"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("'sweep'"), "{}", text(&output.stderr));
 }
 
 #[test]
