@@ -1,6 +1,6 @@
 //! Gateways that die, and come back.
 
-use super::incidents::{death, supervise, supervised};
+use super::incidents::{death, supervised};
 use super::*;
 use protocol::control::Launching;
 use protocol::supervision::{GatewayRepair, Repairs};
