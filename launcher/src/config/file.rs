@@ -4,11 +4,9 @@
 //! [`Settings::from_yaml`] reads back as the same settings.
 
 use super::input::UserFile;
+use super::yaml::{Entry, Place, Unreadable, Value, entries, written};
 use super::{Setting, Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_whole};
-use core::fmt;
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
 use std::path::Path;
 
 /// What a run was made with, in its folder.
@@ -49,11 +47,35 @@ impl Settings {
     /// # Errors
     /// File, line and key of what is wrong, and what would be right.
     pub fn from_yaml(text: &str, name: &str) -> Result<Settings, UsageError> {
-        // A file of comments only sets nothing.
-        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-            return Ok(Settings::default());
+        let read = entries(text).map_err(|Unreadable { what, at }| (what.to_owned(), at));
+        read.and_then(|entries| Settings::from_entries(&entries))
+            .map_err(|(what, at)| UsageError(shown(&what, at, text, name)))
+    }
+
+    fn from_entries(entries: &[Entry]) -> Result<Settings, (String, Place)> {
+        let mut settings = Settings::default();
+        let mut seen = Vec::new();
+        for Entry { key, value, key_at, value_at } in entries {
+            let found = Setting::find(&key.trim_start_matches("--").replace('-', "_"));
+            let Setting { key, is_list, set, .. } = found.ok_or_else(|| (unknown(key), *key_at))?;
+            if seen.contains(key) {
+                return Err((format!("duplicate key {key}: it stands here twice; leave one out"), *key_at));
+            }
+            seen.push(*key);
+            let text = match value {
+                Value::One(text) => text.clone(),
+                Value::List(texts) if *is_list => texts.join("; "),
+                Value::List(_) => {
+                    return Err(("expected a single value, not a list or a map".into(), *value_at));
+                }
+                Value::Nothing => {
+                    let what = format!("{key} has no value: write one, or leave the line out");
+                    return Err((what, *value_at));
+                }
+            };
+            set(&mut settings, &text).map_err(|message| (format!("{key}: {message}"), *value_at))?;
         }
-        serde_saphyr::from_str(text).map_err(|error| UsageError(shown(&error, text, name)))
+        Ok(settings)
     }
 
     /// Writes what is set into a run's folder.
@@ -66,96 +88,16 @@ impl Settings {
 
     /// Writes what is set as YAML.
     pub fn to_yaml(&self) -> String {
-        serde_saphyr::to_string(self).unwrap_or_else(|error| format!("# not written: {error}\n"))
+        self.texts().iter().map(|(key, text)| format!("{key}: {}\n", written(text))).collect()
     }
 }
 
 /// What is wrong, in one line, and under it the line that it is about with a caret.
-fn shown(error: &serde_saphyr::Error, text: &str, name: &str) -> String {
-    let what = match error.without_snippet() {
-        serde_saphyr::Error::Message { msg, .. } => msg.clone(),
-        serde_saphyr::Error::Unexpected { expected: "mapping start", .. } => {
-            "expected lines of `key: value`, for example `strategies: 2`".into()
-        }
-        serde_saphyr::Error::Unexpected { expected: "string scalar", .. } => {
-            "expected a single value, not a list or a map".into()
-        }
-        other => {
-            let message = other.to_string();
-            // The parser's own texts name the place, which stands in front already, and its options, which are not the user's.
-            let ends = [" at line ", ", set "].map(|part| message.find(part));
-            let end = ends.into_iter().flatten().min().unwrap_or(message.len());
-            message[..end].lines().next().unwrap_or("cannot be read").to_string()
-        }
-    };
-    let Some(at) = error.location() else {
-        return format!("{name}: {what}");
-    };
-    let number = at.line();
-    let line = usize::try_from(number).ok().and_then(|n| text.lines().nth(n.saturating_sub(1)));
+fn shown(what: &str, at: Place, text: &str, name: &str) -> String {
     let printable = |c: char| if c.is_control() { ' ' } else { c };
-    let line: String = line.unwrap_or("").chars().take(100).map(printable).collect();
-    let indent = usize::try_from(at.column()).unwrap_or(1).saturating_sub(1).min(line.chars().count());
-    format!("{name}:{number}: {what}\n  {line}\n  {}^", " ".repeat(indent))
-}
-
-impl Serialize for Settings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value = |text: String| match text.parse::<u64>() {
-            // A folder named 007 stays a text.
-            Ok(number) if number.to_string() == text => serde_json::Value::from(number),
-            _ => text.into(),
-        };
-        serializer.collect_map(self.texts().into_iter().map(|(key, text)| (key, value(text))))
-    }
-}
-
-impl<'de> Deserialize<'de> for Settings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Lines)
-    }
-}
-
-/// Reads the whole file.
-struct Lines;
-
-impl<'de> Visitor<'de> for Lines {
-    type Value = Settings;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("lines of `key: value`, for example `strategies: 2`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Settings, A::Error> {
-        let mut settings = Settings::default();
-        let mut seen = Vec::new();
-        while let Some(key) = map.next_key_seed(Key { seen: &seen })? {
-            seen.push(key.key);
-            map.next_value_seed(OneValue { setting: key, settings: &mut settings })?;
-        }
-        Ok(settings)
-    }
-}
-
-/// Reads a key. Fails inside, so that the parser shows the key's own place.
-struct Key<'a> {
-    /// The keys above: the parser sees a key that stands twice, but not in its two spellings.
-    seen: &'a [&'static str],
-}
-
-impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = &'static Setting;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static Setting, D::Error> {
-        let key = String::deserialize(deserializer)?;
-        match Setting::find(&key.trim_start_matches("--").replace('-', "_")) {
-            Some(Setting { key, .. }) if self.seen.contains(key) => {
-                Err(de::Error::custom(format!("{key} stands here twice")))
-            }
-            Some(setting) => Ok(setting),
-            None => Err(de::Error::custom(unknown(&key))),
-        }
-    }
+    let line: String = text.lines().nth(at.line - 1).unwrap_or("").chars().take(100).map(printable).collect();
+    let indent = (at.column - 1).min(line.chars().count());
+    format!("{name}:{}: {what}\n  {line}\n  {}^", at.line, " ".repeat(indent))
 }
 
 /// What to say about a key that there is not.
@@ -170,65 +112,6 @@ fn unknown(key: &str) -> String {
     match nearest(&key.replace('-', "_"), Settings::KEYS.iter().copied()) {
         Some(near) => format!("unknown key {shown}: did you mean {near}?"),
         None => format!("unknown key {shown}: there are {}", Settings::KEYS.join(", ")),
-    }
-}
-
-/// Reads the value of a key into the settings.
-struct OneValue<'a> {
-    setting: &'static Setting,
-    settings: &'a mut Settings,
-}
-
-impl<'de> DeserializeSeed<'de> for OneValue<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let Setting { key, is_list, set, .. } = self.setting;
-        let wrong = |why: String| de::Error::custom(format!("{key}{why}"));
-        let text = deserializer.deserialize_option(Texts { is_list: *is_list })?;
-        let text = text.ok_or_else(|| wrong(" has no value: write one, or leave the line out".into()))?;
-        set(self.settings, &text).map_err(|message| wrong(format!(": {message}")))
-    }
-}
-
-/// A value's text; of settings that are lists, also a list of texts.
-struct Texts {
-    is_list: bool,
-}
-
-impl<'de> Visitor<'de> for Texts {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a single value")
-    }
-
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        if self.is_list {
-            deserializer.deserialize_any(self)
-        } else {
-            String::deserialize(deserializer).map(Some)
-        }
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut texts: Vec<String> = Vec::new();
-        while let Some(text) = list.next_element()? {
-            texts.push(text);
-        }
-        Ok(Some(texts.join("; ")))
     }
 }
 
@@ -262,7 +145,7 @@ mod tests {
     #[test]
     fn flat_lines_are_read_with_either_dash() {
         let text = "# ours\nstrategies: 2\nmax-open: 4_096\nmax_open: 4096\n";
-        assert!(wrong(text).contains("max_open stands here twice"));
+        assert!(wrong(text).contains("max_open: it stands here twice"));
         assert!(wrong("venues: 1\nvenues: 2\n").contains("bulkhead.yaml:2"));
         let text = "strategies: 2\nmax-open: 4_096\nwindow: 1.5s\ndelay: uniform:5ms..500ms\n\
                     cores: 0,2-5\nspeed: 2.5\nout: \"my runs\"\nidle: spin\nseed: 007\n";

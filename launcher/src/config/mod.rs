@@ -15,6 +15,7 @@ mod settings;
 mod table;
 mod units;
 pub mod value;
+mod yaml;
 
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
