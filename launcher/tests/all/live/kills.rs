@@ -10,7 +10,7 @@ use system::process;
 
 /// Deaths that are wanted of each role.
 fn wanted() -> usize {
-    if slow() { 1000 } else { 60 }
+    if slow() { 1000 } else { 30 }
 }
 
 /// A run's folder, and the run under load.
