@@ -3,6 +3,7 @@
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]
 
+mod bench;
 pub mod board;
 pub mod cli;
 pub mod commands;

@@ -1,7 +1,7 @@
 //! The flags of `launcher lab`, and what they ask for.
 
-use super::account::MOST;
-use super::plan::Slow;
+use super::ledger::MOST;
+use super::waiting::Slow;
 use crate::config::UsageError;
 use crate::config::value::named;
 use crate::host::Machine;

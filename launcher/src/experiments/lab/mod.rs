@@ -3,33 +3,30 @@
 //! ```text
 //! flags ─▶ cells ─▶ runs in turn ─▶ lab.json ─▶ tables, notes, report.html
 //!                    │
-//!                    └ plan ─▶ processes: attach ─▶ start ─▶ produce / consume ─▶ account ─▶ check
+//!                    └ the bench kit: processes ─▶ produce / consume ─▶ accounts ─▶ check
 //! ```
 //!
 //! A cell is a technique, an isolation level, a number of ends, their speeds and a way of waiting. Each run of it starts its own
 //! processes over its own memory, pushes the same number of events, and is checked: each event comes once, whole, and in the
 //! order of its producer.
 
-mod account;
-mod ends;
 mod flags;
+mod ledger;
+mod loops;
 mod measure;
-mod plan;
-mod role;
-mod run;
 mod slack;
-mod techniques;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod work;
 
 pub use flags::LabFlags;
-pub(crate) use role::{PREFIX, run as role};
-pub(crate) use techniques::install;
+pub(crate) use work::install;
 
 use super::documents::Documents;
 use super::measure::Ended;
 use super::progress::Bar;
+use crate::bench::{self, BenchWork};
 use crate::output::complain;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
@@ -44,20 +41,31 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// The prefix of the names of the lab's processes.
+pub(crate) const PREFIX: &str = work::LabWork::PREFIX;
+
+/// Runs the process of that name.
+///
+/// # Errors
+/// What kept it from starting.
+pub(crate) fn role(name: &str, address: &str) -> Result<()> {
+    bench::child::<work::LabWork>(name, address)
+}
+
 /// Does what `launcher lab` says.
 ///
 /// # Errors
 /// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a run that could not be made.
 pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
     let machine = crate::host::machine();
-    let (mut lab, folder) = match &flags.resume {
-        Some(folder) => (resumed(flags, folder)?, folder.clone()),
-        None => {
-            let lab = flags.lab(machine)?;
-            let out = flags.out.as_deref().unwrap_or(Path::new("runs"));
-            let folder = folder::make(out, &lab.started, "lab")?.canonicalize()?;
-            (lab, folder)
-        }
+    let mut lab = match &flags.resume {
+        Some(folder) => resumed(flags, folder)?,
+        None => flags.lab(machine)?,
+    };
+    bench::check_sandbox(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
+    let folder = match (&flags.resume, flags.out.as_deref()) {
+        (Some(folder), _) => folder.clone(),
+        (None, out) => folder::make(out.unwrap_or(Path::new("runs")), &lab.started, "lab")?.canonicalize()?,
     };
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;

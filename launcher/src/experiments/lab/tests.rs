@@ -1,16 +1,17 @@
 //! The loops over real queues on the heap, in two threads: what holds with a good one, and what is found with broken ones.
 
-use super::account::{Account, Field, problems};
-use super::ends::{Job, consume, produce};
-use super::plan::{DRAIN, GO, STATE};
+use super::ledger::{LabField, account_words, get, latencies, problems, shares};
+use super::loops::{QueueEnd, consume, produce};
 use super::waiting::{Pace, Waiting};
+use crate::bench::account::{AgentAccount, Field};
+use crate::bench::control::{ControlSegment, DRAIN, GO};
 use analysis::experiment::Wait;
 use shm::bell::{BELL_WORDS, Bell, Listener};
-use shm::memory::{Region, View, Words};
+use shm::memory::{Region, Words};
 use shm::queue::Queue;
 use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
-use shm::sync::Ordering;
+use std::time::Duration;
 use system::clock::ClockSource;
 use techniques::conformance::broken::{Broken, Doubles, Drops, Reorders, Tears};
 
@@ -20,16 +21,20 @@ const PRODUCERS: u16 = 2;
 /// Two producers and a consumer over a queue of 64; what does not hold.
 fn found<L: Link>(wait: Wait) -> Vec<String> {
     let mut queue = Queue::<L>::on_heap(PRODUCERS.into(), 64).unwrap();
-    let control: Words = Region::heap(STATE + 16).words();
-    control[STATE].store(GO, Ordering::Release);
-    let view: View = control.clone().into();
+    let control = ControlSegment::on_heap(GO);
+    let view = control.view();
     let bell = || Region::heap(BELL_WORDS).words();
     let (taker, makers) = (bell(), [bell(), bell()]);
-    let job = |account, index, own: &Words, bells: Vec<Words>, events| Job {
+    let end_of = |account, index, own: &Words, bells: Vec<Words>, events| QueueEnd {
         control: &view,
         account,
         clock: ClockSource::Monotonic,
-        waiting: Waiting::new(wait, 1_000, Some(Listener::new(own).and_outside(own))),
+        waiting: match wait {
+            Wait::Busy => Waiting::busy(),
+            Wait::Yield => Waiting::yielding(),
+            Wait::Poll => Waiting::polling(Duration::from_micros(1)),
+            Wait::Park => Waiting::parking(Listener::new(own).and_outside(own)),
+        },
         pace: Pace::new(None, 0.0, 1.0, 1),
         bells: bells.iter().filter(|_| wait == Wait::Park).map(Bell::from_outside).collect(),
         index,
@@ -37,37 +42,33 @@ fn found<L: Link>(wait: Wait) -> Vec<String> {
         events,
     };
     let total = EVENTS * u64::from(PRODUCERS);
-    let accounts = [Account::on_heap(0), Account::on_heap(0), Account::on_heap(total as usize)];
+    let accounts = [0, 0, total].map(|events| AgentAccount::on_heap(account_words(events)));
     let consumer = queue.consumer().unwrap();
     let producers = [queue.producer(0).unwrap(), queue.producer(1).unwrap()];
     std::thread::scope(|scope| {
         let (last, rest) = (&accounts[2], &accounts[..2]);
-        let (job, taker, makers, control) = (&job, &taker, &makers, &control);
-        scope.spawn(move || consume(consumer, job(last, 0, taker, makers.to_vec(), total)));
+        let (end_of, taker, makers, control) = (&end_of, &taker, &makers, &control);
+        scope.spawn(move || consume(consumer, end_of(last, 0, taker, makers.to_vec(), total)));
         let threads: Vec<_> = producers
             .into_iter()
             .enumerate()
-            .map(|(index, end)| {
-                let job =
-                    move || job(&rest[index], index as u16, &makers[index], vec![taker.clone()], EVENTS);
-                scope.spawn(move || produce(vec![end], job()))
+            .map(|(index, queue)| {
+                let end =
+                    move || end_of(&rest[index], index as u16, &makers[index], vec![taker.clone()], EVENTS);
+                scope.spawn(move || produce(vec![queue], end()))
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        control[STATE].store(DRAIN, Ordering::Release);
+        control.set_phase(DRAIN);
     });
-    let said = accounts.map(|account| account.said());
-    let pushed = said[0].get(Field::Count) + said[1].get(Field::Count);
+    let views = accounts.map(|account| account.view());
+    let pushed = views[0].get(Field::Count) + views[1].get(Field::Count);
     assert_eq!(pushed, total);
-    let half: u64 = said[2].shares(PRODUCERS).iter().sum();
-    let found = problems(
-        "consumer-0",
-        &said[2],
-        pushed,
-        said[0].get(Field::Sum).wrapping_add(said[1].get(Field::Sum)),
-    );
+    let sum = get(&views[0], LabField::Sum).wrapping_add(get(&views[1], LabField::Sum));
+    let found = problems("consumer-0", &views[2], pushed, sum);
     if found.is_empty() {
-        assert_eq!((half, said[2].latencies().count() as u64), (total / 2, total));
+        let half: u64 = shares(&views[2], PRODUCERS).iter().sum();
+        assert_eq!((half, latencies(&views[2]).count() as u64), (total / 2, total));
     }
     found
 }

@@ -1,7 +1,6 @@
 //! How an end waits, and what it does when it is slow: chosen once a run, outside the hot path.
 
-use super::plan::Slow;
-use analysis::experiment::Wait;
+use serde::{Deserialize, Serialize};
 use shm::bell::Listener;
 use shm::idle::{Idle, Park};
 use std::time::Duration;
@@ -9,14 +8,14 @@ use system::clock::{Clock, ClockSource};
 
 /// A way of waiting.
 pub(super) struct Waiting {
-    kind: Kind,
+    kind: WaitingKind,
     /// How often the end could not go on.
     pub looks: u64,
     /// How often it came back from a yield or a sleep.
     pub wakes: u64,
 }
 
-enum Kind {
+enum WaitingKind {
     Busy,
     Yield,
     Poll(Duration),
@@ -27,19 +26,32 @@ enum Kind {
     },
 }
 
-/// No end sleeps longer than this without a look.
+/// The longest sleep of an end without a look, in nanoseconds.
 const AT_MOST_NS: u64 = 10_000_000;
 
 impl Waiting {
-    /// Waits so; `own` is what the end sleeps on.
-    pub(super) fn new(wait: Wait, poll_ns: u64, own: Option<Listener>) -> Self {
-        let kind = match (wait, own) {
-            (Wait::Park, Some(own)) => Kind::Park { park: Park::new(own), armed: false },
-            (Wait::Poll, _) => Kind::Poll(Duration::from_nanos(poll_ns)),
-            (Wait::Yield, _) => Kind::Yield,
-            (Wait::Busy | Wait::Park, _) => Kind::Busy,
-        };
+    const fn new(kind: WaitingKind) -> Self {
         Self { kind, looks: 0, wakes: 0 }
+    }
+
+    /// Looks again at once.
+    pub(super) const fn busy() -> Self {
+        Self::new(WaitingKind::Busy)
+    }
+
+    /// Gives the core away.
+    pub(super) const fn yielding() -> Self {
+        Self::new(WaitingKind::Yield)
+    }
+
+    /// Sleeps that long.
+    pub(super) const fn polling(time: Duration) -> Self {
+        Self::new(WaitingKind::Poll(time))
+    }
+
+    /// Sleeps until its bell rings.
+    pub(super) fn parking(own: Listener) -> Self {
+        Self::new(WaitingKind::Park { park: Park::new(own), armed: false })
     }
 
     /// Could not go on: waits, once.
@@ -47,10 +59,10 @@ impl Waiting {
     pub(super) fn wait(&mut self) {
         self.looks += 1;
         match &mut self.kind {
-            Kind::Busy => return core::hint::spin_loop(),
-            Kind::Yield => std::thread::yield_now(),
-            Kind::Poll(time) => std::thread::sleep(*time),
-            Kind::Park { park, armed } => {
+            WaitingKind::Busy => return core::hint::spin_loop(),
+            WaitingKind::Yield => std::thread::yield_now(),
+            WaitingKind::Poll(time) => std::thread::sleep(*time),
+            WaitingKind::Park { park, armed } => {
                 park.idle(AT_MOST_NS);
                 *armed = !*armed;
                 if *armed {
@@ -65,11 +77,35 @@ impl Waiting {
     /// Went on.
     #[inline(always)]
     pub(super) fn went_on(&mut self) {
-        if let Kind::Park { park, armed } = &mut self.kind
+        if let WaitingKind::Park { park, armed } = &mut self.kind
             && *armed
         {
             park.reset();
             *armed = false;
+        }
+    }
+}
+
+/// What a slow end does for each event besides handing it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Slow {
+    /// Sleeps.
+    Sleep {
+        /// Nanoseconds.
+        ns: u64,
+    },
+    /// Works.
+    Work {
+        /// Nanoseconds.
+        ns: u64,
+    },
+}
+
+impl Slow {
+    /// How long it is, in nanoseconds.
+    pub(super) const fn ns(self) -> u64 {
+        match self {
+            Slow::Sleep { ns } | Slow::Work { ns } => ns,
         }
     }
 }
@@ -128,18 +164,20 @@ mod tests {
 
     #[test]
     fn only_what_gives_the_core_away_wakes() {
-        let bell = || Some(Listener::new(&Region::heap(BELL_WORDS).words()));
-        for (wait, wakes) in [(Wait::Busy, 0), (Wait::Yield, 4), (Wait::Poll, 4), (Wait::Park, 2)] {
-            let mut waiting = Waiting::new(wait, 1_000, bell());
+        let parking = || Waiting::parking(Listener::new(&Region::heap(BELL_WORDS).words()));
+        let polling = Waiting::polling(Duration::from_micros(1));
+        for (mut waiting, wakes) in
+            [(Waiting::busy(), 0), (Waiting::yielding(), 4), (polling, 4), (parking(), 2)]
+        {
             (0..4).for_each(|_| waiting.wait());
-            assert_eq!((waiting.looks, waiting.wakes), (4, wakes), "{wait}");
+            assert_eq!((waiting.looks, waiting.wakes), (4, wakes));
         }
     }
 
     #[test]
     fn an_event_between_two_looks_takes_the_bell_back() {
         let own = Listener::new(&Region::heap(BELL_WORDS).words());
-        let mut waiting = Waiting::new(Wait::Park, 0, Some(own));
+        let mut waiting = Waiting::parking(own);
         waiting.wait();
         waiting.went_on();
         waiting.wait();

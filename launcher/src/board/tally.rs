@@ -1,98 +1,39 @@
-//! Counts of durations in shared memory: a histogram that one process writes and the launcher reads, also of a process that was
-//! killed. Nothing is ever allocated, and adding two of them is exact.
-//!
-//! A value below 2^(bits+1) ticks has a bucket of its own; above, a bucket is as wide as one part in 2^bits of its value. Least,
-//! greatest and sum are kept exactly beside them.
+//! Histograms of the agents of a case, read and added up exactly.
 
+use super::log::{BUCKETS, BoardField, BoardMeasure, GREATEST, Grain, LEAST, SUM, measure_at, slice_at};
+use crate::bench::account::AccountView;
 use analysis::summary::Distribution;
 use analysis::summary::figures::to_ns;
-use shm::memory::{View, Words};
+use shm::memory::View;
 use shm::sync::Ordering;
 
-/// From 2^40 ticks on (some minutes), values count as the greatest that there is.
-const TOP: u32 = 40;
-/// One more than the least value; 0: there is none.
-const LEAST: usize = 0;
-/// The greatest value.
-const GREATEST: usize = 1;
-/// The sum of all values.
-const SUM: usize = 2;
-/// Where the buckets begin.
-const BUCKETS: usize = 3;
 /// Points of a curve for each decade of 1/(1 − p).
 const POINTS_PER_DECADE: f64 = 20.0;
 /// A percentile has at least so many samples beyond it.
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// How fine the buckets are: one part in 2^bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grain {
-    bits: u32,
-}
+/// An agent's counts as the launcher reads them.
+pub struct LogView(View);
 
-impl Grain {
-    /// One part in 2,048: finer than what a table shows.
-    pub const FINE: Self = Self { bits: 11 };
-    /// One part in 32: for charts over time.
-    pub const COARSE: Self = Self { bits: 5 };
-
-    const fn buckets(self) -> usize {
-        ((TOP - self.bits + 1) as usize) << self.bits
+impl LogView {
+    /// The counts in an account.
+    pub fn new(account: &AccountView) -> Self {
+        Self(account.own())
     }
 
-    /// Words of the memory.
-    pub const fn words(self) -> usize {
-        (BUCKETS + self.buckets()).next_multiple_of(8)
+    /// A figure.
+    pub fn get(&self, field: BoardField) -> u64 {
+        self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    #[inline(always)]
-    const fn bucket(self, value: u64) -> usize {
-        let top = (1 << TOP) - 1;
-        let value = if value < top { value } else { top };
-        let shift = (63 - (value | 1).leading_zeros()).saturating_sub(self.bits);
-        ((shift as usize) << self.bits) + (value >> shift) as usize
+    /// A measure over the whole time.
+    pub fn measure(&self, measure: BoardMeasure) -> Tally {
+        Tally::of(&self.0.window(measure_at(measure as usize), Grain::FINE.words()), Grain::FINE)
     }
 
-    /// The middle of a bucket.
-    const fn value(self, bucket: usize) -> u64 {
-        if bucket < 2 << self.bits {
-            return bucket as u64;
-        }
-        let shift = (bucket >> self.bits) - 1;
-        let first = ((bucket - (shift << self.bits)) as u64) << shift;
-        first + (1 << shift) / 2
-    }
-}
-
-/// The writing end: one of them.
-pub struct Counts {
-    words: Words,
-    grain: Grain,
-}
-
-impl Counts {
-    /// Over that memory, which has [`Grain::words`] words; what is counted there already stays.
-    pub const fn new(words: Words, grain: Grain) -> Self {
-        Self { words, grain }
-    }
-
-    /// Counts one value, in ticks.
-    #[inline(always)]
-    pub fn add(&self, ticks: u64) {
-        // Relaxed, loads and stores instead of additions: nobody else writes, and the launcher reads behind the end.
-        let add = |place: usize, more: u64| {
-            let word = &self.words[place];
-            word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
-        };
-        add(BUCKETS + self.grain.bucket(ticks), 1);
-        add(SUM, ticks);
-        if ticks > self.words[GREATEST].load(Ordering::Relaxed) {
-            self.words[GREATEST].store(ticks, Ordering::Relaxed);
-        }
-        let least = self.words[LEAST].load(Ordering::Relaxed);
-        if least == 0 || ticks < least - 1 {
-            self.words[LEAST].store(ticks.saturating_add(1), Ordering::Relaxed);
-        }
+    /// The first measure over a part of the time.
+    pub fn slice(&self, slice: usize) -> Tally {
+        Tally::of(&self.0.window(slice_at(slice), Grain::COARSE.words()), Grain::COARSE)
     }
 }
 
@@ -201,13 +142,14 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use super::super::log::SharedHistogram;
     use super::*;
     use proptest::prelude::*;
     use shm::memory::Region;
 
     fn counted(grain: Grain, values: &[u64]) -> Tally {
         let words = Region::heap(grain.words()).words();
-        let counts = Counts::new(words.clone(), grain);
+        let counts = SharedHistogram::new(words.clone(), grain);
         values.iter().for_each(|value| counts.add(*value));
         Tally::of(&words.into(), grain)
     }
