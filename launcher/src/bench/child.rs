@@ -1,10 +1,10 @@
 //! One process of a bench run: attaches, confines and pins itself, and runs the loops of its agents.
 
-use super::account::{AgentAccount, DONE, Field, READY};
-use super::control::{ControlView, PREPARE, STOP};
 use super::plan::BenchPlan;
 use super::{BenchWork, LoopContext, MeasuredLoop};
 use anyhow::{Context, Result, anyhow};
+use roles::bench::account::{AgentAccount, DONE, Field, READY};
+use roles::bench::control::{ControlView, PREPARE, STOP};
 use std::time::Duration;
 use system::clock::{Clock, Timebase};
 use system::sandbox::STRATEGY;

@@ -4,14 +4,14 @@
 //! and the kernel kills the children of a dead launcher.
 
 use super::BenchWork;
-use super::account::{AccountView, DONE, Field};
-use super::control::{DRAIN, GO, LAST, MAX_AGENTS, PREPARE, STOP};
 use super::plan::BenchPlan;
 use super::segments::BenchSegments;
 use crate::host::signals::Signals;
 use crate::runtime::process::Process;
 use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result, ensure};
+use roles::bench::account::{AccountView, DONE, Field};
+use roles::bench::control::{DRAIN, GO, LAST, MAX_AGENTS, PREPARE, STOP};
 use shm::process::start_time;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;

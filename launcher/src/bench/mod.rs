@@ -6,12 +6,9 @@
 //! ```
 //!
 //! A [`BenchWork`] says what is measured: agents, their segments, and one loop for each. Sources make
-//! what the other agents take. Measured loops use [`control`] and [`account`] alone, which depend on
-//! nothing of the launcher.
+//! what the other agents take. The loops are in `roles::bench`.
 
-pub mod account;
 mod child;
-pub mod control;
 mod launch;
 mod plan;
 mod segments;
@@ -19,11 +16,11 @@ mod segments;
 pub use child::run as child;
 pub use launch::{BenchOutcome, run};
 pub use plan::{BenchClock, BenchPlan, check_sandbox};
-pub use segments::{SharedSegment, memory};
+pub use segments::SharedSegment;
 
-use account::AgentAccount;
 use anyhow::Result;
-use control::ControlView;
+use roles::bench::account::AgentAccount;
+use roles::bench::control::ControlView;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use shm::attached::{Attached, Peers, SameProcess};

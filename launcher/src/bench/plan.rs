@@ -1,11 +1,12 @@
 //! The plan of a bench run, which every process of it gets, and the segments as a process sees them.
 
-use super::control::{self, ControlView};
+use super::BenchWork;
 use super::segments::{SharedSegment, strongest};
-use super::{BenchWork, account};
 use crate::host::Machine;
 use anyhow::{Context, Result, bail};
 use protocol::plan::{Isolation, Plan};
+use roles::bench::account;
+use roles::bench::control::{self, ControlView};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::memory::header::run_hash;

@@ -3,17 +3,17 @@
 //! Only the kernel's queues (`pipe`, `unix-seqpacket`) have names in `/dev/shm`.
 
 use super::BenchWork;
-use super::account::AccountView;
-use super::control::{self, ControlSegment};
 use super::plan::BenchPlan;
 use anyhow::{Result, anyhow};
+use roles::bench::account::{self, AccountView};
+use roles::bench::control::{self, ControlSegment};
 use shm::attached::Access;
 use shm::memory::fifo;
 use shm::memory::header::run_hash;
 use shm::memory::sealed::Shared;
-use shm::memory::{Header, SegmentKind, View, Words, folder, unlink};
+use shm::memory::{Header, View, Words, folder, unlink};
 use shm::process::start_time;
-use shm::ring::{Ends, SegmentPlace, SegmentSpec};
+use shm::ring::{SegmentPlace, SegmentSpec};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use system::pin;
@@ -26,23 +26,22 @@ pub struct SharedSegment {
     pub rights: Vec<Option<Access>>,
 }
 
-/// A segment of memory.
-pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
-    SegmentSpec {
-        what,
-        place: SegmentPlace::Memory,
-        words,
-        kind,
-        capacity: 1,
-        slot_words: 1,
-        index: 0,
-        ends: Ends::NONE,
-    }
-}
-
 /// The stronger of these rights.
 pub(super) fn strongest(rights: impl Iterator<Item = Access>) -> Option<Access> {
     rights.reduce(|one, other| if one == Access::Write { one } else { other })
+}
+
+/// Segments with a name in `/dev/shm`, removed when this is dropped.
+#[derive(Default)]
+struct NamedSegments(Vec<String>);
+
+impl Drop for NamedSegments {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            // A socket that was never bound has no name yet.
+            let _ = unlink(name);
+        }
+    }
 }
 
 /// The segments of a run in the launcher. Dropping them removes those with a name.
@@ -51,16 +50,7 @@ pub struct BenchSegments {
     control_file: Shared,
     memory: Vec<(SharedSegment, Shared, Words)>,
     accounts: Vec<AccountView>,
-    named: Vec<String>,
-}
-
-impl Drop for BenchSegments {
-    fn drop(&mut self) {
-        for name in &self.named {
-            // A socket that was never bound has no name yet.
-            let _ = unlink(name);
-        }
-    }
+    _named: NamedSegments,
 }
 
 impl BenchSegments {
@@ -78,13 +68,15 @@ impl BenchSegments {
     }
 
     fn create_here<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
-        let mut segments = Named(Vec::new());
-        let (mut memory, mut accounts) = (Vec::new(), Vec::new());
+        let (mut memory, mut accounts, mut named) = (Vec::new(), Vec::new(), NamedSegments::default());
         let own = plan.work.segments().len();
         for (place, segment) in plan.segments().into_iter().enumerate() {
             let spec = &segment.spec;
             let name = plan.segment_name(&spec.what);
             match spec.place {
+                SegmentPlace::Fifo => fifo::create(&name)?,
+                SegmentPlace::Folder => folder::create(&name)?,
+                SegmentPlace::Socket => {}
                 SegmentPlace::Memory | SegmentPlace::Reserve => {
                     let prefault = spec.place == SegmentPlace::Memory;
                     let (shared, words) = Shared::create(&spec.what, name, spec.words, prefault)?;
@@ -94,25 +86,18 @@ impl BenchSegments {
                         accounts.push(AccountView::new(words.clone()));
                     }
                     memory.push((segment, shared, words));
+                    continue;
                 }
-                SegmentPlace::Fifo => {
-                    fifo::create(&name)?;
-                    segments.0.push(name);
-                }
-                SegmentPlace::Folder => {
-                    folder::create(&name)?;
-                    segments.0.push(name);
-                }
-                SegmentPlace::Socket => segments.0.push(name),
             }
+            named.0.push(name);
         }
         let json = serde_json::to_vec(plan)?;
-        let spec = self::memory("control".into(), control::segment_words(json.len()), control::KIND);
-        let (control_file, words) =
-            Shared::create(&spec.what, plan.segment_name(&spec.what), spec.words, true)?;
+        let spec = account::memory("control".into(), control::segment_words(json.len()), control::KIND);
+        let name = plan.segment_name(&spec.what);
+        let (control_file, words) = Shared::create(&spec.what, name, spec.words, true)?;
         header(plan, &spec).write(&words);
         let control = ControlSegment::new(words, &json);
-        Ok(Self { control, control_file, memory, accounts, named: std::mem::take(&mut segments.0) })
+        Ok(Self { control, control_file, memory, accounts, _named: named })
     }
 
     /// The descriptors for a process with these agents.
@@ -150,16 +135,5 @@ fn header<W: BenchWork>(plan: &BenchPlan<W>, spec: &SegmentSpec) -> Header {
         creator_start: start_time(plan.launcher_pid).unwrap_or(0),
         run: run_hash(&plan.run),
         index: spec.index,
-    }
-}
-
-/// Names to remove if no [`BenchSegments`] takes them.
-struct Named(Vec<String>);
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        for name in &self.0 {
-            let _ = unlink(name);
-        }
     }
 }

@@ -1,15 +1,15 @@
 //! From the accounts of a case to its figures.
 
-use super::log::{BoardField, BoardMeasure, Grain, SLICES};
 use super::mode::Mode;
 use super::tally::{LogView, Tally};
 use super::work::{BOARD, BoardWork};
-use crate::bench::account::{AccountView, DONE, Field};
 use crate::bench::{BenchOutcome, BenchPlan};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWriter,
 };
 use analysis::summary::Distribution;
+use roles::bench::account::{AccountView, DONE, Field};
+use roles::bench::boards::counts::{BoardField, BoardMeasure, Grain, SLICES};
 
 /// What a case measured.
 pub fn case(

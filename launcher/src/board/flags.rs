@@ -1,6 +1,5 @@
 //! The flags of `board`, and the cases that they ask for.
 
-use super::loops::Waiting;
 use super::mode::Mode;
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
@@ -9,6 +8,7 @@ use analysis::experiment::BoardWarnings;
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use protocol::plan::Isolation;
+use roles::bench::boards::Waiting;
 use shm::board::Shape;
 use std::path::PathBuf;
 

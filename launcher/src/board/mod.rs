@@ -2,18 +2,15 @@
 //!
 //! ```text
 //! flags ─▶ cases ─▶ the bench kit: processes ─▶ write / read ─▶ accounts ─▶ figures ─▶ board.json, tables, page
-//!          (mode)                  (work, loops, content)       (log, tally)
+//!          (mode)                  (work)       (roles::bench)   (tally)
 //! ```
 //!
 //! The writer makes each write when it is due and never later on purpose: a slow write makes the next
 //! ones late, and that is measured (open loop). The content of a value identifies its write, so that
 //! readers find a torn one.
 
-mod content;
 mod figures;
 mod flags;
-mod log;
-mod loops;
 mod mode;
 mod tally;
 mod work;
@@ -31,6 +28,7 @@ use analysis::html;
 use analysis::report;
 use anyhow::{Context, Result};
 use flags::BoardCell;
+use roles::bench::boards::Waiting;
 use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
@@ -138,7 +136,7 @@ fn plan_of(
 ) -> Result<(BenchPlan<BoardWork>, bool)> {
     let due = cell.mode.due(flags.duration.0, flags.seed.0)?;
     let (cores, shared) = pinned(cores, cell.readers);
-    let usual = if shared { loops::Waiting::Yield } else { loops::Waiting::Spin };
+    let usual = if shared { Waiting::Yield } else { Waiting::Spin };
     let work = BoardWork {
         readers: cell.readers,
         waiting: cell.waiting.unwrap_or(usual),

@@ -1,9 +1,11 @@
 //! Histograms of the agents of a case, read and added up exactly.
 
-use super::log::{BUCKETS, BoardField, BoardMeasure, GREATEST, Grain, LEAST, SUM, measure_at, slice_at};
-use crate::bench::account::AccountView;
 use analysis::summary::Distribution;
 use analysis::summary::figures::to_ns;
+use roles::bench::account::AccountView;
+use roles::bench::boards::counts::{
+    BUCKETS, BoardField, BoardMeasure, GREATEST, Grain, LEAST, SUM, measure_at, slice_at,
+};
 use shm::memory::View;
 use shm::sync::Ordering;
 
@@ -142,9 +144,10 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::log::SharedHistogram;
+
     use super::*;
     use proptest::prelude::*;
+    use roles::bench::boards::counts::SharedHistogram;
     use shm::memory::Region;
 
     fn counted(grain: Grain, values: &[u64]) -> Tally {

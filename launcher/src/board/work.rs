@@ -1,20 +1,19 @@
 //! What one case of the board measures: the writer, its readers, the board and the due times.
 
-use super::log::{self, BoardLog};
-use super::loops::{BoardAgent, LATE_NS, Waiting};
-use crate::bench::account::AgentAccount;
-use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment, memory};
+use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use crate::config::value::named_values;
 use anyhow::{Context, Result};
+use roles::bench::account::{AgentAccount, memory};
+use roles::bench::boards::counts::{self, BoardLog};
+use roles::bench::boards::{BoardAgent, BoardEnd, LATE_NS, Waiting};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached};
 use shm::board::{self, Shape};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Header, SegmentKind, View, Words};
+use shm::memory::{Header, SegmentKind, Words};
 use shm::ring::SegmentSpec;
 use shm::sync::Ordering;
 use std::time::Duration;
-use system::clock::{Clock, ClockSource, Monotonic, Tsc};
 
 named_values!(Waiting);
 
@@ -82,7 +81,7 @@ impl BenchWork for BoardWork {
     }
 
     fn account_words(&self, _: usize) -> usize {
-        log::WORDS
+        counts::WORDS
     }
 
     fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &Words) {
@@ -116,51 +115,24 @@ impl BenchWork for BoardWork {
             None => None,
         };
         let (work, log) = (plan.work.clone(), BoardLog::new(account));
-        Ok(Box::new(move |context| match context.clock {
-            ClockSource::Tsc => end.run(work.agent(Tsc, context, due, log)),
-            ClockSource::Monotonic => end.run(work.agent(Monotonic, context, due, log)),
+        Ok(Box::new(move |context| {
+            let agent = BoardAgent {
+                time: context.time,
+                control: context.control,
+                due,
+                account: context.account,
+                log,
+                waiting: work.waiting,
+                cells: work.cells,
+                words: work.words,
+                duration_ns: work.duration_ns,
+            };
+            agent.run(context.clock, end);
         }))
     }
 
     fn patience(&self, is_draining: bool) -> Duration {
         let writing = if is_draining { 0 } else { self.duration_ns.saturating_add(LATE_NS) };
         GRACE + Duration::from_nanos(writing)
-    }
-}
-
-impl BoardWork {
-    fn agent<'a, C>(
-        &self,
-        clock: C,
-        context: &'a crate::bench::LoopContext<'a>,
-        due: Option<View>,
-        log: BoardLog,
-    ) -> BoardAgent<'a, C> {
-        BoardAgent {
-            clock,
-            time: context.time,
-            control: context.control,
-            due,
-            account: context.account,
-            log,
-            waiting: self.waiting,
-            cells: self.cells,
-            words: self.words,
-            duration_ns: self.duration_ns,
-        }
-    }
-}
-
-enum BoardEnd {
-    Writer(board::Writer),
-    Reader(board::Reader),
-}
-
-impl BoardEnd {
-    fn run<C: Clock>(self, agent: BoardAgent<'_, C>) {
-        match self {
-            Self::Writer(mut writer) => agent.write(&mut writer),
-            Self::Reader(reader) => agent.read(&reader),
-        }
     }
 }

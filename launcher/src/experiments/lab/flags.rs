@@ -1,7 +1,5 @@
 //! The flags of `launcher lab`, and what they ask for.
 
-use super::ledger::MOST;
-use super::waiting::Slow;
 use crate::config::UsageError;
 use crate::config::value::named;
 use crate::host::Machine;
@@ -11,6 +9,8 @@ use analysis::lists;
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use protocol::plan::{Isolation, Technique};
+use roles::bench::queues::ledger::MAX_ENDS;
+use roles::bench::queues::waiting::Slow;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -186,7 +186,8 @@ impl LabFlags {
         let waits = if self.seed_table { vec![Wait::Busy, Wait::Poll] } else { Wait::ALL.to_vec() };
         let waits = or(&self.wait, &waits);
         let number = |flag: &str, counts: &[Count], least: u64| -> Result<Vec<u16>, UsageError> {
-            let number = |count: &Count| within(flag, Some(*count), 1, least, MOST.into()).map(|n| n as u16);
+            let number =
+                |count: &Count| within(flag, Some(*count), 1, least, MAX_ENDS.into()).map(|n| n as u16);
             or(counts, &[Count(1)]).iter().map(number).collect()
         };
         let (producers, consumers) =

@@ -1,9 +1,6 @@
 //! Makes the runs of a lab that are still missing, in turn, and saves them.
 
-use super::ledger::{LabField, get, latencies, problems, shares};
-use super::waiting::Slow;
 use super::work::LabWork;
-use crate::bench::account::{AccountView, Field};
 use crate::bench::{self, BenchClock, BenchOutcome, BenchPlan};
 use crate::experiments::measure::Ended;
 use crate::experiments::progress::Bar;
@@ -12,6 +9,9 @@ use analysis::document::Document;
 use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, Speed, histogram};
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
+use roles::bench::account::{AccountView, Field};
+use roles::bench::queues::ledger::{LabField, get, latencies, problems, shares};
+use roles::bench::queues::waiting::Slow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -11,17 +11,12 @@
 //! order of its producer.
 
 mod flags;
-mod ledger;
-mod loops;
 mod measure;
 mod slack;
-#[cfg(test)]
-mod tests;
-mod waiting;
 mod work;
 
 pub use flags::LabFlags;
-pub(crate) use work::install;
+pub(crate) use roles::bench::queues::install;
 
 use super::documents::Documents;
 use super::measure::Ended;

@@ -1,21 +1,19 @@
 //! What one run of the lab measures: producers, consumers, and the queue of each consumer.
 
-use super::ledger::{self, MOST};
-use super::loops::{QueueEnd, consume, produce};
-use super::waiting::{Pace, Slow, Waiting};
-use crate::bench::account::AgentAccount;
-use crate::bench::control::ControlView;
-use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment, memory};
+use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use analysis::experiment::{Speed, Wait};
 use anyhow::{Context, Result};
-use roles::registry::Links;
+use roles::bench::account::{AgentAccount, memory};
+use roles::bench::control::ControlView;
+use roles::bench::queues::ledger::{self, MAX_ENDS};
+use roles::bench::queues::waiting::{Pace, Slow, Waiting};
+use roles::bench::queues::{QueueEnd, loops_of};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers};
 use shm::bell::{self, Bell, Listener};
-use shm::ring::{Link, LinkSpec};
-use std::sync::OnceLock;
+use shm::ring::LinkSpec;
 use std::time::Duration;
-use techniques::{Technique, Visitor};
+use techniques::Technique;
 
 /// How long a run may make no progress, in addition to its pace.
 const STANDSTILL: Duration = Duration::from_secs(10);
@@ -129,9 +127,11 @@ impl BenchWork for LabWork {
         let work = &plan.work;
         let loops = loops_of(work.technique);
         let loops = loops.with_context(|| format!("no loops for {}", work.technique))?;
+        let queues: Vec<String> = (0..work.consumers.into()).map(queue_name).collect();
+        let links: Vec<LinkSpec<'_>> = queues.iter().map(|name| work.link(name)).collect();
         let end = match work.consumer_of(agent) {
-            None => (loops.producer)(work, agent, attached)?,
-            Some(consumer) => (loops.consumer)(work, consumer, attached)?,
+            None => (loops.producer)(&links, agent, attached)?,
+            Some(consumer) => (loops.consumer)(&links[consumer], attached)?,
         };
         let (waiting, bells) = work.waiting(agent, attached)?;
         let (speed, index, events) = match work.consumer_of(agent) {
@@ -198,59 +198,6 @@ impl Peers for LinkPeers {
     }
 
     fn consumer(&self) -> Option<u32> {
-        (self.consumer < MOST.into()).then(|| self.control.pid(self.producers + self.consumer)).flatten()
+        (self.consumer < MAX_ENDS.into()).then(|| self.control.pid(self.producers + self.consumer)).flatten()
     }
-}
-
-/// A loop with its queues: one dynamic call for each thread.
-type AttachedEnd = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
-
-/// The loops that are compiled for a technique.
-#[derive(Clone, Copy)]
-struct TechniqueLoops {
-    /// The producer of that number, of all queues.
-    producer: fn(&LabWork, usize, &mut Attached<'_>) -> Result<AttachedEnd>,
-    /// The consumer of that number.
-    consumer: fn(&LabWork, usize, &mut Attached<'_>) -> Result<AttachedEnd>,
-}
-
-fn producer<L: Link>(work: &LabWork, index: usize, attached: &mut Attached<'_>) -> Result<AttachedEnd> {
-    let queue = |consumer| attached.producer::<L>(&work.link(&queue_name(consumer)), index);
-    let queues = (0..work.consumers.into()).map(queue).collect::<Result<Vec<_>, _>>()?;
-    Ok(Box::new(move |end| produce(queues, end)))
-}
-
-fn consumer<L: Link>(work: &LabWork, index: usize, attached: &mut Attached<'_>) -> Result<AttachedEnd> {
-    let queue = attached.consumer::<L>(&work.link(&queue_name(index)))?;
-    Ok(Box::new(move |end| consume(queue, end)))
-}
-
-static LOOPS: OnceLock<Vec<(Technique, TechniqueLoops)>> = OnceLock::new();
-
-struct LoopTable(Vec<(Technique, TechniqueLoops)>);
-
-impl Visitor for LoopTable {
-    fn visit<L: Link>(&mut self) {
-        self.0.push((
-            Technique::of::<L>(),
-            TechniqueLoops { producer: producer::<L>, consumer: consumer::<L> },
-        ));
-    }
-}
-
-fn table<T: Links>() -> Vec<(Technique, TechniqueLoops)> {
-    let mut table = LoopTable(Vec::new());
-    T::each(&mut table);
-    table.0
-}
-
-/// Makes these techniques, and the built-in ones, those of the lab.
-pub(crate) fn install<T: Links>() {
-    let _ = LOOPS.set(table::<T>());
-}
-
-/// The loops of a technique; `None` for one that was never installed.
-fn loops_of(technique: Technique) -> Option<TechniqueLoops> {
-    let table = LOOPS.get_or_init(table::<()>);
-    table.iter().find(|(known, _)| *known == technique).map(|(_, loops)| *loops)
 }

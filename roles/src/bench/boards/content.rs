@@ -32,34 +32,3 @@ pub fn is_whole(value: &[u64], number: u64) -> bool {
 pub const fn number(version: u64, cell: usize, cells: usize) -> u64 {
     version.wrapping_sub(1).wrapping_mul(cells as u64).wrapping_add(cell as u64)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_of_two_writes_is_seen_wherever_it_is_torn() {
-        for words in [1, 2, 7, 64] {
-            let (mut old, mut new) = (vec![0; words], vec![0; words]);
-            fill(&mut old, 41);
-            fill(&mut new, 42);
-            assert!(is_whole(&old, 41) && is_whole(&new, 42));
-            assert!(!is_whole(&old, 42), "a whole value of another version");
-            for torn in 1..words {
-                let value = [&new[..torn], &old[torn..]].concat();
-                assert!(!is_whole(&value, 41) && !is_whole(&value, 42), "{torn} of {words}");
-            }
-            assert!(!is_whole(&vec![0; words], 41), "never written");
-        }
-    }
-
-    #[test]
-    fn versions_and_writes_are_the_same_numbers() {
-        let mut versions = [0; 3];
-        for write in 0..20 {
-            let cell = write % 3;
-            versions[cell] += 1;
-            assert_eq!(number(versions[cell], cell, 3), write as u64);
-        }
-    }
-}

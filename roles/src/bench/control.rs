@@ -38,7 +38,7 @@ pub const fn segment_words(plan_bytes: usize) -> usize {
 pub struct ControlSegment(Words);
 
 impl ControlSegment {
-    /// Writes the plan. The header must be written already.
+    /// Writes the plan into the segment, after its header.
     pub fn new(words: Words, plan: &[u8]) -> Self {
         // Relaxed: the agents' processes start afterwards.
         words[PLAN].store(plan.len() as u64, Ordering::Relaxed);
@@ -69,16 +69,7 @@ impl ControlSegment {
         self.0[PHASE].store(phase, Ordering::Release);
     }
 
-    /// A segment on the heap, in that phase, that started at tick 0.
-    #[cfg(test)]
-    pub fn on_heap(phase: u64) -> Self {
-        let control = Self::new(shm::memory::Region::heap(segment_words(0)).words(), &[]);
-        control.set_phase(phase);
-        control
-    }
-
     /// The agents' end.
-    #[cfg(test)]
     pub fn view(&self) -> ControlView {
         ControlView(self.0.clone().into())
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use system::clock::{Clock, ClockSource};
 
 /// A way of waiting.
-pub(super) struct Waiting {
+pub struct Waiting {
     kind: WaitingKind,
     /// How often the end could not go on.
     pub looks: u64,
@@ -35,28 +35,28 @@ impl Waiting {
     }
 
     /// Looks again at once.
-    pub(super) const fn busy() -> Self {
+    pub const fn busy() -> Self {
         Self::new(WaitingKind::Busy)
     }
 
     /// Gives the core away.
-    pub(super) const fn yielding() -> Self {
+    pub const fn yielding() -> Self {
         Self::new(WaitingKind::Yield)
     }
 
     /// Sleeps that long.
-    pub(super) const fn polling(time: Duration) -> Self {
+    pub const fn polling(time: Duration) -> Self {
         Self::new(WaitingKind::Poll(time))
     }
 
     /// Sleeps until its bell rings.
-    pub(super) fn parking(own: Listener) -> Self {
+    pub fn parking(own: Listener) -> Self {
         Self::new(WaitingKind::Park { park: Park::new(own), armed: false })
     }
 
     /// Could not go on: waits, once.
     #[inline(never)]
-    pub(super) fn wait(&mut self) {
+    pub fn wait(&mut self) {
         self.looks += 1;
         match &mut self.kind {
             WaitingKind::Busy => return core::hint::spin_loop(),
@@ -76,7 +76,7 @@ impl Waiting {
 
     /// Went on.
     #[inline(always)]
-    pub(super) fn went_on(&mut self) {
+    pub fn went_on(&mut self) {
         if let WaitingKind::Park { park, armed } = &mut self.kind
             && *armed
         {
@@ -88,7 +88,7 @@ impl Waiting {
 
 /// What a slow end does for each event besides handing it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Slow {
+pub enum Slow {
     /// Sleeps.
     Sleep {
         /// Nanoseconds.
@@ -103,7 +103,7 @@ pub(super) enum Slow {
 
 impl Slow {
     /// How long it is, in nanoseconds.
-    pub(super) const fn ns(self) -> u64 {
+    pub const fn ns(self) -> u64 {
         match self {
             Slow::Sleep { ns } | Slow::Work { ns } => ns,
         }
@@ -111,7 +111,7 @@ impl Slow {
 }
 
 /// What an end does for each event.
-pub(super) struct Pace {
+pub struct Pace {
     slow: Option<Slow>,
     jitter: f64,
     ns_per_tick: f64,
@@ -120,17 +120,17 @@ pub(super) struct Pace {
 
 impl Pace {
     /// So slow, or not at all; `jitter` is a share of it to both sides.
-    pub(super) const fn new(slow: Option<Slow>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
+    pub const fn new(slow: Option<Slow>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
         Self { slow, jitter, ns_per_tick, random: seed }
     }
 
     /// Whether there is anything to do.
-    pub(super) const fn is_slow(&self) -> bool {
+    pub const fn is_slow(&self) -> bool {
         self.slow.is_some()
     }
 
     /// How long it is this time, in nanoseconds.
-    fn draw(&mut self, ns: u64) -> u64 {
+    pub fn draw(&mut self, ns: u64) -> u64 {
         // splitmix64 (Steele, Lea, Flood 2014).
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
@@ -141,7 +141,7 @@ impl Pace {
     }
 
     /// Does it.
-    pub(super) fn work(&mut self, clock: ClockSource) {
+    pub fn work(&mut self, clock: ClockSource) {
         match self.slow {
             None => {}
             Some(Slow::Sleep { ns }) => std::thread::sleep(Duration::from_nanos(self.draw(ns))),
@@ -153,49 +153,5 @@ impl Pace {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use shm::bell::BELL_WORDS;
-    use shm::memory::Region;
-
-    #[test]
-    fn only_what_gives_the_core_away_wakes() {
-        let parking = || Waiting::parking(Listener::new(&Region::heap(BELL_WORDS).words()));
-        let polling = Waiting::polling(Duration::from_micros(1));
-        for (mut waiting, wakes) in
-            [(Waiting::busy(), 0), (Waiting::yielding(), 4), (polling, 4), (parking(), 2)]
-        {
-            (0..4).for_each(|_| waiting.wait());
-            assert_eq!((waiting.looks, waiting.wakes), (4, wakes));
-        }
-    }
-
-    #[test]
-    fn an_event_between_two_looks_takes_the_bell_back() {
-        let own = Listener::new(&Region::heap(BELL_WORDS).words());
-        let mut waiting = Waiting::parking(own);
-        waiting.wait();
-        waiting.went_on();
-        waiting.wait();
-        assert_eq!(waiting.wakes, 0, "armed twice, never asleep");
-    }
-
-    #[test]
-    fn jitter_is_even_around_what_was_asked_for_and_the_seed_gives_it_again() {
-        let draws = |seed| {
-            let mut pace = Pace::new(None, 0.5, 1.0, seed);
-            (0..1000).map(|_| pace.draw(1_000)).collect::<Vec<_>>()
-        };
-        let one = draws(7);
-        assert_eq!(one, draws(7));
-        assert_ne!(one, draws(8));
-        assert!(one.iter().all(|ns| (500..=1_500).contains(ns)));
-        let mean = one.iter().sum::<u64>() / 1000;
-        assert!((950..1_050).contains(&mean), "{mean}");
-        assert_eq!(Pace::new(None, 0.0, 1.0, 1).draw(1_000), 1_000);
     }
 }

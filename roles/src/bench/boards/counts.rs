@@ -8,20 +8,20 @@
 //! A value below 2^(bits+1) ticks has a bucket of its own. Above, the width of a bucket is one part in
 //! 2^bits of its value. Least, greatest and sum are exact.
 
-use crate::bench::account::AgentAccount;
+use super::super::account::AgentAccount;
 use shm::memory::Words;
 use shm::sync::Ordering;
 
 /// From 2^40 ticks on (some minutes), values count as the greatest.
 const TOP: u32 = 40;
 /// One more than the least value; 0: there is none.
-pub(super) const LEAST: usize = 0;
+pub const LEAST: usize = 0;
 /// The greatest value.
-pub(super) const GREATEST: usize = 1;
+pub const GREATEST: usize = 1;
 /// The sum of all values.
-pub(super) const SUM: usize = 2;
+pub const SUM: usize = 2;
 /// The first bucket.
-pub(super) const BUCKETS: usize = 3;
+pub const BUCKETS: usize = 3;
 
 /// The resolution of a histogram: one part in 2^bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ impl Grain {
     /// One part in 32: for charts over time.
     pub const COARSE: Self = Self { bits: 5 };
 
-    pub(super) const fn buckets(self) -> usize {
+    /// The number of buckets.
+    pub const fn buckets(self) -> usize {
         ((TOP - self.bits + 1) as usize) << self.bits
     }
 
@@ -44,8 +45,9 @@ impl Grain {
         (BUCKETS + self.buckets()).next_multiple_of(8)
     }
 
+    /// The bucket of a value.
     #[inline(always)]
-    pub(super) const fn bucket(self, value: u64) -> usize {
+    pub const fn bucket(self, value: u64) -> usize {
         let top = (1 << TOP) - 1;
         let value = if value < top { value } else { top };
         let shift = (63 - (value | 1).leading_zeros()).saturating_sub(self.bits);
@@ -53,7 +55,7 @@ impl Grain {
     }
 
     /// The middle of a bucket.
-    pub(super) const fn value(self, bucket: usize) -> u64 {
+    pub const fn value(self, bucket: usize) -> u64 {
         if bucket < 2 << self.bits {
             return bucket as u64;
         }
@@ -128,11 +130,13 @@ pub enum BoardMeasure {
     Third,
 }
 
-pub(super) fn measure_at(measure: usize) -> usize {
+/// The first word of a measure's histogram.
+pub fn measure_at(measure: usize) -> usize {
     FIGURES + measure * Grain::FINE.words()
 }
 
-pub(super) fn slice_at(slice: usize) -> usize {
+/// The first word of the histogram of a part of the time.
+pub fn slice_at(slice: usize) -> usize {
     measure_at(MEASURES) + slice * Grain::COARSE.words()
 }
 

@@ -2,13 +2,13 @@
 //!
 //! An account has the latency of each event after its figures, in ticks, in the order of the takes.
 
-use crate::bench::account::{AccountView, AgentAccount, Field};
+use super::super::account::{AccountView, AgentAccount, Field};
 use shm::ring::{MESSAGE_WORDS, Message};
 use shm::sync::Ordering;
 
 /// A figure of a queue's end, by its word in the own part of the account.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum LabField {
+pub enum LabField {
     /// How often the end could not go on.
     Looks,
     /// How often it came back from a yield or a sleep.
@@ -26,35 +26,35 @@ pub(super) enum LabField {
 }
 
 /// The largest number of producers, and of consumers.
-pub(super) const MOST: u16 = 64;
+pub const MAX_ENDS: u16 = 64;
 /// The events of each producer in the first half that a consumer took.
 const SHARES: usize = 16;
-const LATENCIES: usize = SHARES + MOST as usize;
+const LATENCIES: usize = SHARES + MAX_ENDS as usize;
 
 /// The own words of an agent that takes that many events.
-pub(super) const fn account_words(events: u64) -> usize {
+pub const fn account_words(events: u64) -> usize {
     LATENCIES + events as usize
 }
 
 /// Stores a figure.
 #[inline(always)]
-pub(super) fn set(account: &AgentAccount, field: LabField, value: u64) {
+pub fn set(account: &AgentAccount, field: LabField, value: u64) {
     account.set_own(field as usize, value);
 }
 
 /// A figure.
-pub(super) fn get(account: &AccountView, field: LabField) -> u64 {
+pub fn get(account: &AccountView, field: LabField) -> u64 {
     account.own().load(field as usize, Ordering::Relaxed)
 }
 
 /// The events of each producer in the first half of what a consumer took.
-pub(super) fn shares(account: &AccountView, producers: u16) -> Vec<u64> {
+pub fn shares(account: &AccountView, producers: u16) -> Vec<u64> {
     let own = account.own();
     (0..usize::from(producers)).map(|index| own.load(SHARES + index, Ordering::Relaxed)).collect()
 }
 
 /// The latencies of what a consumer took, in ticks.
-pub(super) fn latencies(account: &AccountView) -> impl Iterator<Item = u64> {
+pub fn latencies(account: &AccountView) -> impl Iterator<Item = u64> {
     let own = account.own();
     let count = account.get(Field::Count).min((own.len() - LATENCIES) as u64) as usize;
     (0..count).map(move |index| own.load(LATENCIES + index, Ordering::Relaxed))
@@ -71,7 +71,7 @@ fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
 /// An event: producer, number, its tick, its check, filler, and the check again, so that an event made
 /// of parts of two is found.
 #[inline(always)]
-pub(super) fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
+pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     let check = check_of(producer, number, stamp);
     let mut message = [number; MESSAGE_WORDS];
     (message[0], message[2], message[3], message[MESSAGE_WORDS - 1]) = (producer, stamp, check, check);
@@ -79,7 +79,7 @@ pub(super) fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
 }
 
 /// Conservation and order of what a consumer takes.
-pub(super) struct Ledger<'a> {
+pub struct Ledger<'a> {
     account: &'a AgentAccount,
     /// The number that is due from each producer.
     due: Vec<u64>,
@@ -95,14 +95,15 @@ pub(super) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(account: &'a AgentAccount, producers: u16, total: u64) -> Self {
+    /// Nothing taken yet of that many events.
+    pub fn new(account: &'a AgentAccount, producers: u16, total: u64) -> Self {
         let (due, half) = (vec![0; producers.into()], total.div_ceil(2));
         Self { account, due, taken: 0, reached: 0, half, sum: 0, damaged: 0, disordered: 0, missing: 0 }
     }
 
     /// Takes an event at that tick; `from` is the producer that the queue reports.
     #[inline(always)]
-    pub(super) fn take(&mut self, from: Option<usize>, message: &Message, now: u64) {
+    pub fn take(&mut self, from: Option<usize>, message: &Message, now: u64) {
         let [producer, number, stamp, check, .., last] = *message;
         let is_whole = check_of(producer, number, stamp) == check && check == last;
         let is_from = from.is_none_or(|from| from as u64 == producer);
@@ -133,7 +134,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Stores what was found.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         set(self.account, LabField::Sum, self.sum);
         set(self.account, LabField::Damaged, self.damaged);
         set(self.account, LabField::Disordered, self.disordered);
@@ -143,7 +144,7 @@ impl<'a> Ledger<'a> {
 
 /// Compares what was pushed with what a consumer took. Returns what does not hold; nothing if each event
 /// came once, whole and in its producer's order.
-pub(super) fn problems(name: &str, account: &AccountView, pushed: u64, sum: u64) -> Vec<String> {
+pub fn problems(name: &str, account: &AccountView, pushed: u64, sum: u64) -> Vec<String> {
     let found = [
         (LabField::Damaged, "events damaged or of no producer"),
         (LabField::Disordered, "events doubled or behind a later one of their producer"),

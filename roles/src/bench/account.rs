@@ -1,9 +1,9 @@
 //! An agent's account: its state and its figures, in a segment that the agent alone writes.
 
-use anyhow::Result;
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{Region, RegionError, SegmentKind, View, Words};
+use shm::ring::{Ends, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 
 /// A figure that every agent has.
@@ -38,9 +38,23 @@ pub const READY: u64 = 1;
 /// Its loop has ended, and all its figures are stored.
 pub const DONE: u64 = 2;
 
-/// The segment of an agent, with that many words of its own.
-pub(super) fn segment(agent: usize, own_words: usize) -> shm::ring::SegmentSpec {
-    super::memory(segment_name(agent), OWN + own_words, KIND)
+/// A segment of memory.
+pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
+    SegmentSpec {
+        what,
+        place: SegmentPlace::Memory,
+        words,
+        kind,
+        capacity: 1,
+        slot_words: 1,
+        index: 0,
+        ends: Ends::NONE,
+    }
+}
+
+/// The segment of an agent's account, with that many words of its own.
+pub fn segment(agent: usize, own_words: usize) -> SegmentSpec {
+    memory(segment_name(agent), OWN + own_words, KIND)
 }
 
 fn segment_name(agent: usize) -> String {
@@ -52,14 +66,17 @@ fn segment_name(agent: usize) -> String {
 pub struct AgentAccount(Words);
 
 impl AgentAccount {
-    pub(super) fn attach(attached: &mut Attached<'_>, agent: usize) -> Result<Self> {
+    /// Attaches the account of an agent.
+    ///
+    /// # Errors
+    /// A segment that is missing or not this agent's.
+    pub fn attach(attached: &mut Attached<'_>, agent: usize) -> Result<Self, RegionError> {
         Ok(Self(attached.region(&segment_name(agent), KIND)?.words()))
     }
 
     /// An account on the heap.
-    #[cfg(test)]
     pub fn on_heap(own_words: usize) -> Self {
-        Self(shm::memory::Region::heap(OWN + own_words).words())
+        Self(Region::heap(OWN + own_words).words())
     }
 
     /// Stores a figure.
@@ -99,7 +116,6 @@ impl AgentAccount {
     }
 
     /// The launcher's end.
-    #[cfg(test)]
     pub fn view(&self) -> AccountView {
         AccountView::new(self.0.clone())
     }
@@ -109,7 +125,8 @@ impl AgentAccount {
 pub struct AccountView(View);
 
 impl AccountView {
-    pub(super) fn new(words: Words) -> Self {
+    /// Over the segment.
+    pub fn new(words: Words) -> Self {
         Self(words.into())
     }
 
