@@ -9,6 +9,7 @@ use super::segments::BenchSegments;
 use crate::host::signals::Signals;
 use crate::runtime::process::Process;
 use crate::runtime::run_id::RunId;
+use analysis::experiment::BoardDeath;
 use anyhow::{Context, Result, ensure};
 use roles::bench::account::{AccountView, DONE, Field};
 use roles::bench::control::{DRAIN, GO, LAST, MAX_AGENTS, PREPARE, STOP};
@@ -28,21 +29,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The largest number of successors of a dead first agent.
 const MAX_SUCCESSORS: usize = 3;
 
-/// The death of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentDeath {
-    /// The name of the process.
-    pub process: String,
-    /// Its PID.
-    pub pid: u32,
-    /// Its signal or exit code, and the last lines that it printed.
-    pub how: String,
-    /// When it was seen, in nanoseconds from the start.
-    pub at_ns: u64,
-    /// Whether a successor was started.
-    pub succeeded: bool,
-}
-
 /// How a run ended. Its accounts are in its segments.
 pub struct BenchOutcome {
     /// The segments.
@@ -50,7 +36,7 @@ pub struct BenchOutcome {
     /// The start tick; `None` if an agent was never ready.
     pub start_ticks: Option<u64>,
     /// The deaths, in order.
-    pub deaths: Vec<AgentDeath>,
+    pub deaths: Vec<BoardDeath>,
     /// Why the launcher ended the run.
     pub problem: Option<String>,
     /// Whether Ctrl-C ended it.
@@ -205,9 +191,8 @@ impl<W: BenchWork> BenchRun<'_, W> {
             if process.status.is_none_or(|status| status.success()) {
                 continue;
             }
-            let mut death = AgentDeath {
+            let mut death = BoardDeath {
                 process: process.name.clone(),
-                pid: process.pid(),
                 how: describe_end(process),
                 at_ns: self.started.elapsed().as_nanos() as u64,
                 succeeded: false,

@@ -9,13 +9,15 @@
 //! what the other agents take. The loops are in `roles::bench`.
 
 mod child;
+mod flags;
 mod launch;
 mod plan;
 mod segments;
 
 pub use child::run as child;
+pub use flags::{check_cores, check_isolation, check_sandbox};
 pub use launch::{BenchOutcome, run};
-pub use plan::{BenchClock, BenchPlan, check_sandbox};
+pub use plan::{BenchClock, BenchPlan};
 pub use segments::SharedSegment;
 
 use anyhow::Result;

@@ -3,7 +3,7 @@
 use super::BenchWork;
 use super::segments::{SharedSegment, strongest};
 use crate::host::Machine;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use protocol::plan::{Isolation, Plan};
 use roles::bench::account;
 use roles::bench::control::{self, ControlView};
@@ -14,7 +14,6 @@ use shm::memory::sealed::{self, Handle};
 use shm::memory::{Header, Region};
 use std::time::Duration;
 use system::clock::{ClockPair, ClockSource};
-use system::sandbox;
 
 /// How long the clock is calibrated at least.
 const CALIBRATION: Duration = Duration::from_millis(50);
@@ -38,20 +37,6 @@ impl BenchClock {
     /// Nanoseconds a tick, from the start until now.
     pub fn ns_per_tick(&self) -> f64 {
         ClockPair::read(&self.source).ns_per_tick_since(&self.first)
-    }
-}
-
-/// Checks that the kernel has all features of the sandbox, if one is asked for.
-///
-/// # Errors
-/// The missing features.
-pub fn check_sandbox(mut isolations: impl Iterator<Item = Isolation>, weaker_sandbox: bool) -> Result<()> {
-    if weaker_sandbox || !isolations.any(|isolation| isolation == Isolation::Sandbox) {
-        return Ok(());
-    }
-    match sandbox::missing().join("; ") {
-        missing if missing.is_empty() => Ok(()),
-        missing => bail!("no full sandbox here: {missing}; --allow-weaker-sandbox continues without it"),
     }
 }
 

@@ -5,9 +5,8 @@ use super::tally::{LogView, Tally};
 use super::work::{BOARD, BoardWork};
 use crate::bench::{BenchOutcome, BenchPlan};
 use analysis::experiment::{
-    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWriter,
+    BoardCase, BoardCurve, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWriter,
 };
-use analysis::summary::Distribution;
 use roles::bench::account::{AccountView, DONE, Field};
 use roles::bench::boards::counts::{BoardField, BoardMeasure, Grain, SLICES};
 
@@ -36,9 +35,14 @@ pub fn case(
     let if_timed = |tally: &Tally| is_timed.then(|| figures(tally));
 
     let mut sums = [Tally::new(Grain::FINE), Tally::new(Grain::FINE), Tally::new(Grain::FINE)];
-    let reading = |reads: u64, log: &LogView, tallies: &[Tally; 3]| {
-        let missed = log.get(BoardField::Missed);
-        BoardReading {
+    let mut all = BoardReading::default();
+    let mut each = Vec::new();
+    for (reader, (account, log)) in readers.iter().zip(&logs).enumerate() {
+        let tallies = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
+        let tallies = tallies.map(|measure| log.measure(measure));
+        sums.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
+        let (reads, missed) = (account.get(Field::Count), log.get(BoardField::Missed));
+        let reading = BoardReading {
             reads,
             reads_per_s: per_s(reads),
             missed,
@@ -48,37 +52,31 @@ pub fn case(
             propagation: figures(&tallies[0]),
             read: figures(&tallies[1]),
             stale: if_timed(&tallies[2]),
-        }
-    };
-    let each: Vec<BoardReader> = readers
-        .iter()
-        .zip(&logs)
-        .enumerate()
-        .map(|(reader, (account, log))| {
-            let tallies = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
-            let tallies = tallies.map(|measure| log.measure(measure));
-            sums.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
-            BoardReader {
-                name: format!("reader-{reader}"),
-                core: plan.cores[reader + 1],
-                reading: reading(account.get(Field::Count), log, &tallies),
-                usage: usage(account),
-            }
-        })
-        .collect();
-    let all = all_of(&each, &sums, is_timed, &figures);
+        };
+        all.reads = all.reads.saturating_add(reading.reads);
+        all.reads_per_s += reading.reads_per_s;
+        all.missed = all.missed.saturating_add(reading.missed);
+        all.unseen = all.unseen.saturating_add(reading.unseen);
+        all.torn = all.torn.saturating_add(reading.torn);
+        all.overtaken = all.overtaken.saturating_add(reading.overtaken);
+        let (name, core) = (format!("reader-{reader}"), plan.cores[reader + 1]);
+        each.push(BoardReader { name, core, reading, usage: usage(account) });
+    }
+    (all.propagation, all.read) = (figures(&sums[0]), figures(&sums[1]));
+    all.stale = if_timed(&sums[2]);
     let written = LogView::new(writer);
     let (write, from_due) = (written.measure(BoardMeasure::First), written.measure(BoardMeasure::Second));
-    let mut curves = vec![("write", &write)];
-    if is_timed {
-        curves.push(("from due", &from_due));
-    }
-    curves.extend([("propagation", &sums[0]), ("read", &sums[1])]);
-    if is_timed {
-        curves.push(("stale", &sums[2]));
-    }
+    let timed = |measure, tally| is_timed.then_some((measure, tally));
+    let curves = [
+        Some(("write", &write)),
+        timed("from due", &from_due),
+        Some(("propagation", &sums[0])),
+        Some(("read", &sums[1])),
+        timed("stale", &sums[2]),
+    ];
     let curves = curves
         .into_iter()
+        .flatten()
         .map(|(measure, tally)| BoardCurve { measure: measure.into(), points: tally.curve(ns_per_tick) });
     let mut case = BoardCase {
         mode: mode.to_string(),
@@ -106,16 +104,7 @@ pub fn case(
         },
         all,
         each,
-        deaths: outcome
-            .deaths
-            .iter()
-            .map(|death| BoardDeath {
-                process: death.process.clone(),
-                how: death.how.clone(),
-                at_ns: death.at_ns,
-                succeeded: death.succeeded,
-            })
-            .collect(),
+        deaths: outcome.deaths.clone(),
         timeline: timeline(&written, &logs, work.duration_ns, ns_per_tick),
         curves: curves.collect(),
         problems: outcome.problem.iter().cloned().collect(),
@@ -139,29 +128,6 @@ fn usage(account: &AccountView) -> Option<BoardUsage> {
         involuntary_switches: account.get(Field::Involuntary),
         faults: account.get(Field::Faults),
     })
-}
-
-fn all_of(
-    each: &[BoardReader],
-    sums: &[Tally; 3],
-    is_timed: bool,
-    figures: &impl Fn(&Tally) -> Distribution,
-) -> BoardReading {
-    let sum = |of: fn(&BoardReading) -> u64| {
-        each.iter().fold(0u64, |all, reader| all.saturating_add(of(&reader.reading)))
-    };
-    BoardReading {
-        reads: sum(|reading| reading.reads),
-        // The sum of no numbers is -0.0.
-        reads_per_s: each.iter().fold(0.0, |all, reader| all + reader.reading.reads_per_s),
-        missed: sum(|reading| reading.missed),
-        unseen: sum(|reading| reading.unseen),
-        torn: sum(|reading| reading.torn),
-        overtaken: sum(|reading| reading.overtaken),
-        propagation: figures(&sums[0]),
-        read: figures(&sums[1]),
-        stale: is_timed.then(|| figures(&sums[2])),
-    }
 }
 
 fn timeline(writer: &LogView, readers: &[LogView], duration_ns: u64, ns_per_tick: f64) -> Vec<BoardSlice> {

@@ -1,6 +1,7 @@
 //! The flags of `board`, and the cases that they ask for.
 
 use super::mode::Mode;
+use crate::bench::{check_cores, check_isolation};
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
 use crate::host::Machine;
@@ -115,12 +116,7 @@ impl BoardFlags {
                 "--waiting park with --cells {cells}: a reader sleeps on one cell's version; use --cells 1, or yield"
             ));
         }
-        if self.isolation.contains(&Isolation::Container) {
-            return usage(
-                "--isolation container: writer and readers are bulkhead's own processes; use --isolation process, whose memory is the same"
-                    .into(),
-            );
-        }
+        check_isolation(&self.isolation)?;
         let mut found = Vec::new();
         for mode in &self.mode {
             // Before the first case: a file that cannot be read, more writes than there is room for.
@@ -150,12 +146,8 @@ impl BoardFlags {
     /// # Errors
     /// One that this process may not use.
     pub fn cores(&self, machine: &Machine) -> Result<Vec<u32>, UsageError> {
-        let allowed = &machine.cores_allowed;
-        let cores = self.cores.as_ref().map_or(allowed, |CoreList(cores)| cores);
-        if let Some(core) = cores.iter().find(|core| !allowed.contains(core)) {
-            return usage(format!("--cores: core {core} is not allowed here (allowed: {allowed:?})"));
-        }
-        Ok(cores.clone())
+        let asked = check_cores(self.cores.as_ref(), machine)?;
+        Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
     }
 
     /// From which p99 on a row is warned about.

@@ -136,7 +136,7 @@ fn run_of(number: u32, plan: &BenchPlan<LabWork>, outcome: &BenchOutcome) -> (La
     };
     let side = |accounts: &[AccountView]| accounts.iter().map(cost).fold(SideCost::default(), SideCost::and);
     let deaths = outcome.deaths.iter();
-    let deaths = deaths.map(|death| format!("{} (pid {}): {}", death.process, death.pid, death.how));
+    let deaths = deaths.map(|death| format!("{}: {}", death.process, death.how));
     let mut found: Vec<String> = deaths.chain(outcome.problem.clone()).collect();
     if found.is_empty() {
         let pushed = producers.iter().map(|account| account.get(Field::Count)).sum();
