@@ -18,19 +18,16 @@ mod work;
 pub use flags::BoardFlags;
 
 use crate::bench::{self, BenchClock, BenchPlan, BenchWork};
-use crate::experiments::documents::Documents;
+use crate::experiments::publish::Shown;
 use crate::runtime::folder;
 use crate::runtime::progress::Progress;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
-use analysis::experiment::Boards;
-use analysis::html;
-use analysis::report;
+use analysis::experiment::{self, Boards};
 use anyhow::{Context, Result};
 use flags::BoardCell;
 use roles::bench::boards::Waiting;
 use std::fs;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use work::BoardWork;
@@ -106,20 +103,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
         }
     }
     progress.clear();
-    html::write(&folder, &folder.join(html::HTML_FILE))?;
-    let documents = Documents {
-        name: "board",
-        heading: String::new(),
-        notes: boards.notes.clone(),
-        narrow: report::board::grids(&boards),
-        wide: Vec::new(),
-        json: boards.json()?,
-        file: None,
-    };
-    documents.print(flags.json)?;
-    if !flags.json {
-        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
-    }
+    Shown::new(experiment::board::report(&boards), &boards)?.publish(&folder, flags.json)?;
     Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
         (true, _) => crate::runtime::signals::exit_code(),
         (_, true) => ExitCode::SUCCESS,

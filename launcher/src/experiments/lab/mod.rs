@@ -18,18 +18,16 @@ mod work;
 pub use flags::LabFlags;
 pub(crate) use roles::bench::queues::install;
 
-use super::documents::Documents;
 use super::measure::Ended;
 use super::progress::Bar;
+use super::publish::Shown;
 use crate::bench::{self, BenchWork};
 use crate::output::complain;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
-use analysis::experiment::Lab;
-use analysis::html;
-use analysis::report;
+use analysis::experiment::{self, Lab};
 use analysis::units::human_ns;
 use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
@@ -113,21 +111,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
 
 /// Saves and prints what was measured.
 fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode> {
-    let documents = Documents {
-        name: "lab",
-        heading: report::lab::heading(lab),
-        notes: report::lab::notes(lab),
-        narrow: report::lab::narrow(lab),
-        wide: report::lab::wide(lab),
-        json: lab.json()?,
-        file: None,
-    };
-    documents.save(folder)?;
-    html::write(folder, &folder.join(html::HTML_FILE))?;
-    documents.print(json)?;
-    if !json {
-        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
-    }
+    Shown::new(experiment::lab::report(lab), lab)?.publish(folder, json)?;
     if ended == Ended::Interrupted {
         complain(&format!("interrupted: launcher lab --resume {} goes on", folder.display()));
         return Ok(crate::runtime::signals::exit_code());

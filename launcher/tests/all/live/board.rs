@@ -62,7 +62,7 @@ fn at_every_level_nothing_is_torn_and_versions_add_up() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort();
-    assert_eq!(files, ["board.json", "report.html"]);
+    assert_eq!(files, ["board.json", "board.md", "left-out.csv", "report.html", "seed-rows.csv"]);
 }
 
 #[test]
