@@ -64,9 +64,9 @@ pub struct BoardCase {
     pub isolation: Isolation,
     /// How readers wait.
     pub waiting: String,
-    /// The folder whose file system has the board's memory.
+    /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's memory.
     pub on: String,
-    /// What is measured: the board, or the broken variant that a check must find.
+    /// `board`.
     pub carrier: String,
     /// From the start to the end of the last write, in nanoseconds.
     pub duration_ns: u64,
