@@ -162,15 +162,17 @@ impl BoardFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
     use clap::Parser;
 
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: BoardFlags,
+    }
+
     fn cases(line: &str) -> Result<Vec<BoardCell>, String> {
-        let cli = Cli::try_parse_from(["launcher", "board"].into_iter().chain(line.split_whitespace()));
-        match cli.map_err(|error| error.to_string())?.command {
-            Command::Board(flags) => flags.cells().map_err(|error| error.0),
-            other => panic!("{other:?}"),
-        }
+        let line = Line::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
+        line.map_err(|error| error.to_string())?.flags.cells().map_err(|error| error.0)
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod shared;
 use crate::config::Settings;
 use crate::host::{Machine, System};
 use crate::planner::{self, Counts, Identity, Input};
-use crate::runtime::living::LivingRun;
+use crate::runtime::active::ActiveRun;
 use analysis::lists;
 use analysis::units::human_bytes;
 use protocol::plan::{ClockSource, Plan};
@@ -51,7 +51,7 @@ pub struct Check {
 }
 
 /// Looks at everything; `living` are the runs that go on.
-pub fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Check> {
+pub fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
     vec![
         cores(machine),
@@ -240,10 +240,10 @@ fn hypervisor(machine: &Machine) -> Check {
 fn default_plan(machine: &Machine) -> Option<Plan> {
     let resolved = planner::resolve(&Settings::default(), machine).ok()?;
     let orders = if let Input::Drawn { orders, .. } = &resolved.input { *orders } else { 0 };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let counts = Counts::estimated(orders, &resolved);
     let identity = Identity { run: "doctor".into(), pid: 0, start: 0 };
     let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-    planner::layout(&resolved, machine, &counts, identity, clock, 1.0, 0).ok().map(|(plan, _)| plan)
+    planner::layout(&resolved, machine, &counts, identity, clock).ok().map(|(plan, _)| plan)
 }
 
 fn room(machine: &Machine, plan: Option<&Plan>) -> Check {

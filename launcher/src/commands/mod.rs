@@ -10,21 +10,21 @@ mod pages;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags, ReportFlags};
-use crate::config::{RunCommand, Slower, UsageError, remote};
+use crate::config::{RunCommand, Slower, UsageError, program};
 use crate::experiments::{self, compare};
 use crate::exports;
 use crate::host::groups::Tree;
 use crate::host::{Machine, System};
 use crate::output;
 use crate::planner::{self, Resolved};
+use crate::runtime::active::ActiveRun;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::container::{self, groups};
 use crate::runtime::gather;
-use crate::runtime::living;
 use crate::runtime::merge_room;
 use crate::runtime::prepare::prepare;
 use crate::runtime::progress::{Progress, complain};
-use crate::runtime::run::{self, Finished, Interrupted, Presentation};
+use crate::runtime::run::{self, FinishedRun, Interrupted, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::runtime::{spill, warden};
 use crate::shelf;
@@ -47,6 +47,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use system::memory;
+use system::scratch::Room;
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
@@ -150,7 +151,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Becomes the program that meets other hosts.
 fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
-    let bridge = remote::bridge()?;
+    let bridge = program::bridge()?;
     let error = std::process::Command::new(&bridge).arg("join").args(&flags.words).exec();
     Err(error).with_context(|| format!("cannot start {}", bridge.display()))
 }
@@ -173,11 +174,12 @@ fn run(command: &RunCommand) -> Result<ExitCode> {
     };
     let mut code = ExitCode::SUCCESS;
     // Several summaries are one document as well: a list.
-    let mut list = (flags.common.json && resolved.repeats > 1).then(Vec::new);
+    let (repeats, seed) = (resolved.settings.repeats().0, resolved.settings.seed().0);
+    let mut list = (flags.common.json && repeats > 1).then(Vec::new);
     let mut summaries = Vec::new();
-    for repeat in 0..resolved.repeats {
+    for repeat in 0..repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
-        let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
+        let resolved = resolved.with_seed(seed.wrapping_add(repeat));
         let finished = run::run(&resolved, &machine, &how)?;
         match &mut list {
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
@@ -230,7 +232,7 @@ fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn exit_code(finished: &Finished) -> ExitCode {
+fn exit_code(finished: &FinishedRun) -> ExitCode {
     match finished.outcome {
         Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
         Outcome::Interrupted => signals::exit_code(),
@@ -259,7 +261,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
     let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
-    let summary = run::evaluate_in(&room, &folder, &record, &progress)?;
+    let summary = run::evaluate(&room, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -287,7 +289,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
 fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
-        run::evaluate(folder, &read_record(folder)?, &progress)?;
+        run::evaluate(&Room::memory(), folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
     html::write(folder, file)
@@ -315,7 +317,7 @@ fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
 fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
     let system = System { no_container, unlimited, ..System::read() };
-    let checks = doctor::check(&crate::host::machine(), &system, &living::living());
+    let checks = doctor::check(&crate::host::machine(), &system, &ActiveRun::all());
     writeln!(
         output::stdout(),
         "{}",

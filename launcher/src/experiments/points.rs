@@ -74,7 +74,7 @@ pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
     let mut points = Vec::new();
     for (values, _) in &accepted {
         let resolved = check(&with(&base, values.iter()), machine, asked.weaker_sandbox)?;
-        let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings() };
+        let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings };
         points.push(SweepPoint {
             name: name(values),
             values: values.iter().map(|value| (value.axis, value.text.clone())).collect(),
@@ -121,7 +121,7 @@ pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result
     for side in sides {
         let mut settings = side.settings.clone().over(base.clone());
         side.rate.iter().for_each(|rate| rate.apply(&mut settings));
-        let settings = named(side, &settings)?.settings();
+        let settings = named(side, &settings)?.settings;
         points.push(SweepPoint {
             name: side.name.clone(),
             values: std::collections::BTreeMap::new(),
@@ -139,7 +139,7 @@ pub(super) fn check(
     weaker_sandbox: bool,
 ) -> Result<Resolved, UsageError> {
     let resolved = planner::resolve(settings, machine)?;
-    if resolved.isolation == Isolation::Sandbox && !weaker_sandbox {
+    if resolved.plan.isolation == Isolation::Sandbox && !weaker_sandbox {
         let missing = sandbox::missing();
         if !missing.is_empty() {
             return Err(UsageError(format!(
@@ -148,7 +148,7 @@ pub(super) fn check(
             )));
         }
     }
-    if resolved.isolation == Isolation::Container
+    if resolved.plan.isolation == Isolation::Container
         && let Some(why) = container::missing(weaker_sandbox)
     {
         return Err(UsageError(why));
@@ -157,9 +157,9 @@ pub(super) fn check(
         Input::Drawn { orders, .. } => orders,
         Input::Recorded { .. } => 1,
     };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let counts = Counts::estimated(orders, &resolved);
     let nobody = Identity { run: "check".into(), pid: 1, start: 1 };
-    let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, 0)?;
+    let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic)?;
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
     Ok(resolved)
 }
@@ -227,7 +227,7 @@ fn settle_threading(base: &mut Settings, accepted: &[(Vec<AxisValue>, Resolved)]
     if !matches!(base.threading, None | Some(Choice::Auto)) {
         return;
     }
-    let shared = accepted.iter().filter(|(_, resolved)| resolved.threading == Threading::Shared).count();
+    let shared = accepted.iter().filter(|(_, resolved)| resolved.plan.threading == Threading::Shared).count();
     if shared > 0 && shared < accepted.len() {
         base.threading = Some(Choice::Fixed(Threading::Shared));
         notes.push("shared threading for all points: not all would have cores for dedicated".into());
