@@ -239,7 +239,7 @@ Examples:
   launcher board --readers 12 --duration 60s --mode poisson:10k
   launcher board --mode stress --readers 0,1,4,16,64 --size 64,4096
   launcher board --isolation thread,process,sandbox --waiting spin,yield,park
-  launcher board --on /dev/shm,. --mode replay:flow.csv
+  launcher board --mode replay:flow.csv --cells 64
 
 Exit code 1 if a value was torn, versions do not add up, somebody died or writes
 that were due were not made.";

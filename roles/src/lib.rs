@@ -6,6 +6,7 @@
 
 mod agents;
 mod audit;
+pub mod bench;
 mod book;
 mod build;
 mod checked;

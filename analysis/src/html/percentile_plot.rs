@@ -64,7 +64,7 @@ pub fn draw(summary: &Summary, curves: &[Curve]) -> Markup {
     }
     let content = html! {
         (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
-        (axis::bottom_at(&frame, &x, "percentile of orders (each further nine takes the same room)", ticks(most)))
+        (axis::bottom_at(&frame, &x, "percentile of orders (each further nine takes the same room)", axis::percentile_ticks(most)))
         (text(frame.right + 22.0, frame.top - 3.0, "start", "tick", "greatest"))
         @for (curve, figures, class) in &shown {
             (series(curve, figures, class, &x, &y))
@@ -108,20 +108,6 @@ fn series(curve: &Curve, figures: &Distribution, class: &str, x: &Scale, y: &Sca
     }
 }
 
-/// 0%, the median, and each further nine that there are samples for.
-pub(super) fn ticks(most: f64) -> Vec<(f64, Option<String>)> {
-    let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
-    let mut inverse = 10.0;
-    let mut nines = 0usize;
-    while inverse <= most {
-        let digits = nines.saturating_sub(1);
-        ticks.push((inverse, Some(format!("{:.*}%", digits, 100.0 - 100.0 / inverse))));
-        inverse *= 10.0;
-        nines += 1;
-    }
-    ticks
-}
-
 fn description(summary: &Summary) -> String {
     let figures = &summary.rt_venue;
     let known = MARKS.iter().enumerate().filter_map(|(mark, (label, _))| {
@@ -134,15 +120,4 @@ fn description(summary: &Summary) -> String {
         known.join(", "),
         figures.max_ns.map_or_else(|| "unknown".into(), duration)
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_are_nines() {
-        let names: Vec<String> = ticks(100_000.0).into_iter().filter_map(|(_, name)| name).collect();
-        assert_eq!(names, ["0%", "50%", "90%", "99%", "99.9%", "99.99%", "99.999%"]);
-    }
 }

@@ -1,9 +1,9 @@
 //! Roles of the engine that died and came back from their journals.
 
-use super::grid::{Grid, GridRow};
 use super::units::{count, duration_or_dash};
 use crate::escape::in_a_line;
 use crate::summary::{ComebackSummary, Summary};
+use crate::table::{Grid, GridRow};
 
 /// The causes of so many deaths are named below the table.
 const CAUSES: usize = 8;

@@ -1,9 +1,9 @@
 //! Strategies of several kinds, or in several languages, beside each other.
 
-use super::grid::{Grid, GridRow};
 use super::units::{count, duration, duration_or_dash, percent, short};
 use crate::escape::is_obeyed;
 use crate::summary::{StrategySummary, Summary};
+use crate::table::{Grid, GridRow};
 use crate::tail::Cause;
 use protocol::plan::Trading;
 

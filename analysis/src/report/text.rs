@@ -3,10 +3,10 @@
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
-use super::width::width;
 use super::{comebacks, strategies, trading, venues};
 use crate::escape::in_a_line;
 use crate::summary::{ClockSummary, InFlight, Measure, Summary, leave_one_out_words};
+use crate::table::width;
 use protocol::plan::Pacing;
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Venues with faults: what they did to their own orders, and to those of the others.
 
-use super::grid::{Grid, GridRow};
 use super::units::{count, duration, duration_or_dash};
 use crate::summary::{Summary, VenueIncident};
+use crate::table::{Grid, GridRow};
 
 /// The two tables; nothing for a run in which no venue had a fault.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {

@@ -1,86 +1,98 @@
-//! From the logs of a case to its figures.
+//! From the accounts of a case to its figures.
 
-use super::counts::{Grain, Tally};
-use super::log::{Field, LogView, Place, SLICES};
-use super::measure::Ended;
-use super::plan::Case;
+use super::mode::Mode;
+use super::tally::{LogView, Tally};
+use super::work::{BOARD, BoardWork};
+use crate::bench::{BenchOutcome, BenchPlan};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWriter,
 };
-use analysis::summary::Distribution;
+use roles::bench::account::{AccountView, DONE, Field};
+use roles::bench::boards::counts::{BoardField, BoardMeasure, Grain, SLICES};
 
 /// What a case measured.
-pub fn case(asked: &Case, ended: &Ended) -> BoardCase {
-    let Ended { plan, ns_per_tick, .. } = ended;
-    let ns_per_tick = *ns_per_tick;
-    let (writer, readers) = ended.logs.split_first().expect("a case has its writer's log");
-    let end = writer.get(Field::End).saturating_sub(ended.start_ticks);
+pub fn case(
+    mode: &Mode,
+    shared: bool,
+    plan: &BenchPlan<BoardWork>,
+    outcome: &BenchOutcome,
+    ns_per_tick: f64,
+) -> BoardCase {
+    let work = &plan.work;
+    let (writer, readers) =
+        outcome.segments.accounts().split_first().expect("a case has its writer's account");
+    let logs: Vec<LogView> = readers.iter().map(LogView::new).collect();
+    let end = writer.get(Field::End).saturating_sub(outcome.start_ticks.unwrap_or(u64::MAX));
     let measured = (end as f64 * ns_per_tick) as u64;
     // A writer that died has not said when it ended.
-    let duration_ns = if measured == 0 { asked.duration_ns } else { measured };
+    let duration_ns = if measured == 0 { work.duration_ns } else { measured };
     let per_s = |count: u64| count as f64 / (duration_ns as f64 / 1e9);
-    let writes = ended.versions.iter().fold(0u64, |all, version| all.saturating_add(*version));
-    let is_timed = plan.scheduled.is_some();
+    let board = outcome.segments.view(BOARD).and_then(|view| shm::board::Reader::attach(&view).ok());
+    let version = |cell| board.as_ref().map_or(0, |board| board.version(cell));
+    let writes = (0..work.cells).map(version).fold(0u64, u64::saturating_add);
+    let is_timed = work.scheduled.is_some();
     let figures = |tally: &Tally| tally.distribution(ns_per_tick);
     let if_timed = |tally: &Tally| is_timed.then(|| figures(tally));
 
     let mut sums = [Tally::new(Grain::FINE), Tally::new(Grain::FINE), Tally::new(Grain::FINE)];
-    let reading = |log: &LogView, tallies: &[Tally; 3]| {
-        let (reads, missed) = (log.get(Field::Done), log.get(Field::Missed));
-        BoardReading {
+    let mut all = BoardReading::default();
+    let mut each = Vec::new();
+    for (reader, (account, log)) in readers.iter().zip(&logs).enumerate() {
+        let tallies = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
+        let tallies = tallies.map(|measure| log.measure(measure));
+        sums.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
+        let (reads, missed) = (account.get(Field::Count), log.get(BoardField::Missed));
+        let reading = BoardReading {
             reads,
             reads_per_s: per_s(reads),
             missed,
             unseen: writes.saturating_sub(reads.saturating_add(missed)),
-            torn: log.get(Field::Torn),
-            overtaken: log.get(Field::Overtaken),
+            torn: log.get(BoardField::Torn),
+            overtaken: log.get(BoardField::Overtaken),
             propagation: figures(&tallies[0]),
             read: figures(&tallies[1]),
             stale: if_timed(&tallies[2]),
-        }
-    };
-    let each: Vec<BoardReader> = readers
-        .iter()
-        .enumerate()
-        .map(|(reader, log)| {
-            let tallies = [Place::First, Place::Second, Place::Third].map(|place| log.measure(place));
-            sums.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
-            BoardReader {
-                name: format!("reader-{reader}"),
-                core: plan.cores[reader + 1],
-                reading: reading(log, &tallies),
-                usage: usage(log),
-            }
-        })
-        .collect();
-    let all = all_of(&each, &sums, is_timed, &figures);
-    let [write, from_due] = [Place::First, Place::Second].map(|place| writer.measure(place));
-    let mut curves = vec![("write", &write)];
-    if is_timed {
-        curves.push(("from due", &from_due));
+        };
+        all.reads = all.reads.saturating_add(reading.reads);
+        all.reads_per_s += reading.reads_per_s;
+        all.missed = all.missed.saturating_add(reading.missed);
+        all.unseen = all.unseen.saturating_add(reading.unseen);
+        all.torn = all.torn.saturating_add(reading.torn);
+        all.overtaken = all.overtaken.saturating_add(reading.overtaken);
+        let (name, core) = (format!("reader-{reader}"), plan.cores[reader + 1]);
+        each.push(BoardReader { name, core, reading, usage: usage(account) });
     }
-    curves.extend([("propagation", &sums[0]), ("read", &sums[1])]);
-    if is_timed {
-        curves.push(("stale", &sums[2]));
-    }
+    (all.propagation, all.read) = (figures(&sums[0]), figures(&sums[1]));
+    all.stale = if_timed(&sums[2]);
+    let written = LogView::new(writer);
+    let (write, from_due) = (written.measure(BoardMeasure::First), written.measure(BoardMeasure::Second));
+    let timed = |measure, tally| is_timed.then_some((measure, tally));
+    let curves = [
+        Some(("write", &write)),
+        timed("from due", &from_due),
+        Some(("propagation", &sums[0])),
+        Some(("read", &sums[1])),
+        timed("stale", &sums[2]),
+    ];
     let curves = curves
         .into_iter()
+        .flatten()
         .map(|(measure, tally)| BoardCurve { measure: measure.into(), points: tally.curve(ns_per_tick) });
     let mut case = BoardCase {
-        mode: asked.mode.to_string(),
-        readers: asked.readers as u64,
-        size_bytes: asked.words as u64 * 8,
-        cells: asked.cells as u64,
-        slots: ended.slots as u64,
-        isolation: asked.isolation,
-        waiting: plan.waiting.name().into(),
-        on: asked.on.display().to_string(),
-        carrier: plan.carrier.name().into(),
+        mode: mode.to_string(),
+        readers: work.readers as u64,
+        size_bytes: work.words as u64 * 8,
+        cells: work.cells as u64,
+        slots: work.shape().map_or(0, |shape| shape.slots() as u64),
+        isolation: plan.isolation,
+        waiting: work.waiting.name().into(),
+        on: "memory".into(),
+        carrier: "board".into(),
         duration_ns,
-        scheduled: plan.scheduled,
+        scheduled: work.scheduled,
         writer_core: plan.cores[0],
         reader_cores: reader_cores(&plan.cores),
-        shared: ended.shared,
+        shared,
         clock: plan.clock.name().into(),
         ns_per_tick,
         writer: BoardWriter {
@@ -92,12 +104,13 @@ pub fn case(asked: &Case, ended: &Ended) -> BoardCase {
         },
         all,
         each,
-        deaths: ended.deaths.clone(),
-        timeline: timeline(writer, readers, asked.duration_ns, ns_per_tick),
+        deaths: outcome.deaths.clone(),
+        timeline: timeline(&written, &logs, work.duration_ns, ns_per_tick),
         curves: curves.collect(),
-        problems: Vec::new(),
+        problems: outcome.problem.iter().cloned().collect(),
     };
-    case.problems = problems(&case, writer.get(Field::Done), ended.interrupted);
+    let found = problems(&case, writer.get(Field::Count), outcome.interrupted);
+    case.problems.extend(found);
     case
 }
 
@@ -108,36 +121,13 @@ fn reader_cores(cores: &[Option<u32>]) -> Vec<u32> {
     cores
 }
 
-fn usage(log: &LogView) -> Option<BoardUsage> {
-    (log.get(Field::HasUsage) == 1).then(|| BoardUsage {
-        cpu_ns: log.get(Field::Cpu),
-        voluntary_switches: log.get(Field::Voluntary),
-        involuntary_switches: log.get(Field::Involuntary),
-        faults: log.get(Field::Faults),
+fn usage(account: &AccountView) -> Option<BoardUsage> {
+    (account.state() == DONE).then(|| BoardUsage {
+        cpu_ns: account.get(Field::Cpu),
+        voluntary_switches: account.get(Field::Voluntary),
+        involuntary_switches: account.get(Field::Involuntary),
+        faults: account.get(Field::Faults),
     })
-}
-
-fn all_of(
-    each: &[BoardReader],
-    sums: &[Tally; 3],
-    is_timed: bool,
-    figures: &impl Fn(&Tally) -> Distribution,
-) -> BoardReading {
-    let sum = |of: fn(&BoardReading) -> u64| {
-        each.iter().fold(0u64, |all, reader| all.saturating_add(of(&reader.reading)))
-    };
-    BoardReading {
-        reads: sum(|reading| reading.reads),
-        // The sum of no numbers is -0.0.
-        reads_per_s: each.iter().fold(0.0, |all, reader| all + reader.reading.reads_per_s),
-        missed: sum(|reading| reading.missed),
-        unseen: sum(|reading| reading.unseen),
-        torn: sum(|reading| reading.torn),
-        overtaken: sum(|reading| reading.overtaken),
-        propagation: figures(&sums[0]),
-        read: figures(&sums[1]),
-        stale: is_timed.then(|| figures(&sums[2])),
-    }
 }
 
 fn timeline(writer: &LogView, readers: &[LogView], duration_ns: u64, ns_per_tick: f64) -> Vec<BoardSlice> {
@@ -175,13 +165,14 @@ fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
         problems.push(format!("{} died: {}{then}", death.process, death.how));
     }
     let died = |name: &str| case.deaths.iter().any(|death| death.process.ends_with(name));
-    let all_died = case.deaths.iter().any(|death| death.process == super::child::ALL);
+    let has_no_end = !case.problems.is_empty();
+    let all_died = case.deaths.iter().any(|death| death.process == "board-all");
     let writes = case.writer.writes;
     for reader in &case.each {
         let reading = &reader.reading;
         let seen = reading.reads.saturating_add(reading.missed);
         // Torn values have versions that say nothing.
-        if !died(&reader.name) && !all_died && reading.torn == 0 && seen != writes {
+        if !died(&reader.name) && !all_died && !has_no_end && reading.torn == 0 && seen != writes {
             problems.push(format!(
                 "{}: {} read and {} missed are not the {writes} written",
                 reader.name, reading.reads, reading.missed

@@ -1,17 +1,16 @@
 //! The flags of `board`, and the cases that they ask for.
 
 use super::mode::Mode;
-use super::plan::{Carrier, Case, Waiting};
-use crate::config::CoreList;
+use crate::bench::{check_cores, check_isolation};
 use crate::config::value::named;
-use crate::config::{Choice, UsageError};
+use crate::config::{Choice, CoreList, UsageError};
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use protocol::plan::Isolation;
+use roles::bench::boards::Waiting;
 use shm::board::Shape;
-use shm::memory::SHM_DIR;
 use std::path::PathBuf;
 
 /// The most readers.
@@ -50,9 +49,6 @@ pub struct BoardFlags {
     /// How readers wait; auto spins where each has a core of its own and yields elsewhere; a list
     #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = named::<Choice<Waiting>>(), default_value = "auto")]
     pub waiting: Vec<Choice<Waiting>>,
-    /// Folder whose file system has the board's memory; a list
-    #[arg(long, value_name = "FOLDERS", value_delimiter = ',', default_value = SHM_DIR)]
-    pub on: Vec<PathBuf>,
     /// Cores: the writer has the first, readers the others [default: all]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,
@@ -74,9 +70,21 @@ pub struct BoardFlags {
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long)]
     pub allow_weaker_sandbox: bool,
-    /// What is measured: the board, or a broken one that the check must find
-    #[arg(long, value_name = "WHAT", value_parser = named::<Carrier>(), default_value = "board", hide = true)]
-    pub carrier: Carrier,
+}
+
+/// What a case varies.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct BoardCell {
+    /// The load.
+    pub mode: Mode,
+    /// The number of readers.
+    pub readers: usize,
+    /// Words of a value.
+    pub words: usize,
+    /// What is between writer and readers.
+    pub isolation: Isolation,
+    /// How readers wait; `None`: as suits the cores.
+    pub waiting: Option<Waiting>,
 }
 
 fn usage<T>(text: String) -> Result<T, UsageError> {
@@ -88,7 +96,7 @@ impl BoardFlags {
     ///
     /// # Errors
     /// The first flag that asks for what cannot be.
-    pub fn cases(&self) -> Result<Vec<Case>, UsageError> {
+    pub(super) fn cells(&self) -> Result<Vec<BoardCell>, UsageError> {
         let Self { duration, cells, .. } = self;
         if !(1_000_000..=MAX_DURATION_NS).contains(&duration.0) {
             return usage(format!("--duration {duration}: a case takes 1ms to 10m"));
@@ -108,49 +116,29 @@ impl BoardFlags {
                 "--waiting park with --cells {cells}: a reader sleeps on one cell's version; use --cells 1, or yield"
             ));
         }
-        for folder in &self.on {
-            if !folder.is_dir() {
-                return usage(format!("--on {}: no such folder", folder.display()));
-            }
-        }
-        if self.isolation.contains(&Isolation::Container) {
-            return usage(
-                "--isolation container: writer and readers are bulkhead's own processes; use --isolation process, whose memory is the same"
-                    .into(),
-            );
-        }
-        let mut cases = Vec::new();
+        check_isolation(&self.isolation)?;
+        let mut found = Vec::new();
         for mode in &self.mode {
-            // Found out before the first case: a file that is none, more writes than there is room for.
+            // Before the first case: a file that cannot be read, more writes than there is room for.
             mode.due(duration.0, self.seed.0)?;
-            for (size, readers, waiting, isolation, on) in self.others() {
-                cases.push(Case {
-                    mode: mode.clone(),
-                    readers: readers.0 as usize,
-                    words: (size.0 / 8) as usize,
-                    cells: cells.0 as usize,
-                    isolation,
-                    waiting: match waiting {
-                        Choice::Auto => None,
-                        Choice::Fixed(waiting) => Some(waiting),
-                    },
-                    on: on.clone(),
-                    carrier: self.carrier,
-                    duration_ns: duration.0,
-                    seed: self.seed.0,
-                });
+            for size in &self.size {
+                for readers in &self.readers {
+                    for waiting in &self.waiting {
+                        found.extend(self.isolation.iter().map(|isolation| BoardCell {
+                            mode: mode.clone(),
+                            readers: readers.0 as usize,
+                            words: (size.0 / 8) as usize,
+                            isolation: *isolation,
+                            waiting: match waiting {
+                                Choice::Auto => None,
+                                Choice::Fixed(waiting) => Some(*waiting),
+                            },
+                        }));
+                    }
+                }
             }
         }
-        Ok(cases)
-    }
-
-    /// Every combination of all lists but the loads.
-    fn others(&self) -> impl Iterator<Item = (Count, Count, Choice<Waiting>, Isolation, &PathBuf)> {
-        let readers =
-            self.size.iter().flat_map(|size| self.readers.iter().map(move |readers| (*size, *readers)));
-        let waiting = readers.flat_map(|(s, r)| self.waiting.iter().map(move |w| (s, r, *w)));
-        let isolation = waiting.flat_map(|(s, r, w)| self.isolation.iter().map(move |i| (s, r, w, *i)));
-        isolation.flat_map(|(s, r, w, i)| self.on.iter().map(move |on| (s, r, w, i, on)))
+        Ok(found)
     }
 
     /// The cores to use, the writer's first.
@@ -158,12 +146,8 @@ impl BoardFlags {
     /// # Errors
     /// One that this process may not use.
     pub fn cores(&self, machine: &Machine) -> Result<Vec<u32>, UsageError> {
-        let allowed = &machine.cores_allowed;
-        let cores = self.cores.as_ref().map_or(allowed, |CoreList(cores)| cores);
-        if let Some(core) = cores.iter().find(|core| !allowed.contains(core)) {
-            return usage(format!("--cores: core {core} is not allowed here (allowed: {allowed:?})"));
-        }
-        Ok(cores.clone())
+        let asked = check_cores(self.cores.as_ref(), machine)?;
+        Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
     }
 
     /// From which p99 on a row is warned about.
@@ -186,9 +170,9 @@ mod tests {
         flags: BoardFlags,
     }
 
-    fn cases(line: &str) -> Result<Vec<Case>, String> {
+    fn cases(line: &str) -> Result<Vec<BoardCell>, String> {
         let line = Line::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
-        line.map_err(|error| error.to_string())?.flags.cases().map_err(|error| error.0)
+        line.map_err(|error| error.to_string())?.flags.cells().map_err(|error| error.0)
     }
 
     #[test]
@@ -211,7 +195,6 @@ mod tests {
             ("--cells 2 --waiting park", "--waiting park"),
             ("--duration 1us", "--duration 1us"),
             ("--duration 1h", "--duration"),
-            ("--on /no/such/folder", "/no/such/folder"),
             ("--mode poisson:1M --duration 10m", "--mode poisson:1000000"),
             ("--mode replay:none.csv", "none.csv"),
             ("--mode often", "often"),

@@ -1,26 +1,162 @@
 //! `launcher board`: the benchmark of the single-writer board.
 //!
 //! ```text
-//! flags ─▶ cases ─▶ case by case: segments, processes, start, end ─▶ logs ─▶ figures ─▶ board.json, tables, page
-//!           (plan)   (measure; child: agents over a carrier)        (log, counts)  (figures, command)
+//! flags ─▶ cases ─▶ the bench kit: processes ─▶ write / read ─▶ accounts ─▶ figures ─▶ board.json, tables, page
+//!          (mode)                  (work)       (roles::bench)   (tally)
 //! ```
 //!
-//! The writer makes each write when it is due and never later on purpose: a slow write makes the next ones late, and that is
-//! measured (open loop). Every value's content says which write it is of, so that readers see a torn one.
+//! The writer makes each write when it is due and never later on purpose: a slow write makes the next
+//! ones late, and that is measured (open loop). The content of a value identifies its write, so that
+//! readers find a torn one.
 
-mod agents;
-mod carrier;
-mod child;
-mod command;
-mod content;
-mod counts;
 mod figures;
 mod flags;
-mod log;
-mod measure;
 mod mode;
-mod plan;
+mod tally;
+mod work;
 
-pub use child::{PREFIX, run as child};
-pub use command::board;
 pub use flags::BoardFlags;
+
+use crate::bench::{self, BenchClock, BenchPlan, BenchWork};
+use crate::experiments::publish::Shown;
+use crate::runtime::folder;
+use crate::runtime::progress::Progress;
+use crate::runtime::signals::Signals;
+use analysis::document::Document;
+use analysis::experiment::{self, Boards};
+use anyhow::{Context, Result};
+use flags::BoardCell;
+use roles::bench::boards::Waiting;
+use std::fs;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+use work::BoardWork;
+
+/// The prefix of the names of the board's processes.
+pub const PREFIX: &str = BoardWork::PREFIX;
+
+/// Runs the process of that name.
+///
+/// # Errors
+/// What kept it from starting.
+pub fn child(name: &str, address: &str) -> Result<()> {
+    bench::child::<BoardWork>(name, address)
+}
+
+/// What to know about every case.
+const NOTES: [&str; 5] = [
+    "write: from before to behind the call, as the writer's core sees it; with park, the wake-up is part of it. Making a value's \
+     content and checking it is in no time, but in writes/s and reads/s",
+    "from due: from when the write was due (open loop: a late write is not forgiven)",
+    "propagation: from before the write until a reader has the value whole; read: from when it saw the version",
+    "stale: from when the version behind the one that a reader had was due until it has a newer one",
+    "times over 2,048 ticks are kept to one part in 2,048, greatest and least exactly; all readers' counts are added up",
+];
+
+/// Does what `launcher board` says: measures all cases, saves after each, prints and draws.
+///
+/// # Errors
+/// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that cannot be written.
+pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    let machine = crate::host::machine();
+    let cells = flags.cells()?;
+    let cores = flags.cores(&machine)?;
+    bench::check_sandbox(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let folder = folder::make(&flags.out, &started, "board")?;
+    let clock = BenchClock::start(&machine);
+    let mut boards = Boards {
+        version: env!("CARGO_PKG_VERSION").into(),
+        started,
+        machine,
+        interrupted: false,
+        warn: flags.warnings(),
+        cases: Vec::new(),
+        notes: NOTES.map(String::from).into(),
+    };
+    let progress = Progress::new(!flags.json);
+    let all_ns = cells.len() as u64 * flags.duration.0;
+    progress.time("measuring", all_ns);
+    for (number, cell) in cells.iter().enumerate() {
+        progress.says(format!("case {} of {}, {}", number + 1, cells.len(), cell.mode));
+        let (mut plan, shared) = plan_of(cell, flags, &cores, &clock)?;
+        let before_ns = number as u64 * flags.duration.0;
+        let tick = |elapsed: Duration| {
+            progress.of(before_ns + flags.duration.0.min(elapsed.as_nanos() as u64), all_ns);
+        };
+        let outcome = bench::run(&mut plan, &folder, &signals, &tick);
+        let outcome = outcome.inspect_err(|_| {
+            progress.clear();
+            if boards.cases.is_empty() {
+                let _ = fs::remove_dir_all(&folder);
+            }
+        })?;
+        boards.interrupted = outcome.interrupted;
+        // A case that was interrupted before its start has no figures.
+        if !(outcome.interrupted && outcome.start_ticks.is_none()) {
+            boards.cases.push(figures::case(&cell.mode, shared, &plan, &outcome, clock.ns_per_tick()));
+        }
+        boards.save(&folder)?;
+        if boards.interrupted {
+            break;
+        }
+    }
+    progress.clear();
+    Shown::new(experiment::board::report(&boards), &boards)?.publish(&folder, flags.json)?;
+    Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
+        (true, _) => crate::runtime::signals::exit_code(),
+        (_, true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// The plan of a case, and whether its readers share their cores.
+fn plan_of(
+    cell: &BoardCell,
+    flags: &BoardFlags,
+    cores: &[u32],
+    clock: &BenchClock,
+) -> Result<(BenchPlan<BoardWork>, bool)> {
+    let due = cell.mode.due(flags.duration.0, flags.seed.0)?;
+    let (cores, shared) = pinned(cores, cell.readers);
+    let usual = if shared { Waiting::Yield } else { Waiting::Spin };
+    let work = BoardWork {
+        readers: cell.readers,
+        waiting: cell.waiting.unwrap_or(usual),
+        cells: flags.cells.0 as usize,
+        words: cell.words,
+        scheduled: due.as_ref().map(|due| due.len() as u64),
+        duration_ns: flags.duration.0,
+        due: due.unwrap_or_default(),
+    };
+    let plan = BenchPlan::new(clock, cell.isolation, cores, work);
+    Ok((BenchPlan { weaker_sandbox: flags.allow_weaker_sandbox, ..plan }, shared))
+}
+
+/// The cores of the writer and the readers, and whether readers share theirs with others.
+fn pinned(cores: &[u32], readers: usize) -> (Vec<Option<u32>>, bool) {
+    let rest = match cores {
+        [] => return (vec![None; readers + 1], true),
+        [only] => std::slice::from_ref(only),
+        [_, rest @ ..] => rest,
+    };
+    let places = (0..readers).map(|reader| Some(rest[reader % rest.len()]));
+    let all = std::iter::once(Some(cores[0])).chain(places).collect();
+    (all, readers > 0 && (cores.len() == 1 || readers > rest.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writer_has_the_first_core_and_readers_the_others() {
+        let some = |cores: &[u32]| cores.iter().map(|core| Some(*core)).collect::<Vec<_>>();
+        assert_eq!(pinned(&[4, 5, 6], 2), (some(&[4, 5, 6]), false));
+        assert_eq!(pinned(&[4, 5, 6], 3), (some(&[4, 5, 6, 5]), true));
+        assert_eq!(pinned(&[0], 1), (some(&[0, 0]), true));
+        assert_eq!(pinned(&[0], 0), (some(&[0]), false));
+        assert_eq!(pinned(&[], 1), (vec![None, None], true));
+    }
+}

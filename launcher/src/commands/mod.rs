@@ -11,7 +11,7 @@ mod pages;
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags, ReportFlags};
 use crate::config::{RunCommand, Slower, UsageError, program};
-use crate::experiments;
+use crate::experiments::{self, compare};
 use crate::exports;
 use crate::host::groups::Tree;
 use crate::host::{Machine, System};
@@ -59,10 +59,10 @@ pub fn main(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Run(flags) => run(&flags),
         Command::Join(flags) => join(&flags).map(|never| match never {}),
-        Command::Sweep(flags) => experiments::sweep(&flags),
-        Command::Compare(flags) => experiments::compare(&flags),
-        Command::Bill(flags) => experiments::bill(&flags),
-        Command::Contain(flags) => experiments::contain(&flags),
+        Command::Sweep(flags) => experiments::sweep::run(&flags),
+        Command::Compare(flags) => experiments::compare::run(&flags),
+        Command::Bill(flags) => experiments::bill::run(&flags),
+        Command::Contain(flags) => experiments::contain::run(&flags),
         Command::Lab(flags) => experiments::lab::lab(&flags),
         Command::Simulate(flags) => simulate::command(&flags),
         Command::Board(flags) => board::board(&flags),
@@ -215,15 +215,12 @@ fn run(command: &RunCommand) -> Result<ExitCode> {
 
 /// Compares what was run with a folder of runs.
 fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: bool) -> Result<()> {
-    let documents = experiments::against(baseline, summaries)?;
+    let found = compare::against(baseline, summaries)?;
     if !quiet {
         writeln!(output::stdout())?;
-        documents.print(false)?;
+        compare::show(&found, false)?;
     }
-    match gate {
-        Some(gate) => experiments::pass(gate, &documents),
-        None => Ok(()),
-    }
+    gate.map_or(Ok(()), |gate| compare::pass(gate, &found))
 }
 
 /// `run --dry-run`: everything but the run.

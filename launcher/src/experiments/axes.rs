@@ -1,7 +1,7 @@
 //! What can be swept, and how a list of values is read.
 
 use crate::config::{Settings, UsageError};
-pub use analysis::experiment::Axis;
+use analysis::experiment::Axis;
 use analysis::units::Count;
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,9 @@
 //! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or `0ns,500ns`. A flag with one
 //! value belongs to the base; a list, even of one value for `--rate`, is an axis.
 
-use super::axes::{Axis, AxisValue};
+use super::axes::AxisValue;
 use crate::config::{Settings, UsageError};
+use analysis::experiment::Axis;
 use analysis::units::Count;
 use clap::builder::StringValueParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};

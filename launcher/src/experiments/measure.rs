@@ -1,6 +1,6 @@
 //! Makes the runs of a sweep that are still missing, and saves after every one.
 
-use super::order::order;
+use super::order::{OrderedRun, order};
 use super::progress::Bar;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{FinishedRun, Interrupted};
@@ -54,12 +54,11 @@ pub fn measure(
     make: &mut Maker<'_>,
     bar: &mut Bar,
 ) -> Result<Ended> {
-    let todo: Vec<(u32, usize)> = order(&record.points, record.repeats)
-        .into_iter()
-        .filter(|(repeat, point)| !record.points[*point].has(*repeat, record.keeps_failures))
-        .collect();
+    let is_missing = |run: &OrderedRun| !record.points[run.point].has(run.repeat, record.keeps_failures);
+    let todo: Vec<OrderedRun> =
+        order(&record.points, record.repeats).into_iter().filter(is_missing).collect();
     let all = record.points.len() * record.repeats as usize;
-    for (number, (repeat, point)) in todo.iter().copied().enumerate() {
+    for (number, OrderedRun { repeat, point, .. }) in todo.iter().copied().enumerate() {
         let left = todo.len() - number;
         bar.begin(&record.points[point].name, all - left, left);
         let seed = record.seed_of(repeat);

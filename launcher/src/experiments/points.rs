@@ -1,13 +1,13 @@
 //! From axes to points: every combination that the planner accepts, all with the same load.
 
-use super::axes::{Axis, AxisValue};
+use super::axes::AxisValue;
 use super::flags::Asked;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::container;
 use crate::runtime::realtime;
-use analysis::experiment::{AxisRecord, SweepPoint};
+use analysis::experiment::{Axis, AxisRecord, SweepPoint};
 use analysis::units::{Count, Nanos};
 use protocol::plan::{ClockSource, Isolation, Threading};
 use system::sandbox;

@@ -1,8 +1,9 @@
 //! Named sweeps. They set axes only: the load is what the machine carries, unless a flag says otherwise.
 
-use super::axes::{Axis, AxisValue};
+use super::axes::AxisValue;
 use super::flags::Asked;
 use crate::config::{Settings, UsageError, nearest};
+use analysis::experiment::Axis;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 

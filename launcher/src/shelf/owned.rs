@@ -2,7 +2,7 @@
 
 use crate::config::CONFIG_FILE;
 use analysis::document::Document;
-use analysis::experiment::{Bill, Boards, Containments, Lab, RunResult, SweepPlan, SweepRecord};
+use analysis::experiment::{Bill, Boards, Containments, Lab, SweepPlan, SweepRecord};
 use analysis::hlog::HLOG_FILE;
 use analysis::html::HTML_FILE;
 use analysis::logfile::EXTENSION;
@@ -37,7 +37,8 @@ pub enum FolderKind {
 /// Files of a run's folder that have one name.
 const RUN_FILES: [&str; 12] = [
     RunRecord::FILE,
-    RunResult::FILE,
+    // Of a planned sweep of earlier builds.
+    "result.json",
     Summary::FILE,
     Timeline::FILE,
     Tail::FILE,
@@ -145,7 +146,7 @@ fn is_of_journal(name: &str) -> bool {
 /// What a folder in such a folder is for; `None`: it is none of bulkhead's.
 fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     let is_run = || {
-        let known = [RunRecord::FILE, RunResult::FILE, CONFIG_FILE, Summary::FILE];
+        let known = [RunRecord::FILE, CONFIG_FILE, Summary::FILE];
         known.iter().any(|file| path.join(file).symlink_metadata().is_ok_and(|facts| facts.is_file()))
     };
     match within {

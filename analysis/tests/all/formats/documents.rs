@@ -3,7 +3,7 @@
 
 use super::{golden, golden_file};
 use analysis::document::{Document, DocumentError};
-use analysis::experiment::{Bill, Boards, Comparisons, Containments, Lab, RunResult, SweepPlan, SweepRecord};
+use analysis::experiment::{Bill, Boards, Comparisons, Containments, Lab, SweepPlan, SweepRecord};
 use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use analysis::tail::{NoiseSlice, Tail};
@@ -133,7 +133,6 @@ fn documents_of_a_run_keep_their_formats() {
 fn documents_of_experiments_keep_their_formats() {
     check::<SweepRecord>();
     check::<SweepPlan>();
-    check::<RunResult>();
     check::<Bill>();
     check::<Comparisons>();
     check::<Containments>();
@@ -148,9 +147,7 @@ fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
         cell.technique = protocol::plan::Technique::from_name("crossbeam-array-queue").unwrap();
         (cell.producers, cell.consumers) = (64, 64);
     }
-    let mut grids = analysis::report::lab::narrow(&lab);
-    grids.extend(analysis::report::lab::narrow(&golden()));
-    let said: String = grids.iter().map(|grid| grid.terminal(false)).collect();
+    let said = [&lab, &golden()].map(|lab| analysis::experiment::lab::report(lab).terminal(false)).concat();
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     // Times of the sound runs alone; CPU of 10,000 events; both ends' switches of a thousand, and wakes of one.
     for word in
@@ -164,8 +161,7 @@ fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
 #[test]
 fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
     let boards: Boards = golden();
-    let said: String =
-        analysis::report::board::grids(&boards).iter().map(|grid| grid.terminal(false)).collect();
+    let said = analysis::experiment::board::report(&boards).terminal(false);
     for word in [
         "poisson:10000",
         "NOT SOUND: a problem",

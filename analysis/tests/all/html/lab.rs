@@ -21,13 +21,13 @@ fn every_cell_is_drawn_with_its_figures() {
     let folder = tempfile::tempdir().unwrap();
     lab.save(folder.path()).unwrap();
     let page = written(folder.path());
-    // A point, a bar and a strip for each cell.
+    // A dot and a strip for each cell.
     for wait in [Wait::Busy, Wait::Park] {
         let name = format!("data-cell=\"array-queue process 2→1 slow→fast {wait}\"");
-        assert_eq!(page.matches(&name).count(), 3, "{wait}");
+        assert_eq!(page.matches(&name).count(), 2, "{wait}");
     }
     assert!(page.contains("data-p50=\"240\" data-p99=\"900\""), "{page}");
-    assert!(page.contains("data-producer=\"5000\" data-consumer=\"800\""), "of 10,000 events");
+    assert!(page.contains("data-cpu=\"5800\""), "of 10,000 events");
     assert_eq!(having(&page, "data-runs").len(), 2);
     let said = text(&page);
     assert!(

@@ -1,7 +1,7 @@
 //! The rows of the bill.
 
 use crate::config::{Settings, UsageError};
-use crate::experiments::axes::Axis;
+use analysis::experiment::Axis;
 use analysis::experiment::{Added, BillRow, Reference, SweepPoint, SweepRecord};
 use analysis::stats::{Outline, Percentile, judge, median, pair, placement, values};
 use analysis::summary::Measure;

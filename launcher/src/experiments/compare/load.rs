@@ -1,10 +1,9 @@
 //! What a path holds: one run, a sweep, or a folder with runs in it.
 
 use crate::config::UsageError;
-use crate::experiments::axes::Axis;
 use crate::experiments::record::read;
 use analysis::document::Document;
-use analysis::experiment::SweepRecord;
+use analysis::experiment::{Axis, SweepRecord};
 use analysis::stats::Outline;
 use analysis::summary::Summary;
 use anyhow::{Context, Result, bail};

@@ -2,7 +2,8 @@
 
 use super::load::Cell;
 use crate::config::{Settings, UsageError};
-use crate::experiments::axes::{Axis, AxisValue, read_value};
+use crate::experiments::axes::{AxisValue, read_value};
+use analysis::experiment::Axis;
 use analysis::units::Nanos;
 
 /// One side in words.

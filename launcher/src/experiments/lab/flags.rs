@@ -1,16 +1,16 @@
 //! The flags of `launcher lab`, and what they ask for.
 
-use super::account::MOST;
-use super::plan::Slow;
-use crate::config::UsageError;
+use crate::bench::{check_cores, check_isolation};
 use crate::config::value::named;
+use crate::config::{CoreList, UsageError};
 use crate::host::Machine;
 use crate::planner;
 use analysis::experiment::{Lab, LabCell, Speed, Wait};
-use analysis::lists;
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use protocol::plan::{Isolation, Technique};
+use roles::bench::queues::ledger::MAX_ENDS;
+use roles::bench::queues::waiting::Slow;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -74,7 +74,7 @@ pub struct LabFlags {
     pub seed_table: bool,
     /// Cores for producers and consumers in turn [default: as run picks them]
     #[arg(long, value_name = "LIST", help_heading = "Run")]
-    pub cores: Option<String>,
+    pub cores: Option<CoreList>,
     /// Where the results go [default: runs]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub out: Option<PathBuf>,
@@ -149,7 +149,8 @@ impl LabFlags {
             notes
                 .push(format!("rings have {capacity} slots: {capacity_asked}, rounded up to a power of two"));
         }
-        let cores = self.cores(ends, &machine)?;
+        let asked = check_cores(self.cores.as_ref(), &machine)?;
+        let cores = asked.unwrap_or_else(|| planner::pick_cores(ends, &machine));
         if !cores.is_empty() && cores.len() < ends {
             notes.push(format!(
                 "up to {ends} ends share {} cores: busy waiting holds up who shares its core",
@@ -186,7 +187,8 @@ impl LabFlags {
         let waits = if self.seed_table { vec![Wait::Busy, Wait::Poll] } else { Wait::ALL.to_vec() };
         let waits = or(&self.wait, &waits);
         let number = |flag: &str, counts: &[Count], least: u64| -> Result<Vec<u16>, UsageError> {
-            let number = |count: &Count| within(flag, Some(*count), 1, least, MOST.into()).map(|n| n as u16);
+            let number =
+                |count: &Count| within(flag, Some(*count), 1, least, MAX_ENDS.into()).map(|n| n as u16);
             or(counts, &[Count(1)]).iter().map(number).collect()
         };
         let (producers, consumers) =
@@ -196,12 +198,7 @@ impl LabFlags {
         }
         let (makers, takers) = (or(&self.producer, Speed::ALL), or(&self.consumer, Speed::ALL));
         let mut cells = Vec::new();
-        if isolations.contains(&Isolation::Container) {
-            return Err(UsageError(
-                "--isolation container: the lab's ends are bulkhead's own processes; use --isolation process, whose memory is the same"
-                    .into(),
-            ));
-        }
+        check_isolation(&isolations)?;
         for (technique, isolation) in pairs(&techniques, &isolations) {
             if let Err(refused) = planner::check_reach(technique, isolation) {
                 if self.isolation.len() > 1 || self.technique.len() > 1 {
@@ -236,22 +233,6 @@ impl LabFlags {
             )));
         }
         Ok(cells)
-    }
-
-    fn cores(&self, ends: usize, machine: &Machine) -> Result<Vec<u32>, UsageError> {
-        let Some(text) = &self.cores else { return Ok(planner::pick_cores(ends, machine)) };
-        let cores = lists::parse(text).filter(|cores| !cores.is_empty());
-        let cores = cores
-            .ok_or_else(|| UsageError(format!("--cores {text:?}: expected a list, for example 0,2-5")))?;
-        match cores.iter().find(|core| !machine.cores_allowed.contains(core)) {
-            Some(core) => {
-                let allowed = lists::format(&machine.cores_allowed);
-                Err(UsageError(format!(
-                    "--cores {text}: core {core} is not allowed here (allowed: {allowed})"
-                )))
-            }
-            None => Ok(cores),
-        }
     }
 }
 
@@ -316,7 +297,7 @@ mod tests {
             ),
             ("--technique std-mpsc,crossbeam-channel", "--isolation thread"),
             ("--cores 7", "core 7 is not allowed here (allowed: 0,1)"),
-            ("--cores x", "--cores \"x\""),
+            ("--cores x", "--cores"),
         ] {
             let error = lab(line).unwrap_err();
             assert!(error.contains(said), "{line}: {error}");

@@ -1,16 +1,19 @@
 //! Makes the runs of a lab that are still missing, in turn, and saves them.
 
-use super::plan::{LabPlan, Slow};
-use super::run::{Done, run};
+use super::work::LabWork;
+use crate::bench::{self, BenchClock, BenchOutcome, BenchPlan};
 use crate::experiments::measure::Ended;
 use crate::experiments::progress::Bar;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
-use analysis::experiment::{Lab, LabCell, LabRun, Speed};
+use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, Speed, histogram};
 use anyhow::{Context, Result, anyhow};
+use hdrhistogram::Histogram;
+use roles::bench::account::{AccountView, Field};
+use roles::bench::queues::ledger::{LabField, get, latencies, problems, shares};
+use roles::bench::queues::waiting::Slow;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use system::clock::{ClockPair, ClockSource};
 
 /// Saved at least so often.
 const SAVE: Duration = Duration::from_secs(2);
@@ -50,20 +53,10 @@ pub(super) fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Opt
 }
 
 /// The plan of one run.
-fn plan_of(
-    lab: &Lab,
-    cell: &LabCell,
-    number: u32,
-    slow: Slow,
-    clock: ClockSource,
-    ns_per_tick: f64,
-) -> LabPlan {
+fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: Slow, clock: &BenchClock) -> BenchPlan<LabWork> {
     let (producers, events) = (u64::from(cell.producers), lab.events);
-    LabPlan {
-        run: String::new(),
-        launcher_pid: 0,
+    let work = LabWork {
         technique: cell.technique,
-        isolation: cell.isolation,
         capacity: lab.capacity,
         events: (0..producers)
             .map(|index| events / producers + u64::from(index < events % producers))
@@ -75,31 +68,20 @@ fn plan_of(
         jitter: lab.jitter,
         wait: cell.wait,
         poll_ns: lab.poll_ns,
-        slack_ns: lab.slack_ns,
-        cores: cores_of(&lab.cores, cell.producers, cell.consumers),
-        clock,
-        ns_per_tick,
         seed: lab.seed.wrapping_add(number.into()),
-        weaker_sandbox: lab.weaker_sandbox,
-        handles: Vec::new(),
-    }
+    };
+    let cores = cores_of(&lab.cores, cell.producers, cell.consumers);
+    let plan = BenchPlan::new(clock, cell.isolation, cores, work);
+    BenchPlan { weaker_sandbox: lab.weaker_sandbox, slack_ns: lab.slack_ns, ..plan }
 }
 
-/// Measures what is missing. A run that failed is kept as such, with the reason, and made again by the next call.
+/// Measures what is missing and saves it now and then. A run that failed is kept with the reason, and is
+/// made again by the next call.
 ///
 /// # Errors
 /// A run that could not be started, a record that could not be saved.
 pub(super) fn measure(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut Bar) -> Result<Ended> {
-    let slow = super::flags::slow(&lab.slow)?;
-    let clock = if lab.machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-    let first = ClockPair::read(&clock);
-    if lab.sleep.is_none() {
-        lab.sleep = super::slack::sample();
-        lab.clock_read_ns = system::clock::read_cost_ns(&clock);
-    }
-    // At least this long lies between the pairs, so that a tick is known to a few millionths.
-    std::thread::sleep(Duration::from_millis(20));
-    let ended = make(lab, folder, signals, bar, (slow, clock, first));
+    let ended = make(lab, folder, signals, bar);
     // Whatever stopped it: what was finished is kept.
     let saved = lab.save(folder);
     let ended = ended.with_context(|| {
@@ -109,14 +91,13 @@ pub(super) fn measure(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut
     Ok(ended)
 }
 
-/// Makes the runs that are missing, and saves now and then.
-fn make(
-    lab: &mut Lab,
-    folder: &Path,
-    signals: &Signals,
-    bar: &mut Bar,
-    (slow, clock, first): (Slow, ClockSource, ClockPair),
-) -> Result<Ended> {
+fn make(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut Bar) -> Result<Ended> {
+    let slow = super::flags::slow(&lab.slow)?;
+    let clock = BenchClock::start(&lab.machine);
+    if lab.sleep.is_none() {
+        lab.sleep = super::slack::sample();
+        lab.clock_read_ns = system::clock::read_cost_ns(&clock.source);
+    }
     let todo = order(lab);
     let all = lab.cells.len() * lab.runs as usize;
     let mut saved = Instant::now();
@@ -124,13 +105,13 @@ fn make(
         let left = todo.len() - done;
         let name = lab.cells[index].name();
         bar.begin(&name, all - left, left);
-        let ns_per_tick = ClockPair::read(&clock).ns_per_tick_since(&first);
-        let plan = plan_of(lab, &lab.cells[index], number, slow, clock, ns_per_tick);
-        let Some(Done { run, latencies }) = run(plan, folder, signals).with_context(|| name.clone())? else {
+        let mut plan = plan_of(lab, &lab.cells[index], number, slow, &clock);
+        let outcome = bench::run(&mut plan, folder, signals, &|_| {}).with_context(|| name.clone())?;
+        if outcome.interrupted {
             return Ok(Ended::Interrupted);
-        };
+        }
         bar.end();
-        let run = LabRun { number, ..run };
+        let (run, latencies) = run_of(number, &plan, &outcome);
         lab.cells[index].add(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
         if saved.elapsed() > SAVE {
             lab.save(folder)?;
@@ -138,6 +119,57 @@ fn make(
         }
     }
     Ok(Ended::Complete)
+}
+
+/// The figures of a run, from its accounts.
+fn run_of(number: u32, plan: &BenchPlan<LabWork>, outcome: &BenchOutcome) -> (LabRun, Histogram<u64>) {
+    let work = &plan.work;
+    let ns = |ticks: u64| (ticks as f64 * plan.ns_per_tick) as u64;
+    let accounts = outcome.segments.accounts();
+    let (producers, consumers) = accounts.split_at(work.producers());
+    let cost = |account: &AccountView| SideCost {
+        cpu_ns: account.get(Field::Cpu),
+        voluntary: account.get(Field::Voluntary),
+        involuntary: account.get(Field::Involuntary),
+        looks: get(account, LabField::Looks),
+        wakes: get(account, LabField::Wakes),
+    };
+    let side = |accounts: &[AccountView]| accounts.iter().map(cost).fold(SideCost::default(), SideCost::and);
+    let deaths = outcome.deaths.iter();
+    let deaths = deaths.map(|death| format!("{}: {}", death.process, death.how));
+    let mut found: Vec<String> = deaths.chain(outcome.problem.clone()).collect();
+    if found.is_empty() {
+        let pushed = producers.iter().map(|account| account.get(Field::Count)).sum();
+        let sum = producers.iter().fold(0u64, |sum, account| sum.wrapping_add(get(account, LabField::Sum)));
+        if pushed != work.total() {
+            found.push(format!("{pushed} events pushed of {}", work.total()));
+        }
+        for (index, account) in consumers.iter().enumerate() {
+            found.extend(problems(&format!("consumer-{index}"), account, pushed, sum));
+        }
+    }
+    let mut histogram = histogram();
+    for ticks in consumers.iter().flat_map(latencies) {
+        // It grows with its values: none is refused.
+        let _ = histogram.record(ns(ticks).max(1));
+    }
+    let begin = producers.iter().map(|account| account.get(Field::Begin)).min().unwrap_or(0);
+    let end = accounts.iter().map(|account| account.get(Field::End)).max().unwrap_or(0);
+    let halves = consumers.first().map_or_else(Vec::new, |account| shares(account, work.producers() as u16));
+    let half: u64 = halves.iter().sum();
+    let longest = producers.iter().map(|account| ns(get(account, LabField::LongestWait)));
+    let run = LabRun {
+        number,
+        run_ns: ns(end.saturating_sub(begin)),
+        taken: consumers.iter().map(|account| account.get(Field::Count)).sum(),
+        latency: LabLatency::of(&histogram),
+        producer: side(producers),
+        consumer: side(consumers),
+        shares: halves.iter().map(|share| *share as f64 / half.max(1) as f64).collect(),
+        longest_wait_ns: longest.collect(),
+        problems: found,
+    };
+    (run, histogram)
 }
 
 #[cfg(test)]

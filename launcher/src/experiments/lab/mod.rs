@@ -3,46 +3,47 @@
 //! ```text
 //! flags ─▶ cells ─▶ runs in turn ─▶ lab.json ─▶ tables, notes, report.html
 //!                    │
-//!                    └ plan ─▶ processes: attach ─▶ start ─▶ produce / consume ─▶ account ─▶ check
+//!                    └ the bench kit: processes ─▶ produce / consume ─▶ accounts ─▶ check
 //! ```
 //!
 //! A cell is a technique, an isolation level, a number of ends, their speeds and a way of waiting. Each run of it starts its own
 //! processes over its own memory, pushes the same number of events, and is checked: each event comes once, whole, and in the
 //! order of its producer.
 
-mod account;
-mod ends;
 mod flags;
 mod measure;
-mod plan;
-mod role;
-mod run;
 mod slack;
-mod techniques;
-#[cfg(test)]
-mod tests;
-mod waiting;
+mod work;
 
 pub use flags::LabFlags;
-pub(crate) use role::{PREFIX, run as role};
-pub(crate) use techniques::install;
+pub(crate) use roles::bench::queues::install;
 
-use super::documents::Documents;
 use super::measure::Ended;
 use super::progress::Bar;
+use super::publish::Shown;
+use crate::bench::{self, BenchWork};
 use crate::output::complain;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
-use analysis::experiment::Lab;
-use analysis::html;
-use analysis::report;
+use analysis::experiment::{self, Lab};
 use analysis::units::human_ns;
 use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+
+/// The prefix of the names of the lab's processes.
+pub(crate) const PREFIX: &str = work::LabWork::PREFIX;
+
+/// Runs the process of that name.
+///
+/// # Errors
+/// What kept it from starting.
+pub(crate) fn role(name: &str, address: &str) -> Result<()> {
+    bench::child::<work::LabWork>(name, address)
+}
 
 /// Does what `launcher lab` says.
 ///
@@ -50,14 +51,14 @@ use std::process::ExitCode;
 /// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a run that could not be made.
 pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
     let machine = crate::host::machine();
-    let (mut lab, folder) = match &flags.resume {
-        Some(folder) => (resumed(flags, folder)?, folder.clone()),
-        None => {
-            let lab = flags.lab(machine)?;
-            let out = flags.out.as_deref().unwrap_or(Path::new("runs"));
-            let folder = folder::make(out, &lab.started, "lab")?.canonicalize()?;
-            (lab, folder)
-        }
+    let mut lab = match &flags.resume {
+        Some(folder) => resumed(flags, folder)?,
+        None => flags.lab(machine)?,
+    };
+    bench::check_sandbox(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
+    let folder = match (&flags.resume, flags.out.as_deref()) {
+        (Some(folder), _) => folder.clone(),
+        (None, out) => folder::make(out.unwrap_or(Path::new("runs")), &lab.started, "lab")?.canonicalize()?,
     };
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -110,21 +111,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
 
 /// Saves and prints what was measured.
 fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode> {
-    let documents = Documents {
-        name: "lab",
-        heading: report::lab::heading(lab),
-        notes: report::lab::notes(lab),
-        narrow: report::lab::narrow(lab),
-        wide: report::lab::wide(lab),
-        json: lab.json()?,
-        file: None,
-    };
-    documents.save(folder)?;
-    html::write(folder, &folder.join(html::HTML_FILE))?;
-    documents.print(json)?;
-    if !json {
-        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
-    }
+    Shown::new(experiment::lab::report(lab), lab)?.publish(folder, json)?;
     if ended == Ended::Interrupted {
         complain(&format!("interrupted: launcher lab --resume {} goes on", folder.display()));
         return Ok(crate::runtime::signals::exit_code());

@@ -1,8 +1,7 @@
 //! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
 
-use super::{knee, tables};
 use crate::config::{Common, Settings};
-use crate::experiments::axes::{Axis, read_values};
+use crate::experiments::axes::read_values;
 use crate::experiments::flags::Asked;
 use crate::experiments::measure::{Ended, Made, measure};
 use crate::experiments::points;
@@ -12,15 +11,15 @@ use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{Search, SearchRecord};
-use analysis::experiment::{SweepRecord, SweepState};
+use analysis::experiment::{ALL, Axis, Search, SearchRecord, SweepRecord, SweepState, sweep};
 use analysis::record::Outcome;
+use analysis::report::grid::Grid;
 use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
 use std::fs;
 use std::path::Path;
 
-fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
+pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
     let machine = fake::plain(2).machine();
     let mut asked = Asked {
         axes: axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect(),
@@ -45,6 +44,11 @@ fn made(settings: &Settings) -> Made {
     outline.work_done_ns = Some(1.01 * work as f64);
     outline.utilisation = Some(0.1 + work as f64 / 10_000.0);
     Made { folder, outcome: Outcome::Complete, outline }
+}
+
+/// A table of a sweep.
+fn table(sweep: &SweepRecord, name: &str) -> Option<Grid> {
+    sweep::report(sweep).tables(ALL).find(|grid| grid.name == name).cloned()
 }
 
 fn bar() -> Bar {
@@ -201,7 +205,7 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
         Ok(made)
     };
     measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    let [p50, p99, p999] = &tables::rt_venue(&sweep)[..] else { panic!("three tables") };
+    let [p50, p99, p999] = ["p50", "p99", "p999"].map(|at| table(&sweep, &format!("rt_venue_{at}")).unwrap());
     let wanted = "\
 | orch_work           |  thread | process |
 |---------------------|---------|---------|
@@ -211,7 +215,7 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
     assert!(p50.markdown().contains(wanted), "{}", p50.markdown());
     assert_eq!(p99.rows[0].cells, ["0 ns", "2.0", "2.0"]);
     assert_eq!(p999.rows[0].cells, ["0 ns", "–", "–"]);
-    let knee = knee::knee(&sweep).unwrap();
+    let knee = table(&sweep, "knee").unwrap();
     assert_eq!(knee.rows.len(), 6);
     // 19,990 orders a second at ρ = 0.1; with 1 µs of work ρ = 0.2 and 2 µs more in each of the two stages.
     let cells = |row: usize| knee.rows[row].cells[2..].join(" ");
@@ -243,7 +247,7 @@ fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one(
             Ok(made)
         };
         measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-        let p50 = &tables::rt_venue(&sweep)[0];
+        let p50 = table(&sweep, "rt_venue_p50").unwrap();
         assert!(p50.notes[0].starts_with(said), "{runs}: {}", p50.notes[0]);
         assert_eq!(!p50.rows[0].best.is_empty(), marked, "{runs}");
     }
@@ -253,7 +257,7 @@ fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one(
 fn near_and_far_cores_have_columns_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 4);
-    assert_eq!(tables::by_floor(&sweep), None);
+    assert_eq!(table(&sweep, "by_floor"), None);
     let mut make = |settings: &Settings| {
         let mut made = made(settings);
         if settings.seed.unwrap().0 > 3 {
@@ -264,7 +268,7 @@ fn near_and_far_cores_have_columns_of_their_own() {
         Ok(made)
     };
     measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    let grid = tables::by_floor(&sweep).unwrap();
+    let grid = table(&sweep, "by_floor").unwrap();
     assert_eq!(grid.head, ["isolation", "runs", "floor 100 ns", "runs", "floor 315 ns"]);
     assert_eq!(grid.rows[0].cells, ["thread", "3", "1.0", "1", "2.5"]);
 }
@@ -281,7 +285,7 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
         Ok(made)
     };
     measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    let note = &tables::rt_venue(&sweep)[0].notes[0];
+    let note = &table(&sweep, "rt_venue_p50").unwrap().notes[0];
     assert!(note.contains("far apart") && note.contains("901 times") && !note.contains('%'), "{note}");
 }
 

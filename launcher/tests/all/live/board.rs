@@ -62,7 +62,7 @@ fn at_every_level_nothing_is_torn_and_versions_add_up() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort();
-    assert_eq!(files, ["board.json", "report.html"]);
+    assert_eq!(files, ["board.json", "board.md", "left-out.csv", "report.html", "seed-rows.csv"]);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn deaths_harm_nobody_else_and_a_reader_cannot_write() {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let rights: Vec<String> = maps
             .lines()
-            .filter(|line| line.contains("/dev/shm/"))
+            .filter(|line| line.contains(".board (deleted)"))
             .filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned))
             .collect();
         rights
@@ -137,18 +137,7 @@ fn whoever_ends_it_what_there_is_is_saved_and_nothing_is_left() {
 }
 
 #[test]
-fn a_board_that_tears_is_found_out_and_bad_input_is_named() {
-    let launcher = Launcher::new();
-    let flags = ["--carrier", "careless", "--mode", "stress", "--size", "65536", "--readers", "1"];
-    // Both must have run at once, or one been stopped in the middle: that can take more than one go.
-    let torn = (0..20).any(|_| {
-        let output = command(&launcher, &flags).args(["--duration", "100ms"]).output().unwrap();
-        let boards: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let torn = boards["cases"][0]["all"]["torn"].as_u64().unwrap();
-        assert_eq!(output.status.code(), Some(i32::from(torn > 0)), "{}", text(&output.stderr));
-        torn > 0
-    });
-    assert!(torn, "no tear was found in twenty goes");
+fn bad_input_of_a_board_is_named() {
     let refused = output(&["board", "--size", "12"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("--size 12"));

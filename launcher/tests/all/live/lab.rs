@@ -67,7 +67,7 @@ fn a_killed_end_is_named_and_leaves_nothing() {
         signal(pid, "KILL");
         let (code, _, stderr) = running.end();
         assert_eq!(code, Some(1), "{stderr}");
-        let said = format!("{role} (pid {pid}): signal 9 (SIGKILL)");
+        let said = format!("{role}: signal 9 (SIGKILL)");
         assert!(stderr.contains(&said), "{stderr}");
         assert_nothing_left(launcher);
     }

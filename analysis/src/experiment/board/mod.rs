@@ -1,0 +1,224 @@
+//! `board.json`: what the benchmark of the board measured, case by case.
+
+mod charts;
+mod report;
+
+pub use report::report;
+
+use crate::document::Document;
+use crate::machine::Machine;
+use crate::summary::Distribution;
+use protocol::plan::Isolation;
+use serde::{Deserialize, Serialize};
+
+/// All cases of one `launcher board`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Boards {
+    /// The version of bulkhead.
+    pub version: String,
+    /// When it began, UTC.
+    pub started: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Whether it was ended before all cases were measured.
+    pub interrupted: bool,
+    /// From which p99 on a row is warned about.
+    pub warn: BoardWarnings,
+    /// In the order in which they were measured.
+    pub cases: Vec<BoardCase>,
+    /// What to know about them. One line each.
+    pub notes: Vec<String>,
+}
+
+impl Document for Boards {
+    const FILE: &'static str = "board.json";
+    const NAME: &'static str = "bulkhead.board";
+    const VERSION: u32 = 1;
+    const ABSENT: &'static str = "not the folder of a benchmark of the board, or it is not complete";
+    const REMEDY: &'static str = "launcher board measures it again";
+}
+
+/// Thresholds in nanoseconds; `None`: no warning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardWarnings {
+    /// For the p99 of the write.
+    pub writer_p99_ns: Option<u64>,
+    /// For the p99 of the read.
+    pub reader_p99_ns: Option<u64>,
+}
+
+/// One writer and its readers under one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoardCase {
+    /// The load, as on the command line: `poisson:10000`.
+    pub mode: String,
+    /// How many readers.
+    pub readers: u64,
+    /// Bytes of a value.
+    pub size_bytes: u64,
+    /// Cells of the board.
+    pub cells: u64,
+    /// Slots of a cell.
+    pub slots: u64,
+    /// What stands between writer and readers.
+    pub isolation: Isolation,
+    /// How readers wait.
+    pub waiting: String,
+    /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's memory.
+    pub on: String,
+    /// `board`.
+    pub carrier: String,
+    /// From the start to the end of the last write, in nanoseconds.
+    pub duration_ns: u64,
+    /// Writes that were due in that time; `None`: as many as could be made.
+    pub scheduled: Option<u64>,
+    /// The writer's core; `None`: the kernel's choice.
+    pub writer_core: Option<u32>,
+    /// The readers' cores, in turn.
+    pub reader_cores: Vec<u32>,
+    /// Whether readers share their cores with others.
+    pub shared: bool,
+    /// Where times come from.
+    pub clock: String,
+    /// Nanoseconds a tick, over the case.
+    pub ns_per_tick: f64,
+    /// The writer.
+    pub writer: BoardWriter,
+    /// All readers together: added up from all logs.
+    pub all: BoardReading,
+    /// Each reader.
+    pub each: Vec<BoardReader>,
+    /// Writers and readers that died.
+    pub deaths: Vec<BoardDeath>,
+    /// Figures over time.
+    pub timeline: Vec<BoardSlice>,
+    /// Percentile curves, for the page.
+    pub curves: Vec<BoardCurve>,
+    /// What speaks against it; empty: versions add up, nothing was torn.
+    pub problems: Vec<String>,
+}
+
+/// What the writer did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoardWriter {
+    /// Writes made.
+    pub writes: u64,
+    /// Writes a second.
+    pub writes_per_s: f64,
+    /// From the beginning to the end of a write.
+    pub write: Distribution,
+    /// From when it was due to its end; `None`: nothing is due under stress.
+    pub from_due: Option<Distribution>,
+    /// What the kernel counted; `None`: it died.
+    pub usage: Option<BoardUsage>,
+}
+
+/// What readers saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoardReading {
+    /// Values read.
+    pub reads: u64,
+    /// Values read a second.
+    pub reads_per_s: f64,
+    /// Versions that were written over before they were read.
+    pub missed: u64,
+    /// Versions written that were neither read nor counted as missed: by a reader that died.
+    pub unseen: u64,
+    /// Values whose content was not that of their version.
+    pub torn: u64,
+    /// Reads that were given up because the writer overtook them.
+    pub overtaken: u64,
+    /// From the beginning of the write until the reader has the value.
+    pub propagation: Distribution,
+    /// From seeing the version until the reader has the value.
+    pub read: Distribution,
+    /// From when the version behind the one it had was due until it has a newer one; `None`: nothing is due under stress.
+    pub stale: Option<Distribution>,
+}
+
+/// One reader.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoardReader {
+    /// `reader-3`.
+    pub name: String,
+    /// Its core.
+    pub core: Option<u32>,
+    /// What it saw.
+    pub reading: BoardReading,
+    /// What the kernel counted; `None`: it died.
+    pub usage: Option<BoardUsage>,
+}
+
+/// What the kernel counted for a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardUsage {
+    /// Processor time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Context switches that it asked for.
+    pub voluntary_switches: u64,
+    /// Context switches that were forced on it.
+    pub involuntary_switches: u64,
+    /// Page faults.
+    pub faults: u64,
+}
+
+/// Somebody died.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardDeath {
+    /// `board-writer`, `board-reader-3`.
+    pub process: String,
+    /// `signal 9 (SIGKILL)`.
+    pub how: String,
+    /// When that was seen, in nanoseconds from the start.
+    pub at_ns: u64,
+    /// Whether a successor went on.
+    pub succeeded: bool,
+}
+
+/// A part of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardSlice {
+    /// Its beginning, in nanoseconds from the start.
+    pub begin_ns: u64,
+    /// Writes that ended in it.
+    pub writes: u64,
+    /// Their median, in nanoseconds, to one part in 32.
+    pub write_p50_ns: Option<u64>,
+    /// Their p99.
+    pub write_p99_ns: Option<u64>,
+    /// The longest.
+    pub write_max_ns: Option<u64>,
+    /// Values that readers got in it.
+    pub reads: u64,
+    /// The median of their propagation.
+    pub propagation_p50_ns: Option<u64>,
+    /// Its p99.
+    pub propagation_p99_ns: Option<u64>,
+    /// The longest.
+    pub propagation_max_ns: Option<u64>,
+}
+
+/// A measure's percentiles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoardCurve {
+    /// `write`, `propagation`, …
+    pub measure: String,
+    /// `(1/(1 − p), nanoseconds)`, rising, as far as ten samples lie beyond.
+    pub points: Vec<(f64, u64)>,
+}
+
+impl BoardCase {
+    /// Whether versions add up, nothing was torn and all that was due was written.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin, /dev/shm`.
+    pub fn name(&self) -> String {
+        let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };
+        format!(
+            "{}, {} readers, {} B × {}, {}, {}, {}{carrier}",
+            self.mode, self.readers, self.size_bytes, self.cells, self.isolation, self.waiting, self.on
+        )
+    }
+}

@@ -1,0 +1,264 @@
+//! What the benchmark of the board shows: each case, its readers, and the rows that the seed's benchmark has.
+
+use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
+use crate::experiment::{ALL, Answer, ExperimentReport, PAGE, Part, Section, TERMINAL, machine_facts};
+use crate::lists;
+use crate::numbers::{count, duration, duration_or_dash, percent, plain, short};
+use crate::summary::Distribution;
+use crate::table::{Column, Grid, GridRow};
+
+/// More readers than this are not listed one by one.
+const READERS_SHOWN: usize = 16;
+
+/// What it shows.
+pub fn report(boards: &Boards) -> ExperimentReport {
+    let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
+        let charts = [charts::percentiles(case, number), charts::over_time(case, number)];
+        Section::new(format!("case-{number}"), label)
+            .with([Part::Table(case_table(case, number), TERMINAL | PAGE)])
+            .with(charts.into_iter().flatten().map(Part::Chart))
+            .with(readers(case, number).map(|grid| Part::Table(grid, TERMINAL | PAGE)))
+    };
+    let cases = boards.cases.iter().zip(labels(&boards.cases)).enumerate();
+    let rows = [seed_rows(boards), left_out(boards)].map(|grid| Part::Table(grid, ALL));
+    let interrupted = if boards.interrupted { ", interrupted" } else { "" };
+    ExperimentReport {
+        name: "board",
+        heading: format!("board, {} on {}", boards.started, boards.machine.cpu_model),
+        title: "The board: one writer, any number of readers".into(),
+        subject: format!("{} cases, on {}", boards.cases.len(), boards.machine.cpu_model),
+        origin: format!("started {}, bulkhead {}{interrupted}", boards.started, boards.version),
+        answer: Some(answer(boards)),
+        facts: machine_facts(&boards.machine),
+        notes: boards.notes.clone(),
+        sections: cases.map(case_of).chain([Section::new("rows", "All cases").with(rows)]).collect(),
+    }
+}
+
+fn answer(boards: &Boards) -> Answer {
+    let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
+    let (all, torn) = (boards.cases.len(), boards.cases.iter().map(|case| case.all.torn).sum::<u64>());
+    let what =
+        "Sound: nothing torn, all versions read or known to be missed, all due writes made, nobody died.";
+    let problem = |case: &BoardCase| {
+        let name = case.name();
+        case.problems.iter().map(move |problem| format!("{name}: {problem}")).collect::<Vec<_>>()
+    };
+    Answer {
+        good: sound == all && sound > 0,
+        sentence: format!("{sound} of {all} cases sound, {torn} values torn"),
+        reasons: std::iter::once(what.into()).chain(boards.cases.iter().flat_map(problem)).collect(),
+        counts: vec![("sound", sound as u64), ("torn", torn), ("cases", all as u64)],
+    }
+}
+
+/// What tells the cases apart, in short.
+fn labels(cases: &[BoardCase]) -> Vec<String> {
+    let parts = |case: &BoardCase| {
+        [
+            case.mode.clone(),
+            format!("{} readers", case.readers),
+            size(case.size_bytes),
+            case.isolation.to_string(),
+            case.waiting.clone(),
+            case.on.clone(),
+        ]
+    };
+    let all: Vec<_> = cases.iter().map(parts).collect();
+    let varies: Vec<bool> =
+        (0..6).map(|part| part == 0 || all.iter().any(|parts| parts[part] != all[0][part])).collect();
+    let label = |parts: &[String; 6]| {
+        let shown: Vec<&str> =
+            parts.iter().zip(&varies).filter(|(_, varies)| **varies).map(|(part, _)| part.as_str()).collect();
+        shown.join(" ")
+    };
+    all.iter().map(label).collect()
+}
+
+/// `64 B`, `4 KiB`.
+fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+/// What a case's measures are called, with their figures.
+fn measures(case: &BoardCase) -> Vec<(&'static str, Distribution)> {
+    let BoardCase { writer, all, .. } = case;
+    let mut measures = vec![("write", writer.write)];
+    measures.extend(writer.from_due.map(|figures| ("from due", figures)));
+    if case.readers > 0 {
+        measures.extend([("propagation", all.propagation), ("read", all.read)]);
+        measures.extend(all.stale.map(|figures| ("stale", figures)));
+    }
+    measures
+}
+
+/// The figures of a case: where its times go.
+fn case_table(case: &BoardCase, number: usize) -> Grid {
+    let row = |(name, figures): (&str, Distribution)| {
+        let Distribution { count, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = figures;
+        let values = [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns].map(duration_or_dash);
+        GridRow::plain([vec![name.to_owned()], values.to_vec(), vec![short(count)]].concat())
+    };
+    Grid {
+        name: format!("case-{number}"),
+        title: title(case),
+        head: ["measure", "p50", "p90", "p99", "p99.9", "p99.99", "max", "count"].map(String::from).into(),
+        keys: 1,
+        rows: measures(case).into_iter().map(row).collect(),
+        notes: notes(case),
+    }
+}
+
+fn title(case: &BoardCase) -> String {
+    let waits = if case.readers > 0 {
+        format!(" that {}{}", case.waiting, if case.readers == 1 { "s" } else { "" })
+    } else {
+        String::new()
+    };
+    let readers = if case.readers == 1 { "reader" } else { "readers" };
+    let carrier = if case.carrier == "board" { String::new() } else { format!(" ({})", case.carrier) };
+    let cells = if case.cells == 1 { "cell" } else { "cells" };
+    format!(
+        "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}, {}{carrier}",
+        case.mode,
+        case.readers,
+        case.isolation,
+        size(case.size_bytes),
+        count(case.cells),
+        case.slots,
+        case.on,
+        duration(case.duration_ns),
+    )
+}
+
+/// A thread's share of a core.
+fn cpu(usage: Option<BoardUsage>, case: &BoardCase) -> String {
+    percent(usage.map(|usage| usage.cpu_ns as f64 / case.duration_ns as f64))
+}
+
+fn notes(case: &BoardCase) -> Vec<String> {
+    let BoardCase { writer, all, .. } = case;
+    let mut notes = vec![match case.readers {
+        0 => {
+            format!("{} writes/s; CPU of the writer {}", plain(writer.writes_per_s), cpu(writer.usage, case))
+        }
+        _ => format!(
+            "{} writes/s, {} reads/s; missed {}, torn {}, given up {}; CPU of the writer {}, of all readers {}",
+            plain(writer.writes_per_s),
+            plain(all.reads_per_s),
+            count(all.missed),
+            count(all.torn),
+            count(all.overtaken),
+            cpu(writer.usage, case),
+            percent(
+                case.each
+                    .iter()
+                    .map(|reader| reader.usage.map(|usage| usage.cpu_ns as f64))
+                    .sum::<Option<f64>>()
+                    .map(|cpu| cpu / case.duration_ns as f64)
+            ),
+        ),
+    }];
+    let cores = lists::format(&case.reader_cores);
+    notes.push(match (case.writer_core, case.readers, case.shared) {
+        (None, ..) => "not pinned: this process may use no core that is known".into(),
+        (Some(core), 0, _) => format!("writer on core {core}"),
+        (Some(core), _, false) => format!("writer on core {core}, a core for each reader: {cores}"),
+        (Some(core), readers, true) if case.reader_cores == [core] => {
+            format!("one core for the writer and {readers} readers: every time includes waiting for it")
+        }
+        (Some(core), readers, true) => format!(
+            "writer on core {core}, {readers} readers share {cores}: propagation and staleness include waiting for it"
+        ),
+    });
+    notes.extend(case.problems.iter().map(|problem| format!("NOT SOUND: {problem}")));
+    notes
+}
+
+/// The readers of a case, one by one; nothing for fewer than two.
+fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
+    if case.each.len() < 2 {
+        return None;
+    }
+    let core = |reader: &BoardReader| reader.core.map_or_else(|| "–".into(), |core| core.to_string());
+    let columns: [Column<'_, BoardReader>; 10] = [
+        ("reader", &|reader| reader.name.clone()),
+        ("core", &core),
+        ("reads", &|reader| short(reader.reading.reads)),
+        ("missed", &|reader| short(reader.reading.missed)),
+        ("unseen", &|reader| short(reader.reading.unseen)),
+        ("torn", &|reader| short(reader.reading.torn)),
+        ("p50", &|reader| duration_or_dash(reader.reading.propagation.p50_ns)),
+        ("p99", &|reader| duration_or_dash(reader.reading.propagation.p99_ns)),
+        ("max", &|reader| duration_or_dash(reader.reading.propagation.max_ns)),
+        ("cpu", &|reader| cpu(reader.usage, case)),
+    ];
+    let title = "Each reader: propagation, and what it missed";
+    let grid =
+        Grid::of(format!("readers-{number}"), title, 1, &columns, case.each.iter().take(READERS_SHOWN));
+    Some(match case.each.len().saturating_sub(READERS_SHOWN) {
+        0 => grid,
+        hidden => grid.note(format!("{hidden} more in board.json")),
+    })
+}
+
+/// A case and its label.
+type Labelled<'a> = (&'a BoardCase, String);
+
+/// The rows that the seed's benchmark has, in its layout.
+fn seed_rows(boards: &Boards) -> Grid {
+    let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
+    let rate = |rate: f64| short(rate.round() as u64);
+    let columns: [Column<'_, Labelled<'_>>; 9] = [
+        ("load", &|(_, label)| label.clone()),
+        ("write p50", &|(case, _)| duration_or_dash(case.writer.write.p50_ns)),
+        ("p99", &|(case, _)| duration_or_dash(case.writer.write.p99_ns)),
+        ("max", &|(case, _)| duration_or_dash(case.writer.write.max_ns)),
+        ("read p50", &|(case, _)| duration_or_dash(case.all.read.p50_ns)),
+        ("p99", &|(case, _)| duration_or_dash(case.all.read.p99_ns)),
+        ("max", &|(case, _)| duration_or_dash(case.all.read.max_ns)),
+        ("writes/s", &|(case, _)| rate(case.writer.writes_per_s)),
+        ("reads/s", &|(case, _)| rate(case.all.reads_per_s)),
+    ];
+    let title = "The seed's rows: the call to write, the call to read, and how many";
+    let mut grid = Grid::of("seed-rows", title, 1, &columns, &cases);
+    for (case, label) in &cases {
+        let measured = [
+            ("writer", case.writer.write.p99_ns, boards.warn.writer_p99_ns),
+            ("readers", case.all.read.p99_ns, boards.warn.reader_p99_ns),
+        ];
+        for (who, found, limit) in measured {
+            let Some((found, limit)) = found.zip(limit).filter(|(found, limit)| found > limit) else {
+                continue;
+            };
+            let (found, limit) = (duration(found), duration(limit));
+            grid = grid.note(format!("WARNING: {label}: p99 of the {who} is {found}, above {limit}"));
+        }
+    }
+    grid
+}
+
+/// What those rows leave out.
+fn left_out(boards: &Boards) -> Grid {
+    let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
+    let p99 = |figures: Option<Distribution>| duration_or_dash(figures.and_then(|figures| figures.p99_ns));
+    let missed = |case: &BoardCase| {
+        let written = case.writer.writes.saturating_mul(case.readers);
+        (written > 0).then(|| case.all.missed as f64 / written as f64)
+    };
+    let columns: [Column<'_, Labelled<'_>>; 7] = [
+        ("load", &|(_, label)| label.clone()),
+        ("due p99", &|(case, _)| p99(case.writer.from_due)),
+        ("prop p50", &|(case, _)| duration_or_dash(case.all.propagation.p50_ns)),
+        ("p99", &|(case, _)| duration_or_dash(case.all.propagation.p99_ns)),
+        ("stale p99", &|(case, _)| p99(case.all.stale)),
+        ("missed", &|(case, _)| percent(missed(case))),
+        ("torn", &|(case, _)| short(case.all.torn)),
+    ];
+    let title = "What they leave out: lateness, the way to the readers, what was missed";
+    Grid::of("left-out", title, 1, &columns, &cases)
+}

@@ -1,0 +1,73 @@
+//! The figures of a cell over its runs.
+
+use super::{LabCell, LabLatency, LabRun, Speed, percentile};
+use crate::stats::Spread;
+
+/// The four pairs of speeds, in the seed benchmark's order.
+pub const PAIRS: [(Speed, Speed); 4] = [
+    (Speed::Fast, Speed::Fast),
+    (Speed::Fast, Speed::Slow),
+    (Speed::Slow, Speed::Fast),
+    (Speed::Slow, Speed::Slow),
+];
+
+/// The figures of a cell over its sound runs.
+#[derive(Clone, Debug)]
+pub struct CellFigures {
+    /// The run time, in nanoseconds.
+    pub run: Spread,
+    /// Events a second through the queue.
+    pub rate: f64,
+    /// The latency in nanoseconds: the median over the runs of their p50, of their p99, of their p99.9.
+    pub p50: Option<u64>,
+    /// See `p50`.
+    pub p99: Option<u64>,
+    /// See `p50`.
+    pub p999: Option<u64>,
+    /// The p99.9 of the events of all runs together.
+    pub p999_of_all: Option<u64>,
+    /// The greatest of all runs.
+    pub max: Option<u64>,
+    /// CPU time of the producers for each event, in nanoseconds, median over the runs.
+    pub producer_cpu: f64,
+    /// The same of the consumers.
+    pub consumer_cpu: f64,
+    /// Context switches for a thousand events, of both sides.
+    pub switches: f64,
+    /// Returns from a yield or a sleep for each event, of both sides.
+    pub wakes: f64,
+}
+
+impl CellFigures {
+    /// Of a cell; nothing without a sound run.
+    pub fn of(cell: &LabCell, events: u64) -> Option<Self> {
+        let median = |of: &dyn Fn(&LabRun) -> f64| Spread::of(cell.sound().map(of));
+        let each = events as f64;
+        let run = median(&|run| run.run_ns as f64)?;
+        let latencies = cell.latencies().ok()?;
+        let middle = |of: &dyn Fn(&LabRun) -> f64| median(of).map_or(0.0, |spread| spread.median);
+        let latency = |of: fn(&LabLatency) -> Option<u64>| {
+            let known = cell.sound().filter_map(|run| of(run.latency.as_ref()?));
+            Spread::of(known.map(|ns| ns as f64)).map(|spread| spread.median as u64)
+        };
+        let both = |run: &LabRun| run.producer.and(run.consumer);
+        Some(Self {
+            run,
+            rate: if run.median > 0.0 { each * 1e9 / run.median } else { 0.0 },
+            p50: latency(|latency| latency.p50_ns),
+            p99: latency(|latency| latency.p99_ns),
+            p999: latency(|latency| latency.p999_ns),
+            p999_of_all: percentile(&latencies, 0.999),
+            max: (!latencies.is_empty()).then(|| latencies.max()),
+            producer_cpu: middle(&|run| run.producer.cpu_ns as f64 / each),
+            consumer_cpu: middle(&|run| run.consumer.cpu_ns as f64 / each),
+            switches: middle(&|run| (both(run).voluntary + both(run).involuntary) as f64 * 1e3 / each),
+            wakes: middle(&|run| both(run).wakes as f64 / each),
+        })
+    }
+
+    /// CPU time of both sides for each event, in nanoseconds.
+    pub fn cpu(&self) -> f64 {
+        self.producer_cpu + self.consumer_cpu
+    }
+}

@@ -1,0 +1,385 @@
+//! `lab.json`: what each queue and each way of waiting cost, run by run.
+
+mod charts;
+mod figures;
+mod peaks;
+mod report;
+mod seed;
+mod tables;
+
+pub use report::report;
+
+use crate::document::Document;
+use crate::machine::Machine;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use protocol::plan::{Isolation, Technique};
+use serde::{Deserialize, Serialize};
+use system::names;
+
+names! {
+    /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer that finds no room.
+    Wait {
+        /// Looks again at once, with the processor's pause hint.
+        Busy = "busy",
+        /// Gives the core to whoever else wants it (`sched_yield`), then looks again.
+        Yield = "yield",
+        /// Sleeps for a fixed time, then looks again.
+        Poll = "poll",
+        /// Sleeps on a futex until the other end rings.
+        Park = "park",
+    }
+}
+
+names! {
+    /// Whether an end has something to do for each event beside handing it on.
+    Speed {
+        /// Nothing.
+        Fast = "fast",
+        /// Works or sleeps for each event.
+        Slow = "slow",
+    }
+}
+
+/// A lab: its cells, and what was measured of each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lab {
+    /// bulkhead's version.
+    pub version: String,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Events of a run, of all producers together.
+    pub events: u64,
+    /// Runs of each cell.
+    pub runs: u32,
+    /// Slots of a queue, as asked for.
+    pub capacity_asked: u64,
+    /// Slots of a queue: the next power of two.
+    pub capacity: u32,
+    /// What slow means: `work:5us`, `sleep:1ms`.
+    pub slow: String,
+    /// How far that varies, as a share of it, evenly to both sides.
+    pub jitter: f64,
+    /// How long [`Wait::Poll`] sleeps, in nanoseconds.
+    pub poll_ns: u64,
+    /// The timer slack of every thread, in nanoseconds (`PR_SET_TIMERSLACK`).
+    pub slack_ns: u64,
+    /// What the jitter is drawn from; run n has this seed plus n.
+    pub seed: u64,
+    /// The cores of producers and consumers in turn; empty: not pinned.
+    pub cores: Vec<u32>,
+    /// Continue if the kernel lacks a sandbox feature.
+    pub weaker_sandbox: bool,
+    /// What one reading of the clock costs, in nanoseconds.
+    pub clock_read_ns: f64,
+    /// What a sleep of a millisecond takes here.
+    pub sleep: Option<SleepSample>,
+    /// What to know of it. One line each.
+    pub notes: Vec<String>,
+    /// What is measured against each other.
+    pub cells: Vec<LabCell>,
+}
+
+/// What `sleep(1 ms)` takes on this machine, medians in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SleepSample {
+    /// With the timer slack that a process has if it asks for none (50 µs).
+    pub default_ns: u64,
+    /// With `PR_SET_TIMERSLACK` of 1 ns.
+    pub precise_ns: u64,
+    /// Sleeps of each kind.
+    pub samples: u32,
+}
+
+/// One setting and its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabCell {
+    /// What carries the events.
+    pub technique: Technique,
+    /// What stands between the ends.
+    pub isolation: Isolation,
+    /// How many producers.
+    pub producers: u16,
+    /// How many consumers; each gets every event.
+    pub consumers: u16,
+    /// The producers' speed.
+    pub producer: Speed,
+    /// The consumers' speed.
+    pub consumer: Speed,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// The latencies of all runs, in nanoseconds: HdrHistogram's V2 format with deflate, in base64. Empty: none.
+    pub latency: String,
+    /// The runs, by their number.
+    pub made: Vec<LabRun>,
+}
+
+/// One run of a cell. Times are nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabRun {
+    /// Its number, from 0.
+    pub number: u32,
+    /// From the first event made to the last one taken.
+    pub run_ns: u64,
+    /// Events taken, by all consumers together.
+    pub taken: u64,
+    /// From an event made to an event taken; null where nothing was taken.
+    pub latency: Option<LabLatency>,
+    /// All producers together.
+    pub producer: SideCost,
+    /// All consumers together.
+    pub consumer: SideCost,
+    /// Each producer's share of the first half of what the first consumer took.
+    pub shares: Vec<f64>,
+    /// The longest that each producer waited for room.
+    pub longest_wait_ns: Vec<u64>,
+    /// What did not hold, or why it ended early; empty: all is well.
+    pub problems: Vec<String>,
+}
+
+/// Latencies of one run. A percentile with fewer than ten events beyond it is null.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct LabLatency {
+    pub mean_ns: f64,
+    pub p50_ns: Option<u64>,
+    pub p90_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub p999_ns: Option<u64>,
+    pub max_ns: u64,
+}
+
+/// What one side of a queue cost in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideCost {
+    /// CPU time of its threads, user and system, while they ran.
+    pub cpu_ns: u64,
+    /// Context switches that it asked for.
+    pub voluntary: u64,
+    /// Context switches that were forced on it.
+    pub involuntary: u64,
+    /// How often it could not go on: nothing there, or no room.
+    pub looks: u64,
+    /// How often it came back from a yield or a sleep.
+    pub wakes: u64,
+}
+
+impl SideCost {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
+            voluntary: self.voluntary.saturating_add(other.voluntary),
+            involuntary: self.involuntary.saturating_add(other.involuntary),
+            looks: self.looks.saturating_add(other.looks),
+            wakes: self.wakes.saturating_add(other.wakes),
+        }
+    }
+}
+
+/// The least number of samples beyond a percentile that is given.
+const BEYOND: f64 = 10.0;
+
+/// An empty histogram of latencies, of three significant digits.
+///
+/// # Panics
+/// Never: the number of digits is one that HdrHistogram takes.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("three digits are allowed")
+}
+
+/// A percentile, if at least ten samples are beyond it.
+pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
+    (histogram.len() as f64 * (1.0 - share) >= BEYOND - 1e-6).then(|| histogram.value_at_quantile(share))
+}
+
+impl LabLatency {
+    /// Of a run's latencies in nanoseconds; `None` of none.
+    pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
+        (!histogram.is_empty()).then(|| Self {
+            mean_ns: histogram.mean(),
+            p50_ns: percentile(histogram, 0.5),
+            p90_ns: percentile(histogram, 0.9),
+            p99_ns: percentile(histogram, 0.99),
+            p999_ns: percentile(histogram, 0.999),
+            max_ns: histogram.max(),
+        })
+    }
+}
+
+impl LabCell {
+    /// The latencies of all its runs.
+    ///
+    /// # Errors
+    /// A text that is no histogram.
+    pub fn latencies(&self) -> Result<Histogram<u64>, String> {
+        if self.latency.is_empty() {
+            return Ok(histogram());
+        }
+        let packed = STANDARD.decode(&self.latency).map_err(|error| error.to_string())?;
+        let read = Deserializer::new().deserialize(&mut packed.as_slice());
+        let mut histogram: Histogram<u64> = read.map_err(|error| format!("{error:?}"))?;
+        // One that was read has the range that it had; later runs may need more.
+        histogram.auto(true);
+        Ok(histogram)
+    }
+
+    /// Takes a run, in the place of one of its number that failed, and its latencies if everything held.
+    ///
+    /// # Errors
+    /// A histogram in it that is none.
+    pub fn add(&mut self, run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
+        let mut all = self.latencies()?;
+        if run.problems.is_empty() {
+            all.add(latencies).map_err(|error| error.to_string())?;
+        }
+        self.made.retain(|made| made.number != run.number);
+        let mut packed = Vec::new();
+        if !all.is_empty() {
+            let packing = V2DeflateSerializer::new().serialize(&all, &mut packed);
+            packing.map_err(|error| format!("{error:?}"))?;
+        }
+        self.latency = STANDARD.encode(packed);
+        self.made.push(run);
+        self.made.sort_by_key(|run| run.number);
+        Ok(())
+    }
+
+    /// The runs in which everything held.
+    pub fn sound(&self) -> impl Iterator<Item = &LabRun> + Clone {
+        self.made.iter().filter(|run| run.problems.is_empty())
+    }
+
+    /// Whether that run was made and everything held in it.
+    pub fn has(&self, number: u32) -> bool {
+        self.sound().any(|run| run.number == number)
+    }
+
+    /// Both speeds: `fast→slow`.
+    pub fn speeds(&self) -> String {
+        format!("{}→{}", self.producer, self.consumer)
+    }
+
+    /// What it is, in one line.
+    pub fn name(&self) -> String {
+        let ends = match (self.producers, self.consumers) {
+            (1, 1) => String::new(),
+            (producers, consumers) => format!(" {producers}→{consumers}"),
+        };
+        format!("{} {}{ends} {} {}", self.technique, self.isolation, self.speeds(), self.wait)
+    }
+
+    /// What carries it, without speeds and waiting.
+    pub fn carrier(&self) -> String {
+        let ends = match (self.producers, self.consumers) {
+            (1, 1) => String::new(),
+            (producers, consumers) => format!(", {producers} to {consumers}"),
+        };
+        format!("{}, {}{ends}", self.technique, self.isolation)
+    }
+}
+
+impl Lab {
+    /// How many runs are done of how many.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.cells.iter().map(|cell| cell.sound().count()).sum(), self.cells.len() * self.runs as usize)
+    }
+
+    /// The carriers, in the order of the cells.
+    pub fn carriers(&self) -> Vec<String> {
+        let mut carriers: Vec<String> = Vec::new();
+        for carrier in self.cells.iter().map(LabCell::carrier) {
+            if !carriers.contains(&carrier) {
+                carriers.push(carrier);
+            }
+        }
+        carriers
+    }
+}
+
+impl Document for Lab {
+    const FILE: &'static str = "lab.json";
+    const NAME: &'static str = "bulkhead.lab";
+    const VERSION: u32 = 1;
+    const ABSENT: &'static str = "not the folder of a lab";
+    const REMEDY: &'static str = "launcher lab measures it again";
+    const SYNCED: bool = true;
+
+    fn check(&self) -> Result<(), String> {
+        for cell in &self.cells {
+            let name = cell.name();
+            cell.latencies().map_err(|why| format!("{name}: latency: {why}"))?;
+            if let Some(run) = cell.made.iter().find(|run| run.number >= self.runs) {
+                return Err(format!("{name}: run {} of {}", run.number, self.runs));
+            }
+            if cell.producers == 0 {
+                return Err(format!("{name}: no producer"));
+            }
+        }
+        if self.capacity.is_power_of_two() { Ok(()) } else { Err(format!("capacity {}", self.capacity)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let mut histogram = histogram();
+        (1..=1000).for_each(|value| histogram.record(value).unwrap());
+        let latency = LabLatency::of(&histogram).unwrap();
+        assert_eq!((latency.p50_ns, latency.p90_ns, latency.p99_ns), (Some(500), Some(900), Some(990)));
+        assert_eq!((latency.p999_ns, latency.max_ns), (None, 1000));
+        assert_eq!(LabLatency::of(&super::histogram()), None);
+    }
+
+    #[test]
+    fn the_latencies_of_runs_add_up() {
+        let mut cell = LabCell {
+            technique: Technique::default(),
+            isolation: Isolation::Thread,
+            producers: 1,
+            consumers: 1,
+            producer: Speed::Fast,
+            consumer: Speed::Slow,
+            wait: Wait::Park,
+            latency: String::new(),
+            made: Vec::new(),
+        };
+        let run = |number, problems: &[&str]| LabRun {
+            number,
+            run_ns: 1,
+            taken: 1,
+            latency: None,
+            producer: SideCost::default(),
+            consumer: SideCost::default(),
+            shares: vec![],
+            longest_wait_ns: vec![],
+            problems: problems.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        let mut one = histogram();
+        one.record(700).unwrap();
+        cell.add(run(1, &[]), &one).unwrap();
+        cell.add(run(0, &["lost"]), &one).unwrap();
+        assert_eq!(cell.latencies().unwrap().len(), 1, "not those of the one that failed");
+        assert_eq!(cell.made.iter().map(|run| run.number).collect::<Vec<_>>(), [0, 1]);
+        assert!(cell.has(1) && !cell.has(0), "a run in which something did not hold is made again");
+        assert_eq!(cell.name(), "spsc-mux thread fast→slow park");
+        let mut far = histogram();
+        far.record(700_000_000).unwrap();
+        cell.add(run(0, &[]), &far).unwrap();
+        assert_eq!(
+            cell.latencies().unwrap().len(),
+            2,
+            "also where the second run's values are far above the first's"
+        );
+        cell.latency = "AAAA".into();
+        assert!(cell.latencies().is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! The seed benchmark's table, and what of a slow run is the timer's.
+
+use super::figures::{CellFigures, PAIRS};
+use super::{Lab, LabCell, Speed, Wait};
+use crate::numbers::{duration, plain};
+use crate::table::{Grid, GridRow};
+
+/// The seed benchmark's table: run times of the four pairs, busy or not, array or linked, and what is to be compared with it.
+pub fn seed_table(lab: &Lab) -> Option<Grid> {
+    let of = |technique: &str, wait: Wait, (producer, consumer): (Speed, Speed)| {
+        let is_it = |cell: &&LabCell| {
+            cell.technique.name() == technique
+                && (cell.producers, cell.consumers, cell.wait) == (1, 1, wait)
+                && (cell.producer, cell.consumer) == (producer, consumer)
+        };
+        Some(CellFigures::of(lab.cells.iter().find(is_it)?, lab.events)?.run.median)
+    };
+    let not_busy = [Wait::Poll, Wait::Park, Wait::Yield]
+        .into_iter()
+        .find(|wait| lab.cells.iter().any(|cell| cell.wait == *wait))?;
+    let row = |pair: (Speed, Speed)| {
+        let times = [
+            of("array-queue", Wait::Busy, pair),
+            of("linked", Wait::Busy, pair),
+            of("array-queue", not_busy, pair),
+            of("linked", not_busy, pair),
+        ];
+        times.iter().any(Option::is_some).then_some(())?;
+        let time = |ns: Option<f64>| ns.map_or_else(|| "–".into(), |ns| format!("{} ms", plain(ns / 1e6)));
+        let ratio =
+            |a: Option<f64>, b: Option<f64>| a.zip(b).map_or_else(|| "–".into(), |(a, b)| plain(a / b));
+        let [array_busy, linked_busy, array, linked] = times;
+        let mut cells = vec![format!("{}/{}", pair.0, pair.1)];
+        cells.extend(times.map(time));
+        cells.extend([
+            ratio(array_busy, linked_busy),
+            ratio(array, linked),
+            ratio(array_busy, array),
+            ratio(linked_busy, linked),
+        ]);
+        Some(GridRow::plain(cells))
+    };
+    let rows: Vec<GridRow> = PAIRS.into_iter().filter_map(row).collect();
+    let isolation = lab.cells.first()?.isolation;
+    let head = [
+        "prod/cons".to_owned(),
+        "array busy".into(),
+        "linked busy".into(),
+        format!("array {not_busy}"),
+        format!("linked {not_busy}"),
+        "a/l busy".into(),
+        format!("a/l {not_busy}"),
+        format!("b/{not_busy} array"),
+        format!("b/{not_busy} linked"),
+    ];
+    let mut notes = vec![
+        "a/l: array to linked; b/…: busy to the other way. The seed's own figures are in docs/src/lab.md: compare these ratios with \
+         them, not the times"
+            .to_owned(),
+    ];
+    notes.extend(shares_of_a_slow_run(lab));
+    (!rows.is_empty()).then(|| Grid {
+        name: "seed".into(),
+        title: format!("The seed benchmark's table, at {isolation}: median time of a run, and ratios"),
+        head: head.to_vec(),
+        keys: 1,
+        rows,
+        notes,
+    })
+}
+
+/// What of a run with a slow end is the slowness that was asked for, what the timer's lateness, and what is left for the queue.
+fn shares_of_a_slow_run(lab: &Lab) -> Option<String> {
+    let (kind, time) = lab.slow.split_once(':')?;
+    let asked = time.parse::<crate::units::Nanos>().ok()?.0 as f64;
+    let cell = lab.cells.iter().find(|cell| {
+        (cell.producer, cell.consumer, cell.producers) == (Speed::Slow, Speed::Fast, 1) && cell.consumers == 1
+    })?;
+    let each = CellFigures::of(cell, lab.events)?.run.median / lab.events as f64;
+    if kind == "work" {
+        return Some(format!(
+            "{}: {} an event, of which {} are the work that was asked for",
+            cell.name(),
+            duration(each as u64),
+            duration(asked as u64)
+        ));
+    }
+    let sleep = lab.sleep?;
+    let took = if lab.slack_ns >= 50_000 { sleep.default_ns } else { sleep.precise_ns } as f64;
+    let late = (took - 1e6).max(0.0);
+    let rest = each - asked - late;
+    Some(format!(
+        "{}: {} an event: {} asked for, {} the timer's lateness (of a sleep of 1 ms here), {} all else: the queue, the stamps, the \
+         switches",
+        cell.name(),
+        duration(each as u64),
+        duration(asked as u64),
+        duration(late as u64),
+        if rest >= 0.0 { duration(rest as u64) } else { format!("-{}", duration(-rest as u64)) }
+    ))
+}

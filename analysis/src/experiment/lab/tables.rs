@@ -1,0 +1,178 @@
+//! The tables of a lab: the headline, a table for each queue, everything, fairness.
+
+use super::figures::{CellFigures, PAIRS};
+use super::{Lab, LabCell, LabRun, Speed, Wait};
+use crate::numbers::{count, duration, duration_or_dash, plain};
+use crate::stats::Spread;
+use crate::table::{Column, Grid, GridRow};
+
+/// The name of the table of a queue.
+pub const CARRIER: &str = "carrier";
+
+/// The headline: CPU and latency of each way of waiting as a multiple of busy's, the median over the carriers.
+pub fn against_busy(lab: &Lab) -> Option<Grid> {
+    let waits: Vec<Wait> =
+        Wait::ALL.iter().copied().filter(|wait| lab.cells.iter().any(|cell| cell.wait == *wait)).collect();
+    if waits.len() < 2 || !waits.contains(&Wait::Busy) {
+        return None;
+    }
+    let others = || waits.iter().filter(|wait| **wait != Wait::Busy);
+    let mut head = strings(&["speeds"]);
+    head.extend(
+        others().flat_map(|wait| [format!("{wait} CPU"), format!("{wait} p50"), format!("{wait} p99")]),
+    );
+    let row = |(producer, consumer): (Speed, Speed)| {
+        let cells = || lab.cells.iter().filter(|cell| (cell.producer, cell.consumer) == (producer, consumer));
+        let ratio = |wait: Wait, of: &dyn Fn(&CellFigures) -> Option<f64>| {
+            let ratios = cells().filter(|cell| cell.wait == wait).filter_map(|cell| {
+                let busy =
+                    cells().find(|busy| busy.wait == Wait::Busy && busy.carrier() == cell.carrier())?;
+                let (this, busy) = (CellFigures::of(cell, lab.events)?, CellFigures::of(busy, lab.events)?);
+                Some(of(&this)? / of(&busy)?).filter(|ratio| ratio.is_finite())
+            });
+            Spread::of(ratios).map_or_else(|| "–".into(), |spread| format!("{}×", plain(spread.median)))
+        };
+        let of = |wait: &Wait| {
+            [
+                ratio(*wait, &|figures| Some(figures.cpu())),
+                ratio(*wait, &|figures| figures.p50.map(|ns| ns as f64)),
+                ratio(*wait, &|figures| figures.p99.map(|ns| ns as f64)),
+            ]
+        };
+        let cells = cells().next().map(|_| others().flat_map(of).collect::<Vec<_>>())?;
+        Some(GridRow::plain([vec![format!("{producer}→{consumer}")], cells].concat()))
+    };
+    Some(Grid {
+        name: "waiting".into(),
+        title: "What a way of waiting costs in CPU and in latency, as a multiple of busy".into(),
+        head,
+        keys: 1,
+        rows: PAIRS.into_iter().filter_map(row).collect(),
+        notes: strings(&[
+            "below 1× is better; the median over the queues; CPU is that of both sides, the work of a slow side included",
+        ]),
+    })
+}
+
+/// A carrier's cells: a row for each pair of speeds and way of waiting.
+pub fn carried(lab: &Lab, carrier: &str) -> Option<Grid> {
+    let mut rows = Vec::new();
+    for (producer, consumer) in PAIRS {
+        let group: Vec<(&LabCell, CellFigures)> = lab
+            .cells
+            .iter()
+            .filter(|cell| {
+                cell.carrier() == carrier && (cell.producer, cell.consumer) == (producer, consumer)
+            })
+            .filter_map(|cell| Some((cell, CellFigures::of(cell, lab.events)?)))
+            .collect();
+        let least = |of: &dyn Fn(&CellFigures) -> f64| {
+            group.iter().map(|(_, figures)| of(figures)).fold(f64::INFINITY, f64::min)
+        };
+        let p50 = |figures: &CellFigures| figures.p50.map_or(f64::INFINITY, |ns| ns as f64);
+        let (quickest, cheapest) = (least(&p50), least(&CellFigures::cpu));
+        for (cell, figures) in &group {
+            let marks = [
+                (3, p50(figures) <= quickest),
+                (5, figures.cpu() <= cheapest),
+                (6, figures.cpu() <= cheapest),
+            ];
+            let best = marks
+                .into_iter()
+                .filter(|(_, is)| *is && group.len() > 1)
+                .map(|(column, _)| column)
+                .collect();
+            let cells = vec![
+                cell.speeds(),
+                cell.wait.to_string(),
+                duration(figures.run.median as u64),
+                duration_or_dash(figures.p50),
+                duration_or_dash(figures.p99),
+                duration(figures.producer_cpu as u64),
+                duration(figures.consumer_cpu as u64),
+                plain(figures.switches),
+                plain(figures.wakes),
+            ];
+            rows.push(GridRow { cells, best });
+        }
+    }
+    let head = ["speeds", "wait", "run", "p50", "p99", "CPU prod", "CPU cons", "switches", "wakes"];
+    (!rows.is_empty()).then(|| Grid {
+        name: CARRIER.into(),
+        title: carrier.to_owned(),
+        head: strings(&head),
+        keys: 2,
+        rows,
+        notes: Vec::new(),
+    })
+}
+
+/// A cell and its figures, if a run of it was sound.
+type Measured<'a> = (&'a LabCell, Option<CellFigures>);
+
+/// Every figure of every cell.
+pub fn everything(lab: &Lab) -> Grid {
+    fn of(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
+        measured.1.as_ref().map_or_else(|| "–".into(), text)
+    }
+    let columns: [Column<'_, Measured<'_>>; 20] = [
+        ("technique", &|row| row.0.technique.to_string()),
+        ("isolation", &|row| row.0.isolation.to_string()),
+        ("producers", &|row| row.0.producers.to_string()),
+        ("consumers", &|row| row.0.consumers.to_string()),
+        ("speeds", &|row| row.0.speeds()),
+        ("wait", &|row| row.0.wait.to_string()),
+        ("runs", &|row| row.0.sound().count().to_string()),
+        ("run", &|row| of(row, |figures| duration(figures.run.median as u64))),
+        ("run least", &|row| of(row, |figures| duration(figures.run.low as u64))),
+        ("run greatest", &|row| of(row, |figures| duration(figures.run.high as u64))),
+        ("events/s", &|row| of(row, |figures| count(figures.rate as u64))),
+        ("p50", &|row| of(row, |figures| duration_or_dash(figures.p50))),
+        ("p99", &|row| of(row, |figures| duration_or_dash(figures.p99))),
+        ("p99.9", &|row| of(row, |figures| duration_or_dash(figures.p999))),
+        ("p99.9 of all", &|row| of(row, |figures| duration_or_dash(figures.p999_of_all))),
+        ("max", &|row| of(row, |figures| duration_or_dash(figures.max))),
+        ("CPU prod", &|row| of(row, |figures| duration(figures.producer_cpu as u64))),
+        ("CPU cons", &|row| of(row, |figures| duration(figures.consumer_cpu as u64))),
+        ("switches/1000", &|row| of(row, |figures| plain(figures.switches))),
+        ("wakes", &|row| of(row, |figures| plain(figures.wakes))),
+    ];
+    let rows: Vec<Measured<'_>> =
+        lab.cells.iter().map(|cell| (cell, CellFigures::of(cell, lab.events))).collect();
+    let title = "Every cell: medians over the runs, and p99.9 and the greatest of all runs together; CPU for each event";
+    Grid::of("cells", title, 6, &columns, &rows)
+}
+
+/// How evenly several producers get their events through.
+pub fn fairness(lab: &Lab) -> Option<Grid> {
+    let row = |cell: &LabCell| {
+        let shares = |pick: fn(f64, f64) -> f64, from: f64| {
+            let of = |run: &LabRun| run.shares.iter().copied().fold(from, pick) * run.shares.len() as f64;
+            Spread::of(cell.sound().filter(|run| !run.shares.is_empty()).map(of))
+        };
+        let longest = cell.sound().flat_map(|run| run.longest_wait_ns.iter().copied()).max()?;
+        let text = |spread: Option<Spread>| {
+            spread.map_or_else(|| "–".into(), |spread| format!("{}×", plain(spread.median)))
+        };
+        Some(GridRow::plain(vec![
+            format!("{}, {}", cell.carrier(), cell.speeds()),
+            cell.wait.to_string(),
+            text(shares(f64::min, f64::INFINITY)),
+            text(shares(f64::max, 0.0)),
+            duration(longest),
+        ]))
+    };
+    let rows: Vec<GridRow> = lab.cells.iter().filter(|cell| cell.producers > 1).filter_map(row).collect();
+    (!rows.is_empty()).then(|| Grid {
+        name: "fairness".into(),
+        title: "Producers' shares of the first half of the events, 1× is an even share".into(),
+        head: strings(&["queue", "wait", "least", "greatest", "longest wait"]),
+        keys: 2,
+        rows,
+        notes: strings(&["medians over the runs; the longest wait for room is the longest of all"]),
+    })
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}

@@ -1,0 +1,105 @@
+//! The kit under `lab` and `board`: measured loops in pinned processes, over memory without names.
+//!
+//! ```text
+//! launcher  BenchPlan ─▶ segments ─▶ processes ─▶ all ready ─▶ GO ─▶ watch ─▶ DRAIN ─▶ accounts
+//! process   plan ─▶ attach ─▶ sandbox, core ─▶ READY ─▶ start tick ─▶ measured loop ─▶ DONE
+//! ```
+//!
+//! A [`BenchWork`] says what is measured: agents, their segments, and one loop for each. Sources make
+//! what the other agents take. The loops are in `roles::bench`.
+
+mod child;
+mod flags;
+mod launch;
+mod plan;
+mod segments;
+
+pub use child::run as child;
+pub use flags::{check_cores, check_isolation, check_sandbox};
+pub use launch::{BenchOutcome, run};
+pub use plan::{BenchClock, BenchPlan};
+pub use segments::SharedSegment;
+
+use anyhow::Result;
+use roles::bench::account::AgentAccount;
+use roles::bench::control::ControlView;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use shm::attached::{Attached, Peers, SameProcess};
+use shm::memory::{Header, Words};
+use shm::ring::SegmentSpec;
+use std::time::Duration;
+use system::clock::{ClockSource, Timebase};
+
+/// What a bench run measures. Every process of the run gets it with the plan.
+pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
+    /// The prefix of the names of its processes, for example `lab-`.
+    const PREFIX: &'static str;
+    /// Whether a run goes on when an agent dies. A dead first agent is then replaced, and what Ctrl-C
+    /// interrupts is kept. If not, a death and Ctrl-C end the run.
+    const SURVIVES_DEATHS: bool;
+
+    /// The names of its agents, sources first.
+    fn agents(&self) -> Vec<String>;
+
+    /// The number of sources.
+    fn sources(&self) -> usize;
+
+    /// Its segments, without the accounts of the agents.
+    fn segments(&self) -> Vec<SharedSegment>;
+
+    /// The size of an agent's own part of its account, in words.
+    fn account_words(&self, agent: usize) -> usize;
+
+    /// Writes the header of a new segment, and what the segment contains from the start.
+    fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &Words) {
+        let _ = spec;
+        header.write(words);
+    }
+
+    /// Returns `true` if the agent is sandboxed at isolation `sandbox`.
+    fn is_confined(&self, agent: usize) -> bool {
+        let _ = agent;
+        true
+    }
+
+    /// Returns `true` if its messages pass through the kernel.
+    fn uses_kernel(&self) -> bool {
+        false
+    }
+
+    /// Finds the processes at the ends of a link, by their agents' PIDs.
+    fn peers(&self, link: &str, control: &ControlView) -> Box<dyn Peers> {
+        let _ = (link, control);
+        Box::new(SameProcess)
+    }
+
+    /// Attaches an agent's segments and returns its loop.
+    ///
+    /// # Errors
+    /// A segment that is missing or invalid.
+    fn attach(
+        plan: &BenchPlan<Self>,
+        agent: usize,
+        attached: &mut Attached<'_>,
+        account: &AgentAccount,
+    ) -> Result<MeasuredLoop>;
+
+    /// How long a run may make no progress.
+    fn patience(&self, is_draining: bool) -> Duration;
+}
+
+/// An agent's loop: one dynamic call for each thread.
+pub type MeasuredLoop = Box<dyn FnOnce(&LoopContext<'_>) + Send>;
+
+/// What the kit gives to a measured loop at its start.
+pub struct LoopContext<'a> {
+    /// The phase of the run.
+    pub control: &'a ControlView,
+    /// The agent's account.
+    pub account: &'a AgentAccount,
+    /// The clock.
+    pub clock: ClockSource,
+    /// The start of the run, and the length of a tick.
+    pub time: Timebase,
+}

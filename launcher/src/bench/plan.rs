@@ -1,0 +1,164 @@
+//! The plan of a bench run, which every process of it gets, and the segments as a process sees them.
+
+use super::BenchWork;
+use super::segments::{SharedSegment, strongest};
+use crate::host::Machine;
+use anyhow::{Context, Result};
+use protocol::plan::{Isolation, Plan};
+use roles::bench::account;
+use roles::bench::control::{self, ControlView};
+use serde::{Deserialize, Serialize};
+use shm::attached::{Access, Attached, Peers, SameProcess, Source};
+use shm::memory::header::run_hash;
+use shm::memory::sealed::{self, Handle};
+use shm::memory::{Header, Region};
+use std::time::Duration;
+use system::clock::{ClockPair, ClockSource};
+
+/// How long the clock is calibrated at least.
+const CALIBRATION: Duration = Duration::from_millis(50);
+
+/// The clock of a bench, calibrated since its start.
+pub struct BenchClock {
+    /// The clock.
+    pub source: ClockSource,
+    first: ClockPair,
+}
+
+impl BenchClock {
+    /// Chooses the machine's best clock and calibrates it.
+    pub fn start(machine: &Machine) -> Self {
+        let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
+        let first = ClockPair::read(&source);
+        std::thread::sleep(CALIBRATION);
+        Self { source, first }
+    }
+
+    /// Nanoseconds a tick, from the start until now.
+    pub fn ns_per_tick(&self) -> f64 {
+        ClockPair::read(&self.source).ns_per_tick_since(&self.first)
+    }
+}
+
+/// One run of a bench.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BenchPlan<W> {
+    /// The run's id.
+    pub run: String,
+    /// The launcher's PID.
+    pub launcher_pid: u32,
+    /// The clock.
+    pub clock: ClockSource,
+    /// Nanoseconds a tick.
+    pub ns_per_tick: f64,
+    /// What is between the agents.
+    pub isolation: Isolation,
+    /// Continue if the kernel lacks a sandbox feature.
+    pub weaker_sandbox: bool,
+    /// The timer slack of all threads, in nanoseconds.
+    pub slack_ns: u64,
+    /// The core of each agent; `None` if it is not pinned.
+    pub cores: Vec<Option<u32>>,
+    /// The descriptors of all segments.
+    pub handles: Vec<Handle>,
+    /// What is measured.
+    pub work: W,
+}
+
+impl<W: BenchWork> BenchPlan<W> {
+    /// A plan without segments, which [`run`](super::run) creates.
+    pub fn new(clock: &BenchClock, isolation: Isolation, cores: Vec<Option<u32>>, work: W) -> Self {
+        Self {
+            run: String::new(),
+            launcher_pid: 0,
+            clock: clock.source,
+            ns_per_tick: clock.ns_per_tick(),
+            isolation,
+            weaker_sandbox: false,
+            slack_ns: 1,
+            cores,
+            handles: Vec::new(),
+            work,
+        }
+    }
+
+    /// The processes: their names and their agents.
+    pub(super) fn processes(&self) -> Vec<(String, Vec<usize>)> {
+        let agents = self.work.agents();
+        if self.isolation == Isolation::Thread {
+            return vec![(format!("{}all", W::PREFIX), (0..agents.len()).collect())];
+        }
+        let name = |agent: &String| format!("{}{agent}", W::PREFIX);
+        agents.iter().enumerate().map(|(place, agent)| (name(agent), vec![place])).collect()
+    }
+
+    /// The segments of the work, then the account of each agent.
+    pub(super) fn segments(&self) -> Vec<SharedSegment> {
+        let agents = self.cores.len();
+        let account = |agent: usize| SharedSegment {
+            spec: account::segment(agent, self.work.account_words(agent)),
+            rights: (0..agents).map(|other| (other == agent).then_some(Access::Write)).collect(),
+        };
+        self.work.segments().into_iter().chain((0..agents).map(account)).collect()
+    }
+
+    /// The full name of a segment.
+    pub(super) fn segment_name(&self, what: &str) -> String {
+        format!("{}{}.{what}", Plan::PREFIX, self.run)
+    }
+
+    /// Returns `true` if these agents run in the sandbox.
+    pub(super) fn is_confined(&self, agents: &[usize]) -> bool {
+        self.isolation == Isolation::Sandbox && agents.iter().all(|agent| self.work.is_confined(*agent))
+    }
+
+    /// Opens the control segment behind an inherited descriptor, and reads the plan.
+    pub(super) fn open(address: &str) -> Result<(ControlView, Self)> {
+        let fd = address.strip_prefix("fd:").and_then(|fd| fd.parse().ok()).context("not a descriptor")?;
+        let file = sealed::take(&Handle { what: "control".into(), fd, writable: false })?;
+        let view = Region::map_read_only("control", &file)?;
+        Header::read(|word, ordering| view.load(word, ordering), view.len(), control::KIND)?;
+        let control = ControlView::new(view).context("the control segment is too short")?;
+        let plan = serde_json::from_slice(&control.plan()).context("the plan is not one of this build")?;
+        Ok((control, plan))
+    }
+
+    /// The segments as a process with these agents sees them.
+    pub(super) fn attach(&self, mine: &[usize], control: &ControlView) -> Attached<'_> {
+        let (segments, mine) = (self.segments(), mine.to_vec());
+        Attached::new(Inherited { plan: self, segments, mine, control: control.clone() })
+    }
+}
+
+struct Inherited<'a, W> {
+    plan: &'a BenchPlan<W>,
+    segments: Vec<SharedSegment>,
+    mine: Vec<usize>,
+    control: ControlView,
+}
+
+impl<W: BenchWork> Source for Inherited<'_, W> {
+    fn name(&self, what: &str) -> String {
+        self.plan.segment_name(what)
+    }
+
+    fn run(&self) -> u64 {
+        run_hash(&self.plan.run)
+    }
+
+    fn right(&self, what: &str) -> Option<Access> {
+        let segment = self.segments.iter().find(|segment| segment.spec.what == what)?;
+        strongest(self.mine.iter().filter_map(|agent| segment.rights[*agent]))
+    }
+
+    fn handles(&self) -> &[Handle] {
+        &self.plan.handles
+    }
+
+    fn peers(&self, link: &str) -> Box<dyn Peers> {
+        match self.plan.isolation {
+            Isolation::Thread => Box::new(SameProcess),
+            _ => self.plan.work.peers(link, &self.control),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The segments of a bench run: memory without names, of which each process inherits what it may use.
+//!
+//! Only the kernel's queues (`pipe`, `unix-seqpacket`) have names in `/dev/shm`.
+
+use super::BenchWork;
+use super::plan::BenchPlan;
+use anyhow::{Result, anyhow};
+use roles::bench::account::{self, AccountView};
+use roles::bench::control::{self, ControlSegment};
+use shm::attached::Access;
+use shm::memory::fifo;
+use shm::memory::header::run_hash;
+use shm::memory::sealed::Shared;
+use shm::memory::{Header, View, Words, folder, unlink};
+use shm::process::start_time;
+use shm::ring::{SegmentPlace, SegmentSpec};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use system::pin;
+
+/// A segment, and each agent's right to it.
+pub struct SharedSegment {
+    /// The segment.
+    pub spec: SegmentSpec,
+    /// By agent.
+    pub rights: Vec<Option<Access>>,
+}
+
+/// The stronger of these rights.
+pub(super) fn strongest(rights: impl Iterator<Item = Access>) -> Option<Access> {
+    rights.reduce(|one, other| if one == Access::Write { one } else { other })
+}
+
+/// Segments with a name in `/dev/shm`, removed when this is dropped.
+#[derive(Default)]
+struct NamedSegments(Vec<String>);
+
+impl Drop for NamedSegments {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            // A socket that was never bound has no name yet.
+            let _ = unlink(name);
+        }
+    }
+}
+
+/// The segments of a run in the launcher. Dropping them removes those with a name.
+pub struct BenchSegments {
+    pub(super) control: ControlSegment,
+    control_file: Shared,
+    memory: Vec<(SharedSegment, Shared, Words)>,
+    accounts: Vec<AccountView>,
+    _named: NamedSegments,
+}
+
+impl BenchSegments {
+    /// Creates them and writes their handles into the plan. Memory is touched first on the first agent's
+    /// core: Linux takes it from that core's node.
+    pub(super) fn create<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
+        let create = || {
+            if let Some(core) = plan.cores.first().copied().flatten() {
+                pin::pin_to(core)?;
+            }
+            Self::create_here(plan)
+        };
+        // On its own thread: pinning changes no other thread.
+        std::thread::scope(|scope| scope.spawn(create).join().map_err(|_| anyhow!("a thread panicked"))?)
+    }
+
+    fn create_here<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
+        let (mut memory, mut accounts, mut named) = (Vec::new(), Vec::new(), NamedSegments::default());
+        let own = plan.work.segments().len();
+        for (place, segment) in plan.segments().into_iter().enumerate() {
+            let spec = &segment.spec;
+            let name = plan.segment_name(&spec.what);
+            match spec.place {
+                SegmentPlace::Fifo => fifo::create(&name)?,
+                SegmentPlace::Folder => folder::create(&name)?,
+                SegmentPlace::Socket => {}
+                SegmentPlace::Memory | SegmentPlace::Reserve => {
+                    let prefault = spec.place == SegmentPlace::Memory;
+                    let (shared, words) = Shared::create(&spec.what, name, spec.words, prefault)?;
+                    plan.work.write_segment(spec, header(plan, spec), &words);
+                    plan.handles.extend(shared.handles());
+                    if place >= own {
+                        accounts.push(AccountView::new(words.clone()));
+                    }
+                    memory.push((segment, shared, words));
+                    continue;
+                }
+            }
+            named.0.push(name);
+        }
+        let json = serde_json::to_vec(plan)?;
+        let spec = account::memory("control".into(), control::segment_words(json.len()), control::KIND);
+        let name = plan.segment_name(&spec.what);
+        let (control_file, words) = Shared::create(&spec.what, name, spec.words, true)?;
+        header(plan, &spec).write(&words);
+        let control = ControlSegment::new(words, &json);
+        Ok(Self { control, control_file, memory, accounts, _named: named })
+    }
+
+    /// The descriptors for a process with these agents.
+    pub(super) fn handed_to(&self, agents: &[usize]) -> Vec<&File> {
+        let right =
+            |segment: &SharedSegment| strongest(agents.iter().filter_map(|agent| segment.rights[*agent]));
+        let files = self.memory.iter().filter_map(|(segment, shared, _)| Some(shared.file(right(segment)?)));
+        files.chain([self.control_file.file(Access::Read)]).collect()
+    }
+
+    /// The address by which a process finds the plan.
+    pub(super) fn address(&self) -> String {
+        format!("fd:{}", self.control_file.file(Access::Read).as_raw_fd())
+    }
+
+    /// The accounts of all agents.
+    pub fn accounts(&self) -> &[AccountView] {
+        &self.accounts
+    }
+
+    /// A segment of memory, by its name.
+    pub fn view(&self, what: &str) -> Option<View> {
+        let found = self.memory.iter().find(|(segment, ..)| segment.spec.what == what);
+        found.map(|(_, _, words)| words.clone().into())
+    }
+}
+
+fn header<W: BenchWork>(plan: &BenchPlan<W>, spec: &SegmentSpec) -> Header {
+    Header {
+        kind: spec.kind,
+        bytes: spec.words as u64 * 8,
+        capacity: spec.capacity,
+        slot_words: spec.slot_words,
+        creator_pid: plan.launcher_pid,
+        creator_start: start_time(plan.launcher_pid).unwrap_or(0),
+        run: run_hash(&plan.run),
+        index: spec.index,
+    }
+}

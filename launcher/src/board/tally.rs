@@ -1,0 +1,209 @@
+//! Histograms of the agents of a case, read and added up exactly.
+
+use analysis::summary::Distribution;
+use analysis::summary::figures::to_ns;
+use roles::bench::account::AccountView;
+use roles::bench::boards::counts::{
+    BUCKETS, BoardField, BoardMeasure, GREATEST, Grain, LEAST, SUM, measure_at, slice_at,
+};
+use shm::memory::View;
+use shm::sync::Ordering;
+
+/// Points of a curve for each decade of 1/(1 − p).
+const POINTS_PER_DECADE: f64 = 20.0;
+/// A percentile has at least so many samples beyond it.
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// An agent's counts as the launcher reads them.
+pub struct LogView(View);
+
+impl LogView {
+    /// The counts in an account.
+    pub fn new(account: &AccountView) -> Self {
+        Self(account.own())
+    }
+
+    /// A figure.
+    pub fn get(&self, field: BoardField) -> u64 {
+        self.0.load(field as usize, Ordering::Relaxed)
+    }
+
+    /// A measure over the whole time.
+    pub fn measure(&self, measure: BoardMeasure) -> Tally {
+        Tally::of(&self.0.window(measure_at(measure as usize), Grain::FINE.words()), Grain::FINE)
+    }
+
+    /// The first measure over a part of the time.
+    pub fn slice(&self, slice: usize) -> Tally {
+        Tally::of(&self.0.window(slice_at(slice), Grain::COARSE.words()), Grain::COARSE)
+    }
+}
+
+/// What was counted, read and added up. The memory may hold anything: a process that wrote nonsense gets nonsense figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tally {
+    grain: Grain,
+    buckets: Vec<u64>,
+    least: u64,
+    greatest: u64,
+    sum: u128,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new(grain: Grain) -> Self {
+        Self { grain, buckets: vec![0; grain.buckets()], least: u64::MAX, greatest: 0, sum: 0 }
+    }
+
+    /// Of that memory.
+    pub fn of(view: &View, grain: Grain) -> Self {
+        let mut tally = Self::new(grain);
+        let load = |place| view.load(place, Ordering::Relaxed);
+        for (place, bucket) in tally.buckets.iter_mut().enumerate() {
+            *bucket = load(BUCKETS + place);
+        }
+        tally.least = load(LEAST).wrapping_sub(1);
+        tally.greatest = load(GREATEST);
+        tally.sum = load(SUM).into();
+        tally
+    }
+
+    /// Adds another one, bucket by bucket.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine = mine.saturating_add(*other);
+        }
+        self.least = self.least.min(other.least);
+        self.greatest = self.greatest.max(other.greatest);
+        self.sum += other.sum;
+    }
+
+    /// How many values.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().fold(0, |all, count| all.saturating_add(*count))
+    }
+
+    /// The greatest value in nanoseconds; `None`: there is no value.
+    pub fn greatest_ns(&self, ns_per_tick: f64) -> Option<u64> {
+        (self.count() > 0).then(|| to_ns(self.greatest, ns_per_tick))
+    }
+
+    /// The value that a share of the values does not exceed, in nanoseconds; `None` where fewer than ten samples lie beyond it.
+    pub fn percentile_ns(&self, share: f64, ns_per_tick: f64) -> Option<u64> {
+        self.at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
+    }
+
+    /// The value at 1 − 1/`inverse`.
+    fn at(&self, inverse: f64, count: u64) -> Option<u64> {
+        // A little less than ten: 1 − 0.9 is not a tenth.
+        if (count as f64) / inverse < SAMPLES_BEYOND - 1e-6 {
+            return None;
+        }
+        let rank = ((count as f64 * (1.0 - inverse.recip()) - 1e-6).ceil() as u64).clamp(1, count);
+        let mut seen = 0u64;
+        for (bucket, found) in self.buckets.iter().enumerate() {
+            seen = seen.saturating_add(*found);
+            if seen >= rank {
+                // A bucket's middle may lie beyond the one sample in it.
+                return Some(self.grain.value(bucket).min(self.greatest).max(self.least));
+            }
+        }
+        None
+    }
+
+    /// The figures, in nanoseconds.
+    pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
+        let count = self.count();
+        if count == 0 {
+            return Distribution::default();
+        }
+        let at = |inverse| self.at(inverse, count).map(|ticks| to_ns(ticks, ns_per_tick));
+        Distribution {
+            count,
+            min_ns: Some(to_ns(self.least, ns_per_tick)),
+            p50_ns: at(2.0),
+            p90_ns: at(10.0),
+            p99_ns: at(100.0),
+            p999_ns: at(1_000.0),
+            p9999_ns: at(10_000.0),
+            max_ns: Some(to_ns(self.greatest, ns_per_tick)),
+            mean_ns: Some(self.sum as f64 * ns_per_tick / count as f64),
+        }
+    }
+
+    /// The percentiles as a curve: `(1/(1 − p), nanoseconds)`.
+    pub fn curve(&self, ns_per_tick: f64) -> Vec<(f64, u64)> {
+        let count = self.count();
+        let point = |step: i32| {
+            let inverse = 10f64.powf(f64::from(step) / POINTS_PER_DECADE);
+            Some((inverse, to_ns(self.at(inverse, count)?, ns_per_tick)))
+        };
+        (0..).map_while(point).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+    use proptest::prelude::*;
+    use roles::bench::boards::counts::SharedHistogram;
+    use shm::memory::Region;
+
+    fn counted(grain: Grain, values: &[u64]) -> Tally {
+        let words = Region::heap(grain.words()).words();
+        let counts = SharedHistogram::new(words.clone(), grain);
+        values.iter().for_each(|value| counts.add(*value));
+        Tally::of(&words.into(), grain)
+    }
+
+    #[test]
+    fn every_bucket_has_its_values_and_they_rise() {
+        for grain in [Grain::FINE, Grain::COARSE] {
+            let mut last = None;
+            for bucket in 0..grain.buckets() {
+                let value = grain.value(bucket);
+                assert_eq!(grain.bucket(value), bucket);
+                assert!(last < Some(value), "{bucket}");
+                last = Some(value);
+            }
+            assert_eq!(grain.bucket(u64::MAX), grain.buckets() - 1);
+        }
+    }
+
+    #[test]
+    fn percentiles_need_ten_samples_beyond_them() {
+        let values: Vec<u64> = (1..=1_000).collect();
+        let figures = counted(Grain::FINE, &values).distribution(2.0);
+        assert_eq!((figures.count, figures.min_ns, figures.max_ns), (1_000, Some(2), Some(2_000)));
+        assert_eq!((figures.p50_ns, figures.p99_ns, figures.p999_ns), (Some(1_000), Some(1_980), None));
+        assert_eq!(figures.mean_ns, Some(1_001.0));
+        assert_eq!(counted(Grain::FINE, &[]).distribution(1.0), Distribution::default());
+        assert_eq!(counted(Grain::FINE, &[0]).distribution(1.0).min_ns, Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn added_counts_are_those_of_all_values(a in values(), b in values()) {
+            let mut sum = counted(Grain::FINE, &a);
+            sum.add(&counted(Grain::FINE, &b));
+            prop_assert_eq!(sum, counted(Grain::FINE, &[&a[..], &b[..]].concat()));
+        }
+
+        #[test]
+        fn a_percentile_is_that_of_the_sorted_values(mut values in values()) {
+            let found = counted(Grain::FINE, &values).percentile_ns(0.9, 1.0);
+            values.sort_unstable();
+            let wanted = (values.len() >= 100).then(|| values[(values.len() * 9).div_ceil(10) - 1]);
+            prop_assert_eq!(found.is_some(), wanted.is_some());
+            if let (Some(found), Some(wanted)) = (found, wanted) {
+                prop_assert!(found.abs_diff(wanted) <= wanted / 2_048 + 1, "{} {}", found, wanted);
+            }
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        let value = (0u32..39, any::<u64>()).prop_map(|(bits, value)| value % (2 << bits));
+        proptest::collection::vec(value, 0..300)
+    }
+}

@@ -1,0 +1,138 @@
+//! What one case of the board measures: the writer, its readers, the board and the due times.
+
+use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
+use crate::config::value::named_values;
+use anyhow::{Context, Result};
+use roles::bench::account::{AgentAccount, memory};
+use roles::bench::boards::counts::{self, BoardLog};
+use roles::bench::boards::{BoardAgent, BoardEnd, LATE_NS, Waiting};
+use serde::{Deserialize, Serialize};
+use shm::attached::{Access, Attached};
+use shm::board::{self, Shape};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Header, SegmentKind, Words};
+use shm::ring::SegmentSpec;
+use shm::sync::Ordering;
+use std::time::Duration;
+
+named_values!(Waiting);
+
+/// The board's segment.
+pub const BOARD: &str = "board";
+/// The segment of the times at which writes are due.
+const DUE: &str = "due";
+const DUE_KIND: SegmentKind = SegmentKind::new(42, "board-due", &[("times", HEADER_WORDS)]);
+/// How long a writer may be late, and readers may take to read the last values.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Everything that is particular to a case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoardWork {
+    /// The number of readers.
+    pub readers: usize,
+    /// How readers wait.
+    pub waiting: Waiting,
+    /// The number of cells.
+    pub cells: usize,
+    /// Words of a value.
+    pub words: usize,
+    /// Writes that are due; `None`: nothing is due.
+    pub scheduled: Option<u64>,
+    /// The length of the case.
+    pub duration_ns: u64,
+    /// When each write is due, in nanoseconds from the start. Agents read it in its segment.
+    #[serde(skip)]
+    pub due: Vec<u64>,
+}
+
+impl BoardWork {
+    /// The board's shape.
+    ///
+    /// # Errors
+    /// A number that boards do not have.
+    pub fn shape(&self) -> Result<Shape> {
+        Ok(Shape::of_cells(self.cells, self.words)?)
+    }
+
+    fn segment(&self, what: &str, words: usize, kind: SegmentKind, writer: Access) -> SharedSegment {
+        let rights = (0..=self.readers).map(|agent| Some(if agent == 0 { writer } else { Access::Read }));
+        SharedSegment { spec: memory(what.into(), words, kind), rights: rights.collect() }
+    }
+}
+
+impl BenchWork for BoardWork {
+    const PREFIX: &'static str = "board-";
+    const SURVIVES_DEATHS: bool = true;
+
+    fn agents(&self) -> Vec<String> {
+        let readers = (0..self.readers).map(|reader| format!("reader-{reader}"));
+        std::iter::once("writer".to_owned()).chain(readers).collect()
+    }
+
+    fn sources(&self) -> usize {
+        1
+    }
+
+    fn segments(&self) -> Vec<SharedSegment> {
+        let words = self.shape().map_or(HEADER_WORDS, |shape| shape.segment_words());
+        let board = self.segment(BOARD, words, board::KIND, Access::Write);
+        let due = |times: u64| self.segment(DUE, HEADER_WORDS + times as usize, DUE_KIND, Access::Read);
+        std::iter::once(board).chain(self.scheduled.map(due)).collect()
+    }
+
+    fn account_words(&self, _: usize) -> usize {
+        counts::WORDS
+    }
+
+    fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &Words) {
+        match self.shape() {
+            Ok(shape) if spec.what == BOARD => shape.write_header(words, header),
+            _ => header.write(words),
+        }
+        if spec.what == DUE {
+            for (word, time) in words[HEADER_WORDS..].iter().zip(&self.due) {
+                // Relaxed: the agents' processes start afterwards.
+                word.store(*time, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn attach(
+        plan: &BenchPlan<Self>,
+        agent: usize,
+        attached: &mut Attached<'_>,
+        account: &AgentAccount,
+    ) -> Result<MeasuredLoop> {
+        let end = match agent {
+            0 => BoardEnd::Writer(board::Writer::attach(&attached.region(BOARD, board::KIND)?.words())?),
+            _ => BoardEnd::Reader(board::Reader::attach(&attached.view(BOARD, board::KIND)?)?),
+        };
+        let due = match plan.work.scheduled {
+            Some(times) => {
+                let times = usize::try_from(times).context("too many writes")?;
+                Some(attached.view(DUE, DUE_KIND)?.window(HEADER_WORDS, times))
+            }
+            None => None,
+        };
+        let (work, log) = (plan.work.clone(), BoardLog::new(account));
+        Ok(Box::new(move |context| {
+            let agent = BoardAgent {
+                time: context.time,
+                control: context.control,
+                due,
+                account: context.account,
+                log,
+                waiting: work.waiting,
+                cells: work.cells,
+                words: work.words,
+                duration_ns: work.duration_ns,
+            };
+            agent.run(context.clock, end);
+        }))
+    }
+
+    fn patience(&self, is_draining: bool) -> Duration {
+        let writing = if is_draining { 0 } else { self.duration_ns.saturating_add(LATE_NS) };
+        GRACE + Duration::from_nanos(writing)
+    }
+}

@@ -1,0 +1,215 @@
+//! The two measured loops of the board: the writer's and a reader's.
+
+pub mod content;
+pub mod counts;
+
+use super::account::{AgentAccount, Field};
+use super::control::{ControlView, DRAIN, GO};
+use counts::{BoardField, BoardLog, BoardMeasure, SLICES};
+use shm::board::{self, ReadError, Stamp};
+use shm::memory::View;
+use shm::sync::{Ordering, spin_hint};
+use std::time::Duration;
+use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
+use system::names;
+
+/// How long after the end the writer may make writes that were due before it, in nanoseconds.
+pub const LATE_NS: u64 = 1_000_000_000;
+/// The longest sleep of a reader without a look at the phase.
+const SLEEP: Duration = Duration::from_millis(10);
+
+names! {
+    /// How readers wait for something newer.
+    Waiting {
+        /// Looks again at once.
+        Spin = "spin",
+        /// Gives the core away.
+        Yield = "yield",
+        /// Sleeps until the writer wakes it, for a millisecond at most.
+        Park = "park",
+    }
+}
+
+/// A reading end: the board's, or a broken one that the check must find.
+pub trait BoardRead {
+    /// The version of the cell's newest value.
+    fn version(&self, cell: usize) -> u64;
+    /// Copies the newest value.
+    fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError>;
+    /// Sleeps until the version is another one, or that long.
+    fn sleep(&self, cell: usize, version: u64, at_most: Duration);
+}
+
+impl BoardRead for board::Reader {
+    #[inline(always)]
+    fn version(&self, cell: usize) -> u64 {
+        self.version(cell)
+    }
+    #[inline(always)]
+    fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
+        self.read(cell, into)
+    }
+    fn sleep(&self, cell: usize, version: u64, at_most: Duration) {
+        self.wait_for_newer(cell, version, board::Wait::Sleep, at_most);
+    }
+}
+
+/// One end of a board.
+pub enum BoardEnd {
+    /// The writer's.
+    Writer(board::Writer),
+    /// A reader's.
+    Reader(board::Reader),
+}
+
+/// What both loops have.
+pub struct BoardAgent<'a> {
+    /// From durations to ticks.
+    pub time: Timebase,
+    /// The phase of the case.
+    pub control: &'a ControlView,
+    /// When writes are due, in nanoseconds from the start; `None`: nothing is due.
+    pub due: Option<View>,
+    /// The agent's account.
+    pub account: &'a AgentAccount,
+    /// Its histograms, in the account.
+    pub log: BoardLog,
+    /// How readers wait.
+    pub waiting: Waiting,
+    /// The number of cells.
+    pub cells: usize,
+    /// Words of a value.
+    pub words: usize,
+    /// The length of the case.
+    pub duration_ns: u64,
+}
+
+impl BoardAgent<'_> {
+    /// Runs the loop of that end.
+    pub fn run(&self, clock: ClockSource, end: BoardEnd) {
+        match (end, clock) {
+            (BoardEnd::Writer(mut board), ClockSource::Tsc) => self.write(&Tsc, &mut board),
+            (BoardEnd::Writer(mut board), ClockSource::Monotonic) => self.write(&Monotonic, &mut board),
+            (BoardEnd::Reader(board), ClockSource::Tsc) => self.read(&Tsc, &board),
+            (BoardEnd::Reader(board), ClockSource::Monotonic) => self.read(&Monotonic, &board),
+        }
+    }
+
+    /// The tick at which that write is due; `None`: nothing is due, or no write of that number.
+    #[inline(always)]
+    fn due(&self, number: u64) -> Option<u64> {
+        let due = self.due.as_ref()?;
+        let place = usize::try_from(number).ok().filter(|place| *place < due.len())?;
+        Some(self.time.at(due.load(place, Ordering::Relaxed)))
+    }
+
+    /// Ticks of a part of the time.
+    fn slice(&self) -> u64 {
+        (self.time.ticks(self.duration_ns) / SLICES as u64).max(1)
+    }
+
+    #[inline(always)]
+    fn over_time(&self, slice: u64, at: u64, ticks: u64) {
+        self.log.over_time((at.saturating_sub(self.time.start_ticks) / slice) as usize, ticks);
+    }
+
+    /// Writes each value when it is due, or one after the other, to the cells in turn. A successor goes on
+    /// after the last whole write, and what was due since is late.
+    pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
+        let (cells, slice) = (self.cells, self.slice());
+        let mut value = vec![0; self.words];
+        let mut number: u64 = (0..cells).map(|cell| board.version(cell)).sum();
+        let scheduled = self.due.as_ref().map_or(u64::MAX, |due| due.len() as u64);
+        let late_ns = if self.due.is_some() { LATE_NS } else { 0 };
+        let (start, end) = (self.time.start_ticks, self.time.at(self.duration_ns.saturating_add(late_ns)));
+        while number < scheduled {
+            let cell = (number % cells as u64) as usize;
+            let due = self.due(number);
+            content::fill(&mut value, number);
+            let wanted = due.unwrap_or(start);
+            while self.control.phase() == GO && clock.peek() < wanted {
+                spin_hint();
+            }
+            let begin = clock.now();
+            if self.control.phase() != GO || begin >= end {
+                break;
+            }
+            board.write(cell, begin, &value);
+            if self.waiting == Waiting::Park {
+                board.wake(cell);
+            }
+            let done = clock.now();
+            self.log.count();
+            self.log.measure(BoardMeasure::First, done - begin);
+            if let Some(due) = due {
+                self.log.measure(BoardMeasure::Second, done.saturating_sub(due));
+            }
+            self.over_time(slice, begin, done - begin);
+            number += 1;
+        }
+        self.account.set(Field::End, clock.now());
+    }
+
+    /// Looks at all cells in turn and reads what is newer, until the writer has ended and its last values are read.
+    pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
+        let slice = self.slice();
+        let mut value = vec![0; self.words];
+        let mut seen = vec![0; self.cells];
+        loop {
+            let is_last = self.control.phase() >= DRAIN;
+            let mut found = false;
+            for (cell, seen) in seen.iter_mut().enumerate() {
+                if board.version(cell) != *seen {
+                    found |= self.take(clock, board, cell, seen, &mut value, slice);
+                }
+            }
+            if found {
+                continue;
+            }
+            if is_last {
+                break;
+            }
+            match self.waiting {
+                Waiting::Spin => spin_hint(),
+                Waiting::Yield => std::thread::yield_now(),
+                Waiting::Park => board.sleep(0, seen[0], SLEEP),
+            }
+        }
+        self.account.set(Field::End, clock.now());
+    }
+
+    /// Reads a cell's newest value, checks and counts it.
+    #[inline(always)]
+    fn take(
+        &self,
+        clock: &impl Clock,
+        board: &impl BoardRead,
+        cell: usize,
+        seen: &mut u64,
+        value: &mut [u64],
+        slice: u64,
+    ) -> bool {
+        let detected = clock.now();
+        let Ok(Some(stamp)) = board.read(cell, value) else {
+            self.log.add(BoardField::Overtaken, 1);
+            return false;
+        };
+        let got = clock.now();
+        let number = content::number(stamp.version, cell, self.cells);
+        // Versions that go backwards are as wrong as words that do.
+        if stamp.version <= *seen || !content::is_whole(value, number) {
+            self.log.add(BoardField::Torn, 1);
+        }
+        let next = content::number(*seen + 1, cell, self.cells);
+        self.log.count();
+        self.log.add(BoardField::Missed, stamp.version.saturating_sub(*seen + 1));
+        self.log.measure(BoardMeasure::First, got.saturating_sub(stamp.ticks));
+        self.log.measure(BoardMeasure::Second, got - detected);
+        if let Some(due) = self.due(next) {
+            self.log.measure(BoardMeasure::Third, got.saturating_sub(due));
+        }
+        self.over_time(slice, stamp.ticks, got.saturating_sub(stamp.ticks));
+        *seen = stamp.version;
+        true
+    }
+}

@@ -1,0 +1,115 @@
+//! The control segment: the phase of a run, its start, the PIDs of its agents, and the plan as JSON.
+//! The launcher alone writes it.
+
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{SegmentKind, View, Words};
+use shm::sync::Ordering;
+
+/// The agents prepare.
+pub const PREPARE: u64 = 0;
+/// They run.
+pub const GO: u64 = 1;
+/// Sources start nothing new.
+pub const LAST: u64 = 2;
+/// All sources have ended: the other agents take what is left and end.
+pub const DRAIN: u64 = 3;
+/// All agents end at once.
+pub const STOP: u64 = 4;
+
+/// The largest number of agents.
+pub const MAX_AGENTS: usize = 320;
+
+const PHASE: usize = HEADER_WORDS;
+const START: usize = PHASE + 1;
+const PIDS: usize = PHASE + 16;
+/// The length of the plan in bytes, then its bytes.
+const PLAN: usize = PIDS + MAX_AGENTS;
+
+/// The kind of the segment.
+pub const KIND: SegmentKind =
+    SegmentKind::new(40, "bench-control", &[("phase", PHASE), ("pids", PIDS), ("plan", PLAN)]);
+
+/// The size of a segment for a plan of that many bytes, in words.
+pub const fn segment_words(plan_bytes: usize) -> usize {
+    PLAN + 1 + plan_bytes.div_ceil(8)
+}
+
+/// The launcher's end.
+pub struct ControlSegment(Words);
+
+impl ControlSegment {
+    /// Writes the plan into the segment, after its header.
+    pub fn new(words: Words, plan: &[u8]) -> Self {
+        // Relaxed: the agents' processes start afterwards.
+        words[PLAN].store(plan.len() as u64, Ordering::Relaxed);
+        for (word, bytes) in words[PLAN + 1..].iter().zip(plan.chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+        }
+        Self(words)
+    }
+
+    /// Publishes an agent's PID.
+    pub fn set_pid(&self, agent: usize, pid: u32) {
+        // Release: pairs with the Acquire load in `ControlView::pid`.
+        self.0[PIDS + agent].store(pid.into(), Ordering::Release);
+    }
+
+    /// Starts the run at that tick.
+    pub fn start(&self, tick: u64) {
+        // Relaxed: published by the phase.
+        self.0[START].store(tick, Ordering::Relaxed);
+        self.set_phase(GO);
+    }
+
+    /// Publishes the phase.
+    pub fn set_phase(&self, phase: u64) {
+        // Release: pairs with the Acquire load in `ControlView::phase`.
+        self.0[PHASE].store(phase, Ordering::Release);
+    }
+
+    /// The agents' end.
+    pub fn view(&self) -> ControlView {
+        ControlView(self.0.clone().into())
+    }
+}
+
+/// An agent's end.
+#[derive(Clone)]
+pub struct ControlView(View);
+
+impl ControlView {
+    /// Over the segment, whose header was checked. Returns `None` if the segment is too short.
+    pub fn new(view: View) -> Option<Self> {
+        (view.len() > PLAN).then_some(Self(view))
+    }
+
+    /// The phase of the run.
+    #[inline(always)]
+    pub fn phase(&self) -> u64 {
+        // Acquire: pairs with the Release store in `ControlSegment::set_phase`. What ended before a
+        // phase has happened.
+        self.0.load(PHASE, Ordering::Acquire)
+    }
+
+    /// The tick at which the run starts.
+    pub fn start_ticks(&self) -> u64 {
+        self.0.load(START, Ordering::Relaxed)
+    }
+
+    /// The PID of an agent; `None` if it has no process yet.
+    pub fn pid(&self, agent: usize) -> Option<u32> {
+        // Acquire: pairs with the Release store in `ControlSegment::set_pid`.
+        let pid = self.0.load(PIDS + agent, Ordering::Acquire);
+        u32::try_from(pid).ok().filter(|pid| *pid != 0)
+    }
+
+    /// The plan's JSON.
+    pub fn plan(&self) -> Vec<u8> {
+        let length = usize::try_from(self.0.load(PLAN, Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let words = PLAN + 1..self.0.len();
+        let bytes = words.flat_map(|word| self.0.load(word, Ordering::Relaxed).to_le_bytes());
+        bytes.take(length).collect()
+    }
+}

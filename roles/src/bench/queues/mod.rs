@@ -1,0 +1,180 @@
+//! The measured loops of the lab: one pushes events, one takes them. Each technique compiles its own.
+//! How an end waits and how slow it is are branches outside of the way of an event.
+
+pub mod ledger;
+pub mod waiting;
+
+use super::account::{AgentAccount, Field};
+use super::control::{ControlView, DRAIN, STOP};
+use crate::registry::Links;
+use ledger::{LabField, Ledger, event, set};
+use shm::attached::Attached;
+use shm::bell::Bell;
+use shm::memory::RegionError;
+use shm::ring::{Consumer, Link, LinkSpec, Producer};
+use std::sync::OnceLock;
+use system::clock::{Clock, ClockSource};
+use techniques::{Technique, Visitor};
+use waiting::{Pace, Waiting};
+
+/// What an end has besides its queues.
+pub struct QueueEnd<'a> {
+    /// The phase of the run.
+    pub control: &'a ControlView,
+    /// The agent's account.
+    pub account: &'a AgentAccount,
+    /// The clock.
+    pub clock: ClockSource,
+    /// How it waits.
+    pub waiting: Waiting,
+    /// How slow it is.
+    pub pace: Pace,
+    /// The bells to ring after an event: none unless the other side parks.
+    pub bells: Vec<Bell>,
+    /// This producer's number.
+    pub index: u16,
+    /// The producers of the run.
+    pub producers: u16,
+    /// Events to push, or to take.
+    pub events: u64,
+}
+
+impl QueueEnd<'_> {
+    fn close(&self, begin: u64) {
+        self.account.set(Field::Begin, begin);
+        self.account.set(Field::End, self.clock.now());
+        set(self.account, LabField::Looks, self.waiting.looks);
+        set(self.account, LabField::Wakes, self.waiting.wakes);
+    }
+}
+
+/// Pushes every event into every queue.
+pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
+    let (mut sum, mut longest, mut pushed) = (0u64, 0, 0);
+    let begin = end.clock.now();
+    'events: for number in 0..end.events {
+        let made = end.clock.now();
+        let (message, check) = event(end.index.into(), number, made);
+        for queue in &mut queues {
+            if queue.try_push(&message).is_err() {
+                while queue.try_push(&message).is_err() {
+                    if end.control.phase() == STOP {
+                        break 'events;
+                    }
+                    end.waiting.wait();
+                }
+                end.waiting.went_on();
+                longest = longest.max(end.clock.now().saturating_sub(made));
+            }
+        }
+        for bell in &end.bells {
+            bell.ring();
+        }
+        sum = sum.wrapping_add(check);
+        pushed += 1;
+        end.account.set(Field::Count, pushed);
+        if end.pace.is_slow() {
+            end.pace.work(end.clock);
+        }
+    }
+    set(end.account, LabField::Sum, sum);
+    set(end.account, LabField::LongestWait, longest);
+    end.close(begin);
+}
+
+/// Takes every event of a queue and checks it.
+pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
+    let mut ledger = Ledger::new(end.account, end.producers, end.events);
+    let begin = end.clock.now();
+    let mut is_last_look = false;
+    loop {
+        if let Some((from, message)) = queue.try_pop() {
+            ledger.take(from, &message, end.clock.now());
+            end.waiting.went_on();
+            for bell in &end.bells {
+                bell.ring();
+            }
+            if ledger.reached >= end.events {
+                break;
+            }
+            if end.pace.is_slow() {
+                end.pace.work(end.clock);
+            }
+        } else {
+            match end.control.phase() {
+                STOP => break,
+                // Everything was pushed before: this look finds all that will come.
+                DRAIN if is_last_look => break,
+                DRAIN => is_last_look = true,
+                _ => end.waiting.wait(),
+            }
+        }
+    }
+    // Doubled events come after the last one that is due.
+    while let Some((from, message)) = queue.try_pop() {
+        ledger.take(from, &message, end.clock.now());
+    }
+    ledger.close();
+    end.close(begin);
+}
+
+/// A loop with its queues: one dynamic call for each thread.
+pub type AttachedEnd = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
+
+/// The loops that are compiled for a technique.
+#[derive(Clone, Copy)]
+pub struct TechniqueLoops {
+    /// The producer of that number, of all queues.
+    pub producer: fn(&[LinkSpec<'_>], usize, &mut Attached<'_>) -> Result<AttachedEnd, RegionError>,
+    /// The consumer of a queue.
+    pub consumer: fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedEnd, RegionError>,
+}
+
+fn producer<L: Link>(
+    queues: &[LinkSpec<'_>],
+    index: usize,
+    attached: &mut Attached<'_>,
+) -> Result<AttachedEnd, RegionError> {
+    let queues = queues.iter().map(|queue| attached.producer::<L>(queue, index));
+    let queues = queues.collect::<Result<Vec<_>, _>>()?;
+    Ok(Box::new(move |end| produce(queues, end)))
+}
+
+fn consumer<L: Link>(queue: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<AttachedEnd, RegionError> {
+    let queue = attached.consumer::<L>(queue)?;
+    Ok(Box::new(move |end| consume(queue, end)))
+}
+
+static LOOPS: OnceLock<Vec<(Technique, TechniqueLoops)>> = OnceLock::new();
+
+struct LoopTable(Vec<(Technique, TechniqueLoops)>);
+
+impl Visitor for LoopTable {
+    fn visit<L: Link>(&mut self) {
+        self.0.push((
+            Technique::of::<L>(),
+            TechniqueLoops { producer: producer::<L>, consumer: consumer::<L> },
+        ));
+    }
+}
+
+/// Not generic: the loops of the built-in techniques are compiled in this crate, once.
+#[inline(never)]
+fn built_in() -> LoopTable {
+    let mut table = LoopTable(Vec::new());
+    techniques::visit(&mut table);
+    table
+}
+
+/// Adds the loops of these techniques to the built-in ones.
+pub fn install<T: Links>() {
+    let mut table = built_in();
+    T::each_own(&mut table);
+    let _ = LOOPS.set(table.0);
+}
+
+/// The loops of a technique; `None` for one that was never installed.
+pub fn loops_of(technique: Technique) -> Option<TechniqueLoops> {
+    let table = LOOPS.get_or_init(|| built_in().0);
+    table.iter().find(|(known, _)| *known == technique).map(|(_, loops)| *loops)
+}

@@ -1,0 +1,174 @@
+use roles::bench::account::{AccountView, AgentAccount, Field};
+use roles::bench::boards::counts::{
+    BUCKETS, BoardField, BoardLog, BoardMeasure, GREATEST, Grain, SLICES, WORDS, measure_at, slice_at,
+};
+use roles::bench::boards::{BoardAgent, BoardRead, Waiting, content};
+use roles::bench::control::{DRAIN, GO, LAST};
+use shm::board::{self, ReadError, Shape, Stamp};
+use shm::memory::{Region, View};
+use shm::sync::Ordering;
+use std::cell::Cell;
+use std::time::Duration;
+use system::clock::{Clock, Timebase, Virtual};
+
+/// A clock that moves with each look.
+#[derive(Clone)]
+struct Moving(Virtual);
+
+impl Clock for Moving {
+    fn now(&self) -> u64 {
+        self.0.set(self.0.now() + 1);
+        self.0.now()
+    }
+    fn peek(&self) -> u64 {
+        self.now()
+    }
+}
+
+/// What the launcher reads of an agent.
+struct Counted {
+    account: AccountView,
+    own: View,
+}
+
+impl Counted {
+    fn reads(&self) -> u64 {
+        self.account.get(Field::Count)
+    }
+
+    fn get(&self, field: BoardField) -> u64 {
+        self.own.load(field as usize, Ordering::Relaxed)
+    }
+
+    fn greatest(&self, measure: BoardMeasure) -> u64 {
+        self.own.load(measure_at(measure as usize) + GREATEST, Ordering::Relaxed)
+    }
+
+    /// The number of values in a histogram.
+    fn count(&self, at: usize, grain: Grain) -> u64 {
+        let buckets = at + BUCKETS..at + grain.words();
+        buckets.map(|word| self.own.load(word, Ordering::Relaxed)).sum()
+    }
+
+    fn measured(&self, measure: BoardMeasure) -> u64 {
+        self.count(measure_at(measure as usize), Grain::FINE)
+    }
+}
+
+/// Runs a loop over so many cells in that phase.
+fn ran(
+    phase: u64,
+    cells: usize,
+    due: Option<&[u64]>,
+    work: impl FnOnce(&BoardAgent<'_>, &Moving),
+) -> Counted {
+    let (control, account) = (crate::control(phase).view(), AgentAccount::on_heap(WORDS));
+    let due = due.map(|times| {
+        let words = Region::heap(times.len()).words();
+        words.iter().zip(times).for_each(|(word, time)| word.store(*time, Ordering::Relaxed));
+        words.into()
+    });
+    let agent = BoardAgent {
+        time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
+        control: &control,
+        due,
+        account: &account,
+        log: BoardLog::new(&account),
+        waiting: Waiting::Spin,
+        cells,
+        words: 4,
+        duration_ns: 1_000,
+    };
+    work(&agent, &Moving(Virtual::default()));
+    Counted { own: account.own().into(), account: account.view() }
+}
+
+#[test]
+fn writes_are_made_when_due_and_read_whole() {
+    let (mut writer, reader) = board::pair(Shape::of_cells(2, 4).unwrap());
+    let due = [10, 10, 10, 300, 400];
+    let found = ran(GO, 2, Some(&due), |agent, clock| agent.write(clock, &mut writer));
+    assert_eq!((reader.version(0), reader.version(1)), (3, 2), "in turn");
+    assert_eq!((found.reads(), found.measured(BoardMeasure::Second)), (5, 5));
+    // Three were due at once: the third is late by what the first two took.
+    assert!(found.greatest(BoardMeasure::Second) > found.greatest(BoardMeasure::First));
+
+    let found = ran(DRAIN, 2, Some(&due), |agent, clock| agent.read(clock, &reader));
+    let fields = [BoardField::Missed, BoardField::Torn, BoardField::Overtaken].map(|field| found.get(field));
+    assert_eq!((found.reads(), fields), (2, [3, 0, 0]), "the newest of each cell");
+    assert_eq!(found.measured(BoardMeasure::Third), 2);
+    assert_eq!((0..SLICES).map(|slice| found.count(slice_at(slice), Grain::COARSE)).sum::<u64>(), 2);
+}
+
+#[test]
+fn successor_goes_on_after_the_last_write() {
+    let (mut writer, reader) = board::pair(Shape::of_cells(2, 4).unwrap());
+    writer.write(0, 0, &[0; 4]);
+    ran(GO, 2, Some(&[0; 4]), |agent, clock| agent.write(clock, &mut writer));
+    assert_eq!((reader.version(0), reader.version(1)), (2, 2));
+}
+
+#[test]
+fn stress_ends_with_its_time_or_its_case() {
+    for (phase, min) in [(GO, 50), (LAST, 0)] {
+        let (mut writer, reader) = board::pair(Shape::of_cells(1, 4).unwrap());
+        ran(phase, 1, None, |agent, clock| agent.write(clock, &mut writer));
+        assert!(reader.version(0) >= min && (min > 0 || reader.version(0) == 0));
+    }
+}
+
+/// A reader that gives half of an older value, then a version that went backwards; or whole values.
+struct Torn {
+    reads: Cell<u64>,
+    is_whole: bool,
+}
+
+impl BoardRead for Torn {
+    fn version(&self, _: usize) -> u64 {
+        [2, 1, 1][self.reads.get().min(2) as usize]
+    }
+    fn read(&self, _: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
+        self.reads.set(self.reads.get() + 1);
+        content::fill(into, 2 - self.reads.get());
+        if self.reads.get() == 1 && !self.is_whole {
+            content::fill(&mut into[2..], 0);
+        }
+        Ok(Some(Stamp { version: 3 - self.reads.get(), ticks: 0 }))
+    }
+    fn sleep(&self, _: usize, _: u64, _: Duration) {}
+}
+
+#[test]
+fn torn_values_and_versions_that_go_back_are_counted() {
+    for (is_whole, torn) in [(false, 2), (true, 1)] {
+        let reader = Torn { reads: Cell::new(0), is_whole };
+        let found = ran(DRAIN, 1, None, |agent, clock| agent.read(clock, &reader));
+        assert_eq!((found.reads(), found.get(BoardField::Torn)), (2, torn));
+    }
+}
+
+#[test]
+fn a_value_of_two_writes_is_seen_wherever_it_is_torn() {
+    for words in [1, 2, 7, 64] {
+        let (mut old, mut new) = (vec![0; words], vec![0; words]);
+        content::fill(&mut old, 41);
+        content::fill(&mut new, 42);
+        assert!(content::is_whole(&old, 41) && content::is_whole(&new, 42));
+        assert!(!content::is_whole(&old, 42), "a whole value of another version");
+        for torn in 1..words {
+            let value = [&new[..torn], &old[torn..]].concat();
+            assert!(!content::is_whole(&value, 41) && !content::is_whole(&value, 42), "{torn} of {words}");
+        }
+        assert!(!content::is_whole(&vec![0; words], 41), "never written");
+    }
+}
+
+#[test]
+fn versions_and_writes_are_the_same_numbers() {
+    let mut versions = [0; 3];
+    for write in 0..20 {
+        let cell = write % 3;
+        versions[cell] += 1;
+        assert_eq!(content::number(versions[cell], cell, 3), write as u64);
+    }
+}
