@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod cause;
+mod chart;
 pub mod document;
 pub mod escape;
 pub mod experiment;
@@ -20,6 +21,7 @@ pub mod report;
 mod select;
 pub mod stats;
 pub mod summary;
+mod table;
 pub mod tail;
 pub mod timeline;
 pub mod units;

@@ -5,10 +5,10 @@
 
 pub mod board;
 pub mod cli;
-pub mod commands;
+mod commands;
 pub mod config;
-pub mod experiments;
-pub mod exports;
+mod experiments;
+mod exports;
 pub mod faults;
 mod harness;
 pub mod host;
@@ -16,9 +16,9 @@ pub mod operator;
 mod output;
 pub mod planner;
 pub mod runtime;
-pub mod shelf;
+mod shelf;
 pub mod simulate;
-pub mod watch;
+mod watch;
 
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
 // What parts of one's own are written with.

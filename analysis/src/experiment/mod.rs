@@ -1,15 +1,22 @@
-//! What experiments save: the records behind tables and pages. Making the runs is for the launcher.
+//! Experiments: what each saves, and what it shows. Making the runs is for the launcher.
+//!
+//! ```text
+//! document (NAME.json) ─ report ─▶ ExperimentReport ─┬ terminal()            the terminal
+//!                                                    ├ save()                NAME.md, a CSV file a table
+//!                                                    └ html::experiment_page report.html
+//! ```
+//!
+//! A new experiment is a module with a [`Document`](crate::document::Document) and a function `report` of it, and a line in [`saved`].
 
 mod axis;
-mod bill;
+pub mod bill;
 mod board;
-mod compare;
-mod conditions;
-mod contain;
+pub mod compare;
+pub mod contain;
 mod lab;
 mod plan;
-mod search;
-mod sweep;
+mod report;
+pub mod sweep;
 
 pub use axis::Axis;
 pub use bill::{Added, Bill, BillRow, Reference};
@@ -18,9 +25,30 @@ pub use board::{
     BoardWriter, Boards,
 };
 pub use compare::{Comparison, Comparisons};
-pub use conditions::conditions;
 pub use contain::{Contained, Containment, Containments, Cost, RoleContainment, VenueContainment};
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
-pub use plan::{PlannedRun, RunResult, SweepPlan};
-pub use search::{Search, SearchRecord, SearchStep};
-pub use sweep::{AxisRecord, RunEntry, SweepPoint, SweepRecord, SweepState, Texts};
+pub use plan::SweepPlan;
+pub use report::{ALL, Answer, ExperimentReport, FILES, PAGE, Part, Section, TERMINAL, machine_facts};
+pub use sweep::{
+    AxisRecord, RunEntry, Search, SearchRecord, SearchStep, SweepPoint, SweepRecord, SweepState, Texts,
+    conditions,
+};
+
+use crate::document::{Document, DocumentError};
+use std::path::Path;
+
+/// What the experiment in a folder shows; `None`: there is none in it. The first document that is there says which it is.
+pub fn saved(folder: &Path) -> Result<Option<ExperimentReport>, DocumentError> {
+    let has = |file: &str| folder.join(file).exists();
+    let mut report = match () {
+        () if has(Containments::FILE) => contain::report(&Containments::read(folder)?, folder),
+        () if has(Bill::FILE) => bill::report(&SweepRecord::read(folder)?, &Bill::read(folder)?),
+        () if has(SweepRecord::FILE) => sweep::report(&SweepRecord::read(folder)?),
+        () => return Ok(None),
+    };
+    if has(Comparisons::FILE) {
+        // Of settings in it that were compared with each other.
+        report.sections.splice(0..0, compare::report(&Comparisons::read(folder)?).sections);
+    }
+    Ok(Some(report))
+}

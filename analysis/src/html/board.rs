@@ -6,7 +6,7 @@ use super::page::{page, section};
 use super::percentile_plot;
 use super::scale::Scale;
 use super::svg::{Frame, Path};
-use super::table::figures as table;
+use super::table::table;
 use crate::experiment::{BoardCase, BoardSlice, Boards};
 use crate::lists;
 use crate::report::board;

@@ -2,7 +2,7 @@
 
 use super::lab_charts;
 use super::page::{page, section};
-use super::table::figures as table;
+use super::table::table;
 use crate::experiment::Lab;
 use crate::report::lab::{narrow, notes, wide};
 use maud::html;

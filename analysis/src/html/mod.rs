@@ -1,67 +1,48 @@
 //! `report.html`: one self-contained file of charts for a design review, drawn from saved results.
 //!
 //! ```text
-//! folder ─ load ─▶ results ─ *_page ─▶ sections ─ page ─▶ one file
-//!                             │
-//!                             ├ overview         verdict, figures, machine, plan, threads
-//!                             ├ percentile_plot  from histograms.hlog (curve)
-//!                             ├ stage_bars       from summary.json
-//!                             ├ trading          from summary.json: positions, refused orders, kill switches
-//!                             ├ incidents        from summary.json: who died, marked on the
-//!                             ├ timeline_plot    from timeline.json
-//!                             └ tail_bars, noise_plot   from tail.json
-//! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
-//!                                       ├ search       (xy_plot)
-//! bill.json ─────────────────────────▶  └ bill         (interval_plot)
+//! a run's folder ─ load ─▶ results ─ run_page ─▶ sections ─ page ─▶ one file
+//!                                      ├ overview         verdict, figures, machine, plan, threads
+//!                                      ├ percentile_plot  from histograms.hlog (curve)
+//!                                      ├ stage_bars       from summary.json
+//!                                      ├ trading          from summary.json: positions, refused orders, kill switches
+//!                                      ├ incidents        from summary.json: who died, marked on the
+//!                                      ├ timeline_plot    from timeline.json
+//!                                      └ tail_bars, noise_plot   from tail.json
+//! an experiment's folder ─ experiment::saved ─▶ ExperimentReport ─ experiment_page
 //! lab.json ─ lab_page ─ lab_charts    latency against CPU, CPU, run times
-//! contain.json ─▶ contain (matrix, around_incident)
 //! board.json ──▶ board (percentile_plot's ticks)
-//! small drawings of a run over time: small
 //! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
-//! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
 //! No script, no font, no picture from elsewhere; the page's own policy forbids requests. Elements that draw a figure
 //! carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so that a program can check the picture.
 
-mod around_incident;
-mod axis;
-mod bill;
 mod board;
-mod contain;
 mod curve;
+mod experiment_page;
 mod incidents;
-mod interval_plot;
 mod lab_charts;
 mod lab_page;
-mod labels;
 mod load;
-mod matrix;
 mod noise_plot;
 mod order_path;
 mod overview;
 mod page;
 mod percentile_plot;
 mod run_page;
-mod scale;
-mod search;
-mod small;
 mod stage_bars;
-mod svg;
-mod sweep_charts;
-mod sweep_data;
-mod sweep_page;
 mod table;
 mod tail_bars;
 mod timeline_plot;
 mod trading;
-mod xy_plot;
 
 pub use load::LoadError;
 pub use order_path::OrderPath;
 
+use crate::chart::{axis, labels, scale, svg};
 use crate::document::{Document, write_named};
-use crate::experiment::{Bill, Boards, Containments, Lab, SweepRecord};
+use crate::experiment::{self, Boards, Lab};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
 use crate::summary::Summary;
@@ -75,31 +56,21 @@ use std::path::Path;
 pub const HTML_FILE: &str = "report.html";
 
 /// Writes the page of what the folder holds to a file.
-///
-/// # Errors
-/// The results cannot be read, the file cannot be written.
 pub fn write(folder: &Path, file: &Path) -> Result<()> {
     Ok(write_named(file, render(folder)?.as_bytes())?)
 }
 
-/// The page of what the folder holds: a sweep (a bill is one), another experiment, or a run.
-///
-/// # Errors
-/// [`LoadError`]: there is nothing in it that this build can read.
+/// The page of what the folder holds: an experiment, or a run.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
-    if has(Containments::FILE) {
-        return Ok(contain::contain_page(&Containments::read(folder)?, folder));
-    }
     if has(Lab::FILE) {
         return Ok(lab_page::lab_page(&Lab::read(folder)?));
     }
     if has(Boards::FILE) {
         return Ok(board::board_page(&Boards::read(folder)?));
     }
-    if has(SweepRecord::FILE) {
-        let bill = if has(Bill::FILE) { Some(Bill::read(folder)?) } else { None };
-        return Ok(sweep_page::sweep_page(&SweepRecord::read(folder)?, bill.as_ref()));
+    if let Some(report) = experiment::saved(folder)? {
+        return Ok(experiment_page::experiment_page(&report));
     }
     if !has(Summary::FILE) {
         return Err(LoadError::Nothing { folder: folder.display().to_string() });

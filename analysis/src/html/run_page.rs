@@ -48,15 +48,15 @@ pub fn run_page(run: &SavedRun) -> String {
             (section("incidents", "Strategies that died", &incidents))
         }
         @if let Some(comebacks) = report::comebacks::grid(summary) {
-            (section("comebacks", "Came back from their journals", &table::table(&comebacks, |_| "")))
+            (section("comebacks", "Came back from their journals", &table::table(&comebacks)))
         }
         @let venues = report::venues::grids(summary);
         @if !venues.is_empty() {
-            (section("venues", "Venues with faults", &html! { @for grid in &venues { (table::table(grid, |_| "")) } }))
+            (section("venues", "Venues with faults", &html! { @for grid in &venues { (table::table(grid)) } }))
         }
         @let strategies = report::strategies::grids(summary);
         @if !strategies.is_empty() {
-            (section("strategies", "By strategy", &html! { @for grid in &strategies { (table::figures(grid)) } }))
+            (section("strategies", "By strategy", &html! { @for grid in &strategies { (table::table(grid)) } }))
         }
         (section("threads", "Threads", &overview::threads(summary)))
     };

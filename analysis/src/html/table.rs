@@ -1,34 +1,30 @@
-//! A table of a report as it is printed.
+//! A table as a page shows it.
 
-use crate::report::grid::Grid;
+use crate::table::Grid;
 use maud::{Markup, html};
 
-/// The table; `class` says how a cell looks.
-pub(super) fn table(grid: &Grid, class: impl Fn(&str) -> &'static str) -> Markup {
+/// The table, with its title above and its notes below. Columns of figures stand to the right; the answers of a containment table are
+/// coloured.
+pub(super) fn table(grid: &Grid) -> Markup {
+    let is_figure = |column: usize| {
+        let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(column)).filter(|cell| *cell != "–");
+        column >= grid.keys && cells.all(|cell| cell.contains(|c: char| c.is_ascii_digit()))
+    };
+    let side = |column: usize| if is_figure(column) { "n" } else { "" };
+    let class = |column: usize, cell: &str| match cell {
+        "yes" => "good",
+        "late" => "warn",
+        "NO" => "bad",
+        _ => side(column),
+    };
     html! {
         table {
             caption { (grid.title) }
-            thead { tr { @for head in &grid.head { th { (head) } } } }
+            thead { tr { @for (column, head) in grid.head.iter().enumerate() { th class=(side(column)) { (head) } } } }
             tbody { @for row in &grid.rows { tr {
-                @for (number, cell) in row.cells.iter().enumerate() {
-                    @if number < grid.keys { th scope="row" { (cell) } } @else { td class=(class(cell)) { (cell) } }
-                }
-            } } }
-        }
-    }
-}
-
-/// A table of figures, to the right, with its notes below.
-pub(super) fn figures(grid: &Grid) -> Markup {
-    html! {
-        table {
-            caption { (grid.title) }
-            thead { tr { @for (number, head) in grid.head.iter().enumerate() {
-                th class=(if number < grid.keys { "" } else { "n" }) { (head) }
-            } } }
-            tbody { @for row in &grid.rows { tr {
-                @for (number, cell) in row.cells.iter().enumerate() {
-                    @if number < grid.keys { th scope="row" { (cell) } } @else { td class="n" { (cell) } }
+                @for (column, cell) in row.cells.iter().enumerate() {
+                    @if column < grid.keys { th scope="row" { (cell) } }
+                    @else { td class=(class(column, cell)) { @if row.best.contains(&column) { b { (cell) } } @else { (cell) } } }
                 }
             } } }
         }

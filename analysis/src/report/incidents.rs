@@ -2,9 +2,9 @@
 
 use super::tables::{STAGE_COLUMNS, cell, ruled, stage_cells, table};
 use super::units::{count, duration_or_dash, short};
-use super::width::{fitted, width};
 use crate::escape::in_a_line;
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
+use crate::table::{fitted, width};
 use comfy_table::{CellAlignment, Table, TableStyle};
 
 /// More incidents than this are not listed one by one: those that the survivors felt most are.

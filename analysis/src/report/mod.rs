@@ -1,11 +1,8 @@
 //! A summary for people: on the terminal, as CSV and as Markdown.
 
-pub mod bill;
 pub mod board;
 pub(crate) mod comebacks;
-pub mod contain;
 pub mod export;
-pub mod grid;
 pub mod incidents;
 pub mod lab;
 pub mod strategies;
@@ -13,9 +10,10 @@ pub mod tables;
 mod text;
 pub(crate) mod trading;
 pub(crate) mod venues;
-mod width;
 pub use crate::numbers as units;
 
+pub use crate::table::grid;
+pub use crate::table::{WIDTH, fitted, set_width, width};
 pub use export::{csv, markdown, positions_csv};
 pub use text::terminal;
-pub use width::{WIDTH, fitted, set_width, width};
+pub(crate) use text::{setup, tallies};

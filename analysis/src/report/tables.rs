@@ -1,10 +1,11 @@
 //! The two tables of a report: the stages of the round trip, and the threads that made them.
 
 use super::units::{count, duration, duration_or_dash, percent, short};
-use super::width::{fitted, parted, width};
 use crate::escape::{in_a_line, markdown};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use crate::table::{fitted, parted, width};
+pub use crate::table::{ruled, table};
+use comfy_table::{Table, TableStyle};
 use protocol::flow::Stage;
 
 /// More threads than this are not listed one by one: those of the engine are, and the strategies that suffered
@@ -105,29 +106,7 @@ fn chosen(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
     (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
 }
 
-/// A table whose first column is text and whose others are numbers.
-pub fn table(style: TableStyle, columns: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(style);
-    table.set_header(columns.iter().copied());
-    let is_markdown = style == comfy_table::presets::ASCII_MARKDOWN;
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if !is_markdown {
-            column.set_padding((0, u16::from(index + 1 < columns.len())));
-        }
-        if index > 0 {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
-
 /// What a cell of such a table has of a text that is not bulkhead's own.
 pub(super) fn cell(style: TableStyle, text: &str) -> String {
     if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { in_a_line(text) }
-}
-
-/// No lines but a rule below the head.
-pub const fn ruled() -> TableStyle {
-    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
 }

@@ -2,8 +2,8 @@
 
 use super::tables::{cell, ruled, table};
 use super::units::{count, duration, duration_or_dash};
-use super::width::fitted;
 use crate::summary::{KillSummary, PositionSummary, Summary, Trading};
+use crate::table::fitted;
 use comfy_table::{Table, TableStyle};
 use protocol::plan;
 

@@ -3,8 +3,9 @@
 //! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or `0ns,500ns`. A flag with one
 //! value belongs to the base; a list, even of one value for `--rate`, is an axis.
 
-use super::axes::{Axis, AxisValue};
+use super::axes::AxisValue;
 use crate::config::{Settings, UsageError};
+use analysis::experiment::Axis;
 use analysis::units::Count;
 use clap::builder::StringValueParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -66,9 +67,6 @@ pub struct Asked {
 
 impl Swept {
     /// Sorts the texts into base and axes; `config` lies below the base.
-    ///
-    /// # Errors
-    /// The flag that cannot be read, or the config file.
     pub fn asked(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<Asked, UsageError> {
         let mut asked = Asked::default();
         for (key, text) in &self.0 {
@@ -95,7 +93,7 @@ impl Swept {
         asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
         for axis in asked.axes.iter().filter_map(|values| values.first()) {
             // An axis wins over what the config file says for all.
-            asked.base = without(std::mem::take(&mut asked.base), axis.axis);
+            asked.base = without(&asked.base, axis.axis)?;
         }
         asked.axes.sort_by_key(|values| values[0].axis);
         Ok(asked)
@@ -123,21 +121,11 @@ impl Asked {
     }
 }
 
-fn without(mut settings: Settings, axis: Axis) -> Settings {
-    match axis {
-        Axis::Technique => settings.technique = None,
-        Axis::Isolation => settings.isolation = None,
-        Axis::Process => settings.process = None,
-        Axis::Idle => settings.idle = None,
-        Axis::Capacity => settings.capacity = None,
-        Axis::Stamps => settings.stamps = None,
-        Axis::Journal => settings.journal = None,
-        Axis::Work => settings.work = None,
-        Axis::Strategies => settings.strategies = None,
-        Axis::Venues => settings.venues = None,
-        Axis::Rate => settings.orders = None,
-    }
-    settings
+/// Settings without what an axis sets.
+fn without(settings: &Settings, axis: Axis) -> Result<Settings, UsageError> {
+    let mut texts = settings.to_texts();
+    texts.remove(if axis == Axis::Rate { "orders" } else { axis.name() });
+    Settings::from_texts(&texts)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Measures an experiment with the real launcher.
 
-use super::measure::{Ended, Made, measure};
+use super::measure::{Ended, Made, Maker, measure};
 use super::progress::Bar;
 use super::search::search;
 use crate::config::Settings;
@@ -45,11 +45,8 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
     })
 }
 
-/// Measures what a record lacks, with the real launcher.
-///
-/// # Errors
-/// As [`measure`].
-pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
+/// Does work that makes runs with the real launcher, as a record says; Ctrl-C ends it.
+pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut Maker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
@@ -59,22 +56,24 @@ pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<En
         start_timeout: Duration::from_nanos(record.start_timeout_ns),
         signals: &signals,
     };
-    let mut make = |settings: &Settings| -> Result<Made> {
+    work(&mut |settings: &Settings| -> Result<Made> {
         // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this one is whole.
         Ok(run::run(&planner::resolve(settings, &machine)?, &machine, &how)?.into())
-    };
-    let is_search = record.search.is_some();
-    let steps = record.search.as_ref().map_or(0, |search| search.most_steps as usize * search.points.len());
-    let total = if is_search { steps } else { record.points.len() * record.repeats as usize };
+    })
+}
+
+/// Measures what a record lacks.
+pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
+    let steps = record.search.as_ref().map(|search| search.most_steps as usize * search.points.len());
+    let total = steps.unwrap_or(record.points.len() * record.repeats as usize);
     let mut bar = Bar::new(!quiet, total);
-    if let Some(estimate) = estimate(record, &machine, total).filter(|_| !quiet) {
+    if let Some(estimate) = estimate(record, &crate::host::machine(), total).filter(|_| !quiet) {
         bar.say(&estimate);
     }
-    let ended = if is_search {
-        search(record, folder, &mut make, &mut bar, !quiet)
-    } else {
-        measure(record, folder, &mut make, &mut bar)
-    };
+    let ended = with_maker(&record.clone(), |make| match steps {
+        Some(_) => search(record, folder, make, &mut bar, !quiet),
+        None => measure(record, folder, make, &mut bar),
+    });
     bar.clear();
     ended
 }

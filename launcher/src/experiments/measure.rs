@@ -1,6 +1,6 @@
 //! Makes the runs of a sweep that are still missing, and saves after every one.
 
-use super::order::order;
+use super::order::{OrderedRun, order};
 use super::progress::Bar;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{Finished, Interrupted};
@@ -14,10 +14,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a sweep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All runs are done.
     Complete,
     /// Ctrl-C: the rest is for `--resume`.
     Interrupted,
@@ -26,11 +24,8 @@ pub enum Ended {
 /// A run that was made.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// Its folder.
     pub folder: PathBuf,
-    /// How it ended.
     pub outcome: Outcome,
-    /// Its figures.
     pub outline: Outline,
 }
 
@@ -45,21 +40,17 @@ impl From<Finished> for Made {
 pub type Maker<'a> = dyn FnMut(&Settings) -> Result<Made> + 'a;
 
 /// Makes what is missing of a sweep. A run that failed is kept as such, and tried again by the next call.
-///
-/// # Errors
-/// A run that could not be made or saved: no room, a full disk. What was finished before is in `sweep.json`.
 pub fn measure(
     record: &mut SweepRecord,
     folder: &Path,
     make: &mut Maker<'_>,
     bar: &mut Bar,
 ) -> Result<Ended> {
-    let todo: Vec<(u32, usize)> = order(&record.points, record.repeats)
-        .into_iter()
-        .filter(|(repeat, point)| !record.points[*point].has(*repeat, record.keeps_failures))
-        .collect();
+    let is_missing = |run: &OrderedRun| !record.points[run.point].has(run.repeat, record.keeps_failures);
+    let todo: Vec<OrderedRun> =
+        order(&record.points, record.repeats).into_iter().filter(is_missing).collect();
     let all = record.points.len() * record.repeats as usize;
-    for (number, (repeat, point)) in todo.iter().copied().enumerate() {
+    for (number, OrderedRun { repeat, point, .. }) in todo.iter().copied().enumerate() {
         let left = todo.len() - number;
         bar.begin(&record.points[point].name, all - left, left);
         let seed = record.seed_of(repeat);

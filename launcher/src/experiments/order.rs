@@ -4,14 +4,22 @@
 //! beginning with another one in every repeat: A B C, B C A, C A B. So the two runs of a pair are as near in time as
 //! can be, and none always runs first.
 
-use super::axes::Axis;
-use analysis::experiment::SweepPoint;
+use analysis::experiment::{Axis, SweepPoint};
 
 /// What the points of a group share.
 type Condition = Vec<(Axis, String)>;
 
-/// Every run: repeat and index of the point.
-pub(super) fn order(points: &[SweepPoint], repeats: u32) -> Vec<(u32, usize)> {
+/// A run in its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderedRun {
+    /// A condition in a repeat, from 0: the runs of a turn are compared with each other in pairs.
+    pub turn: u32,
+    pub repeat: u32,
+    /// The index of its point.
+    pub point: usize,
+}
+
+pub fn order(points: &[SweepPoint], repeats: u32) -> Vec<OrderedRun> {
     let mut groups: Vec<(Condition, Vec<usize>)> = Vec::new();
     for (index, point) in points.iter().enumerate() {
         let condition = condition(point);
@@ -20,26 +28,12 @@ pub(super) fn order(points: &[SweepPoint], repeats: u32) -> Vec<(u32, usize)> {
             None => groups.push((condition, vec![index])),
         }
     }
-    let mut runs = Vec::new();
-    for repeat in 0..repeats {
-        for (_, members) in &groups {
-            let first = repeat as usize % members.len();
-            runs.extend(members[first..].iter().chain(&members[..first]).map(|point| (repeat, *point)));
-        }
-    }
-    runs
-}
-
-/// The turn of each of those runs: a condition in a repeat. The runs of a turn are compared with each other in pairs.
-pub(super) fn turns(points: &[SweepPoint], runs: &[(u32, usize)]) -> Vec<u32> {
-    let mut turn = 0;
-    let mut turns = Vec::with_capacity(runs.len());
-    let key = |(repeat, point): &(u32, usize)| (*repeat, condition(&points[*point]));
-    for (place, run) in runs.iter().enumerate() {
-        turn += u32::from(place > 0 && key(&runs[place - 1]) != key(run));
-        turns.push(turn);
-    }
-    turns
+    let turns = (0..repeats).flat_map(|repeat| groups.iter().map(move |(_, members)| (repeat, members)));
+    let runs = (0..).zip(turns).flat_map(|(turn, (repeat, members))| {
+        let (before, first) = members.split_at(repeat as usize % members.len());
+        first.iter().chain(before).map(move |point| OrderedRun { turn, repeat, point: *point })
+    });
+    runs.collect()
 }
 
 fn condition(point: &SweepPoint) -> Condition {
@@ -65,16 +59,16 @@ mod tests {
 
     #[test]
     fn what_is_compared_alternates_and_takes_turns_to_be_first() {
-        let runs: Vec<usize> = order(&points(2, 2), 2).into_iter().map(|(_, point)| point).collect();
-        assert_eq!(runs, [0, 1, 2, 3, 1, 0, 3, 2]);
-        assert_eq!(turns(&points(2, 2), &order(&points(2, 2), 2)), [0, 0, 1, 1, 2, 2, 3, 3]);
+        let runs: Vec<_> = order(&points(2, 2), 2).iter().map(|run| (run.turn, run.point)).collect();
+        assert_eq!(runs, [(0, 0), (0, 1), (1, 2), (1, 3), (2, 1), (2, 0), (3, 3), (3, 2)]);
     }
 
     proptest! {
         #[test]
         fn every_run_is_made_once(compared in 1usize..6, conditions in 1usize..6, repeats in 1u32..8) {
-            let mut runs = order(&points(compared, conditions), repeats);
-            prop_assert!(runs.is_sorted_by_key(|(repeat, _)| *repeat));
+            let runs = order(&points(compared, conditions), repeats);
+            prop_assert!(runs.is_sorted_by_key(|run| (run.repeat, run.turn)));
+            let mut runs: Vec<_> = runs.iter().map(|run| (run.repeat, run.point)).collect();
             runs.sort_unstable();
             runs.dedup();
             prop_assert_eq!(runs.len(), compared * conditions * repeats as usize);

@@ -2,7 +2,7 @@
 
 use crate::config::CONFIG_FILE;
 use analysis::document::Document;
-use analysis::experiment::{Bill, Boards, Containments, Lab, RunResult, SweepPlan, SweepRecord};
+use analysis::experiment::{Bill, Boards, Containments, Lab, SweepPlan, SweepRecord};
 use analysis::hlog::HLOG_FILE;
 use analysis::html::HTML_FILE;
 use analysis::logfile::EXTENSION;
@@ -24,7 +24,6 @@ const MAKING: &str = "making";
 /// What a folder is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
-    /// A run's.
     Run,
     /// That of many runs, with its tables.
     Experiment,
@@ -37,7 +36,8 @@ pub enum FolderKind {
 /// Files of a run's folder that have one name.
 const RUN_FILES: [&str; 12] = [
     RunRecord::FILE,
-    RunResult::FILE,
+    // Of a planned sweep of earlier builds.
+    "result.json",
     Summary::FILE,
     Timeline::FILE,
     Tail::FILE,
@@ -145,7 +145,7 @@ fn is_of_journal(name: &str) -> bool {
 /// What a folder in such a folder is for; `None`: it is none of bulkhead's.
 fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     let is_run = || {
-        let known = [RunRecord::FILE, RunResult::FILE, CONFIG_FILE, Summary::FILE];
+        let known = [RunRecord::FILE, CONFIG_FILE, Summary::FILE];
         known.iter().any(|file| path.join(file).symlink_metadata().is_ok_and(|facts| facts.is_file()))
     };
     match within {
@@ -160,9 +160,6 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
 
 /// Deletes what bulkhead has written into a folder, and the folder if nothing else is in it. Returns what stays, as paths. With `dry` it
 /// only looks. Links, pipes and everything else that is no regular file stay, and are not followed.
-///
-/// # Errors
-/// What the system refused.
 pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
     let open = OpenFolder::open(folder)?;
     let mut stays = Vec::new();

@@ -1,16 +1,13 @@
 //! The rows of the bill.
 
 use crate::config::{Settings, UsageError};
-use crate::experiments::axes::Axis;
+use analysis::experiment::Axis;
 use analysis::experiment::{Added, BillRow, Reference, SweepPoint, SweepRecord};
 use analysis::stats::{Outline, Percentile, judge, median, pair, placement, values};
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
 /// Makes the bill of a sweep over technique, isolation or both.
-///
-/// # Errors
-/// A sweep over something else.
 pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     let other = record.axes.iter().find(|axis| !is_of_a_bill(axis.axis));
     if let Some(other) = other {

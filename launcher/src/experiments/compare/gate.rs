@@ -7,7 +7,7 @@ use analysis::summary::Measure;
 
 /// Why a comparison does not pass, in words; nothing if it does. What counts is rt_venue: a percentile whose verdict is *slower*, by
 /// more than the share; and a median that cannot be compared at all, which is no reason to pass.
-pub fn against(gate: Slower, found: &Comparisons) -> Vec<String> {
+fn against(gate: Slower, found: &Comparisons) -> Vec<String> {
     let lines = found.comparisons.iter().flat_map(|comparison| {
         let of = comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());
         of.enumerate().map(move |(place, line)| (comparison, place, line))
@@ -32,10 +32,7 @@ fn failed(gate: Slower, of: &Comparison, is_median: bool, line: &ComparisonLine)
 }
 
 /// An error where it does not pass.
-///
-/// # Errors
-/// All that failed.
-pub fn check(gate: Slower, found: &Comparisons) -> Result<(), TooSlow> {
+pub(super) fn check(gate: Slower, found: &Comparisons) -> Result<(), TooSlow> {
     let why = against(gate, found);
     if why.is_empty() { Ok(()) } else { Err(TooSlow(why.join("\n  "))) }
 }
@@ -43,7 +40,7 @@ pub fn check(gate: Slower, found: &Comparisons) -> Result<(), TooSlow> {
 /// A comparison that is not passed: the process ends with code 1.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("--fail-if-slower: {0}")]
-pub struct TooSlow(String);
+pub(super) struct TooSlow(String);
 
 #[cfg(test)]
 mod tests {

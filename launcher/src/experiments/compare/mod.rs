@@ -3,11 +3,222 @@
 //! A and B are runs, folders of runs, sweeps, two settings within one sweep, or two settings measured now in
 //! alternation. Whichever they are, they become pairs of outlines with the same schedule; [`analysis::stats`] judges.
 
-mod command;
-pub mod gate;
+mod gate;
 mod load;
 mod select;
-mod table;
 
-pub use command::{Asks, CompareFlags, against, begin, documents};
-pub use load::{Cell, load};
+use super::flags::Asked;
+use super::launch::launch;
+use super::measure::Ended;
+use super::points::{Side, lay_out_sides};
+use super::publish::{Shown, publish};
+use super::record::{create, new_record, read};
+use crate::config::{RunFlags, Slower, UsageError};
+use crate::shelf::folder_of;
+use analysis::document::Document;
+use analysis::experiment::{Comparison, Comparisons, SweepRecord, compare, sweep};
+use analysis::summary::Summary;
+use anyhow::Result;
+use clap::Args;
+use load::{Cell, load, of_summaries, words};
+use select::SideWords;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The repeats of a comparison that is measured now.
+const REPEATS: u64 = 10;
+
+/// The flags of `compare`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct CompareFlags {
+    /// Two runs or folders of runs (`latest`: the last run in runs); or one, with --a and --b; or none
+    #[arg(value_name = "FOLDER", num_args = 0..=2)]
+    folders: Vec<PathBuf>,
+    /// A in words: KEY=VALUE,… chosen from the folder, or measured
+    #[arg(long, value_name = "WORDS")]
+    a: Option<String>,
+    /// B in words
+    #[arg(long, value_name = "WORDS")]
+    b: Option<String>,
+    /// Exit with code 1 if B's rt_venue is slower by more than that
+    #[arg(long, value_name = "SHARE")]
+    fail_if_slower: Option<Slower>,
+    /// Keep every run's stamp logs (large)
+    #[arg(long, help_heading = "Run")]
+    keep_logs: bool,
+    #[command(flatten)]
+    run: RunFlags,
+}
+
+/// Compares what the flags name, or measures it.
+pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
+    let json = flags.run.common.json;
+    let side =
+        |flag: &str, text: &Option<String>| text.as_deref().map(|text| select::read(flag, text)).transpose();
+    let (a, b) = (side("a", &flags.a)?, side("b", &flags.b)?);
+    let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
+    let named: Vec<&str> =
+        a.iter().chain(&b).flat_map(|words| &words.pairs).map(|(key, _)| key.as_str()).collect();
+    let mut code = ExitCode::SUCCESS;
+    let comparisons = match (&folders[..], &a, &b) {
+        ([], Some(a), Some(b)) => {
+            let (mut record, folder) = begin(flags, a, b)?;
+            let ended = launch(&mut record, &folder, json)?;
+            code = publish(&record, &folder, &super::shown(&record, &folder, ended)?, json, ended)?;
+            if ended == Ended::Interrupted {
+                return Ok(code);
+            }
+            of_record(&record)?
+        }
+        ([one], None, None) => {
+            let Some(record) = read(one).ok().filter(|record| record.kind == "compare") else {
+                return usage("one folder: name the two sides in it with --a and --b");
+            };
+            code = publish(&record, one, &shown(&record)?, json, Ended::Complete)?;
+            of_record(&record)?
+        }
+        ([one], Some(a), Some(b)) => {
+            let cells = load(one)?;
+            let found = report(&a.choose("a", &cells)?, &b.choose("b", &cells)?, &named)?;
+            show(&found, json)?;
+            // A folder of runs may hold anything; a sweep's is its own.
+            if one.join(SweepRecord::FILE).exists() {
+                Shown::new(compare::report(&found), &found)?.save(one)?;
+            }
+            found
+        }
+        ([left, right], a, b) => {
+            let chosen = |flag: &str, path: &Path, words: &Option<SideWords>| -> Result<Vec<Cell>> {
+                let cells = load(path)?;
+                Ok(match words {
+                    Some(words) => words.choose(flag, &cells)?,
+                    None => cells,
+                })
+            };
+            let found = report(&chosen("a", left, a)?, &chosen("b", right, b)?, &named)?;
+            show(&found, json)?;
+            found
+        }
+        _ => return usage("give two folders, or both --a and --b: launcher compare --help shows how"),
+    };
+    if let Some(gate) = flags.fail_if_slower {
+        pass(gate, &comparisons)?;
+    }
+    Ok(code)
+}
+
+/// Prints a comparison.
+pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
+    Shown::new(compare::report(comparisons), comparisons)?.print(json)
+}
+
+/// That a comparison passes `--fail-if-slower`.
+pub fn pass(gate: Slower, comparisons: &Comparisons) -> Result<()> {
+    Ok(gate::check(gate, comparisons)?)
+}
+
+fn usage<T>(message: &str) -> Result<T> {
+    Err(UsageError(message.into()).into())
+}
+
+/// The record of both sides, alternated, to be measured now.
+fn begin(flags: &CompareFlags, a: &SideWords, b: &SideWords) -> Result<(SweepRecord, PathBuf)> {
+    let machine = crate::host::machine();
+    let common = &flags.run.common;
+    let base = flags.run.settings()?;
+    let asked = Asked { base, weaker_sandbox: common.allow_weaker_sandbox, ..Asked::default() };
+    let sides = [("A", a), ("B", b)].map(|(letter, side)| Side {
+        name: format!("{letter}: {}", words(&side.pairs)),
+        settings: side.settings.clone(),
+        rate: side.rate.clone(),
+    });
+    let layout = lay_out_sides(&asked, &sides, &machine)?;
+    let mut record = new_record("compare", &asked, layout, REPEATS, machine, common)?;
+    record.keep_logs = flags.keep_logs;
+    let folder = create(&mut record)?;
+    Ok((record, folder))
+}
+
+/// The two sides of a record, compared.
+fn of_record(record: &SweepRecord) -> Result<Comparisons> {
+    let [a, b] = &record.points[..] else { return usage("this comparison has not two sides") };
+    let [a, b] = [a, b].map(|point| {
+        let name = point.name.split_once(": ").map_or(point.name.as_str(), |(_, words)| words);
+        (name, point.outlines())
+    });
+    let comparison = Comparison::new((a.0, &a.1), (b.0, &b.1));
+    Ok(Comparisons { comparisons: vec![comparison], notes: sweep::notes(record) })
+}
+
+/// What a comparison that was measured shows.
+pub(super) fn shown(record: &SweepRecord) -> Result<Shown> {
+    let comparisons = of_record(record)?;
+    Shown::new(compare::report(&comparisons), &comparisons)
+}
+
+/// What runs that were made now show against those of a folder: against the one setting that both have, if it has several.
+pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
+    let Some(ours) = of_summaries(runs) else {
+        return usage("--baseline: nothing was run to compare with it");
+    };
+    let cells = load(baseline)?;
+    let found = match &cells[..] {
+        [only] => Some(only),
+        several => several.iter().find(|cell| cell.key == ours.key),
+    };
+    match found {
+        Some(found) => report(std::slice::from_ref(found), &[ours], &[]),
+        None => usage(&format!("--baseline {}: no run of this setting in it", baseline.display())),
+    }
+}
+
+/// Compares what belongs together: settings that are equal in all that the words do not name.
+fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
+    let compare = |a: &Cell, b: &Cell| Comparison::new((&a.name, &a.runs), (&b.name, &b.runs));
+    let mut report = Comparisons::default();
+    if let ([a], [b]) = (a, b) {
+        let comparison = compare(a, b);
+        if let Some(why) = nothing(&comparison) {
+            return usage(&format!("A and B cannot be compared: {why}"));
+        }
+        report.comparisons.push(comparison);
+        return Ok(report);
+    }
+    let rest = |cell: &Cell| -> Vec<(String, String)> {
+        cell.key.iter().filter(|(key, _)| !named.contains(&key.as_str())).cloned().collect()
+    };
+    for left in a {
+        let Some(right) = b.iter().find(|right| rest(right) == rest(left)) else {
+            report.notes.push(format!("{} has no counterpart in B", words(&left.key)));
+            continue;
+        };
+        let comparison = compare(left, right);
+        match nothing(&comparison) {
+            Some(why) => report.notes.push(format!("{}: cannot be compared: {why}", words(&left.key))),
+            None => report.comparisons.push(comparison),
+        }
+    }
+    if !report.comparisons.is_empty() {
+        return Ok(report);
+    }
+    match report.notes.first() {
+        Some(first) if first.contains("cannot be compared") => usage(first),
+        _ => usage(
+            "not comparable: A and B hold several settings and none is in both; choose with --a and --b, \
+             for example --a isolation=thread --b isolation=process",
+        ),
+    }
+}
+
+/// Why two cells have nothing that could be held against each other: a table of them would be dashes.
+fn nothing(comparison: &Comparison) -> Option<String> {
+    let why = &comparison.lines.first()?.why;
+    let is_one = comparison.a == comparison.b
+        && comparison.pairs > 0
+        && why.iter().any(|why| why.contains("the same runs"));
+    (is_one || comparison.pairs == 0).then(|| {
+        let reasons: Vec<&str> = why.iter().chain(&comparison.caveats).map(String::as_str).collect();
+        let remedy = if is_one { "name two" } else { "measure both with the same --seed, load and machine" };
+        format!("{}; {remedy}", reasons.join("; "))
+    })
+}

@@ -3,7 +3,7 @@
 //! The protection of the rings that several write is the announcement before the claim ([`shm::ring::intent`]). `spsc-mux` needs
 //! none: what a producer leaves half done nobody waits for.
 
-pub use analysis::experiment::Cost;
+use analysis::experiment::Cost;
 use protocol::wire::MESSAGE_WORDS;
 use shm::memory::Region;
 use shm::ring::array_queue::{self, Consumer, Producer};

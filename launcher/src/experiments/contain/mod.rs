@@ -1,15 +1,140 @@
 //! `launcher contain`: what isolation buys. Every fault against every technique at every isolation level, each in a real
 //! run, and the table of what came of it.
 //!
-//! A cell of the matrix is one run: three strategies trade, the second one has a fault, and the others go on or do not. Under
-//! `process` and `sandbox` the launcher starts the dead one again (`--on-death restart`); a thread can neither be killed
-//! nor started again alone, so there the run ends, which is what the row shows.
+//! A cell of the matrix is one run, and a point of the record: three strategies trade, the second one has a fault, and the others go on
+//! or do not. Under `process` and `sandbox` the launcher starts the dead one again (`--on-death restart`); a thread can neither be
+//! killed nor started again alone, so there the run ends, which is what the row shows.
 
-mod command;
 mod cost;
 mod matrix;
 mod rows;
 
-pub use analysis::report::contain::grids;
-pub use command::{ContainFlags, begin, documents};
-pub use cost::Cost;
+use super::flags::{Asked, Swept};
+use super::go_on;
+use super::points::Layout;
+use super::publish::Shown;
+use super::record::{create, new_record};
+use crate::config::{Common, Settings, UsageError};
+use crate::planner;
+use analysis::document::Document;
+use analysis::experiment::{Axis, Containments, SweepPoint, SweepRecord, contain, sweep};
+use analysis::summary::Summary;
+use anyhow::{Context, Result};
+use clap::Args;
+use matrix::{Cell, across_processes, cell, cells, settings};
+use protocol::plan::{Isolation, Target, Technique};
+use rows::{role_row, row, venue_row};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The flags of `contain`: technique and isolation may be lists, fault says what is tried.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct ContainFlags {
+    #[command(flatten)]
+    swept: Swept,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Tries what the flags ask for.
+pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
+    let (record, folder) = begin(flags)?;
+    go_on(record, &folder, flags.common.json)
+}
+
+/// What to try, and the settings that all runs share.
+fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<Cell>), UsageError> {
+    let asked = flags.swept.asked(None, flags.common.config.as_ref())?;
+    if asked.preset.is_some() {
+        return Err(UsageError("--preset with contain: there is none; leave it out".into()));
+    }
+    let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
+    for value in asked.axes.iter().flatten() {
+        let mut settings = Settings::default();
+        value.apply(&mut settings);
+        match value.axis {
+            Axis::Technique => techniques.extend(settings.technique),
+            Axis::Isolation => isolations.extend(settings.isolation),
+            axis => {
+                let why = format!("launcher sweep --{axis} A,B varies it");
+                return Err(UsageError(format!("--{axis} takes one value here: {why}")));
+            }
+        }
+    }
+    techniques.extend(asked.base.technique);
+    isolations.extend(asked.base.isolation);
+    if techniques.is_empty() {
+        techniques = across_processes();
+    }
+    if isolations.is_empty() {
+        isolations = Isolation::ALL.to_vec();
+    }
+    let cells = cells(&techniques, &isolations, asked.base.fault.as_ref());
+    if !cells.is_empty() {
+        return Ok((asked.base, cells));
+    }
+    let mut all = isolations.iter().flat_map(|isolation| techniques.iter().map(move |of| (*of, *isolation)));
+    let refused = all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
+    let names: Vec<&str> = techniques.iter().map(|technique: &Technique| technique.name()).collect();
+    Err(refused.unwrap_or_else(|| {
+        UsageError(format!("nothing to try: no fault of these fits {}", names.join(", ")))
+    }))
+}
+
+/// The record of a matrix to try and its folder.
+fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
+    let machine = crate::host::machine();
+    let (base, cells) = asked(flags)?;
+    let point = |cell: &Cell| -> Result<SweepPoint> {
+        // Found out before the first run: a setting that cannot be.
+        let resolved = planner::resolve(&settings(cell, &base), &machine)?;
+        let Cell { technique, isolation, scenario, journal } = cell;
+        Ok(SweepPoint {
+            name: match scenario.fault.target {
+                Target::Exchange(_) => format!("{} with journal {journal} under {isolation}", scenario.fault),
+                _ => format!("{} against {technique} under {isolation}", scenario.name),
+            },
+            values: BTreeMap::new(),
+            settings: Settings { seed: None, out: None, repeats: None, ..resolved.settings() }.to_texts(),
+            runs: Vec::new(),
+        })
+    };
+    let points = cells.iter().map(point).collect::<Result<_>>()?;
+    let base = Settings { fault: None, technique: None, isolation: None, on_death: None, ..base };
+    let layout = Layout { base: base.clone(), axes: Vec::new(), points, notes: Vec::new() };
+    let asked = Asked { base, ..Asked::default() };
+    let mut record = new_record("contain", &asked, layout, 1, machine, &flags.common)?;
+    record.keeps_failures = true;
+    let folder = create(&mut record)?;
+    Ok((record, folder))
+}
+
+/// What the runs of a matrix show, and what the protection costs, measured now.
+pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<Shown> {
+    let cost = cost::measure();
+    let mut all = Containments {
+        machine: record.machine.cpu_model.clone(),
+        rows: Vec::new(),
+        venues: Vec::new(),
+        roles: Vec::new(),
+        cost: Some(cost),
+        notes: sweep::notes(record),
+    };
+    all.notes.push(cost.words());
+    for point in &record.points {
+        let cell = cell(&Settings::from_texts(&point.settings)?)
+            .with_context(|| format!("{}: no cell of a containment table", point.name))?;
+        for run in &point.runs {
+            let summary = Summary::read(&folder.join(&run.folder))?;
+            if cell.scenario.fault.kind.is_of_venue() {
+                all.venues.extend(venue_row(&cell, &summary, &run.folder));
+            } else if cell.is_of_role() {
+                all.roles.push(role_row(&cell, &summary, &run.folder));
+            } else {
+                all.rows.push(row(&cell, &summary, &run.folder));
+            }
+        }
+    }
+    Shown::new(contain::report(&all, folder), &all)
+}

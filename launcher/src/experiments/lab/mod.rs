@@ -27,16 +27,15 @@ pub use flags::LabFlags;
 pub(crate) use role::{PREFIX, run as role};
 pub(crate) use techniques::install;
 
-use super::documents::Documents;
 use super::measure::Ended;
 use super::progress::Bar;
+use super::publish::Shown;
 use crate::output::complain;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
-use analysis::experiment::Lab;
-use analysis::html;
+use analysis::experiment::{ExperimentReport, FILES, Lab, Part, Section, TERMINAL};
 use analysis::report;
 use analysis::units::human_ns;
 use anyhow::{Context, Result, bail};
@@ -110,21 +109,17 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
 
 /// Saves and prints what was measured.
 fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode> {
-    let documents = Documents {
+    let (narrow, wide) = (report::lab::narrow(lab), report::lab::wide(lab));
+    let narrow = narrow.into_iter().map(|grid| Part::Table(grid, TERMINAL));
+    let wide = wide.into_iter().map(|grid| Part::Table(grid, FILES));
+    let shown = ExperimentReport {
         name: "lab",
         heading: report::lab::heading(lab),
         notes: report::lab::notes(lab),
-        narrow: report::lab::narrow(lab),
-        wide: report::lab::wide(lab),
-        json: lab.json()?,
-        file: None,
+        sections: vec![Section::new("lab", "").with(narrow).with(wide)],
+        ..ExperimentReport::default()
     };
-    documents.save(folder)?;
-    html::write(folder, &folder.join(html::HTML_FILE))?;
-    documents.print(json)?;
-    if !json {
-        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
-    }
+    Shown::new(shown, lab)?.publish(folder, json)?;
     if ended == Ended::Interrupted {
         complain(&format!("interrupted: launcher lab --resume {} goes on", folder.display()));
         return Ok(crate::runtime::signals::exit_code());

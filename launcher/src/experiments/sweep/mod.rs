@@ -1,11 +1,159 @@
-//! `launcher sweep`: settings measured against each other.
+//! `launcher sweep`: settings measured against each other, or any experiment that was stopped gone on with.
 
-mod command;
-mod knee;
 mod planned;
-mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use command::{SweepFlags, begin, documents, given, new_sweep};
-pub use planned::{Chosen, PlannedFlags};
+use super::flags::{Asked, Swept};
+use super::go_on;
+use super::points::{Layout, check, lay_out};
+use super::presets::SweepPreset;
+use super::record::{create, new_record, resume};
+use crate::config::{Arrivals, Common, Settings, UsageError};
+use crate::host::Machine;
+use crate::planner::Input;
+use analysis::experiment::{Axis, Search, SearchRecord, SweepRecord};
+use analysis::units::{Count, Nanos};
+use anyhow::Result;
+use clap::Args;
+use planned::{PlannedFlags, planned};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The flags of `sweep`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct SweepFlags {
+    #[command(flatten)]
+    planned: PlannedFlags,
+    #[command(flatten)]
+    pub(super) swept: Swept,
+    /// Orders a second: one or more; sets --orders
+    #[arg(long, value_name = "LIST", help_heading = "Load")]
+    pub(super) rate: Option<String>,
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// Keep every run's stamp logs (large)
+    #[arg(long, help_heading = "Run")]
+    keep_logs: bool,
+    /// Go on with a sweep that was interrupted
+    #[arg(long, value_name = "FOLDER", help_heading = "Run")]
+    resume: Option<PathBuf>,
+    /// Find the highest rate that keeps the bound, by bisection; --repeats runs of a rate decide [default: 3]
+    #[arg(long, requires = "p999", conflicts_with = "resume", help_heading = "Highest rate")]
+    find_max_rate: bool,
+    /// The bound on rt_venue from due, p99.9, e.g. 100us
+    #[arg(long, value_name = "DUR", requires = "find_max_rate", help_heading = "Highest rate")]
+    p999: Option<Nanos>,
+    /// Most rates tried for each technique
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=64),
+          help_heading = "Highest rate")]
+    steps: u32,
+}
+
+/// Measures a sweep, goes on with one, or does what is asked of a planned one.
+pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
+    if let Some(folder) = &flags.planned.folder {
+        return planned(flags, folder);
+    }
+    let machine = crate::host::machine();
+    let (record, folder) = match &flags.resume {
+        Some(folder) => {
+            if let Some(flag) = given(flags) {
+                let why = "a sweep goes on with the settings that it began with";
+                return Err(UsageError(format!("--{flag} with --resume: {why}; leave --{flag} out")).into());
+            }
+            (resume(folder, &machine)?, folder.clone())
+        }
+        None => {
+            let mut record = new_sweep(flags, machine)?;
+            let folder = create(&mut record)?;
+            (record, folder)
+        }
+    };
+    go_on(record, &folder, flags.common.json)
+}
+
+/// The record of a sweep as the flags ask for it, with nothing measured and nothing saved.
+fn new_sweep(flags: &SweepFlags, machine: Machine) -> Result<SweepRecord> {
+    let mut asked = flags.swept.asked(flags.rate.as_deref(), flags.common.config.as_ref())?;
+    let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
+    let mut notes = preset.map(|preset| preset.fill(&mut asked)).unwrap_or_default();
+    asked.weaker_sandbox = flags.common.allow_weaker_sandbox;
+    let first_per_s = if flags.find_max_rate { take_rate(&mut asked)? } else { None };
+    let layout = lay_out(&asked, &machine)?;
+    if layout.axes.is_empty() && !flags.find_max_rate {
+        return Err(UsageError(
+            "nothing to sweep over: give a list to one of --technique, --isolation, --idle, --capacity, --work, \
+             --strategies, --venues, --rate, or a --preset.\nFor one setting use launcher run --repeats"
+                .into(),
+        )
+        .into());
+    }
+    notes.extend(layout.notes.clone());
+    let first = Settings::from_texts(&layout.points[0].settings)?;
+    notes.extend(preset.and_then(|preset| preset.load_note(&first)));
+    let search = match flags.p999.filter(|_| flags.find_max_rate) {
+        Some(bound) => Some(new_search(bound, flags.steps, first_per_s, &layout, &machine)?),
+        None => None,
+    };
+    let kind = if search.is_some() { "max-rate" } else { "sweep" };
+    let repeats = if search.is_some() { 3 } else { 5 };
+    let mut record = new_record(kind, &asked, layout, repeats, machine, &flags.common)?;
+    record.preset = preset.map(|preset| preset.name().to_owned());
+    record.notes = notes;
+    record.search = search;
+    record.keep_logs = flags.keep_logs;
+    Ok(record)
+}
+
+/// The rate that a search begins with: its only value, if one was given.
+fn take_rate(asked: &mut Asked) -> Result<Option<f64>> {
+    let Some(at) = asked.axes.iter().position(|values| values[0].axis == Axis::Rate) else { return Ok(None) };
+    match &asked.axes.remove(at)[..] {
+        [only] => Ok(only.text.parse::<Count>().ok().map(|rate| rate.0 as f64)),
+        _ => {
+            Err(UsageError("--find-max-rate begins at one --rate and finds the others itself".into()).into())
+        }
+    }
+}
+
+fn new_search(
+    bound: Nanos,
+    most_steps: u32,
+    first_per_s: Option<f64>,
+    layout: &Layout,
+    machine: &Machine,
+) -> Result<SearchRecord> {
+    let first = Settings::from_texts(&layout.points[0].settings)?;
+    let planned = match check(&first, machine, true)?.input {
+        Input::Drawn { orders, window_ns, arrivals } if arrivals != Arrivals::Stress => {
+            orders as f64 / (window_ns as f64 / 1e9)
+        }
+        _ => {
+            return Err(UsageError(
+                "--find-max-rate needs drawn arrivals with a rate: no --schedule, no stress".into(),
+            )
+            .into());
+        }
+    };
+    if bound.0 == 0 {
+        return Err(UsageError(
+            "--p999 0ns: nothing is as fast as that; give a bound, for example 100us".into(),
+        )
+        .into());
+    }
+    Ok(SearchRecord {
+        bound_ns: bound.0,
+        most_steps,
+        first_per_s: first_per_s.unwrap_or(planned),
+        points: vec![Search::default(); layout.points.len()],
+    })
+}
+
+/// The first flag that is given of those that say what is measured.
+fn given(flags: &SweepFlags) -> Option<String> {
+    let given = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
+    let given = given.or_else(|| flags.rate.as_ref().map(|_| "rate".into()));
+    let given = given.or_else(|| flags.keep_logs.then(|| "keep-logs".into()));
+    given.or_else(|| flags.common.config.as_ref().map(|_| "config".into()))
+}

@@ -1,35 +1,64 @@
-//! The flags of a sweep that is planned in one place and made in many: `--plan`, `--run`, `--join`.
+//! A sweep that is planned in one place and made in many: `--plan`, `--run` and `--join`.
+//!
+//! ```text
+//! --plan ─▶ FOLDER/plan.json ─▶ --run K ─▶ FOLDER/making/… ──rename──▶ FOLDER/runs/K ─▶ --join ─▶ sweep.json, tables, page
+//!       └▶ a command for each turn                                     only one is there
+//! ```
+//!
+//! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which run, and that a host makes one at a
+//! time, is for a scheduler, or for whoever types the commands. A run is in `runs` as a whole or not at all.
 
+use super::{SweepFlags, given, new_sweep};
+use crate::config::{CONFIG_FILE, Settings, UsageError};
+use crate::experiments::launch::with_maker;
+use crate::experiments::measure::{Ended, Maker, discard_logs};
+use crate::experiments::order::{OrderedRun, order};
+use crate::experiments::publish::{Shown, publish};
+use crate::output::{self, complain};
+use crate::runtime::run::Interrupted;
+use analysis::document::Document;
+use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState, sweep};
+use analysis::record::Outcome;
+use analysis::stats::placement::hosts;
+use analysis::stats::{MachineKey, Outline};
+use analysis::summary::Summary;
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use std::fmt;
-use std::path::PathBuf;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::str::FromStr;
+use std::time::SystemTime;
+
+/// The folder of runs in the making, in one of its own for each: `HOST-PID-NANOS`.
+const MAKING: &str = "making";
+/// The folder of finished runs, by their numbers.
+const RUNS: &str = "runs";
 
 /// The flags of a planned sweep.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlannedFlags {
+pub(super) struct PlannedFlags {
     /// The folder of a planned sweep
     #[arg(value_name = "FOLDER")]
-    pub folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     /// Write the sweep into FOLDER as a list of runs, and print a command for each turn
     #[arg(long, requires = "folder", conflicts_with_all = ["resume", "find_max_rate", "run", "join"], help_heading = "Cluster")]
-    pub plan: bool,
+    plan: bool,
     /// Make run K of FOLDER; or K-L, turn:T, all
     #[arg(long, value_name = "K", requires = "folder", conflicts_with_all = ["resume", "find_max_rate", "join"], help_heading = "Cluster")]
-    pub run: Option<Chosen>,
+    run: Option<Chosen>,
     /// Gather the runs of FOLDER and report
     #[arg(long, requires = "folder", conflicts_with_all = ["resume", "find_max_rate"], help_heading = "Cluster")]
-    pub join: bool,
+    join: bool,
 }
 
 /// Runs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen {
+enum Chosen {
     /// From one to another, both included.
     Runs(u32, u32),
-    /// Those of a turn.
     Turn(u32),
-    /// Each.
     All,
 }
 
@@ -37,48 +66,269 @@ impl FromStr for Chosen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number =
-            |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
-        let read = match text.split_once('-') {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = |text: &str| text.parse::<u32>().ok().filter(|_| is_number(text));
+        let read = match (text.strip_prefix("turn:"), text.split_once('-')) {
             _ if text == "all" => Some(Self::All),
-            _ if text.starts_with("turn:") => number(&text["turn:".len()..]).map(Self::Turn),
-            Some((first, last)) => {
+            (Some(turn), _) => number(turn).map(Self::Turn),
+            (_, Some((first, last))) => {
                 number(first).zip(number(last)).map(|(first, last)| Self::Runs(first, last))
             }
-            None => number(text).map(|only| Self::Runs(only, only)),
+            _ => number(text).map(|only| Self::Runs(only, only)),
         };
         read.filter(|chosen| !matches!(chosen, Self::Runs(first, last) if first > last))
             .ok_or_else(|| format!("{text:?}: give a run's number, K-L, turn:T or all"))
     }
 }
 
-impl fmt::Display for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Runs(first, last) if first == last => write!(f, "{first}"),
-            Self::Runs(first, last) => write!(f, "{first}-{last}"),
-            Self::Turn(turn) => write!(f, "turn:{turn}"),
-            Self::All => f.write_str("all"),
+/// Does what the flags say of a planned sweep.
+pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
+    if !flags.planned.plan
+        && let Some(flag) = given(flags)
+    {
+        let why = "the plan says what is measured; it is given with --plan";
+        return Err(UsageError(format!("--{flag} with a planned sweep: {why}")).into());
+    }
+    match (flags.planned.plan, flags.planned.run, flags.planned.join) {
+        (true, ..) => plan(flags, folder),
+        (_, Some(chosen), _) => {
+            let planned = PlannedSweep::read(folder)?;
+            with_maker(&planned.sweep, |make| planned.make(chosen, make))
         }
+        (_, _, true) => PlannedSweep::read(folder)?.join(flags.common.json),
+        _ => {
+            let what = "say what to do with it: --plan, --run K or --join";
+            Err(UsageError(format!("{}: {what}", folder.display())).into())
+        }
+    }
+}
+
+/// Lays a sweep out, writes its plan, and prints the command of each turn.
+fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
+    if flags.swept.0.iter().any(|(key, _)| *key == "out") {
+        return Err(UsageError("--out with --plan: everything goes into the plan's folder".into()).into());
+    }
+    let name = folder.display();
+    if folder.join(SweepPlan::FILE).exists() {
+        return Err(UsageError(format!("{name}: holds a plan: choose another folder")).into());
+    }
+    let plan = SweepPlan { sweep: new_sweep(flags, crate::host::machine())? };
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
+    plan.save(folder)?;
+    let runs = order(&plan.sweep.points, plan.sweep.repeats);
+    let turns = runs.last().map_or(0, |run| run.turn + 1);
+    let file = folder.join(SweepPlan::FILE);
+    complain(&format!("{} runs in {turns} turns are planned in {}", runs.len(), file.display()));
+    plan.sweep.notes.iter().for_each(|note| complain(note));
+    complain(&format!("A command for each turn follows; then launcher sweep --join {name} gathers them"));
+    let launcher = std::env::current_exe().context("cannot tell where this program is")?;
+    let (launcher, folder) = (in_a_shell(&launcher), in_a_shell(&folder.canonicalize()?));
+    let mut out = output::stdout();
+    for turn in 0..turns {
+        writeln!(out, "{launcher} sweep --run turn:{turn} {folder}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A path as a word of a shell's command line.
+fn in_a_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// A planned sweep and its folder.
+struct PlannedSweep {
+    sweep: SweepRecord,
+    folder: PathBuf,
+    /// Reads the figures in a run's folder; tests have made-up ones.
+    outline: fn(&Path) -> Result<Outline>,
+}
+
+impl PlannedSweep {
+    /// The plan in a folder, whose settings can all be had by this build.
+    fn read(folder: &Path) -> Result<Self> {
+        let (SweepPlan { sweep }, name) = (SweepPlan::read(folder)?, folder.display());
+        let here = env!("CARGO_PKG_VERSION");
+        if sweep.version != here {
+            let why = "runs of two versions are not comparable";
+            return Err(UsageError(format!(
+                "{name}: planned by bulkhead {}, this is {here}: {why}",
+                sweep.version
+            ))
+            .into());
+        }
+        for point in &sweep.points {
+            Settings::from_texts(&point.settings).with_context(|| format!("{name}: damaged"))?;
+        }
+        Ok(Self {
+            sweep,
+            folder: folder.to_owned(),
+            outline: |place| Ok(Outline::of(&Summary::read(place)?)),
+        })
+    }
+
+    /// Every run, by its number.
+    fn runs(&self) -> Vec<OrderedRun> {
+        order(&self.sweep.points, self.sweep.repeats)
+    }
+
+    fn name(&self, number: usize, run: &OrderedRun) -> String {
+        format!("run {number} ({}, repeat {})", self.sweep.points[run.point].name, run.repeat)
+    }
+
+    /// The chosen runs, with their numbers.
+    fn chosen(&self, chosen: Chosen) -> Result<Vec<(usize, OrderedRun)>, UsageError> {
+        let all = self.runs();
+        let (count, turns) = (all.len(), all.last().map_or(0, |run| run.turn + 1));
+        let is_chosen = |(number, run): &(usize, OrderedRun)| match chosen {
+            Chosen::Runs(first, last) => (first as usize..=last as usize).contains(number),
+            Chosen::Turn(turn) => run.turn == turn,
+            Chosen::All => true,
+        };
+        let found: Vec<_> = all.into_iter().enumerate().filter(is_chosen).collect();
+        let is_beyond = matches!(chosen, Chosen::Runs(_, last) if last as usize >= count);
+        match found.is_empty() || is_beyond {
+            true => {
+                Err(UsageError(format!("--run: the plan has {count} runs in {turns} turns, both from 0")))
+            }
+            false => Ok(found),
+        }
+    }
+
+    /// What a run is made with.
+    fn settings(&self, run: &OrderedRun) -> Result<Settings> {
+        let seed = analysis::units::Count(self.sweep.seed_of(run.repeat));
+        Ok(Settings { seed: Some(seed), ..Settings::from_texts(&self.sweep.points[run.point].settings)? })
+    }
+
+    /// A run that was made; `None`: it was not.
+    fn entry(&self, number: usize, run: &OrderedRun) -> Result<Option<RunEntry>> {
+        let folder = format!("{RUNS}/{number:04}");
+        let place = self.folder.join(&folder);
+        if !place.exists() {
+            return Ok(None);
+        }
+        let outline = (self.outline)(&place)?;
+        let made = Settings::read(&place.join(CONFIG_FILE))?;
+        if (Settings { out: None, repeats: None, ..made }) != self.settings(run)? {
+            let remedy = "take it away and make it again: launcher sweep --run";
+            bail!("{}: is not what the plan says of run {number}; {remedy} {number}", place.display());
+        }
+        Ok(Some(RunEntry { repeat: run.repeat, seed: self.sweep.seed_of(run.repeat), folder, outline }))
+    }
+
+    /// Makes the chosen runs, one after the other.
+    fn make(&self, chosen: Chosen, make: &mut Maker<'_>) -> Result<ExitCode> {
+        let mut code = ExitCode::SUCCESS;
+        for (number, run) in self.chosen(chosen)? {
+            let (entry, is_mine) = self.one(number, &run, make)?;
+            let (name, outline) = (self.name(number, &run), &entry.outline);
+            let was = if is_mine { "made" } else { "had been made" };
+            writeln!(output::stdout(), "{name}: {was} on {}", outline.machine.hostname)?;
+            if !outline.is_sound() {
+                let why = outline.reasons.first().map_or("no reason given", String::as_str);
+                complain(&format!("error: {name} failed: {why}"));
+                code = ExitCode::FAILURE;
+            }
+        }
+        Ok(code)
+    }
+
+    /// Makes one run, unless it is made: in a folder of its own, which is moved to its place as a whole. One that was made and failed is
+    /// made again. Returns the run that is there, and whether this launcher made it: another one may have been faster.
+    fn one(&self, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<(RunEntry, bool)> {
+        if let Some(entry) = self.entry(number, run)?.filter(|entry| entry.outline.complete) {
+            return Ok((entry, false));
+        }
+        let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let host = crate::host::machine().hostname;
+        let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let draft = self.folder.join(MAKING).join(format!("{host}-{}-{nanos}", std::process::id()));
+        let is_mine = self.within(&draft, number, run, make);
+        let _ = fs::remove_dir_all(&draft);
+        let is_mine = is_mine?;
+        Ok((self.entry(number, run)?.with_context(|| format!("run {number} has gone"))?, is_mine))
+    }
+
+    /// Makes a run in that folder, and moves it to its place. Returns `false` where another launcher was faster.
+    fn within(&self, draft: &Path, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<bool> {
+        let made = make(&Settings { out: Some(draft.to_owned()), ..self.settings(run)? })?;
+        if made.outcome == Outcome::Interrupted {
+            return Err(Interrupted.into());
+        }
+        if !self.sweep.keep_logs {
+            discard_logs(&made.folder);
+        }
+        let place = self.folder.join(RUNS).join(format!("{number:04}"));
+        let cannot = || format!("cannot move a run to {}", place.display());
+        if self.entry(number, run)?.is_some_and(|before| !before.outline.complete) {
+            fs::rename(&place, draft.join("failed")).with_context(cannot)?;
+        }
+        fs::create_dir_all(self.folder.join(RUNS)).with_context(cannot)?;
+        match fs::rename(&made.folder, &place) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty) => {
+                Ok(false)
+            }
+            Err(error) => Err(error).with_context(cannot),
+        }
+    }
+
+    /// The sweep with every run that there is, as if one launcher had made them, and the names of those that are missing.
+    fn gather(&self) -> Result<(SweepRecord, Vec<String>)> {
+        let (mut record, runs, mut missing) = (self.sweep.clone(), self.runs(), Vec::new());
+        for entry in fs::read_dir(self.folder.join(RUNS)).into_iter().flatten().flatten() {
+            let is_run = |name: &str| (0..runs.len()).any(|number| format!("{number:04}") == name);
+            if !entry.file_name().to_str().is_some_and(is_run) {
+                bail!("{}: is no run of this plan: take it away", entry.path().display());
+            }
+        }
+        for (number, run) in runs.iter().enumerate() {
+            match self.entry(number, run)? {
+                Some(entry) => record.points[run.point].runs.push(entry),
+                None => missing.push(self.name(number, run)),
+            }
+        }
+        record.points.iter_mut().for_each(|point| point.runs.sort_by_key(|run| run.repeat));
+        record.state = if missing.is_empty() { SweepState::Complete } else { SweepState::Interrupted };
+        let all: Vec<&Outline> = record.runs().map(|run| &run.outline).collect();
+        let hosts = hosts(&all);
+        let of = |host: &&MachineKey| {
+            let runs = all.iter().filter(|run| run.machine == **host).count();
+            format!("{} ({runs} runs, {})", host.hostname, host.cpu_model)
+        };
+        let where_made = format!(
+            "measured on {} hosts: {}",
+            hosts.len(),
+            hosts.iter().map(of).collect::<Vec<_>>().join(", ")
+        );
+        let note = (hosts.len() > 1).then_some(where_made);
+        record.notes.extend(note);
+        Ok((record, missing))
+    }
+
+    /// Gathers what there is, and reports.
+    fn join(&self, json: bool) -> Result<ExitCode> {
+        let (mut record, missing) = self.gather()?;
+        let first = record.runs().next().map(|run| self.folder.join(&run.folder));
+        if let Some(place) = first {
+            record.machine = Summary::read(&place)?.machine;
+        }
+        let shown = Shown::new(sweep::report(&record), &record)?;
+        record.save(&self.folder)?;
+        let code = publish(&record, &self.folder, &shown, json, Ended::Complete)?;
+        if missing.is_empty() {
+            // What killed launchers left. Whoever still makes a run makes it for nobody.
+            let _ = fs::remove_dir_all(self.folder.join(MAKING));
+            return Ok(code);
+        }
+        complain(&format!("error: {} runs are missing:", missing.len()));
+        missing.iter().for_each(|missing| complain(&format!("  {missing}")));
+        complain(&format!("launcher sweep --run all {} makes them", self.folder.display()));
+        Ok(ExitCode::FAILURE)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_are_chosen_by_number_turn_or_all() {
-        let read = |text: &str| text.parse::<Chosen>();
-        assert_eq!(read("7"), Ok(Chosen::Runs(7, 7)));
-        assert_eq!(read("0-3"), Ok(Chosen::Runs(0, 3)));
-        assert_eq!(read("turn:2"), Ok(Chosen::Turn(2)));
-        assert_eq!(read("all"), Ok(Chosen::All));
-        for text in ["7", "0-3", "turn:2", "all"] {
-            assert_eq!(read(text).unwrap().to_string(), text);
-        }
-        for wrong in ["", "-", "3-1", "+3", "turn:", "turn:x", "4294967296", "1-2-3", "every"] {
-            assert!(read(wrong).unwrap_err().contains("give a run's number"), "{wrong:?}");
-        }
-    }
-}
+mod tests;

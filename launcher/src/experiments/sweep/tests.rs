@@ -1,8 +1,7 @@
 //! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
 
-use super::{knee, tables};
 use crate::config::{Common, Settings};
-use crate::experiments::axes::{Axis, read_values};
+use crate::experiments::axes::read_values;
 use crate::experiments::flags::Asked;
 use crate::experiments::measure::{Ended, Made, measure};
 use crate::experiments::points;
@@ -12,15 +11,15 @@ use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{Search, SearchRecord};
-use analysis::experiment::{SweepRecord, SweepState};
+use analysis::experiment::{ALL, Axis, Search, SearchRecord, SweepRecord, SweepState, sweep};
 use analysis::record::Outcome;
+use analysis::report::grid::Grid;
 use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
 use std::fs;
 use std::path::Path;
 
-fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
+pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
     let machine = fake::plain(2).machine();
     let mut asked = Asked {
         axes: axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect(),
@@ -47,8 +46,37 @@ fn made(settings: &Settings) -> Made {
     Made { folder, outcome: Outcome::Complete, outline }
 }
 
+/// A table of a sweep.
+fn table(sweep: &SweepRecord, name: &str) -> Option<Grid> {
+    sweep::report(sweep).tables(ALL).find(|grid| grid.name == name).cloned()
+}
+
 fn bar() -> Bar {
     Bar::new(false, 0)
+}
+
+/// The same; processes take 300 ns more.
+fn made_of_two(settings: &Settings) -> Made {
+    let mut made = made(settings);
+    if made.outline.isolation.name() == "process" {
+        let figures = made.outline.measures.get_mut("rt_venue").unwrap();
+        figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
+    }
+    made
+}
+
+/// The same, which holds a rate below 100,000/s or does not.
+fn tried(settings: &Settings, is_good: bool) -> Made {
+    let mut made = made(settings);
+    let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
+    let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+    figures.p999_ns = Some(if is_good && rate <= 100_000.0 { 50_000 } else { 150_000 });
+    made
+}
+
+fn searched(first_per_s: f64, points: usize) -> Option<SearchRecord> {
+    let points = vec![Search::default(); points];
+    Some(SearchRecord { bound_ns: 100_000, most_steps: 20, first_per_s, points })
 }
 
 fn files(folder: &Path) -> Vec<String> {
@@ -192,16 +220,8 @@ fn another_version_and_damage_are_told_apart() {
 fn the_tables_have_the_layout_of_the_seed_benchmark() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,500ns,1us")], 2);
-    let mut make = |settings: &Settings| {
-        let mut made = made(settings);
-        if made.outline.isolation.name() == "process" {
-            let figures = made.outline.measures.get_mut("rt_venue").unwrap();
-            figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
-        }
-        Ok(made)
-    };
-    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    let [p50, p99, p999] = &tables::rt_venue(&sweep)[..] else { panic!("three tables") };
+    measure(&mut sweep, folder.path(), &mut |settings| Ok(made_of_two(settings)), &mut bar()).unwrap();
+    let [p50, p99, p999] = ["p50", "p99", "p999"].map(|at| table(&sweep, &format!("rt_venue_{at}")).unwrap());
     let wanted = "\
 | orch_work           |  thread | process |
 |---------------------|---------|---------|
@@ -211,7 +231,7 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
     assert!(p50.markdown().contains(wanted), "{}", p50.markdown());
     assert_eq!(p99.rows[0].cells, ["0 ns", "2.0", "2.0"]);
     assert_eq!(p999.rows[0].cells, ["0 ns", "–", "–"]);
-    let knee = knee::knee(&sweep).unwrap();
+    let knee = table(&sweep, "knee").unwrap();
     assert_eq!(knee.rows.len(), 6);
     // 19,990 orders a second at ρ = 0.1; with 1 µs of work ρ = 0.2 and 2 µs more in each of the two stages.
     let cells = |row: usize| knee.rows[row].cells[2..].join(" ");
@@ -235,15 +255,10 @@ fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one(
                 return Err(Interrupted.into());
             }
             left -= 1;
-            let mut made = made(settings);
-            if made.outline.isolation.name() == "process" {
-                let figures = made.outline.measures.get_mut("rt_venue").unwrap();
-                figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
-            }
-            Ok(made)
+            Ok(made_of_two(settings))
         };
         measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-        let p50 = &tables::rt_venue(&sweep)[0];
+        let p50 = table(&sweep, "rt_venue_p50").unwrap();
         assert!(p50.notes[0].starts_with(said), "{runs}: {}", p50.notes[0]);
         assert_eq!(!p50.rows[0].best.is_empty(), marked, "{runs}");
     }
@@ -253,7 +268,7 @@ fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one(
 fn near_and_far_cores_have_columns_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 4);
-    assert_eq!(tables::by_floor(&sweep), None);
+    assert_eq!(table(&sweep, "by_floor"), None);
     let mut make = |settings: &Settings| {
         let mut made = made(settings);
         if settings.seed.unwrap().0 > 3 {
@@ -264,7 +279,7 @@ fn near_and_far_cores_have_columns_of_their_own() {
         Ok(made)
     };
     measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    let grid = tables::by_floor(&sweep).unwrap();
+    let grid = table(&sweep, "by_floor").unwrap();
     assert_eq!(grid.head, ["isolation", "runs", "floor 100 ns", "runs", "floor 315 ns"]);
     assert_eq!(grid.rows[0].cells, ["thread", "3", "1.0", "1", "2.5"]);
 }
@@ -281,7 +296,7 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
         Ok(made)
     };
     measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    let note = &tables::rt_venue(&sweep)[0].notes[0];
+    let note = &table(&sweep, "rt_venue_p50").unwrap().notes[0];
     assert!(note.contains("far apart") && note.contains("901 times") && !note.contains('%'), "{note}");
 }
 
@@ -289,43 +304,22 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
 fn the_search_takes_turns_saves_every_step_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
-    sweep.search = Some(SearchRecord {
-        bound_ns: 100_000,
-        most_steps: 20,
-        first_per_s: 20_000.0,
-        points: vec![Search::default(); 2],
-    });
+    sweep.search = searched(20_000.0, 2);
     // Threads hold 100,000/s, processes nothing.
+    let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().name() == "thread");
     let mut left = 5;
     let mut make = |settings: &Settings| -> Result<Made> {
         left -= 1;
-        if left == 0 {
-            return Err(Interrupted.into());
-        }
-        let mut made = made(settings);
-        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-        let held = made.outline.isolation.name() == "thread" && rate <= 100_000.0;
-        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
-        figures.p999_ns = Some(if held { 50_000 } else { 150_000 });
-        Ok(made)
+        if left == 0 { Err(Interrupted.into()) } else { Ok(of_threads(settings)) }
     };
     let ended = search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap();
     assert_eq!(ended, Ended::Interrupted);
-    left = 1_000;
     let mut sweep = SweepRecord::read(folder.path()).unwrap();
     let tried = |sweep: &SweepRecord| -> Vec<usize> {
         sweep.search.as_ref().unwrap().points.iter().map(|search| search.steps.len()).collect()
     };
     assert_eq!(tried(&sweep), [2, 2]);
-    let mut make = |settings: &Settings| -> Result<Made> {
-        left -= 1;
-        let mut made = made(settings);
-        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-        let held = made.outline.isolation.name() == "thread" && rate <= 100_000.0;
-        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
-        figures.p999_ns = Some(if held { 50_000 } else { 150_000 });
-        Ok(made)
-    };
+    let mut make = |settings: &Settings| Ok(of_threads(settings));
     assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
     let found = sweep.search.as_ref().unwrap();
     let highest = found.points[0].highest_per_s.unwrap();
@@ -339,20 +333,11 @@ fn the_search_takes_turns_saves_every_step_and_goes_on() {
 fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[], repeats);
-    sweep.search = Some(SearchRecord {
-        bound_ns: 100_000,
-        most_steps: 20,
-        first_per_s: 200.0,
-        points: vec![Search::default()],
-    });
+    sweep.search = searched(200.0, 1);
     let mut runs = 0;
     let mut make = |settings: &Settings| -> Result<Made> {
         runs += 1;
-        let mut made = made(settings);
-        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
-        figures.p999_ns = Some(if rate <= 100_000.0 && runs > 1 { 50_000 } else { 150_000 });
-        Ok(made)
+        Ok(tried(settings, runs > 1))
     };
     assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
     let saved = SweepRecord::read(folder.path()).unwrap().search.unwrap();

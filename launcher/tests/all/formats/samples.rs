@@ -9,8 +9,8 @@ use analysis::experiment::{
     Axis, AxisRecord, Bill, BillRow, BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading,
     BoardSlice, BoardUsage, BoardWarnings, BoardWriter, Boards, Comparison, Comparisons, Contained,
     Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RoleContainment, RunEntry,
-    RunResult, Search, SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPlan, SweepPoint,
-    SweepRecord, SweepState, VenueContainment, Wait,
+    Search, SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPlan, SweepPoint, SweepRecord,
+    SweepState, VenueContainment, Wait,
 };
 use analysis::kernel::{CoreAccount, KernelAccount, Throttled, WakeUps};
 use analysis::merge::{Losses, Violation, ViolationKind};
@@ -181,13 +181,7 @@ pub fn plan() -> SweepPlan {
     let mut sweep = sweep();
     (sweep.search, sweep.repeats) = (None, 1);
     sweep.points.iter_mut().for_each(|point| point.runs.clear());
-    SweepPlan::new(sweep, &[(0, 0)], &[0])
-}
-
-/// What that run came to.
-pub fn result() -> RunResult {
-    let run = sweep().points[0].runs[0].clone();
-    RunResult::new(&plan(), 0, "2026-11-20T06:15:04Z".into(), run)
+    SweepPlan { sweep }
 }
 
 fn line() -> ComparisonLine {

@@ -1,0 +1,113 @@
+//! Axes: faint lines at the ticks, their values beside them, and what they are with its unit.
+
+use super::scale::Scale;
+use super::svg::{Frame, line, num, text};
+use crate::numbers::count;
+use maud::{Markup, html};
+
+/// What stands beside a tick.
+pub type AxisLabel<'a> = &'a dyn Fn(f64) -> String;
+
+/// A tick that needs this much room at least, so that its label does not touch the next.
+const LABEL_GAP: f64 = 14.0;
+
+/// The upright axis on the left.
+pub fn left(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
+    let middle = f64::midpoint(frame.top, frame.bottom);
+    html! {
+        g class="axis" {
+            @for (value, label) in spaced(scale, label) {
+                @let y = scale.at(value);
+                (line((frame.left, y), (frame.right, y), if label.is_some() { "grid" } else { "grid minor" }))
+                @if let Some(label) = label {
+                    (text(frame.left - 8.0, y + 4.0, "end", "tick", &label))
+                }
+            }
+            text class="title" transform={ "translate(14 " (num(middle)) ") rotate(-90)" } text-anchor="middle" {
+                (title)
+            }
+        }
+    }
+}
+
+/// The ticks of a scale with their labels, as many as do not touch.
+fn spaced(scale: &Scale, label: AxisLabel<'_>) -> Vec<(f64, Option<String>)> {
+    let mut taken = f64::INFINITY;
+    let name = |tick: super::scale::Tick| {
+        let place = scale.at(tick.value);
+        let free = tick.labelled && (taken - place).abs() >= LABEL_GAP;
+        if free {
+            taken = place;
+        }
+        (tick.value, free.then(|| label(tick.value)))
+    };
+    scale.ticks().into_iter().map(name).collect()
+}
+
+/// The level axis at the lower edge.
+pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
+    let ticks = scale.ticks().into_iter().map(|tick| (tick.value, tick.labelled.then(|| label(tick.value))));
+    bottom_at(frame, scale, title, ticks.collect())
+}
+
+/// The level axis with ticks of one's own; those without a label are only lines.
+pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<(f64, Option<String>)>) -> Markup {
+    let middle = f64::midpoint(frame.left, frame.right);
+    html! {
+        g class="axis" {
+            @for (value, label) in ticks {
+                @let x = scale.at(value);
+                (line((x, frame.top), (x, frame.bottom), if label.is_some() { "grid" } else { "grid minor" }))
+                @if let Some(label) = label {
+                    (text(x, frame.bottom + 18.0, "middle", "tick", &label))
+                }
+            }
+            (line((frame.left, frame.bottom), (frame.right, frame.bottom), "base"))
+            (text(middle, frame.bottom + 40.0, "middle", "title", title))
+        }
+    }
+}
+
+/// A duration at a tick: in the unit that makes it shortest.
+pub fn duration(ns: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    let unit = UNITS.iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(&UNITS[3]);
+    format!("{} {}", number(ns / unit.0), unit.1)
+}
+
+/// A number at a tick, without digits that say nothing: `0.3`, `5,000`, `50 k`, `2.5 M`.
+pub fn number(value: f64) -> String {
+    const UNITS: [(f64, &str); 3] = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
+    let rounded = (value * 1e6).round() / 1e6;
+    let unit = UNITS.iter().find(|unit| rounded >= unit.0).filter(|_| rounded >= 10_000.0);
+    match unit {
+        Some((size, name)) => format!("{}{name}", rounded / size),
+        None if rounded >= 1_000.0 => count(rounded as u64),
+        None => format!("{rounded}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_named_shortly() {
+        assert_eq!(
+            [0.0, 200.0, 1e3, 5e4, 1e6, 1e9, 2e10].map(duration),
+            ["0 ns", "200 ns", "1 µs", "50 µs", "1 ms", "1 s", "20 s"]
+        );
+        assert_eq!([0.1 + 0.2, 5e3, 5e4, 2.5e6].map(number), ["0.3", "5,000", "50 k", "2.5 M"]);
+    }
+
+    #[test]
+    fn every_axis_has_its_title() {
+        let frame = Frame::new(300.0);
+        let axis = left(&frame, &Scale::log(100.0, 1e6, frame.upward()), "latency (log)", &duration);
+        let text = axis.into_string();
+        assert!(text.contains("latency (log)") && text.contains(">1 ms<"), "{text}");
+        let axis =
+            bottom(&frame, &Scale::linear(0.0, 10.0, frame.across()), "time (s)", &number).into_string();
+        assert!(axis.contains("time (s)") && axis.contains(">10<"), "{axis}");
+    }
+}

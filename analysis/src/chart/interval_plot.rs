@@ -1,0 +1,93 @@
+//! Rows of dots with their intervals: what differs from what, and how surely.
+
+use super::axis::{self, AxisLabel as Name};
+use super::scale::Scale;
+use super::svg::{Frame, WIDTH, line, num, text, text_width};
+use maud::{Markup, html};
+
+/// The height of a row.
+const ROW: f64 = 24.0;
+
+/// A dot and its interval.
+#[derive(Clone, Debug)]
+pub struct IntervalRow {
+    /// What it is.
+    pub name: String,
+    /// What is written beside it.
+    pub note: String,
+    /// The class that gives it its colour.
+    pub class: &'static str,
+    /// The figure; nothing: not known, the note says why.
+    pub interval: Option<crate::stats::Spread>,
+}
+
+/// Rows below each other on one axis. With `reference`, an upright marks the value of no difference.
+pub fn draw(
+    id: &str,
+    title: &str,
+    axis_title: &str,
+    name: Name<'_>,
+    reference: Option<f64>,
+    rows: &[IntervalRow],
+) -> Option<Markup> {
+    let intervals = || rows.iter().filter_map(|row| row.interval);
+    intervals().next()?;
+    let height = rows.len() as f64 * ROW + 70.0;
+    let longest = rows.iter().map(|row| text_width(&row.name)).fold(120.0, f64::max).min(WIDTH * 0.45);
+    let frame =
+        Frame { height, left: longest + 20.0, right: WIDTH - 200.0, top: 10.0, bottom: height - 52.0 };
+    let ends = || intervals().flat_map(|spread| [spread.low, spread.high]).chain(reference);
+    let (least, most) = (ends().fold(f64::INFINITY, f64::min), ends().fold(f64::NEG_INFINITY, f64::max));
+    let x = match reference {
+        // Ratios: half as much is as far as twice as much; a little air on both sides.
+        Some(_) if least > 0.0 && most / least >= 4.0 => Scale::log(least, most, frame.across()),
+        Some(reference) => {
+            let air = ((most - least) * 0.08).max(reference.abs() * 0.005);
+            Scale::linear_around(least - air, most + air, frame.across())
+        }
+        None if least > 0.0 && most / least >= 20.0 => Scale::log(least, most, frame.across()),
+        None => Scale::linear(least, most, frame.across()),
+    };
+    let suffix = if x.is_log() { ", logarithmic" } else { "" };
+    let content = html! {
+        (axis::bottom(&frame, &x, &format!("{axis_title}{suffix}"), name))
+        @if let Some(reference) = reference {
+            (line((x.at(reference), frame.top), (x.at(reference), frame.bottom), "zero"))
+        }
+        @for (number, row) in rows.iter().enumerate() {
+            @let y = frame.top + (number as f64 + 0.5) * ROW + 4.0;
+            (text(frame.left - 12.0, y + 4.0, "end", "label", &row.name))
+            (text(frame.right + 14.0, y + 4.0, "start", "tick", &row.note))
+            @if let Some(spread) = row.interval {
+                (line((x.at(spread.low), y), (x.at(spread.high), y), &format!("bar thick {}", row.class)))
+                circle cx=(num(x.at(spread.median))) cy=(num(y)) r="4.5" class={ "dot " (row.class) } data-row=(row.name)
+                    data-y=(spread.median) data-low=(spread.low) data-high=(spread.high) {
+                    title { (row.name) ": " (name(spread.median)) " (" (name(spread.low)) " to " (name(spread.high)) ")" }
+                }
+            }
+        }
+    };
+    let rows: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.name, row.note)).collect();
+    Some(html! { figure {
+        figcaption { (title) }
+        (frame.drawing(id, title, &format!("{axis_title}. {}.", rows.join("; ")), &content))
+    } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Spread;
+
+    #[test]
+    fn a_row_without_an_interval_keeps_its_place() {
+        let interval = Some(Spread { median: 1.02, low: 0.99, high: 1.05 });
+        let row =
+            |name: &str, interval| IntervalRow { name: name.into(), note: "n".into(), class: "c1", interval };
+        let drawn = draw("i", "t", "ratio", &axis::number, Some(1.0), &[row("a", None), row("b", interval)]);
+        let text = drawn.unwrap().into_string();
+        assert_eq!(text.matches("data-row").count(), 1);
+        assert!(text.contains(">a</text>") && text.contains("data-low=\"0.99\""), "{text}");
+        assert!(draw("i", "t", "ratio", &axis::number, Some(1.0), &[row("a", None)]).is_none());
+    }
+}

@@ -1,0 +1,138 @@
+//! A small drawing of a run over time: medians and greatest of rt_venue, for pages with many of them. All of a page have one upright
+//! axis, so that they can be compared.
+
+use super::axis::duration;
+use super::scale::Scale;
+use super::svg::{Path, num, text};
+use crate::timeline::Timeline;
+use maud::{Markup, html};
+
+const WIDTH: f64 = 320.0;
+const HEIGHT: f64 = 118.0;
+/// Left, right, top and bottom of the data.
+const DATA: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
+
+/// A stretch of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a> {
+    /// The run over time.
+    pub timeline: &'a Timeline,
+    /// Where it begins, in nanoseconds from the start of the schedule.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+    /// What is marked in it: time 0 of its axis then.
+    pub mark_ns: Option<u64>,
+}
+
+impl Stretch<'_> {
+    /// Its buckets: when each begins, its median and its greatest.
+    fn buckets(&self) -> impl Iterator<Item = (u64, Option<u64>, Option<u64>)> {
+        let Timeline { bucket_ns, p50_ns, max_ns, .. } = self.timeline;
+        let all = p50_ns.iter().zip(max_ns).enumerate();
+        let placed = all.map(move |(number, (p50, max))| (number as u64 * bucket_ns, *p50, *max));
+        placed.filter(|(at, ..)| (self.from_ns..self.to_ns).contains(at))
+    }
+
+    /// The least and the greatest that is drawn of it.
+    pub fn values(&self) -> Option<(u64, u64)> {
+        let known = || self.buckets().flat_map(|(_, p50, max)| [p50, max]).flatten();
+        Some((known().min()?, known().max()?))
+    }
+}
+
+/// The ends of the upright axis that several stretches share.
+pub fn shared(stretches: &[Stretch<'_>]) -> (f64, f64) {
+    let values = || stretches.iter().filter_map(Stretch::values);
+    let least = values().map(|(least, _)| least).min().unwrap_or(1).max(1);
+    let most = values().map(|(_, most)| most).max().unwrap_or(1).max(1);
+    (least as f64, most as f64)
+}
+
+/// The drawing; `id` is its own in the page, `title` is for those who cannot see it, and for who points at it.
+pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
+    let [left, right, top, bottom] = DATA;
+    let zero = stretch.mark_ns.unwrap_or(stretch.from_ns) as f64;
+    let (from, to) = (stretch.from_ns as f64 - zero, (stretch.to_ns as f64 - zero).max(1.0 - zero));
+    let place =
+        |ns: f64| (left + (ns - zero - from) / (to - from).max(1.0) * (right - left)).clamp(left, right);
+    let y = Scale::log(ends.0, ends.1, (bottom, top));
+    let bucket = stretch.timeline.bucket_ns as f64;
+    let (mut medians, mut greatest) = (Path::default(), String::new());
+    for (at, p50, max) in stretch.buckets() {
+        let (start, end) = (place(at as f64), place(at as f64 + bucket));
+        match p50 {
+            Some(p50) => medians.level(start, end, y.at(p50.max(1) as f64)),
+            None => medians.lift(),
+        }
+        if let Some(max) = max {
+            let high = y.at(max.max(1) as f64);
+            // Where there are too few orders for a median, a mark at the greatest.
+            let low = p50.map_or(high, |p50| y.at(p50.max(1) as f64));
+            greatest += &format!(
+                "M{} {}H{}V{}H{}Z",
+                num(start),
+                num(high),
+                num(end),
+                num(low.max(high + 1.5)),
+                num(start)
+            );
+        }
+    }
+    // The lowest, the highest, and what is in the middle of them.
+    let ticks: Vec<f64> = y.ticks().into_iter().filter(|tick| tick.labelled).map(|tick| tick.value).collect();
+    let step = ticks.len().div_ceil(3).max(1);
+    html! {
+        svg class="small" viewBox={ "0 0 " (num(WIDTH)) " " (num(HEIGHT)) } role="img" aria-labelledby={ (id) "-title" } {
+            title id={ (id) "-title" } { (title) }
+            @for value in ticks.into_iter().step_by(step) {
+                line x1=(num(left)) x2=(num(right)) y1=(num(y.at(value))) y2=(num(y.at(value))) class="grid" {}
+                (text(left - 4.0, y.at(value) + 4.0, "end", "tick", &duration(value)))
+            }
+            path d=(greatest) class="fill band c7" {}
+            path d=(medians.data()) class="line c1" {}
+            @if let Some(mark) = stretch.mark_ns {
+                line x1=(num(place(mark as f64))) x2=(num(place(mark as f64))) y1=(num(top)) y2=(num(bottom)) class="zero" {}
+            }
+            (text(left, HEIGHT - 6.0, "start", "tick", &signed(from)))
+            (text(right, HEIGHT - 6.0, "end", "tick", &signed(to)))
+        }
+    }
+}
+
+fn signed(ns: f64) -> String {
+    if ns < 0.0 { format!("−{}", rounded(-ns)) } else { rounded(ns) }
+}
+
+/// A duration in three figures.
+fn rounded(ns: f64) -> String {
+    crate::numbers::duration(ns.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_stretch_is_drawn_and_odd_times_stay_inside() {
+        let timeline = Timeline {
+            bucket_ns: 10,
+            count: vec![1; 4],
+            p50_ns: vec![Some(100), None, Some(300), Some(1)],
+            max_ns: vec![Some(100), Some(900), Some(u64::MAX), None],
+            p99_every: 1,
+            p99_ns: vec![None; 4],
+            ..Timeline::default()
+        };
+        let whole = |timeline| Stretch { timeline, from_ns: 0, to_ns: 40, mark_ns: None };
+        let part = Stretch { timeline: &timeline, from_ns: 5, to_ns: 20, mark_ns: Some(15) };
+        assert_eq!(part.values(), Some((900, 900)));
+        for stretch in [part, whole(&timeline), Stretch { from_ns: u64::MAX, to_ns: 0, ..part }] {
+            let text = draw("i", "t", &stretch, shared(&[stretch])).into_string();
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
+        let empty = Timeline { bucket_ns: 1, p99_every: 1, ..Timeline::default() };
+        assert_eq!(whole(&empty).values(), None);
+        draw("i", "t", &whole(&empty), shared(&[]));
+    }
+}

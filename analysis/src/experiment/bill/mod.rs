@@ -1,0 +1,107 @@
+//! `bill.json`: what each isolation level costs with each technique.
+
+mod report;
+
+pub use report::report;
+
+use crate::document::Document;
+use crate::stats::ComparisonLine;
+use protocol::plan::{Isolation, Technique};
+use serde::{Deserialize, Serialize};
+
+/// The bill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bill {
+    /// By isolation level, then by technique.
+    pub rows: Vec<BillRow>,
+    /// What to know about it. One line each.
+    pub notes: Vec<String>,
+}
+
+impl Document for Bill {
+    const FILE: &'static str = "bill.json";
+    const NAME: &'static str = "bulkhead.bill";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "not the folder of a bill, or it is not complete";
+    const REMEDY: &'static str = "launcher bill FOLDER makes it again";
+}
+
+/// One isolation level with one technique; figures are medians over the repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BillRow {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// What else sets the row apart: `process gateways`, `stamps ends`; empty: nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variant: String,
+    /// Sound runs.
+    pub runs: usize,
+    /// rt_venue, median.
+    pub p50_ns: Option<f64>,
+    /// rt_venue, p99.
+    pub p99_ns: Option<f64>,
+    /// rt_venue, p99.9.
+    pub p999_ns: Option<f64>,
+    /// The same two of the orders that no stall of the machine touched.
+    #[serde(default)]
+    pub stall_free_p99_ns: Option<f64>,
+    /// p99.9 of them.
+    #[serde(default)]
+    pub stall_free_p999_ns: Option<f64>,
+    /// The share of the orders that stalls touched and that are not in those two.
+    #[serde(default)]
+    pub taken_out: Option<f64>,
+    /// What it is compared with; null: this is a reference itself.
+    pub reference: Option<Reference>,
+    /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's stalls; empty for a reference.
+    pub differences: Vec<ComparisonLine>,
+    /// What the level adds to the same technique under threads, at rt_venue p50: of all runs, and where the machine moved its cores, of
+    /// each place; empty for threads, and where they were not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adds: Vec<Added>,
+    /// What weakens the comparison.
+    pub caveats: Vec<String>,
+    /// CPU seconds for a million orders, all threads together: spinning is not free.
+    pub cpu_s_per_million: Option<f64>,
+    /// From the first spawn to the start, in nanoseconds.
+    pub startup_ns: Option<f64>,
+    /// Proportional memory of all processes in the middle of the run, in bytes.
+    pub pss_bytes: Option<f64>,
+    /// Page faults of all threads.
+    pub page_faults: Option<f64>,
+    /// Context switches of all threads.
+    pub context_switches: Option<f64>,
+    /// What the level contains when a strategy goes wrong; null until containment is measured.
+    #[serde(default)]
+    pub contains: Option<String>,
+}
+
+/// What a level adds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Added {
+    /// The core-to-core floor of the runs; null: of all runs.
+    pub floor_ns: Option<f64>,
+    /// Against the same technique under threads.
+    pub line: ComparisonLine,
+}
+
+/// The row that another is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Its level.
+    pub isolation: Isolation,
+    /// Its technique.
+    pub technique: Technique,
+}
+
+impl BillRow {
+    /// The level, and what else sets the row apart.
+    pub fn level(&self) -> String {
+        match self.variant.as_str() {
+            "" => self.isolation.to_string(),
+            variant => format!("{} ({variant})", self.isolation),
+        }
+    }
+}

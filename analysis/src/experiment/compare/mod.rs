@@ -1,0 +1,63 @@
+//! `compare.json`: whether B is faster or slower than A.
+
+mod report;
+
+pub use report::report;
+
+use crate::document::Document;
+use crate::stats::{ComparisonLine, Outline, Percentile, Placed, judge, pair};
+use crate::summary::Measure;
+use serde::{Deserialize, Serialize};
+
+/// All comparisons of two sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparisons {
+    /// Each setting that both sides have.
+    pub comparisons: Vec<Comparison>,
+    /// What was left out.
+    pub notes: Vec<String>,
+}
+
+impl Document for Comparisons {
+    const FILE: &'static str = "compare.json";
+    const NAME: &'static str = "bulkhead.compare";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "nothing was compared in this folder";
+    const REMEDY: &'static str = "launcher compare makes it again";
+}
+
+/// One setting of B against one of A.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// What A is.
+    pub a: String,
+    /// What B is.
+    pub b: String,
+    /// Pairs of runs that were compared.
+    pub pairs: usize,
+    /// What weakens the comparison.
+    pub caveats: Vec<String>,
+    /// Where the machine had its cores, if they were moved between the runs.
+    #[serde(default)]
+    pub placed: Vec<Placed>,
+    /// Every figure; `rt_venue` first.
+    pub lines: Vec<ComparisonLine>,
+}
+
+impl Comparison {
+    /// Compares the runs of two settings: what the engine adds in all, with and without the machine's stalls, then from due, and each stage.
+    pub fn new((a, a_runs): (&str, &[Outline]), (b, b_runs): (&str, &[Outline])) -> Self {
+        let pairing = pair(a_runs, b_runs);
+        let measures = [Measure::RtVenue, Measure::StallFree, Measure::RtVenueFromDue];
+        let measures = measures.into_iter().chain(Measure::stages());
+        let each = measures.flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
+        Self {
+            a: a.to_owned(),
+            b: b.to_owned(),
+            pairs: pairing.a.len(),
+            placed: pairing.placed(),
+            lines: each.map(|(measure, percentile)| judge(&pairing, measure, percentile)).collect(),
+            caveats: pairing.caveats,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The containment table as a picture: faults down, techniques and levels across. The colour of a cell says whether the fault stayed;
+//! in it two marks on one axis of time for all: how long the repair took, and the worst wait of the others.
+
+use super::{Contained, Containment, Containments};
+use crate::chart::axis;
+use crate::chart::scale::Scale;
+use crate::chart::svg::{Frame, WIDTH, line, num, text, text_width};
+use crate::numbers::duration;
+use maud::{Markup, html};
+use protocol::plan::{Isolation, Technique};
+
+const ROW: f64 = 22.0;
+/// A cell must be so wide at least: fewer techniques stand beside each other then.
+const CELL: f64 = 58.0;
+const HEAD: f64 = 44.0;
+
+/// The techniques and the faults of rows, each once.
+pub(super) fn tried<'a>(rows: impl Iterator<Item = &'a Containment>) -> (Vec<Technique>, Vec<&'a str>) {
+    let (mut techniques, mut faults) = (Vec::new(), Vec::new());
+    for row in rows {
+        if !techniques.contains(&row.technique) {
+            techniques.push(row.technique);
+        }
+        if !faults.contains(&row.fault.as_str()) {
+            faults.push(&row.fault);
+        }
+    }
+    (techniques, faults)
+}
+
+/// The drawings, as many as it takes for all techniques; nothing without rows.
+pub(super) fn draw(all: &Containments) -> Markup {
+    let (techniques, faults) = tried(all.rows.iter());
+    let levels: Vec<Isolation> = Isolation::ALL
+        .iter()
+        .copied()
+        .filter(|level| all.rows.iter().any(|row| row.isolation == *level))
+        .collect();
+    if techniques.is_empty() || levels.is_empty() {
+        return html! {};
+    }
+    let left = faults.iter().map(|fault| text_width(fault)).fold(60.0, f64::max).min(WIDTH * 0.35) + 16.0;
+    let beside = (((WIDTH - left) / CELL / levels.len() as f64) as usize).max(1);
+    let times = || all.rows.iter().flat_map(|row| [row.repair_ns, row.during_max_ns]).flatten();
+    let (least, most) = (times().min().unwrap_or(1_000).max(1), times().max().unwrap_or(1_000_000).max(1));
+    html! {
+        @for (number, part) in techniques.chunks(beside).enumerate() {
+            figure { (drawing(number, all, part, &levels, &faults, left, (least as f64, most as f64))) }
+        }
+        p class="note legend" {
+            "Colour: " span class="key yes" { "stayed" } " " span class="key late" { "others waited for the deadline" } " "
+            span class="key no" { "spread" } " " span class="key nothing" { "never came" } ". Marks, on one axis of time for all cells, "
+            "logarithmic, from " (duration(least)) " at the left to " (duration(most)) " at the right of a cell: ● detection to repair, "
+            "◇ the worst wait of the others meanwhile. No ●: there was nothing to repair, or the run ended."
+        }
+    }
+}
+
+fn drawing(
+    number: usize,
+    all: &Containments,
+    techniques: &[Technique],
+    levels: &[Isolation],
+    faults: &[&str],
+    left: f64,
+    ends: (f64, f64),
+) -> Markup {
+    let bottom = HEAD + faults.len() as f64 * ROW;
+    let frame = Frame { height: bottom + 8.0, left, right: WIDTH - 4.0, top: HEAD, bottom };
+    let cell = ((frame.right - left) / (techniques.len() * levels.len()) as f64).min(120.0);
+    let x = |technique: usize, level: usize| left + (technique * levels.len() + level) as f64 * cell;
+    let of = |fault: &str, technique: Technique, level: Isolation| {
+        let same =
+            |row: &&Containment| (row.technique, row.isolation) == (technique, level) && row.fault == fault;
+        all.rows.iter().find(same)
+    };
+    let content = html! {
+        @for (t, technique) in techniques.iter().enumerate() {
+            (text(x(t, 0) + cell * levels.len() as f64 / 2.0, 14.0, "middle", "label strong", technique.name()))
+            @for (l, level) in levels.iter().enumerate() {
+                (text(x(t, l) + cell / 2.0, 32.0, "middle", "tick", level.name()))
+            }
+        }
+        @for (f, fault) in faults.iter().enumerate() {
+            @let y = HEAD + f as f64 * ROW;
+            (text(left - 10.0, y + ROW / 2.0 + 4.0, "end", "label", fault))
+            @for (t, technique) in techniques.iter().enumerate() {
+                @for (l, level) in levels.iter().enumerate() {
+                    @if let Some(row) = of(fault, *technique, *level) {
+                        (mark(row, x(t, l), y, cell, ends))
+                    }
+                }
+            }
+        }
+        @for t in 1..techniques.len() {
+            (line((x(t, 0) - 1.0, 4.0), (x(t, 0) - 1.0, bottom), "base"))
+        }
+    };
+    let count = |wanted| all.rows.iter().filter(|row| row.contained == wanted).count();
+    let words = format!(
+        "Of {} faults tried, {} stayed where they began, {} did but others waited, {} spread. The tables below have every one.",
+        all.rows.len(),
+        count(Contained::Yes),
+        count(Contained::Waited),
+        count(Contained::No)
+    );
+    frame.drawing(&format!("matrix-{number}"), "Faults against techniques and levels", &words, &content)
+}
+
+fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> Markup {
+    let class = match row.contained {
+        Contained::Yes => "cell yes",
+        Contained::Waited => "cell late",
+        Contained::No => "cell no",
+        Contained::Nothing => "cell nothing",
+    };
+    let x = Scale::log_exact(ends.0, ends.1.max(ends.0 * 1.01), (left + 9.0, left + cell - 9.0));
+    let at = |ns: u64| x.at((ns.max(1) as f64).clamp(ends.0, ends.1));
+    let middle = top + ROW / 2.0;
+    let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| axis::duration(ns as f64));
+    html! {
+        rect x=(num(left + 1.0)) y=(num(top + 1.0)) width=(num(cell - 2.0)) height=(num(ROW - 2.0)) class=(class)
+            data-cell=(row.fault) data-technique=(row.technique) data-level=(row.isolation) data-contained=(row.contained.word())
+            data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
+            title {
+                (row.fault) ", " (row.technique) " under " (row.isolation) ": " (row.contained.word()) ", repair " (known(row.repair_ns))
+                ", others' worst wait " (known(row.during_max_ns)) ", seen " (row.seen)
+            }
+        }
+        @if let Some(others) = row.during_max_ns {
+            @let place = at(others);
+            path d={ "M" (num(place - 5.0)) " " (num(middle)) "L" (num(place)) " " (num(middle - 5.0)) "L" (num(place + 5.0)) " " (num(middle))
+                "L" (num(place)) " " (num(middle + 5.0)) "Z" } class="hollow c2" {}
+        }
+        @if let Some(repair) = row.repair_ns {
+            circle cx=(num(at(repair))) cy=(num(middle)) r="3.6" class="dot c1" {}
+        }
+    }
+}

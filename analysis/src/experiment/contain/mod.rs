@@ -1,0 +1,198 @@
+//! `contain.json`: what each fault did to each technique at each level.
+
+mod around;
+mod matrix;
+mod report;
+
+pub use report::report;
+
+use crate::document::Document;
+use crate::merge::Losses;
+use crate::summary::VenueIncident;
+use protocol::plan::{FaultKind, Isolation, Journalling, Technique};
+use serde::{Deserialize, Serialize};
+
+/// Whether the fault stayed where it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contained {
+    /// All others' orders came back, and none of them waited for it.
+    Yes,
+    /// All others' orders came back, but some waited for the deadline.
+    Waited,
+    /// The run ended, or the others lost orders.
+    No,
+    /// There was nothing to contain: the fault never came.
+    Nothing,
+}
+
+impl Contained {
+    /// What the table says.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Contained::Yes => "yes",
+            Contained::Waited => "late",
+            Contained::No => "NO",
+            Contained::Nothing => "nothing",
+        }
+    }
+}
+
+/// All rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Containments {
+    /// The machine, in words.
+    pub machine: String,
+    /// By level, technique and fault.
+    pub rows: Vec<Containment>,
+    /// The same of venues that had the fault.
+    #[serde(default)]
+    pub venues: Vec<VenueContainment>,
+    /// The same of roles of the engine.
+    #[serde(default)]
+    pub roles: Vec<RoleContainment>,
+    /// What the protection costs a push and a pop.
+    pub cost: Option<Cost>,
+    /// What to know about them. One line each.
+    pub notes: Vec<String>,
+}
+
+impl Document for Containments {
+    const FILE: &'static str = "contain.json";
+    const NAME: &'static str = "bulkhead.contain";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "not the folder of a containment table, or it is not complete";
+    const REMEDY: &'static str = "launcher contain measures it again";
+}
+
+impl Containments {
+    /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`: it was not tried.
+    pub fn of(&self, isolation: Isolation, technique: Technique) -> Option<String> {
+        let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
+        let count = |contained| rows().filter(|row| row.contained == contained).count();
+        let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
+        let late = if late > 0 { format!(", {late} late") } else { String::new() };
+        let nothing = match count(Contained::Nothing) {
+            0 => String::new(),
+            nothing => format!(", {nothing} never came"),
+        };
+        (all > 0).then(|| format!("{yes} of {all}{late}{nothing}"))
+    }
+}
+
+/// What one fault did to one technique at one level. Times are nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Containment {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// The fault: `kill`, `hang in a push, half-written`.
+    pub fault: String,
+    /// Whether it stayed where it began.
+    pub contained: Contained,
+    /// What the engine or the launcher saw: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
+    pub seen: String,
+    /// Orders of the victim that it got no report of.
+    pub losses: Losses,
+    /// Orders of the others that never came back.
+    pub lost_of_others: u64,
+    /// From the fault, where its time is known, until it was noticed.
+    pub detect_ns: Option<u64>,
+    /// From there until the engine had repaired what the dead one left.
+    pub repair_ns: Option<u64>,
+    /// From there until the next incarnation traded.
+    pub restart_ns: Option<u64>,
+    /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
+    pub before_p999_ns: Option<u64>,
+    /// See `before_p999_ns`.
+    pub before_max_ns: Option<u64>,
+    /// The same for the orders that the incident touched.
+    pub during_p999_ns: Option<u64>,
+    /// See `during_p999_ns`.
+    pub during_max_ns: Option<u64>,
+    /// The run's folder.
+    pub folder: String,
+}
+
+/// What one fault of a venue did to one technique at one level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VenueContainment {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// Whether it stayed with its venue.
+    pub contained: Contained,
+    /// What happened, and what it did to whom.
+    pub incident: VenueIncident,
+    /// Orders of any venue that never came back.
+    pub lost: u64,
+    /// The run's folder.
+    pub folder: String,
+}
+
+/// What one fault of a role of the engine did with one journal. Times are nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleContainment {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// Who had it: `exchange-0`, `engine`, `gateway-1`.
+    pub role: String,
+    /// The fault.
+    pub fault: FaultKind,
+    /// What the role wrote down before it acted.
+    pub journal: Journalling,
+    /// [`Contained::Yes`]: it came back, and every order with it; of a gateway: the others lost nothing.
+    pub contained: Contained,
+    /// What was seen: `signal 9 (SIGKILL)`, or why the run ended.
+    pub seen: String,
+    /// Orders that never came back.
+    pub lost: u64,
+    /// Orders that were there while it was away; of a gateway those that ended as `venue-unknown`.
+    pub in_flight: u64,
+    /// From the fault until it was noticed.
+    pub detect_ns: Option<u64>,
+    /// From there until its successor was in its duty cycles.
+    pub recover_ns: Option<u64>,
+    /// From the fault until it took its first order.
+    pub served_ns: Option<u64>,
+    /// The longest round trip of the orders that were there.
+    pub longest_ns: Option<u64>,
+    /// The run's folder.
+    pub folder: String,
+}
+
+/// A push and a pop of `array-queue` (and `channel`, which is the same ring), in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Without the protection, median.
+    pub bare_ns: f64,
+    /// With it, median.
+    pub protected_ns: f64,
+    /// The median of the ratios of neighbouring samples.
+    pub ratio: f64,
+    /// The middle half of those ratios: how far the machine's own noise moves one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_middle: Option<(f64, f64)>,
+}
+
+impl Cost {
+    /// As a note below the table.
+    pub fn words(&self) -> String {
+        let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
+            let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };
+            format!(", half of the samples {low:.3} to {high:.3}{unsure}")
+        });
+        format!(
+            "the protection costs array-queue and channel {:+.1} ns a push and pop on this machine ({:.1} → {:.1} ns, ratio {:.3}{noise}), \
+             spsc-mux nothing: it has none and needs none",
+            self.protected_ns - self.bare_ns,
+            self.bare_ns,
+            self.protected_ns,
+            self.ratio
+        )
+    }
+}

@@ -1,0 +1,192 @@
+//! The charts of a sweep: which of them make sense follows from what was varied.
+
+use super::knee::waited;
+use super::{SweepPoint, SweepRecord};
+use crate::chart::axis::{self, AxisLabel};
+use crate::chart::interval_plot::{self, IntervalRow};
+use crate::chart::xy_plot::{Axis, Plot, PlotSeries, class};
+use crate::experiment::Axis as Varied;
+use crate::numbers::duration;
+use crate::stats::{Outline, Percentile, Spread, md1};
+use crate::summary::Measure;
+use maud::Markup;
+
+/// More points than this are no chart of rows.
+const ROWS: usize = 80;
+
+/// What is measured at a run, and what it is measured against.
+type Figure<'a> = &'a dyn Fn(&Outline) -> Option<f64>;
+/// An axis: its title, how its ticks are written, and what stands on it.
+type Side<'a> = (&'a str, AxisLabel<'a>, Figure<'a>);
+
+/// A percentile of rt_venue.
+pub(super) fn rt_venue(run: &Outline, percentile: Percentile) -> Option<f64> {
+    Some(percentile.of(&run.measure(Measure::RtVenue))? as f64)
+}
+
+/// All charts that make sense, in the order of the page.
+pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
+    let mut charts = Vec::new();
+    let mut draw = |id: &str,
+                    title: &str,
+                    along: Varied,
+                    (x_title, x_name, x): Side<'_>,
+                    (y_title, y_name, y): Side<'_>| {
+        let plot = Plot {
+            id,
+            title,
+            x: Axis { title: x_title, name: x_name },
+            y: Axis { title: y_title, name: y_name },
+        };
+        charts.extend(varies(sweep, along).then(|| plot.draw(&lines(sweep, along, x, y))).flatten());
+    };
+    for percentile in [Percentile::P99, Percentile::P50] {
+        // The seed article's chart: what the hand-offs cost when the orchestrator has work, less that work.
+        let name = percentile.name();
+        draw(
+            &format!("work-{name}"),
+            &format!("rt_venue {name} − W against W, the orchestrator's work for an order"),
+            Varied::Work,
+            ("W, work done for an order", &axis::duration, &|run| Some(run.work())),
+            (&format!("rt_venue {name} − W"), &axis::duration, &|run| {
+                Some(rt_venue(run, percentile)? - run.work())
+            }),
+        );
+    }
+    for percentile in [Percentile::P99, Percentile::P50] {
+        let name = percentile.name();
+        draw(
+            &format!("rate-{name}"),
+            &format!("rt_venue {name} against the offered rate"),
+            Varied::Rate,
+            ("offered rate (orders/s)", &axis::number, &|run| run.offered_per_s),
+            (&format!("rt_venue {name}"), &axis::duration, &|run| rt_venue(run, percentile)),
+        );
+    }
+    // What more strategies cost: in latency, in processor time, in memory, at the start.
+    let costs: [(&str, Side<'_>); 5] = [
+        ("rt_venue p50", ("rt_venue p50", &axis::duration, &|run| rt_venue(run, Percentile::P50))),
+        ("rt_venue p99", ("rt_venue p99", &axis::duration, &|run| rt_venue(run, Percentile::P99))),
+        ("CPU time", ("CPU seconds for a million orders (s)", &axis::number, &Outline::cpu_s_per_million)),
+        ("Memory", ("proportional memory, PSS (MiB)", &axis::number, &mebibytes)),
+        (
+            "Start-up",
+            ("from the first spawn to the start", &axis::duration, &|run| Some(run.startup_ns as f64)),
+        ),
+    ];
+    for (number, (what, side)) in costs.into_iter().enumerate() {
+        draw(
+            &format!("strategies-{number}"),
+            &format!("{what} against the number of strategies"),
+            Varied::Strategies,
+            ("strategies", &axis::number, &|run| Some(f64::from(run.strategies))),
+            side,
+        );
+    }
+    charts.extend(waiting(sweep));
+    charts.extend(rows(sweep));
+    charts
+}
+
+/// Proportional memory in MiB.
+pub(super) fn mebibytes(run: &Outline) -> Option<f64> {
+    Some(run.pss_bytes? as f64 / f64::from(1 << 20))
+}
+
+/// Whether that axis has more than one value.
+fn varies(sweep: &SweepRecord, axis: Varied) -> bool {
+    sweep.axis(axis).is_some_and(|axis| axis.values.len() > 1)
+}
+
+/// A line for each combination of the other axes, in the order of the points; each point once it has a sound run.
+fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Vec<PlotSeries> {
+    let mut series: Vec<PlotSeries> = Vec::new();
+    for point in &sweep.points {
+        let (Some(at), Some(spread)) = (point.spread(x), point.spread(y)) else { continue };
+        let name = point.name_without(&sweep.axes, Some(along));
+        match series.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push((at.median, spread)),
+            None => {
+                let class = class(series.len());
+                series.push(PlotSeries { name, class, points: vec![(at.median, spread)] });
+            }
+        }
+    }
+    for series in &mut series {
+        series.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    series
+}
+
+/// Measured waiting against what a single server with a constant service time predicts at the same utilisation
+/// (M/D/1, W = ρ·s / 2(1 − ρ), twice for an order). What is measured holds the transport too, which no queue explains:
+/// so the prediction is drawn on top of the quietest point.
+fn waiting(sweep: &SweepRecord) -> Option<Markup> {
+    let along = [Varied::Rate, Varied::Work].into_iter().find(|axis| varies(sweep, *axis))?;
+    let used =
+        |run: &Outline| run.utilisation.filter(|used| (0.0..1.0).contains(used)).map(|used| used * 100.0);
+    let predicted = |run: &Outline| md1::order_wait_ns(run.utilisation?, run.achieved_per_s?);
+    let predicted = lines(sweep, along, &used, &predicted);
+    let mut series = Vec::new();
+    for (number, measured) in lines(sweep, along, &used, &waited).into_iter().enumerate() {
+        let line = predicted.iter().find(|line| line.name == measured.name);
+        let Some(line) = line.filter(|line| line.points.len() == measured.points.len()) else { continue };
+        let quietest = measured.points[0].1.median - line.points[0].1.median;
+        // Below, it says nothing that the transport's own noise would not drown.
+        let seen = line.points.iter().filter(|(used, _)| *used >= md1::LEAST_RHO * 100.0);
+        let above = |(used, spread): &(f64, Spread)| {
+            let value = spread.median + quietest;
+            (*used, Spread { median: value, low: value, high: value })
+        };
+        let points: Vec<_> = seen.map(above).collect();
+        let name = |what: &str| match measured.name.as_str() {
+            "all" => what.to_owned(),
+            of => format!("{what}, {of}"),
+        };
+        let model = PlotSeries { name: name("M/D/1"), class: "c7 dots", points };
+        series.push(PlotSeries {
+            name: name("measured"),
+            class: class(number),
+            points: measured.points.clone(),
+        });
+        series.extend(Some(model).filter(|model| !model.points.is_empty()));
+    }
+    Plot {
+        id: "waiting",
+        title: "Waiting for the orchestrator, measured and, from 20 % on, as M/D/1 predicts it above the quietest point",
+        x: Axis { title: "utilisation of the orchestrator (%)", name: &axis::number },
+        y: Axis { title: "mean submit + mean completion", name: &axis::duration },
+    }
+    .draw(&series)
+}
+
+/// Every point in a row, for each percentile.
+fn rows(sweep: &SweepRecord) -> Vec<Markup> {
+    if sweep.points.len() > ROWS {
+        return Vec::new();
+    }
+    let chart = |(number, percentile): (usize, &Percentile)| {
+        let rows: Vec<IntervalRow> =
+            sweep.points.iter().map(|point| row(sweep, point, *percentile)).collect();
+        let (id, name) = (format!("points-{number}"), percentile.name());
+        let title =
+            format!("rt_venue {name} of every point: median over the repeats, from least to greatest");
+        interval_plot::draw(&id, &title, &format!("rt_venue {name}"), &axis::duration, None, &rows)
+    };
+    Percentile::ALL.iter().enumerate().filter_map(chart).collect()
+}
+
+fn row(sweep: &SweepRecord, point: &SweepPoint, percentile: Percentile) -> IntervalRow {
+    let interval = point.spread(|run| rt_venue(run, percentile));
+    let note = match interval {
+        Some(spread) => duration(spread.median as u64),
+        None if point.sound().next().is_none() => "no sound run".into(),
+        None => "too few orders".into(),
+    };
+    // Coloured by the first thing that varies, so that what belongs together is seen together.
+    let axis = sweep.axes.iter().find(|axis| axis.values.len() > 1);
+    let place = axis
+        .and_then(|axis| axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value)));
+    let class = class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
+    IntervalRow { name: point.name_without(&sweep.axes, None), note, class, interval }
+}

@@ -1,0 +1,94 @@
+//! Where queueing sets in: measured waiting at the orchestrator beside M/D/1, over a sweep's work or rate.
+
+use super::tables::{keys, micros};
+use super::{SweepPoint, SweepRecord};
+use crate::experiment::Axis;
+use crate::numbers::{percent, plain};
+use crate::stats::{Outline, md1};
+use crate::summary::Measure;
+use crate::table::{Grid, GridRow};
+use protocol::flow::Stage;
+
+/// Of one point, medians over its repeats.
+struct Load {
+    offered_per_s: f64,
+    achieved_per_s: f64,
+    utilisation: f64,
+    measured_ns: f64,
+    predicted_ns: Option<f64>,
+}
+
+/// The two stages that end when the orchestrator takes a message up, on average.
+pub(super) fn waited(run: &Outline) -> Option<f64> {
+    let mean = |stage| run.measure(Measure::Stage(stage)).mean_ns;
+    Some(mean(Stage::Submit)? + mean(Stage::Completion)?)
+}
+
+/// The table of a sweep over work or rate; `None` for another sweep, or where utilisation was not measured.
+pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
+    [Axis::Work, Axis::Rate].iter().any(|axis| record.axis(*axis).is_some()).then_some(())?;
+    let loads: Vec<(&SweepPoint, Load)> =
+        record.points.iter().filter_map(|point| Some((point, load(point)?))).collect();
+    (!loads.is_empty()).then_some(())?;
+    // Points that differ in nothing but these axes.
+    let alike = |point: &SweepPoint, but: &[Axis]| -> Vec<&Load> {
+        let is_alike = |other: &SweepPoint| {
+            point.values.iter().all(|(axis, value)| but.contains(axis) || other.values[axis] == *value)
+        };
+        loads.iter().filter(|(other, _)| is_alike(other)).map(|(_, load)| load).collect()
+    };
+    let row = |(point, load): &(&SweepPoint, Load)| {
+        // One curve for each of what is compared; its quietest point is where its waiting is counted from.
+        let curve = alike(point, &[Axis::Work, Axis::Rate]);
+        let base = curve.into_iter().min_by(|a, b| a.utilisation.total_cmp(&b.utilisation));
+        let above = |of: fn(&Load) -> Option<f64>| Some(of(load)? - of(base?)?);
+        // Work changes the service time, so each amount has a saturation of its own; rates lie on one line.
+        let line = alike(point, &[Axis::Rate]);
+        let line: Vec<_> = line.iter().map(|load| (load.achieved_per_s, load.utilisation)).collect();
+        let saturates = md1::saturation_per_s(&line);
+        let figures = [
+            plain(load.achieved_per_s),
+            percent(Some(load.utilisation)),
+            micros(Some(load.measured_ns)),
+            micros(above(|load| Some(load.measured_ns))),
+            micros(above(|load| load.predicted_ns).filter(|_| load.utilisation >= md1::LEAST_RHO)),
+            saturates.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate))),
+        ];
+        GridRow::plain(keys(record, point).into_iter().chain(figures).collect())
+    };
+    let heads = ["sent/s", "ρ", "waiting", "above", "M/D/1", "saturates"].map(str::to_owned);
+    let grid = Grid {
+        name: "knee".into(),
+        title: "waiting at the orchestrator, mean, microseconds".into(),
+        head: record.axes.iter().map(|axis| axis.axis.to_string()).chain(heads).collect(),
+        keys: record.axes.len(),
+        rows: loads.iter().map(row).collect(),
+        notes: Vec::new(),
+    }
+    .note(
+        "waiting: mean submit + mean completion; above: less that of the quietest point of its curve, in which only the transport is \
+         left; M/D/1: the same from 2·ρ·s/(2·(1−ρ)), s = ρ/2λ, at the measured ρ; below ρ = 20% it says nothing",
+    )
+    .note(
+        "saturates: the offered rate at which ρ would be 1, by the straight line through all rates of its setting; it needs two rates, \
+         and one with ρ ≥ 20%",
+    );
+    let behind = loads.iter().filter(|(_, load)| load.achieved_per_s < load.offered_per_s * 0.99).count();
+    Some(match behind {
+        0 => grid,
+        behind => grid
+            .note(format!("at {behind} of {} points the senders fell behind the offered rate", loads.len())),
+    })
+}
+
+fn load(point: &SweepPoint) -> Option<Load> {
+    let middle = |of: &dyn Fn(&Outline) -> Option<f64>| Some(point.spread(of)?.median);
+    let (achieved_per_s, utilisation) = (middle(&|run| run.achieved_per_s)?, middle(&|run| run.utilisation)?);
+    Some(Load {
+        offered_per_s: middle(&|run| run.offered_per_s.or(run.achieved_per_s))?,
+        achieved_per_s,
+        utilisation,
+        measured_ns: middle(&waited)?,
+        predicted_ns: md1::order_wait_ns(utilisation, achieved_per_s),
+    })
+}

@@ -1,0 +1,232 @@
+//! `sweep.json`: what a sweep is, and what it has measured so far. With it a killed sweep goes on where it was.
+
+mod charts;
+mod conditions;
+mod csv;
+mod knee;
+mod report;
+mod search;
+mod tables;
+
+pub use conditions::conditions;
+pub use csv::runs_csv;
+pub(super) use report::{frame, points};
+pub use report::{notes, report};
+pub use search::{Search, SearchRecord, SearchStep};
+
+use super::axis::Axis;
+use crate::document::Document;
+use crate::machine::Machine;
+use crate::stats::{Outline, Spread};
+use serde::{Deserialize, Serialize};
+use shm::process::start_time;
+use std::collections::BTreeMap;
+
+/// Settings by name, each as the text that the command line takes.
+pub type Texts = BTreeMap<String, String>;
+
+/// How far a sweep is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SweepState {
+    /// A launcher measures, or was killed while it did.
+    Running,
+    /// Ctrl-C, or a run that could not be begun.
+    Interrupted,
+    /// All runs are done.
+    Complete,
+}
+
+impl SweepState {
+    /// Its name, as in `sweep.json`.
+    pub const fn name(self) -> &'static str {
+        ["running", "interrupted", "complete"][self as usize]
+    }
+}
+
+/// A sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepRecord {
+    /// bulkhead's version.
+    pub version: String,
+    /// When it began, UTC.
+    pub started: String,
+    /// `sweep`, `bill`, `compare`, `contain` or `max-rate`.
+    pub kind: String,
+    /// The preset, if one was asked for.
+    pub preset: Option<String>,
+    /// How far it is.
+    pub state: SweepState,
+    /// The launcher that measures or did: process id and start time (`/proc/PID/stat`, field 22).
+    pub launcher: (u32, u64),
+    /// Where it is measured.
+    pub machine: Machine,
+    /// Settings of all points: texts as on the command line.
+    pub base: Texts,
+    /// What varies.
+    pub axes: Vec<AxisRecord>,
+    /// Runs of each point.
+    pub repeats: u32,
+    /// The seed of the first repeat; the others count up from it.
+    pub seed: u64,
+    /// Whether stamp logs are kept.
+    pub keep_logs: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    #[serde(default)]
+    pub weaker_sandbox: bool,
+    /// How long processes may take to get ready, in nanoseconds.
+    pub start_timeout_ns: u64,
+    /// What was left out or settled on the way. One line each.
+    pub notes: Vec<String>,
+    /// Every combination that is measured.
+    pub points: Vec<SweepPoint>,
+    /// The search for the highest rate, if this is one.
+    #[serde(default)]
+    pub search: Option<SearchRecord>,
+    /// Whether a run that failed is a finding like any other: it is not tried again, and no failure of the experiment.
+    #[serde(default)]
+    pub keeps_failures: bool,
+}
+
+/// An axis and its values in the order of the tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AxisRecord {
+    /// Which.
+    pub axis: Axis,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+/// One combination.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// Unique in the sweep, for people: `isolation=thread work=500ns`.
+    pub name: String,
+    /// The value on each axis.
+    pub values: BTreeMap<Axis, String>,
+    /// Everything that it runs with but seed and folder.
+    pub settings: Texts,
+    /// What has been measured, by repeat.
+    pub runs: Vec<RunEntry>,
+}
+
+/// One run of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// Its schedule's seed.
+    pub seed: u64,
+    /// Its folder within the sweep's.
+    pub folder: String,
+    /// Its figures.
+    pub outline: Outline,
+}
+
+impl Document for SweepRecord {
+    const FILE: &'static str = "sweep.json";
+    const NAME: &'static str = "bulkhead.sweep";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "not the folder of a sweep";
+    const REMEDY: &'static str = "fetch it from a copy, or measure again: the runs' own folders are whole";
+    const SYNCED: bool = true;
+}
+
+impl SweepPoint {
+    /// The outlines of its runs.
+    pub fn outlines(&self) -> Vec<Outline> {
+        self.runs.iter().map(|run| run.outline.clone()).collect()
+    }
+
+    /// The sound runs.
+    pub fn sound(&self) -> impl Iterator<Item = &Outline> {
+        self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
+    }
+
+    /// A figure over the sound runs; nothing unless every one of them has it.
+    pub fn spread(&self, of: impl Fn(&Outline) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.sound().map(of).collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// Its name by all axes that vary, or all but one.
+    pub fn name_without(&self, axes: &[AxisRecord], left_out: Option<Axis>) -> String {
+        let others = axes.iter().filter(|axis| Some(axis.axis) != left_out && axis.values.len() > 1);
+        let name = |axis: &AxisRecord| {
+            let value = self.values.get(&axis.axis)?;
+            // Names speak for themselves; a number needs to say of what.
+            let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+            Some(if is_number { format!("{} {value}", axis.axis) } else { value.clone() })
+        };
+        let names: Vec<String> = others.filter_map(name).collect();
+        if names.is_empty() { "all".into() } else { names.join(", ") }
+    }
+
+    /// Whether that repeat has been measured, to the end or (`also_failed`) to whatever end it came.
+    pub fn has(&self, repeat: u32, also_failed: bool) -> bool {
+        self.runs.iter().any(|run| run.repeat == repeat && (also_failed || run.outline.complete))
+    }
+}
+
+impl SweepRecord {
+    /// The seed of a repeat.
+    pub const fn seed_of(&self, repeat: u32) -> u64 {
+        self.seed.wrapping_add(repeat as u64)
+    }
+
+    /// The value of an axis that is varied.
+    pub fn axis(&self, axis: Axis) -> Option<&AxisRecord> {
+        self.axes.iter().find(|record| record.axis == axis)
+    }
+
+    /// Every run measured.
+    pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
+        self.points.iter().flat_map(|point| &point.runs)
+    }
+
+    /// The folders, within the sweep's, of everything measured.
+    pub fn folders(&self) -> Vec<&str> {
+        let searched = self.search.iter().flat_map(SearchRecord::folders);
+        self.runs().map(|run| run.folder.as_str()).chain(searched).collect()
+    }
+
+    /// Whether the launcher that measures it is still alive.
+    pub fn is_being_measured(&self) -> bool {
+        let (pid, start) = self.launcher;
+        self.state == SweepState::Running && start_time(pid) == Some(start)
+    }
+
+    /// Makes this process the launcher that measures it.
+    pub fn take_over(&mut self) {
+        let pid = std::process::id();
+        self.launcher = (pid, start_time(pid).unwrap_or(0));
+        self.state = SweepState::Running;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn point_is_named_by_what_varies() {
+        let axis = |axis, values: &[&str]| AxisRecord {
+            axis,
+            values: values.iter().map(|value| (*value).to_owned()).collect(),
+        };
+        let axes = [
+            axis(Axis::Technique, &["a", "b"]),
+            axis(Axis::Work, &["0ns", "1us"]),
+            axis(Axis::Idle, &["spin"]),
+        ];
+        let values = [(Axis::Technique, "b"), (Axis::Work, "1us"), (Axis::Idle, "spin")];
+        let point = SweepPoint {
+            name: "x".into(),
+            values: values.map(|(axis, value)| (axis, value.into())).into(),
+            settings: Texts::new(),
+            runs: Vec::new(),
+        };
+        let names = [Some(Axis::Work), Some(Axis::Technique), None].map(|out| point.name_without(&axes, out));
+        assert_eq!(names, ["b", "work 1us", "b, work 1us"]);
+        assert_eq!(point.name_without(&axes[1..], Some(Axis::Work)), "all");
+    }
+}

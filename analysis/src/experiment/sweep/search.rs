@@ -1,0 +1,140 @@
+//! The search for the highest rate that is held under a bound: what was tried, and what it shows.
+
+use super::SweepRecord;
+use crate::chart::axis;
+use crate::chart::xy_plot::{Axis, Plot, PlotSeries, class};
+use crate::experiment::{ALL, PAGE, Part, Section};
+use crate::numbers::{duration, duration_or_dash, plain};
+use crate::stats::Spread;
+use crate::table::Grid;
+use maud::Markup;
+use serde::{Deserialize, Serialize};
+
+/// A search over all points of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchRecord {
+    /// The bound on rt_venue from due, p99.9, in nanoseconds.
+    pub bound_ns: u64,
+    /// Most rates tried for each point.
+    pub most_steps: u32,
+    /// The rate tried first.
+    pub first_per_s: f64,
+    /// One for each point.
+    pub points: Vec<Search>,
+}
+
+/// The search for one point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// What was tried, in order.
+    pub steps: Vec<SearchStep>,
+    /// The highest rate that was held; null while it is searched for, or if there is none.
+    pub highest_per_s: Option<f64>,
+    /// How it ended, in words; empty while it is searched for.
+    pub ended: String,
+}
+
+/// One rate that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchStep {
+    /// The rate asked for.
+    pub rate_per_s: f64,
+    /// What was sent of it, median over the runs.
+    pub achieved_per_s: Option<f64>,
+    /// rt_venue from due, p99.9, in nanoseconds, median over the runs.
+    pub p999_ns: Option<u64>,
+    /// Whether it was held: most of its runs did.
+    pub held: bool,
+    /// How many of its runs held it; 0: an older launcher did not save it.
+    #[serde(default)]
+    pub runs_held: u32,
+    /// Why the first of its runs that did not hold it did not; empty: all did.
+    pub why: String,
+    /// The folders of its runs: as many as it took until most agreed.
+    pub folders: Vec<String>,
+}
+
+impl SearchRecord {
+    /// The folders of all tries.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.points.iter().flat_map(|search| &search.steps).flat_map(|step| &step.folders).map(String::as_str)
+    }
+}
+
+/// The highest rate of every point, and everything that was tried, as a chart and a table.
+pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
+    let points: Vec<(&str, &Search)> =
+        sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
+    let best = |search: &Search| {
+        search.steps.iter().find(|step| Some(step.rate_per_s) == search.highest_per_s).cloned()
+    };
+    let title = format!(
+        "highest orders/s: rt_venue from due p99.9 ≤ {}, ≥ 99% sent, in most runs",
+        duration(search.bound_ns)
+    );
+    let held = |step: &SearchStep| format!("{} of {}", step.runs_held, step.folders.len());
+    let mut highest = Grid::of(
+        "max_rate",
+        title,
+        1,
+        &[
+            ("setting", &|(name, _): &(&str, &Search)| (*name).to_owned()),
+            ("highest", &|(_, search)| search.highest_per_s.map_or_else(|| "none".into(), plain)),
+            ("p99.9", &|(_, search)| duration_or_dash(best(search).and_then(|step| step.p999_ns))),
+            ("runs", &|(_, search)| best(search).map_or_else(|| "–".into(), |step| held(&step))),
+            ("steps", &|(_, search)| search.steps.len().to_string()),
+        ],
+        &points,
+    );
+    let ended = points.iter().filter(|(_, search)| !search.ended.is_empty());
+    highest.notes = ended.map(|(name, search)| format!("{name}: {}", search.ended)).collect();
+    let steps: Vec<(&str, &SearchStep)> =
+        points.iter().flat_map(|(name, search)| search.steps.iter().map(move |step| (*name, step))).collect();
+    let tried = Grid::of(
+        "tried",
+        "Every rate that was tried",
+        1,
+        &[
+            ("setting", &|(name, _): &(&str, &SearchStep)| (*name).to_owned()),
+            ("rate tried", &|(_, step)| format!("{}/s", plain(step.rate_per_s))),
+            ("sent", &|(_, step)| {
+                step.achieved_per_s.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)))
+            }),
+            ("p99.9 from due", &|(_, step)| duration_or_dash(step.p999_ns)),
+            ("held", &|(_, step)| if step.held { "yes".into() } else { "no".into() }),
+            ("runs", &|(_, step)| held(step)),
+            ("why not", &|(_, step)| step.why.clone()),
+        ],
+        &steps,
+    );
+    let chart = chart(sweep, search).map(Part::Chart);
+    Section::new("highest", "The highest rate held")
+        .with([Part::Table(highest, ALL)])
+        .with(chart)
+        .with([Part::Table(tried, PAGE)])
+}
+
+/// p99.9 over the rate, and the bound across it.
+fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
+    let exactly = |value: f64| Spread { median: value, low: value, high: value };
+    let place = |step: &SearchStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
+    let mut series: Vec<PlotSeries> = Vec::new();
+    for (number, (point, tried)) in sweep.points.iter().zip(&search.points).enumerate() {
+        let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(place).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        series.push(PlotSeries { name: point.name_without(&sweep.axes, None), class: class(number), points });
+    }
+    let rates = || series.iter().flat_map(|series| &series.points).map(|point| point.0);
+    let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
+    if least < most {
+        let points = [least, most].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
+        series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
+    }
+    Plot {
+        id: "search",
+        title: "p99.9 of rt_venue from due at every rate that was tried",
+        x: Axis { title: "offered rate (orders/s)", name: &axis::number },
+        y: Axis { title: "rt_venue from due, p99.9", name: &axis::duration },
+    }
+    .draw(&series)
+}

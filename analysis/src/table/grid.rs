@@ -1,0 +1,241 @@
+//! A table as a value: printed on the terminal within its width, written as Markdown and as CSV.
+
+use super::{ruled, table, width};
+use crate::escape::{in_a_line, markdown as escaped};
+use comfy_table::presets::ASCII_MARKDOWN;
+use std::fmt::Write;
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The name of its CSV file, without the ending.
+    pub name: String,
+    /// What it shows, with the unit.
+    pub title: String,
+    /// The heads of its columns.
+    pub head: Vec<String>,
+    /// How many columns, from the left, say what a row is about.
+    pub keys: usize,
+    /// Its rows.
+    pub rows: Vec<GridRow>,
+    /// What to know about it, below it; one line each.
+    pub notes: Vec<String>,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GridRow {
+    /// One cell for each column.
+    pub cells: Vec<String>,
+    /// The columns that stand out.
+    pub best: Vec<usize>,
+}
+
+impl GridRow {
+    /// A row in which nothing stands out.
+    pub fn plain(cells: Vec<String>) -> Self {
+        Self { cells, best: Vec::new() }
+    }
+}
+
+/// A column: its head, and what it shows of a row.
+pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
+
+impl Grid {
+    /// A table with a row for each of `rows`.
+    pub fn of<'r, R: 'r>(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        keys: usize,
+        columns: &[Column<'_, R>],
+        rows: impl IntoIterator<Item = &'r R>,
+    ) -> Self {
+        let row = |row: &R| GridRow::plain(columns.iter().map(|(_, cell)| cell(row)).collect());
+        Self {
+            name: name.into(),
+            title: title.into(),
+            head: columns.iter().map(|(head, _)| (*head).to_owned()).collect(),
+            keys,
+            rows: rows.into_iter().map(row).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The table with one more note.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// The table on the terminal, no wider than that: what is too wide is split into several, each with the
+    /// key columns. What stands out is bold, if `colour`.
+    pub fn terminal(&self, colour: bool) -> String {
+        let mut text = format!("{}\n", in_lines(&self.title, ""));
+        let all: Vec<usize> = (0..self.head.len()).collect();
+        // comfy-table puts one space between columns; a second one where there is room for it.
+        let padding = u16::from(self.width(&all, 1) > width() && self.width(&all, 0) <= width()) ^ 1;
+        let parts = if padding == 0 { vec![all] } else { self.split() };
+        for columns in parts {
+            text.push('\n');
+            let heads: Vec<&str> = columns.iter().map(|column| self.head[*column].as_str()).collect();
+            let mut shown = table(ruled(), &heads);
+            for (number, column) in shown.column_iter_mut().enumerate() {
+                column.set_padding((0, if number + 1 < columns.len() { padding } else { 0 }));
+                if columns[number] < self.keys {
+                    column.set_cell_alignment(comfy_table::CellAlignment::Left);
+                }
+            }
+            for row in &self.rows {
+                shown.add_row(columns.iter().map(|column| row.cell(*column, colour)));
+            }
+            // The marks for bold are put in after the layout, so that they take no room.
+            for line in shown.lines() {
+                let _ = writeln!(text, "{}", line.trim_end().replace(ON, "\x1b[1m").replace(OFF, "\x1b[0m"));
+            }
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "{}", wrapped(note));
+        }
+        text
+    }
+
+    /// The table in Markdown; what stands out is bold.
+    pub fn markdown(&self) -> String {
+        let heads: Vec<String> = self.head.iter().map(|head| escaped(head)).collect();
+        let mut shown = table(ASCII_MARKDOWN, &heads.iter().map(String::as_str).collect::<Vec<_>>());
+        for column in 0..self.keys {
+            if let Some(column) = shown.column_mut(column) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Left);
+            }
+        }
+        for row in &self.rows {
+            let cell = |(column, cell): (usize, &String)| {
+                let cell = escaped(cell);
+                if row.best.contains(&column) { format!("**{cell}**") } else { cell }
+            };
+            shown.add_row(row.cells.iter().enumerate().map(cell));
+        }
+        let mut text = format!("{}:\n\n{shown}\n", escaped(&self.title));
+        for note in &self.notes {
+            let _ = write!(text, "\n- {}", escaped(note));
+        }
+        if !self.notes.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The table as CSV: heads and cells as shown, an empty field where there is no value.
+    pub fn csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.head)?;
+        for row in &self.rows {
+            writer.write_record(row.cells.iter().map(|cell| if cell == "–" { "" } else { cell }))?;
+        }
+        writer.into_inner().map_err(|error| error.into_error().into())
+    }
+
+    /// How wide the columns are side by side, with so much padding and the space between them.
+    fn width(&self, columns: &[usize], padding: usize) -> usize {
+        let widest = |column: &usize| {
+            let cells = self.rows.iter().map(|row| row.cells[*column].chars().count());
+            cells.chain([self.head[*column].chars().count()]).max().unwrap_or(0)
+        };
+        columns.iter().map(widest).sum::<usize>() + columns.len().saturating_sub(1) * (padding + 1)
+    }
+
+    /// The columns of each part that fits the width.
+    fn split(&self) -> Vec<Vec<usize>> {
+        let keys: Vec<usize> = (0..self.keys).collect();
+        let mut parts = vec![keys.clone()];
+        for column in self.keys..self.head.len() {
+            let Some(part) = parts.last_mut() else { continue };
+            part.push(column);
+            if part.len() > self.keys + 1 && self.width(part, 1) > width() {
+                part.pop();
+                parts.push([&keys[..], &[column]].concat());
+            }
+        }
+        parts
+    }
+}
+
+/// Stand for the codes of bold during the layout: characters of no width.
+const ON: &str = "\u{200b}";
+const OFF: &str = "\u{2060}";
+
+impl GridRow {
+    fn cell(&self, column: usize, colour: bool) -> String {
+        let cell = in_a_line(&self.cells[column]).replace(ON, "").replace(OFF, "");
+        if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell }
+    }
+}
+
+/// A text broken at the terminal's width; all lines but the first begin with `indent`.
+pub(crate) fn in_lines(text: &str, indent: &str) -> String {
+    let (text, mut lines) = (in_a_line(text), vec![String::new()]);
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().map_or(0, |line| line.chars().count());
+        if line + 1 + word.chars().count() > width() && line > 0 {
+            lines.push(indent.to_owned());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+/// A text as a list item, broken at the terminal's width.
+pub fn wrapped(text: &str) -> String {
+    in_lines(&format!("· {text}"), " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::WIDTH;
+
+    fn grid(columns: usize, width: usize) -> Grid {
+        let cells = |name: &str| (0..columns).map(|n| format!("{name}{n:0width$}")).collect::<Vec<_>>();
+        Grid {
+            name: "x".into(),
+            title: "a title".into(),
+            head: [vec!["work".into()], cells("h")].concat(),
+            keys: 1,
+            rows: vec![GridRow { cells: [vec!["500 ns".into()], cells("c")].concat(), best: vec![1] }],
+            notes: vec!["word ".repeat(40)],
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_no_column_is_lost() {
+        for columns in 1..30 {
+            let grid = grid(columns, 14);
+            let text = grid.terminal(false);
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+            for cell in &grid.rows[0].cells {
+                assert!(text.contains(cell.as_str()), "{cell} is missing:\n{text}");
+            }
+            assert!(!text.contains('\u{1b}'));
+        }
+        assert!(
+            grid(2, 3).terminal(true).contains("\u{1b}[1mc000\u{1b}[0m"),
+            "{}",
+            grid(2, 3).terminal(true)
+        );
+    }
+
+    #[test]
+    fn markdown_and_csv_hold_the_same_cells() {
+        let mut grid = grid(2, 1);
+        grid.rows[0].cells[2] = "–".into();
+        let text = grid.markdown();
+        assert!(text.contains("| 500 ns | **c0** |"), "{text}");
+        assert_eq!(String::from_utf8(grid.csv().unwrap()).unwrap(), "work,h0,h1\n500 ns,c0,\n");
+    }
+}

@@ -1,0 +1,32 @@
+//! Tables: a value ([`Grid`]) that is printed within the terminal's width, written as Markdown and as CSV.
+
+pub mod grid;
+mod width;
+
+pub use grid::{Column, Grid, GridRow};
+pub(crate) use width::parted;
+pub use width::{WIDTH, fitted, set_width, width};
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+
+/// A table whose first column is text and whose others are numbers.
+pub fn table(style: TableStyle, columns: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_header(columns.iter().copied());
+    let is_markdown = style == comfy_table::presets::ASCII_MARKDOWN;
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if !is_markdown {
+            column.set_padding((0, u16::from(index + 1 < columns.len())));
+        }
+        if index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// No lines but a rule below the head.
+pub const fn ruled() -> TableStyle {
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
+}

@@ -1,0 +1,458 @@
+//! Is this machine fit for latency figures? Each check says what it found and how to mend it.
+//!
+//! A *bad* finding spoils the figures of the default run; a *note* is what a careful person would improve.
+
+mod quiet;
+mod shared;
+
+use crate::cli::DoctorFlags;
+use crate::config::Settings;
+use crate::host::groups::Tree;
+use crate::host::{Machine, System};
+use crate::output;
+use crate::planner::{self, Counts, Identity, Input};
+use crate::runtime::container::{self, groups};
+use crate::runtime::living::{self, LivingRun};
+use analysis::lists;
+use analysis::units::human_bytes;
+use anyhow::Result;
+use protocol::plan::{ClockSource, Plan};
+use serde::Serialize;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckState {
+    Ok,
+    Note,
+    /// Latencies measured here are not to be quoted, or the run cannot start.
+    Bad,
+}
+
+impl CheckState {
+    const fn name(self) -> &'static str {
+        match self {
+            CheckState::Ok => "ok",
+            CheckState::Note => "note",
+            CheckState::Bad => "BAD",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at: unique, stable, lower case.
+    pub name: &'static str,
+    pub state: CheckState,
+    /// What was found, in words.
+    pub found: String,
+    /// How to mend it; `None` where there is nothing to mend.
+    pub fix: Option<String>,
+}
+
+/// Prints the checks.
+pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
+    let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
+    let system = System { no_container, unlimited, ..System::read() };
+    let checks = check(&crate::host::machine(), &system, &living::living());
+    writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at everything; `living` are the runs that go on.
+fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Check> {
+    let plan = default_plan(machine);
+    vec![
+        cores(machine),
+        quota(system),
+        shared::load(machine, system),
+        shared::runs(machine, living),
+        clock(machine),
+        governor(machine),
+        siblings(machine),
+        isolated(machine),
+        nohz(machine),
+        quiet::priority(system),
+        quiet::partition(machine, system),
+        quiet::tracers(system),
+        contained(system),
+        hypervisor(machine),
+        shared::limits(system, plan.as_ref()),
+        shared::mount(system),
+        room(machine, plan.as_ref()),
+        huge_pages(system),
+        swap(system),
+    ]
+}
+
+/// The checks as a table of at most 80 columns.
+fn table(checks: &[Check]) -> String {
+    let mut table = planner::table();
+    for check in checks {
+        let text = match &check.fix {
+            Some(fix) => format!("{}\n→ {fix}", check.found),
+            None => check.found.clone(),
+        };
+        table.add_row([check.state.name(), check.name, &text]);
+    }
+    let verdict = match worst(checks) {
+        CheckState::Ok => "Fit for latency figures.",
+        CheckState::Note => "Fit for latency figures; the notes say what steadies them.",
+        CheckState::Bad => "Not fit for latency figures until what is BAD is mended.",
+    };
+    format!("{}\n{verdict}\n", planner::trimmed(&table))
+}
+
+/// The checks as JSON: `schema`, `fit` and `checks`.
+fn json(checks: &[Check]) -> String {
+    let value = serde_json::json!({
+        "schema": "bulkhead.doctor/1",
+        "fit": worst(checks) < CheckState::Bad,
+        "checks": checks,
+    });
+    format!("{value:#}")
+}
+
+fn worst(checks: &[Check]) -> CheckState {
+    checks.iter().map(|check| check.state).max().unwrap_or(CheckState::Ok)
+}
+
+fn ok(name: &'static str, found: impl Into<String>) -> Check {
+    Check { name, state: CheckState::Ok, found: found.into(), fix: None }
+}
+
+fn note(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name, state: CheckState::Note, found: found.into(), fix: Some(fix.into()) }
+}
+
+fn bad(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name, state: CheckState::Bad, found: found.into(), fix: Some(fix.into()) }
+}
+
+fn cores(machine: &Machine) -> Check {
+    let allowed = machine.cores_allowed.len();
+    let list = lists::format(&machine.cores_allowed);
+    let found = format!("{list}: {allowed} of {} online", machine.cores_online);
+    match allowed {
+        0 => bad("cores", "cannot be read", "mount /proc; without it no thread is pinned"),
+        1 => bad("cores", found, "allow two cores or more (taskset -c, --cpuset-cpus for a container)"),
+        _ if allowed < machine.cores_online as usize => {
+            note("cores", found, "a cpuset or affinity mask hides the others: taskset -c, or --cpuset-cpus")
+        }
+        _ => ok("cores", found),
+    }
+}
+
+/// Whether strategies can be in containers, and what of them would not be limited.
+fn contained(system: &System) -> Check {
+    match (&system.no_container, &system.unlimited) {
+        (Some(why), _) => {
+            let (found, fix) = why.split_once('\n').unwrap_or((why, "see docs/src/isolation.md"));
+            note("container", found, fix)
+        }
+        (None, Some(what)) => note(
+            "container",
+            format!("--isolation container can be had; {what}"),
+            "hand the controllers pids, memory and cpu on to a group that may be written (systemd: Delegate=yes)",
+        ),
+        (None, None) => ok("container", "--isolation container can be had"),
+    }
+}
+
+fn quota(system: &System) -> Check {
+    match system.cpu_quota {
+        None => ok("cpu quota", "none"),
+        Some(cores) => bad(
+            "cpu quota",
+            format!(
+                "{cores:.1} processors' worth of time: spinning threads will be stopped for milliseconds"
+            ),
+            "lift cpu.max of the control group (a container: start it without --cpus)",
+        ),
+    }
+}
+
+fn clock(machine: &Machine) -> Check {
+    let source = if machine.clocksource.is_empty() { "unknown" } else { &machine.clocksource };
+    if machine.tsc_invariant {
+        let counter = if source == "tsc" { "invariant TSC" } else { source };
+        return ok("clock", format!("{counter}, trusted by the kernel"));
+    }
+    bad(
+        "clock",
+        format!("clock source {source}, no invariant TSC: stamps come from the kernel's clock and cost more"),
+        "see `dmesg | grep -i tsc`; boot with tsc=reliable only if it is so, or use another machine",
+    )
+}
+
+fn governor(machine: &Machine) -> Check {
+    match machine.governor.as_deref() {
+        None => ok("governor", "not shown here"),
+        Some("performance") => ok("governor", "performance"),
+        Some(other) => bad("governor", other, "cpupower frequency-set -g performance"),
+    }
+}
+
+fn siblings(machine: &Machine) -> Check {
+    let groups = machine.smt_siblings.len();
+    if groups == 0 {
+        return ok("smt", "no two allowed cores are hardware threads of one");
+    }
+    note(
+        "smt",
+        format!("{groups} cores show as two or more hardware threads each"),
+        "echo off > /sys/devices/system/cpu/smt/control, or name whole cores with --cores",
+    )
+}
+
+fn isolated(machine: &Machine) -> Check {
+    let list = lists::format(&machine.isolated);
+    let mut mask = [machine.cores_allowed.as_slice(), &machine.isolated].concat();
+    mask.sort_unstable();
+    let usable = machine.isolated.iter().filter(|core| machine.cores_allowed.contains(core)).count();
+    match (machine.isolated.len(), usable) {
+        (0, _) => note(
+            "isolcpus",
+            "no core is kept free of other work",
+            "boot with isolcpus=domain,managed_irq,LIST and start with taskset -c",
+        ),
+        (_, 0) => note(
+            "isolcpus",
+            format!("{list} isolated, but not in this process's mask"),
+            format!("start with `taskset -c {} launcher …`", lists::format(&mask)),
+        ),
+        _ => ok("isolcpus", list),
+    }
+}
+
+fn nohz(machine: &Machine) -> Check {
+    if machine.nohz_full.is_empty() {
+        note("nohz_full", "every core is interrupted by the scheduler's tick", "boot with nohz_full=LIST")
+    } else {
+        ok("nohz_full", lists::format(&machine.nohz_full))
+    }
+}
+
+fn hypervisor(machine: &Machine) -> Check {
+    match &machine.hypervisor {
+        None => ok("hypervisor", "none"),
+        Some(name) => note(
+            "hypervisor",
+            format!("{name}: it may stop a core at any time, and the tail will show it"),
+            "quote tails from bare metal, or from a machine with dedicated processors",
+        ),
+    }
+}
+
+/// The default run's plan on this machine, before it has a schedule.
+fn default_plan(machine: &Machine) -> Option<Plan> {
+    let resolved = planner::resolve(&Settings::default(), machine).ok()?;
+    let orders = if let Input::Drawn { orders, .. } = &resolved.input { *orders } else { 0 };
+    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let identity = Identity { run: "doctor".into(), pid: 0, start: 0 };
+    let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
+    planner::layout(&resolved, machine, &counts, identity, clock, 1.0, 0).ok().map(|(plan, _)| plan)
+}
+
+fn room(machine: &Machine, plan: Option<&Plan>) -> Check {
+    let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
+    if total == 0 {
+        return bad("/dev/shm", "not there", "mount -t tmpfs tmpfs /dev/shm");
+    }
+    let needed = plan.map_or(0, planner::bytes_needed);
+    let found = format!("{} free, the default run needs {}", human_bytes(free), human_bytes(needed));
+    if needed <= free {
+        return ok("/dev/shm", found);
+    }
+    let size = total.saturating_sub(free).saturating_add(needed).div_ceil(1 << 20);
+    bad(
+        "/dev/shm",
+        found,
+        format!(
+            "mount -o remount,size={size}m /dev/shm (a container: --shm-size={size}m), or a smaller --capacity"
+        ),
+    )
+}
+
+fn huge_pages(system: &System) -> Check {
+    match system.huge_pages.as_deref() {
+        Some("always") => note(
+            "huge pages",
+            "always: the kernel may merge pages, and stop a thread, while a run lasts",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        Some(mode) => ok("huge pages", mode),
+        None => ok("huge pages", "not shown here"),
+    }
+}
+
+fn swap(system: &System) -> Check {
+    match system.swap_bytes {
+        0 => ok("swap", "none"),
+        bytes => {
+            note("swap", format!("{}: shared memory may be swapped out", human_bytes(bytes)), "swapoff -a")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    fn checked(tree: &fake::Tree) -> Vec<Check> {
+        check(&tree.machine(), &System::read_at(tree.root()), &[])
+    }
+
+    fn states(checks: &[Check]) -> Vec<&'static str> {
+        checks.iter().filter(|check| check.state == CheckState::Bad).map(|check| check.name).collect()
+    }
+
+    #[test]
+    fn a_small_virtual_machine() {
+        assert_snapshot!(table(&checked(&fake::two_core_vm())), @"
+        ok    cores       0,1: 2 of 2 online
+        ok    cpu quota   none
+        ok    load        0.1 in the last minute, on 2 processors
+        ok    other runs  none
+        ok    clock       invariant TSC, trusted by the kernel
+        ok    governor    not shown here
+        ok    smt         no two allowed cores are hardware threads of one
+        note  isolcpus    no core is kept free of other work
+                          → boot with isolcpus=domain,managed_irq,LIST and start with
+                          taskset -c
+        note  nohz_full   every core is interrupted by the scheduler's tick
+                          → boot with nohz_full=LIST
+        note  priority    no SCHED_FIFO: `ulimit -r` is 0, and CAP_SYS_NICE is missing
+                          → raise ulimit -r (rtprio in /etc/security/limits.conf), or
+                          setcap cap_sys_nice+ep LAUNCHER (a container: --cap-add
+                          SYS_NICE)
+        note  partition   cores cannot be isolated: no cgroup v2 with the cpuset
+                          controller here
+                          → use cgroup v2, on the host
+        note  tracers     tracefs is not mounted, or not for you to read: osnoise and
+                          timerlat cannot be looked for
+                          → mount -t tracefs tracefs /sys/kernel/tracing, as root
+        ok    container   --isolation container can be had
+        note  hypervisor  unknown: it may stop a core at any time, and the tail will
+                          show it
+                          → quote tails from bare metal, or from a machine with
+                          dedicated processors
+        ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
+        ok    shm mount   tmpfs rw,nosuid
+        ok    /dev/shm    23.4 GiB free, the default run needs 32 MiB
+        ok    huge pages  madvise
+        ok    swap        none
+
+        Fit for latency figures; the notes say what steadies them.
+        ");
+    }
+
+    #[test]
+    fn a_container_with_everything_wrong() {
+        let tree = fake::container();
+        tree.put("proc/self/status", "Cpus_allowed_list:\t3\n");
+        tree.put("proc/swaps", "Filename Type Size Used Priority\n/swap file 1048576 0 -2\n");
+        tree.put("sys/fs/cgroup/cpu.max", "150000 100000\n");
+        tree.put("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+        tree.put("sys/devices/system/cpu/isolated", "1-2\n");
+        assert_snapshot!(table(&checked(&tree)), @"
+        BAD   cores       3: 1 of 4 online
+                          → allow two cores or more (taskset -c, --cpuset-cpus for a
+                          container)
+        BAD   cpu quota   1.5 processors' worth of time: spinning threads will be
+                          stopped for milliseconds
+                          → lift cpu.max of the control group (a container: start it
+                          without --cpus)
+        ok    load        0.1 in the last minute, on 4 processors
+        ok    other runs  none
+        BAD   clock       clock source hpet, no invariant TSC: stamps come from the
+                          kernel's clock and cost more
+                          → see `dmesg | grep -i tsc`; boot with tsc=reliable only if
+                          it is so, or use another machine
+        ok    governor    not shown here
+        ok    smt         no two allowed cores are hardware threads of one
+        note  isolcpus    1,2 isolated, but not in this process's mask
+                          → start with `taskset -c 1-3 launcher …`
+        note  nohz_full   every core is interrupted by the scheduler's tick
+                          → boot with nohz_full=LIST
+        note  priority    no SCHED_FIFO: `ulimit -r` is 0, and CAP_SYS_NICE is missing
+                          → raise ulimit -r (rtprio in /etc/security/limits.conf), or
+                          setcap cap_sys_nice+ep LAUNCHER (a container: --cap-add
+                          SYS_NICE)
+        note  partition   cores cannot be isolated: no cgroup v2 with the cpuset
+                          controller here
+                          → use cgroup v2, on the host
+        note  tracers     tracefs is not mounted, or not for you to read: osnoise and
+                          timerlat cannot be looked for
+                          → mount -t tracefs tracefs /sys/kernel/tracing, as root
+        ok    container   --isolation container can be had
+        ok    hypervisor  none
+        ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
+        ok    shm mount   tmpfs rw,nosuid
+        ok    /dev/shm    63 MiB free, the default run needs 39 MiB
+        note  huge pages  always: the kernel may merge pages, and stop a thread, while
+                          a run lasts
+                          → echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
+        note  swap        1024 MiB: shared memory may be swapped out
+                          → swapoff -a
+
+        Not fit for latency figures until what is BAD is mended.
+        ");
+    }
+
+    #[test]
+    fn what_is_bad_is_named() {
+        assert_eq!(states(&checked(&fake::server())), ["governor"]);
+        assert_eq!(states(&checked(&fake::container())), ["clock"]);
+        assert_eq!(states(&checked(&fake::plain(32))), [""; 0]);
+        let nothing = check(&Machine::default(), &System::default(), &[]);
+        assert_eq!(states(&nothing), ["cores", "clock", "/dev/shm"]);
+    }
+
+    #[test]
+    fn too_little_room_for_the_default_run_is_bad() {
+        let machine =
+            Machine { shm_free_bytes: 1 << 20, shm_total_bytes: 64 << 20, ..fake::plain(2).machine() };
+        let checks = check(&machine, &System::default(), &[]);
+        let room = checks.iter().find(|check| check.name == "/dev/shm").unwrap();
+        assert_eq!(room.state, CheckState::Bad);
+        assert!(room.fix.as_ref().unwrap().contains("remount,size="), "{room:?}");
+    }
+
+    #[test]
+    fn json_holds_the_same() {
+        let checks = checked(&fake::two_core_vm());
+        let value: serde_json::Value = serde_json::from_str(&json(&checks)).unwrap();
+        assert_eq!(value["fit"], true);
+        assert_eq!(value["checks"].as_array().unwrap().len(), checks.len());
+        assert_eq!(value["checks"][0]["name"], "cores");
+        assert_eq!(value["checks"][0]["state"], "ok");
+    }
+
+    proptest! {
+        #[test]
+        fn every_table_fits_the_page(cores in 0u32..500, name in "[ -~]{0,90}", swap: u64, quota: f64) {
+            let machine = Machine {
+                cores_allowed: (0..cores).map(|core| core * 2).collect(),
+                hypervisor: Some(name.clone()),
+                governor: Some(name),
+                ..Machine::default()
+            };
+            let system = System {
+                swap_bytes: swap,
+                cpu_quota: Some(quota.abs().min(1e4)),
+                load: Some(quota.abs()),
+                ..System::default()
+            };
+            for line in table(&check(&machine, &system, &[])).lines() {
+                prop_assert!(line.chars().count() <= 80, "{}", line);
+            }
+        }
+    }
+}

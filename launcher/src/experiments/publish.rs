@@ -1,0 +1,71 @@
+//! What an experiment shows in the end, printed and saved in one way.
+
+use super::measure::Ended;
+use crate::output::complain;
+use analysis::document::{Document, write_whole};
+use analysis::experiment::{ExperimentReport, SweepRecord, sweep::runs_csv};
+use analysis::html;
+use anyhow::Result;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What an experiment shows, and its document.
+pub struct Shown {
+    report: ExperimentReport,
+    file: &'static str,
+    json: Vec<u8>,
+}
+
+impl Shown {
+    /// The report of a document.
+    pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
+        Ok(Self { report, file: D::FILE, json: document.json()? })
+    }
+
+    /// Writes the document and the tables into a folder.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        write_whole(&folder.join(self.file), &self.json)?;
+        self.report.save(folder)
+    }
+
+    /// Prints the document, or tables and notes.
+    pub fn print(&self, json: bool) -> Result<()> {
+        let mut out = crate::output::stdout();
+        let text = if json { Vec::new() } else { self.report.terminal(out.is_coloured()).into_bytes() };
+        Ok(out.write_all(if json { &self.json } else { &text })?)
+    }
+
+    /// Saves it with its page, prints it, and says where it is.
+    pub fn publish(&self, folder: &Path, json: bool) -> Result<()> {
+        self.save(folder)?;
+        html::write(folder, &folder.join(html::HTML_FILE))?;
+        self.print(json)?;
+        if !json {
+            writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// Publishes an experiment of runs, with `runs.csv`. Returns the exit code: interrupted, a run failed, or all is well.
+pub fn publish(
+    record: &SweepRecord,
+    folder: &Path,
+    shown: &Shown,
+    json: bool,
+    ended: Ended,
+) -> Result<ExitCode> {
+    write_whole(&folder.join("runs.csv"), &runs_csv(record)?)?;
+    shown.publish(folder, json)?;
+    if ended == Ended::Interrupted {
+        complain(&format!("interrupted: launcher sweep --resume {} goes on", folder.display()));
+        return Ok(crate::runtime::signals::exit_code());
+    }
+    let bad: Vec<_> = record.runs().filter(|run| !run.outline.is_sound()).collect();
+    let Some(first) = bad.first().filter(|_| !record.keeps_failures) else { return Ok(ExitCode::SUCCESS) };
+    let why = first.outline.reasons.first().map_or("no reason given", String::as_str);
+    let (failed, all) = (bad.len(), record.runs().count());
+    complain(&format!("error: {failed} of {all} runs failed, the first: {}: {why}", first.folder));
+    Ok(ExitCode::FAILURE)
+}
