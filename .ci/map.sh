@@ -1,12 +1,12 @@
 #!/bin/sh
-# The map of the code, docs/src/map.md: one line a file, which is the first sentence of the file's own documentation.
+# The map of the code, docs/src/map.md: one line a file, which is the beginning of the file's own documentation.
 # `.ci/map.sh` prints it; `.ci/map.sh --write` writes the page; `.ci/map.sh --check` fails if the page is old.
 set -eu
 cd "$(dirname "$0")/.."
 page=docs/src/map.md
 
 map() {
-    printf '# Map of the code\n\nOne line a file: the first sentence of its own documentation. Made by `.ci/map.sh --write`.\n'
+    printf '# Map of the code\n\nOne line a file, from its own documentation. Made by `.ci/map.sh --write`.\n'
     for crate in shm system techniques techniques/victim protocol journal strategy gateway exchange venue orchestrator roles analysis launcher bindings bridge bridge-aeron examples/own-strategy examples/transports; do
         [ -d "$crate/src" ] || continue
         printf '\n## %s\n\n| file | what it is |\n|---|---|\n' "$crate"
@@ -16,6 +16,8 @@ map() {
                 line = $0
                 gsub(/\[`|`\]/, "`", line); gsub(/\[|\]/, "", line); gsub(/\|/, "\\|", line)
                 if (match(line, /[.?]( |$)/)) line = substr(line, 1, RSTART - 1)
+                # What follows a colon or a semicolon explains. A table of contents has what precedes it, unless that is a name only.
+                if (match(line, /[:;] /) && split(substr(line, 1, RSTART - 1), head, " ") >= 4) line = substr(line, 1, RSTART - 1)
                 printf "| `%s` | %s |\n", name, line
             }'
         done

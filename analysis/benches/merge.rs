@@ -3,7 +3,7 @@
 //! `cargo bench -p analysis --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is made in the temporary directory.
 #![allow(missing_docs)]
 
-#[path = "../../launcher/tests/all/runs/fixture.rs"]
+#[path = "../tests/all/fixture/mod.rs"]
 mod fixture;
 
 use analysis::summary::figures::Figures;

@@ -6,6 +6,7 @@ mod cause;
 mod chart;
 pub mod document;
 pub mod escape;
+pub mod evaluation;
 pub mod experiment;
 pub mod hlog;
 pub mod html;

@@ -118,28 +118,7 @@ impl Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::figures::quantile;
     use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn what_is_selected_stands_there_when_all_are_sorted(
-            columns in prop::collection::vec(prop::collection::vec(prop_oneof![0u64..50, any::<u64>(), 1u64 << 33..1 << 34], 1..80), 1..4),
-            share in 0.0f64..1.0,
-        ) {
-            let most = columns.iter().flatten().copied().max().unwrap();
-            let wanted: Vec<(usize, u64)> =
-                columns.iter().enumerate().map(|(at, column)| (at, rank(column.len() as u64, share))).collect();
-            let found = select(&wanted, most, |hear| {
-                for (at, column) in columns.iter().enumerate() {
-                    column.iter().for_each(|value| hear(at, *value));
-                }
-            });
-            for (mut column, found) in columns.into_iter().zip(found) {
-                prop_assert_eq!(quantile(&mut column, share, 1), Some(found));
-            }
-        }
-    }
 
     proptest! {
         #[test]

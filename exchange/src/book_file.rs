@@ -1,12 +1,11 @@
-//! Recorded books and flows: lines of comma-separated values, read line by line and never trusted.
+//! Opening books: lines of comma-separated values `order_id,side,price,quantity`, read line by line
+//! and never trusted.
 //!
-//! - Opening book: `order_id,side,price,quantity`; sides are `B` and `S`; in time priority within a price.
-//! - Flow: `time_us,sequence,op,order_id,side,type,tif,price,quantity`; `op` is `new` or `cancel`, `type` `limit` or `market`, `tif` `gtc`,
-//!   `ioc` or `fok`. A market order has no price; a cancel names only the order.
-//!
-//! The first line names the columns; a unit may follow the names of prices and quantities, as in `price_cents`.
+//! Sides are `B` and `S`; orders are in time priority within a price. The first line names the
+//! columns; a unit may follow the names of price and quantity, as in `price_cents`. (Recorded flows
+//! are read by `strategy::schedule`.)
 
-use crate::command::{Command, NewOrder, OrderType, Side, TimeInForce};
+use crate::command::{NewOrder, Side};
 use std::io::{BufRead, Error as IoError, Read};
 use thiserror::Error;
 
@@ -68,17 +67,6 @@ pub enum BookFileError {
     },
 }
 
-/// A line of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// Microseconds since the first message.
-    pub time_us: u64,
-    /// The recorded exchange's sequence number.
-    pub sequence: u64,
-    /// What was done: a new order or a cancel.
-    pub command: Command,
-}
-
 /// Reads an opening book of at most `most` orders, as orders of that instrument and owner.
 ///
 /// # Errors
@@ -90,13 +78,13 @@ pub fn opening_book(
     most: usize,
 ) -> Result<Vec<NewOrder>, BookFileError> {
     let mut orders = Vec::new();
-    lines(file, ["order_id", "side", "price", "quantity"], "order_id,side,price,quantity", most, |line| {
+    lines(file, most, |line| {
         orders.push(NewOrder {
             id: line.number(0, "order_id")?,
             instrument,
             owner,
-            side: line.side(1)?,
-            price: line.price(2)?,
+            side: line.side()?,
+            price: line.price()?,
             quantity: line.number(3, "quantity")?,
             ..NewOrder::default()
         });
@@ -105,64 +93,16 @@ pub fn opening_book(
     Ok(orders)
 }
 
-/// Reads a flow of at most `most` commands, as orders of that instrument and owner.
-///
-/// # Errors
-/// The first line that cannot be.
-pub fn flow(
-    file: impl BufRead,
-    instrument: u16,
-    owner: u32,
-    most: usize,
-) -> Result<Vec<Flow>, BookFileError> {
-    const COLUMNS: [&str; 9] =
-        ["time_us", "sequence", "op", "order_id", "side", "type", "tif", "price", "quantity"];
-    let mut flow = Vec::new();
-    lines(file, COLUMNS, "time_us,sequence,op,order_id,side,type,tif,price,quantity", most, |line| {
-        let id = line.number(3, "order_id")?;
-        let command = match line.values[2] {
-            "cancel" => Command::Cancel { id, owner },
-            "new" => {
-                let (order_type, price) = match line.values[5] {
-                    "limit" => (OrderType::Limit, line.price(7)?),
-                    "market" if line.values[7].is_empty() => (OrderType::Market, 0),
-                    "market" => return line.wrong(7, "price", "empty for a market order"),
-                    _ => return line.wrong(5, "type", "limit or market"),
-                };
-                let time_in_force = match line.values[6] {
-                    "gtc" => TimeInForce::GoodTillCancel,
-                    "ioc" => TimeInForce::ImmediateOrCancel,
-                    "fok" => TimeInForce::FillOrKill,
-                    _ => return line.wrong(6, "tif", "gtc, ioc or fok"),
-                };
-                Command::New(NewOrder {
-                    id,
-                    instrument,
-                    owner,
-                    side: line.side(4)?,
-                    order_type,
-                    time_in_force,
-                    price,
-                    quantity: line.number(8, "quantity")?,
-                    ..NewOrder::default()
-                })
-            }
-            _ => return line.wrong(2, "op", "new or cancel"),
-        };
-        let (time_us, sequence) = (line.number(0, "time_us")?, line.number(1, "sequence")?);
-        flow.push(Flow { time_us, sequence, command });
-        Ok(())
-    })?;
-    Ok(flow)
-}
+/// The columns.
+const COLUMNS: &str = "order_id,side,price,quantity";
 
 /// The values of a line.
-struct Line<'a, const N: usize> {
+struct Line<'a> {
     line: usize,
-    values: [&'a str; N],
+    values: [&'a str; 4],
 }
 
-impl<const N: usize> Line<'_, N> {
+impl Line<'_> {
     fn wrong<T>(&self, at: usize, column: &'static str, expected: &'static str) -> Result<T, BookFileError> {
         Err(BookFileError::Value { line: self.line, column, value: self.values[at].to_owned(), expected })
     }
@@ -176,27 +116,25 @@ impl<const N: usize> Line<'_, N> {
         }
     }
 
-    fn price(&self, at: usize) -> Result<i64, BookFileError> {
-        let price = self.number(at, "price")?;
-        i64::try_from(price).or_else(|_| self.wrong(at, "price", "below 2^63"))
+    fn price(&self) -> Result<i64, BookFileError> {
+        let price = self.number(2, "price")?;
+        i64::try_from(price).or_else(|_| self.wrong(2, "price", "below 2^63"))
     }
 
-    fn side(&self, at: usize) -> Result<Side, BookFileError> {
-        match self.values[at] {
+    fn side(&self) -> Result<Side, BookFileError> {
+        match self.values[1] {
             "B" => Ok(Side::Buy),
             "S" => Ok(Side::Sell),
-            _ => self.wrong(at, "side", "B or S"),
+            _ => self.wrong(1, "side", "B or S"),
         }
     }
 }
 
 /// Calls `each` for every line behind the first, which must name the columns.
-fn lines<const N: usize>(
+fn lines(
     mut file: impl BufRead,
-    columns: [&str; N],
-    expected: &'static str,
     most: usize,
-    mut each: impl FnMut(&Line<'_, N>) -> Result<(), BookFileError>,
+    mut each: impl FnMut(&Line<'_>) -> Result<(), BookFileError>,
 ) -> Result<(), BookFileError> {
     let mut text = String::new();
     for line in 1.. {
@@ -213,7 +151,7 @@ fn lines<const N: usize>(
             return Err(BookFileError::Many { line, most });
         }
         let text = text.trim_end_matches(['\n', '\r']);
-        let (mut values, mut found) = ([""; N], 0);
+        let (mut values, mut found) = ([""; 4], 0);
         for value in text.split(',') {
             if let Some(place) = values.get_mut(found) {
                 *place = value;
@@ -221,19 +159,19 @@ fn lines<const N: usize>(
             found += 1;
         }
         if line == 1 {
-            let names = |(value, column): (&&str, &&str)| {
-                let (value, column) = (*value, *column);
+            let names = |(value, column): (&&str, &str)| {
+                let value = *value;
                 let short = if column == "quantity" { "qty" } else { column };
                 let unit = |name: &str| value.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
                 value == column || matches!(column, "price" | "quantity") && (unit(column) || unit(short))
             };
-            if found != N || !values.iter().zip(&columns).all(names) {
-                return Err(BookFileError::Columns { expected });
+            if found != values.len() || !values.iter().zip(COLUMNS.split(',')).all(names) {
+                return Err(BookFileError::Columns { expected: COLUMNS });
             }
             continue;
         }
-        if found != N {
-            return Err(BookFileError::Values { line, found, expected: N });
+        if found != values.len() {
+            return Err(BookFileError::Values { line, found, expected: values.len() });
         }
         each(&Line { line, values })?;
     }
@@ -265,26 +203,5 @@ mod tests {
         assert_eq!(book(&format!("{columns}\n{long},B,5,6\n")), "line 2 has more than 1024 bytes");
         assert_eq!(book(&format!("{columns}\n{}", "1,B,5,6\n".repeat(4))), "line 5: more than 3 lines");
         assert!(opening_book(&b"order_id,side,price,qty\n\xff\xff"[..], 0, 0, 9).is_err());
-    }
-
-    #[test]
-    fn a_flow_names_orders_and_cancels() {
-        let columns = "time_us,sequence,op,order_id,side,type,tif,price,quantity";
-        let read = |lines: &str| flow(format!("{columns}\n{lines}").as_bytes(), 2, 7, 9);
-        let found = read("5,9,new,1,S,market,ioc,,4\n6,10,cancel,3,S,,,,\r\n").expect("a flow");
-        assert_eq!((found[0].time_us, found[0].sequence, found.len()), (5, 9, 2));
-        let Command::New(order) = found[0].command else { panic!("an order") };
-        assert_eq!(
-            (order.order_type, order.time_in_force),
-            (OrderType::Market, TimeInForce::ImmediateOrCancel)
-        );
-        assert_eq!((order.instrument, order.owner, order.quantity), (2, 7, 4));
-        assert_eq!(found[1].command, Command::Cancel { id: 3, owner: 7 });
-        let wrong = |line: &str| read(line).expect_err("it is wrong").to_string();
-        assert_eq!(
-            wrong("5,9,new,1,S,market,ioc,3,4"),
-            "line 2: price is \"3\"; it must be empty for a market order"
-        );
-        assert_eq!(wrong("5,9,amend,1,S,limit,gtc,3,4"), "line 2: op is \"amend\"; it must be new or cancel");
     }
 }

@@ -1,14 +1,35 @@
 //! The recorded morning: the opening book, the flow, and what the real exchange made of them.
 
-use crate::book_file::{flow, opening_book};
+use crate::book_file::opening_book;
 use crate::levels::{Levels, Sorted, Trie};
-use crate::{Capacity, Command, Event, Exchange, Instrument, Side};
+use crate::{Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, Side, TimeInForce};
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::PathBuf;
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12").join(name)
+}
+
+/// The recorded messages, each with the recorded exchange's sequence number. The file is known and trusted.
+fn flow(text: &str) -> Vec<(u64, Command)> {
+    let message = |line: &str| {
+        let values: Vec<&str> = line.split(',').collect();
+        let number = |at: usize| values[at].parse::<u64>().expect("a number");
+        let id = number(3);
+        if values[2] == "cancel" {
+            return (number(1), Command::Cancel { id, owner: 0 });
+        }
+        let side = if values[4] == "B" { Side::Buy } else { Side::Sell };
+        let mut order = NewOrder { id, side, quantity: number(8), ..NewOrder::default() };
+        if values[5] == "market" {
+            (order.order_type, order.time_in_force) = (OrderType::Market, TimeInForce::ImmediateOrCancel);
+        } else {
+            order.price = number(7) as i64;
+        }
+        (number(1), Command::New(order))
+    };
+    text.lines().skip(1).map(message).collect()
 }
 
 fn numbers(name: &str) -> Vec<Vec<String>> {
@@ -34,16 +55,18 @@ fn morning<L: Levels>() -> u64 {
     assert_eq!(exchange.open_orders(), 7_109);
 
     let mut trades = Vec::new();
-    for (number, line) in flow(open("flow.csv"), 0, 0, 10_000).expect("a flow").iter().enumerate() {
+    for (number, (sequence, command)) in
+        flow(&fs::read_to_string(path("flow.csv")).expect("the data is there")).into_iter().enumerate()
+    {
         events.clear();
-        exchange.apply(line.command, &mut events);
+        exchange.apply(command, &mut events);
         if number % 100 == 0 {
             exchange.check().expect("sound");
         }
         for event in &events {
             match *event {
                 Event::Trade { maker, taker, price, quantity, .. } => {
-                    trades.push([line.sequence, taker, maker, price as u64, quantity]);
+                    trades.push([sequence, taker, maker, price as u64, quantity]);
                 }
                 Event::Rejected { id, reason } => panic!("{id}: {reason}"),
                 _ => {}

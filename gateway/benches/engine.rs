@@ -14,7 +14,6 @@
 
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Control, Launching, PLAN, RunState};
@@ -29,6 +28,7 @@ use shm::sync::Ordering;
 use std::cell::Cell;
 use std::rc::Rc;
 use system::clock::{Clock, Timebase, Tsc};
+use system::work::Work;
 
 /// Slots of a ring, as a run has them.
 const SLOTS: usize = 8_192;
@@ -100,7 +100,7 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
         Work::new(0),
     );
     let orchestrator =
-        Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs);
+        Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs, ());
     let venue = DelayVenue::holding(InFull, MAX_OPEN as usize);
     let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, venue);
 

@@ -6,7 +6,6 @@
 
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::{Launching, PLAN, RunState};
@@ -25,6 +24,7 @@ use std::time::Instant;
 use strategy::schedule::Entry;
 use strategy::{Player, Session, StrategyAgent};
 use system::clock::{Timebase, Tsc};
+use system::work::Work;
 
 const VENUES: u16 = 4;
 const STRATEGIES: usize = 8;
@@ -51,7 +51,7 @@ fn engine() -> (impl Agent<Tsc>, (Vec<spsc::Producer>, Vec<spsc::Consumer>)) {
         returns.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
         Work::new(0),
     );
-    let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs);
+    let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs, ());
     let gateways: Vec<_> = (0..VENUES)
         .zip(inbox_ends.into_iter().zip(completions))
         .map(|(index, (inbox, completion))| {

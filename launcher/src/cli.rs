@@ -2,8 +2,6 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
-mod suggest;
-
 use crate::board::BoardFlags;
 use crate::config::{RunCommand, Size};
 use crate::experiments::bill::BillFlags;
@@ -39,18 +37,29 @@ impl Cli {
     /// What such a command line says.
     ///
     /// # Errors
-    /// What clap makes of it, with the nearest name where it has none to offer.
+    /// What clap makes of it.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
-        let suggested = |error: clap::Error| suggest::suggested(error, &Self::command());
-        let matches = suggest::tuned(Self::command()).try_get_matches_from(words).map_err(suggested)?;
-        Self::from_arg_matches(&matches)
+        Self::from_arg_matches(&command().try_get_matches_from(words)?)
     }
 }
 
-/// The whole command line, for completions and manuals.
+/// The whole command line, with help as each command means it. A number with a minus is a value that its flag refuses, not a flag.
 pub fn command() -> clap::Command {
-    suggest::tuned(Cli::command())
+    let command = Cli::command().mut_subcommands(|sub| sub.allow_negative_numbers(true));
+    ELSEWHERE.iter().fold(command, |command, (name, flag, help)| {
+        command.mut_subcommand(name, |sub| sub.mut_arg(flag, |arg| arg.help(*help)))
+    })
 }
+
+/// What flags mean where it is not what `run` makes of them.
+const ELSEWHERE: [(&str, &str, &str); 6] = [
+    ("compare", "repeats", "Runs of each side, alternated; a verdict needs 5 [default: 10]"),
+    ("contain", "repeats", "Runs of each fault [default: 1]"),
+    ("contain", "technique", "What carries the two contended hand-offs [default: all that cross processes]"),
+    ("contain", "isolation", "What stands between strategies and engine [default: all]"),
+    ("bill", "technique", "What carries the two contended hand-offs [default: all]"),
+    ("bill", "isolation", "What stands between strategies and engine [default: all]"),
+];
 
 /// The subcommands.
 #[derive(Subcommand, Clone, Debug, PartialEq)]

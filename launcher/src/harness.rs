@@ -6,7 +6,6 @@ use crate::config::own::{NameError, Part, register_venue};
 use crate::experiments::lab;
 use crate::host::signals;
 use crate::runtime::progress::complain;
-use crate::simulate;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
 use roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
@@ -195,7 +194,6 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         self.strategies.add::<T>(&mut registry)?;
         self.venues.add::<T>(&mut registry)?;
         registry.install();
-        simulate::install::<T>();
         lab::install::<T>();
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::config::UsageError;
 use crate::host::locks;
-use crate::runtime::living;
+use crate::runtime::active::{active_runs, dead_runs};
 use crate::runtime::run_id::RunId;
 use analysis::document::Document;
 use analysis::record::RunRecord;
@@ -147,7 +147,10 @@ pub fn find_run(name: &str) -> Result<String> {
         true => Some(RunRecord::read(folder)?.plan.run),
         false => None,
     };
-    let [living, over] = runs().context("cannot look into /dev/shm")?;
+    let names = |runs: std::io::Result<Vec<RunId>>| -> Result<Vec<String>> {
+        Ok(runs.context("cannot look into /dev/shm")?.iter().map(RunId::to_string).collect())
+    };
+    let living = names(active_runs())?;
     if let Some(run) = of_folder.as_ref().filter(|run| !living.contains(run)) {
         return Err(UsageError(format!("run {run} is over: launcher report {name} shows what it was")).into());
     }
@@ -158,27 +161,18 @@ pub fn find_run(name: &str) -> Result<String> {
         name => living.iter().filter(|run| run.starts_with(name)).cloned().collect(),
     };
     let exact = found.iter().find(|run| run.as_str() == name);
-    let run = match (exact, found.as_slice()) {
-        (Some(run), _) | (None, [run]) => run.clone(),
-        (None, []) if over.iter().any(|run| run.starts_with(name)) => {
-            return Err(UsageError(format!("run {name} is over: its launcher has ended")).into());
+    let why = match (exact, found.as_slice()) {
+        (Some(run), _) | (None, [run]) => return Ok(run.clone()),
+        (None, []) if names(dead_runs())?.iter().any(|run| run.starts_with(name)) => {
+            format!("run {name} is over: its launcher has ended")
         }
-        (None, []) if living.is_empty() => {
-            return Err(UsageError(format!("no run {name}: no run is going on")).into());
-        }
-        (None, []) => {
-            return Err(UsageError(format!("no run {name}. There are\n  {}", listed(&living))).into());
-        }
+        (None, []) if living.is_empty() => format!("no run {name}: no run is going on"),
+        (None, []) => format!("no run {name}. There are\n  {}", listed(&living)),
         (None, several) => {
-            return Err(UsageError(format!(
-                "{} runs begin with {name:?}: name one of\n  {}",
-                several.len(),
-                listed(several)
-            ))
-            .into());
+            format!("{} runs begin with {name:?}: name one of\n  {}", several.len(), listed(several))
         }
     };
-    Ok(run)
+    Err(UsageError(why).into())
 }
 
 /// Waits until no other operator writes.
@@ -199,19 +193,4 @@ fn take_turn(file: &File) -> Result<()> {
             Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the desk"),
         }
     }
-}
-
-/// The ids of the runs that live and of those that are over and not cleaned up after, each in the order in which they began.
-fn runs() -> std::io::Result<[Vec<String>; 2]> {
-    let (living, over) = living::ids()?;
-    Ok([living, over].map(|ids| ids.iter().map(RunId::to_string).collect()))
-}
-
-/// The ids of the runs that live, in the order in which they began.
-///
-/// # Errors
-/// What the system refused.
-pub fn living_runs() -> std::io::Result<Vec<String>> {
-    let [living, _] = runs()?;
-    Ok(living)
 }

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle};
 use protocol::sender::Sender;
@@ -17,6 +16,7 @@ use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use std::cell::Cell;
 use system::clock::{Clock, Timebase};
+use system::work::Work;
 
 const SLOTS: usize = 1_024;
 
@@ -47,7 +47,7 @@ fn main() {
     let strategies = vec![Sender::bounded(return_end, None, 1_000)];
     let outputs = Outputs::new(vec![Sender::new(inbox_end, None, 1_000)], strategies, Work::new(0));
     let mut engine =
-        Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs);
+        Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs, ());
     let segment = Region::heap(LOG_OFFSET + 16 * orders as usize + 64).words();
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let log = StampLog::new(&segment);

@@ -9,7 +9,6 @@ mod comebacks;
 use comebacks::{Case, options, table};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Estate, Input, Outputs, Replica};
 use protocol::sender::Sender;
 use protocol::stamps::Stamps;
@@ -17,9 +16,8 @@ use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
 use shm::memory::Region;
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
-use system::clock::Timebase;
+use system::work::Work;
 
-const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 const STRATEGIES: u64 = 8;
 
 /// Open orders that each strategy may have.
@@ -29,7 +27,7 @@ const fn max_open(open: u64) -> u64 {
 
 fn replica(open: u64) -> Replica {
     let setup = RiskSetup::open_orders(STRATEGIES as usize, 1, max_open(open));
-    Replica::new(Core::new(&setup).expect("no limits"), TIME, Stamps::All)
+    Replica::new(Core::new(&setup).expect("no limits"), Stamps::All)
 }
 
 /// Of a record behind the first `open` orders: reports of the eight oldest orders and eight new ones take turns. Each of eight

@@ -26,17 +26,15 @@ pub mod risk;
 mod snapshots;
 mod successor;
 mod supervision;
-pub mod work;
 
 pub use self::core::{Core, Input, TOLERATED_OFFENCES, log_records};
 pub use ledger::{Estate, GatewayPast, Recovered};
 pub use outputs::Outputs;
-pub use positions::{Account, Change, Closed, Positions};
+pub use positions::{Account, Change, Positions};
 pub use replica::Replica;
 pub use successor::Successor;
 pub use supervision::Supervision;
 
-use self::core::Moment;
 use journal::InputLog;
 use live::Live;
 use protocol::agent::{Agent, Cycle};
@@ -68,34 +66,18 @@ pub struct Orchestrator<R, J = ()> {
     failed: Option<String>,
 }
 
-impl<R: Consumer> Orchestrator<R> {
-    /// An orchestrator without a journal. Unless it is [`supervised`](Orchestrator::supervised) no strategy is ever retired or
-    /// started again.
+impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
+    /// An orchestrator that records its inputs in `journal`, or nowhere. Unless it is [`supervised`](Orchestrator::supervised) no
+    /// strategy is ever retired or started again.
     ///
     /// # Panics
     /// If core and outputs are for other numbers of strategies and gateways.
-    pub fn new(submit: R, completion: R, core: Core, outputs: Outputs) -> Self {
-        Self::with_journal(submit, completion, core, outputs, ())
-    }
-}
-
-impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// An orchestrator that records its inputs.
-    ///
-    /// # Panics
-    /// As [`Orchestrator::new`].
-    pub fn with_journal(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
+    pub fn new(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
-            core.strategies() == outputs.strategies.len() && core.gateways() == outputs.gateways.len(),
+            core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),
             "core and outputs are of one run"
         );
         Self { submit, completion, core, outputs, supervision: None, journal, failed: None }
-    }
-
-    /// Takes commands from operators at this desk.
-    #[must_use]
-    pub fn commanded(self, desk: Desk) -> Self {
-        Self { outputs: self.outputs.commanded(desk), ..self }
     }
 
     /// Records an input and applies it. Returns `false` if it could not be recorded, and was not applied.
@@ -106,13 +88,13 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
     ) -> bool {
-        if J::IS_KEPT && !self.record(&input, cycle.now) {
+        let now = cycle.now.saturating_sub(cycle.time.start_ticks);
+        if J::IS_KEPT && !self.record(&input, now) {
             return false;
         }
         release(self);
-        let at = Moment { ticks: cycle.now, since_start: cycle.now.saturating_sub(cycle.time.start_ticks) };
         let Self { submit, completion, core, outputs, journal, .. } = self;
-        core.apply(input, at, &mut Live { submit, completion, outputs, journal, cycle });
+        core.apply(input, now, &mut Live { submit, completion, outputs, journal, cycle });
         true
     }
 

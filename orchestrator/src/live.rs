@@ -77,33 +77,30 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     #[cold]
     fn notify(&mut self, notice: Notice) {
         let Outputs { desk, repairs, standstill, .. } = &mut *self.outputs;
-        match (notice, desk, repairs) {
-            (Notice::CommandSeen { number, ticks, orders }, Some(desk), _) => {
-                desk.seen(number, ticks.unwrap_or_else(|| self.cycle.clock.now()), orders);
+        let now = || self.cycle.clock.now();
+        let noticed_ticks = |noticed| self.cycle.time.start_ticks + noticed;
+        if let Some(desk) = desk {
+            notice.say(desk, now);
+        }
+        let Some(repairs) = repairs else { return };
+        match notice {
+            Notice::Quarantined { strategy, epoch, why } => {
+                repairs.quarantine(strategy, epoch, why, now());
             }
-            (Notice::CommandDone { number, ticks }, Some(desk), _) => desk.done(number, ticks),
-            (Notice::CommandRefused { number, why }, Some(desk), _) => {
-                desk.refused(number, self.cycle.clock.now(), why);
-            }
-            (Notice::Rejections { reason, count }, Some(desk), _) => desk.rejections(reason, count),
-            (Notice::Quarantined { strategy, epoch, why }, _, Some(repairs)) => {
-                repairs.quarantine(strategy, epoch, why, self.cycle.clock.now());
-            }
-            (Notice::Retired { strategy, epoch, noticed }, _, Some(repairs)) => {
+            Notice::Retired { strategy, epoch, noticed } => {
                 // Before the repair is published: what the launcher reads then is not about the dead strategy any more.
                 if standstill.is_some_and(|at| at.announcer == Some(strategy)) {
                     *standstill = None;
                     repairs.stands_still(None);
                 }
-                repairs.repaired(strategy, epoch, noticed, self.cycle.clock.now());
+                repairs.repaired(strategy, epoch, noticed_ticks(noticed), now());
             }
-            (Notice::GatewayRepaired { gateway, epoch, noticed, unknown }, _, Some(repairs)) => {
-                repairs.gateway_repaired(gateway, epoch, noticed, self.cycle.clock.now(), unknown);
+            Notice::GatewayRepaired { gateway, epoch, noticed, unknown } => {
+                repairs.gateway_repaired(gateway, epoch, noticed_ticks(noticed), now(), unknown);
             }
-            (Notice::DeadCounts { strategy, refused, orphaned }, _, Some(repairs)) => {
+            Notice::DeadCounts { strategy, refused, orphaned } => {
                 repairs.count(strategy, refused, orphaned);
             }
-            // Nobody listens.
             _ => {}
         }
     }

@@ -3,17 +3,18 @@
 //! Nothing here refuses a message. What finds its ring full is queued and goes when there is room. Each receiver has a queue of its
 //! own, so a venue or strategy that takes nothing delays no other.
 
-use crate::work::Work;
 use protocol::desk::Desk;
 use protocol::sender::{Sender, Sent};
 use protocol::supervision::{RepairsWriter, Standstill};
 use protocol::wire::Message;
 use std::collections::VecDeque;
+use system::work::Work;
 
 /// Messages of one gateway's queue that a duty cycle moves at most.
 const BATCH: usize = 16;
 
 /// Everything that the live engine writes to, but its log and its journal.
+#[derive(Default)]
 pub struct Outputs {
     pub(crate) gateways: Vec<Sender>,
     /// Bounded: there is room for all reports that a strategy's open orders can have.
@@ -45,22 +46,7 @@ impl Outputs {
     /// Outputs with nothing queued; `gateways` has one entry for each venue and credential, the credentials of a venue next to each
     /// other, `strategies` one for each strategy.
     pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: Work) -> Self {
-        Self {
-            gateways,
-            strategies,
-            deferred: VecDeque::new(),
-            desk: None,
-            repairs: None,
-            work,
-            standstill: None,
-            has_queued_reports: false,
-            recall_is_due: false,
-            overflowed: None,
-            returned: 0,
-            full: 0,
-            pending: 0,
-            pending_peak: 0,
-        }
+        Self { gateways, strategies, work, ..Self::default() }
     }
 
     /// Takes commands from operators at this desk.

@@ -4,7 +4,7 @@
 //! engine's successor continues from it ([`Replica::promote`]). The same records give the same bytes in every process: times are in the
 //! records, and what was not stamped in time gets the time of the promotion.
 
-use super::core::{Core, Effects, Input, Moment, Notice, SavedCore};
+use super::core::{Core, Effects, Input, Notice, SavedCore};
 use super::ledger::{Estate, GatewayPast, OutputLedger, Recovered};
 use super::outputs::Outputs;
 use super::successor::Successor;
@@ -17,13 +17,11 @@ use serde::{Deserialize, Serialize};
 use shm::memory::{Region, Words};
 use std::error::Error;
 use std::path::Path;
-use system::clock::Timebase;
 
 /// The state of an engine after a record of its journal.
 pub struct Replica {
     pub(crate) core: Core,
     pub(crate) ledger: OutputLedger,
-    time: Timebase,
     stamps: Stamps,
     /// What operators were answered.
     answers: Words,
@@ -90,27 +88,20 @@ impl Effects for Recorded<'_> {
 
     fn reopen_gateway(&mut self, _: usize) {}
 
+    /// The rest is published by the successor from the state.
     fn notify(&mut self, notice: Notice) {
-        match notice {
-            Notice::CommandSeen { number, ticks, orders } => {
-                self.desk.seen(number, ticks.unwrap_or(0), orders)
-            }
-            Notice::CommandDone { number, ticks } => self.desk.done(number, ticks),
-            Notice::CommandRefused { number, why } => self.desk.refused(number, 0, why),
-            // Published by the successor from the state.
-            _ => {}
-        }
+        notice.say(self.desk, || 0);
     }
 }
 
 impl Replica {
-    /// A replica in which nothing has happened. `time` and `stamps` are the run's.
-    pub fn new(core: Core, time: Timebase, stamps: Stamps) -> Self {
+    /// A replica in which nothing has happened. `stamps` are the run's.
+    pub fn new(core: Core, stamps: Stamps) -> Self {
         let answers = Region::heap(ANSWERS_WORDS).words();
         // No command is taken from there: those that were taken are in the journal.
         let desk = Desk::new(&answers.clone().into(), &answers);
-        let ledger = OutputLedger::new(core.strategies(), core.gateways());
-        Self { core, ledger, time, stamps, answers, desk }
+        let ledger = OutputLedger::new(core.sessions.len(), core.gateways.len());
+        Self { core, ledger, stamps, answers, desk }
     }
 
     /// Drops what has gone out from the ledger.
@@ -150,11 +141,11 @@ impl Replica {
         self.ledger.known = Some(estate.clone());
         let journal = Writer::recover(folder, options, followed, |part| self.take(part))?;
         let Self { core, ledger, answers, .. } = self;
-        ledger.check(&estate, core.sessions())?;
-        let is_retired = |strategy: &usize| core.sessions()[*strategy].is_retired();
+        ledger.check(&estate, &core.sessions)?;
+        let is_retired = |strategy: &usize| core.sessions[*strategy].is_retired();
         let mut recovered = Recovered {
             taken: ledger.strategies.iter().map(|output| output.taken).collect(),
-            retired: (0..core.strategies()).filter(is_retired).collect(),
+            retired: (0..core.sessions.len()).filter(is_retired).collect(),
             gateways: Vec::new(),
             unlogged: ledger.unlogged(now),
         };
@@ -174,7 +165,7 @@ impl Replica {
             for (number, answer) in answered(&answers, ledger.commands) {
                 desk.say(number, Answer { seen_ticks: now, done_ticks: now, ..answer });
             }
-            (0..).zip(core.refused()).for_each(|(reason, count)| desk.rejections(reason, *count));
+            (0..).zip(&core.refused).for_each(|(reason, count)| desk.rejections(reason, *count));
             desk.skip_to(ledger.commands);
         }
         Ok((Successor { core, outputs, journal }, recovered))
@@ -195,7 +186,8 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                self.ledger.recall(self.core.gateway_of(&order), &message)?;
+                let gateway = self.core.gateway_of(order.id.strategy().into(), order.venue);
+                self.ledger.recall(gateway, &message)?;
             }
             _ => {}
         }
@@ -210,19 +202,19 @@ fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer
 }
 
 impl State for Replica {
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {
         let answers = answered(&self.answers, self.ledger.commands).map(|(_, answer)| answer);
         // The fields of an [`EngineSnapshot`], in order.
-        (&self.ledger, &self.core, answers.collect::<Vec<_>>())
+        (&self.ledger, self.core.save(), answers.collect::<Vec<_>>())
     }
 
     fn restore(&mut self, saved: EngineSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
         let EngineSnapshot { ledger, core, answers } = saved;
         self.core.restore(core)?;
-        if !ledger.is_of(self.core.strategies(), self.core.gateways()) {
+        if !ledger.is_of(self.core.sessions.len(), self.core.gateways.len()) {
             return Err("outputs".into());
         }
         let known = self.ledger.known.take();
@@ -235,19 +227,18 @@ impl State for Replica {
     }
 
     fn carry_out(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {
-        let (input, ticks) = Input::from_record(&record)?;
+        let (input, now) = Input::from_record(&record)?;
         let is_ours = self.core.accepts(&input) && self.count_taken(&input).is_some();
         if !is_ours {
             return Err(RecoveryError::Foreign(record.sequence));
         }
-        let Self { core, ledger, time, stamps, desk, .. } = self;
-        let at = Moment { ticks, since_start: ticks.saturating_sub(time.start_ticks) };
-        core.apply(input, at, &mut Recorded { ledger, stamps: *stamps, desk });
+        let Self { core, ledger, stamps, desk, .. } = self;
+        core.apply(input, now, &mut Recorded { ledger, stamps: *stamps, desk });
         core.book();
         Ok(())
     }
 
     fn size(&self) -> u64 {
-        self.core.positions().requests()
+        self.core.positions.requests()
     }
 }

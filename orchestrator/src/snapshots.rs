@@ -15,16 +15,14 @@ use protocol::limits::{Control, LimitSetting};
 use protocol::stamps::Stamps;
 use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
-use system::clock::Timebase;
 
-const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 const STRATEGIES: usize = 4;
 const VENUES: usize = 2;
 const CREDENTIALS: usize = 2;
 const OPEN: u64 = 64;
 
 fn replica() -> Replica {
-    Replica::new(core(), TIME, Stamps::All)
+    Replica::new(core(), Stamps::All)
 }
 
 /// A core with every control on, so wide that most orders pass.
@@ -49,12 +47,12 @@ fn core() -> Core {
         credentials: CREDENTIALS,
         instruments: &[instrument.clone(), instrument],
         limits: &limits,
+        orders: &[40; STRATEGIES],
+        venue_orders: &[30; STRATEGIES * VENUES],
+        gateway_limit: Some(25),
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
-    let core = Core::new(&setup).unwrap().expecting(&[40; STRATEGIES]);
-    core.expecting_at_venues(&[30; STRATEGIES * VENUES])
-        .with_gateway_limit(Some(25))
-        .with_gateway_deaths(true)
+    Core::new(&setup).unwrap()
 }
 
 /// What is drawn for one event.
@@ -250,27 +248,20 @@ fn a_snapshot_that_forgets_is_found() {
     };
     let forgetful: [(&str, Forgets); 15] = [
         ("nothing", |_, _| {}),
-        ("open orders", |saved, _| {
-            saved
-                .core
-                .positions
-                .strategies
-                .iter_mut()
-                .for_each(|of| of.orders.iter_mut().for_each(Vec::clear));
-        }),
+        ("open orders", |saved, _| saved.core.1.fill_with(Default::default)),
         ("how many requests are open", |saved, _| {
-            saved.core.positions.strategies.iter_mut().for_each(|of| of.count += 1);
+            saved.core.0.positions.strategies.iter_mut().for_each(|of| of.count += 1);
         }),
-        ("positions", |saved, _| saved.core.positions.accounts.fill(Default::default())),
-        ("kill switches", |saved, fresh| saved.core.risk.switches = fresh.risk.switches),
-        ("whom it tells of them", |saved, _| saved.core.kills.clear()),
-        ("message rates", |saved, _| saved.core.risk.credentials.fill(Default::default())),
-        ("the reference price", |saved, fresh| saved.core.risk.traded = fresh.risk.traded),
-        ("exposures", |saved, fresh| saved.core.risk.exposures = fresh.risk.exposures),
-        ("profits", |saved, _| saved.core.risk.profits.fill(0)),
-        ("which order is next", |saved, fresh| saved.core.sessions = fresh.sessions),
-        ("orders at gateways", |saved, _| saved.core.gateway_orders.fill(0)),
-        ("checksums", |saved, _| saved.core.checksums.reports = Default::default()),
+        ("positions", |saved, _| saved.core.0.positions.accounts.fill(Default::default())),
+        ("kill switches", |saved, fresh| saved.core.0.risk.switches = fresh.0.risk.switches),
+        ("whom it tells of them", |saved, _| saved.core.0.kills.clear()),
+        ("message rates", |saved, _| saved.core.0.risk.credentials.fill(Default::default())),
+        ("the reference price", |saved, fresh| saved.core.0.risk.traded = fresh.0.risk.traded),
+        ("exposures", |saved, fresh| saved.core.0.risk.exposures = fresh.0.risk.exposures),
+        ("profits", |saved, _| saved.core.0.risk.strategies.iter_mut().for_each(|row| row.profit = 0)),
+        ("which order is next", |saved, fresh| saved.core.0.sessions = fresh.0.sessions),
+        ("orders at gateways", |saved, _| saved.core.0.gateways.iter_mut().for_each(|of| of.open = 0)),
+        ("checksums", |saved, _| saved.core.0.reported = Default::default()),
         ("how much was sent", |saved, _| {
             saved.ledger.gateways.iter_mut().for_each(|of| *of = Default::default())
         }),

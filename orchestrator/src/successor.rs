@@ -44,7 +44,7 @@ impl Successor {
         }
         // Who sleeps may have been sent something by the crashed engine and not been woken.
         self.outputs.gateways.iter().chain(&self.outputs.strategies).for_each(Sender::ring_bell);
-        Ok(Orchestrator::with_journal(submit, completion, self.core, self.outputs, self.journal))
+        Ok(Orchestrator::new(submit, completion, self.core, self.outputs, self.journal))
     }
 
     /// How far its journal is on the disk.
@@ -54,6 +54,6 @@ impl Successor {
 
     /// Requests of living strategies that are not settled.
     pub fn open_orders(&self) -> u64 {
-        self.core.positions().requests()
+        self.core.positions.requests()
     }
 }

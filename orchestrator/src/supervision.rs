@@ -46,26 +46,23 @@ impl Supervision {
 }
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// Reads every strategy's fence, if one may have changed.
+    /// Reads every fence, if one may have changed.
     #[cold]
     pub(crate) fn poll_fences<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(supervision) = self.supervision.as_mut().filter(|supervision| supervision.has_news()) else {
             return;
         };
         supervision.seen = supervision.control.generation();
-        for strategy in 0..self.core.strategies() as u16 {
-            let Some(supervision) = &self.supervision else { return };
-            let life = supervision.control.life(strategy);
-            let session = &self.core.sessions[usize::from(strategy)];
-            let is_new = session.is_retired() && life.epoch > session.epoch;
-            let is_dead = session.is_served() && life.fenced && life.epoch == session.epoch;
-            if (is_new || is_dead) && !self.take(Input::Lifecycle { strategy, life }, |_| (), cycle) {
+        let control = supervision.control.clone();
+        for strategy in 0..self.core.sessions.len() as u16 {
+            let (life, session) = (control.life(strategy), &self.core.sessions[usize::from(strategy)]);
+            let is_changed = session.is_begun_by(life) || session.is_ended_by(life);
+            if is_changed && !self.take(Input::Lifecycle { strategy, life }, |_| (), cycle) {
                 return;
             }
         }
-        for gateway in 0..self.core.gateways() as u16 {
-            let Some(supervision) = &self.supervision else { return };
-            let life = supervision.control.gateway_life(gateway);
+        for gateway in 0..self.core.gateways.len() as u16 {
+            let life = control.gateway_life(gateway);
             let is_changed = self.core.gateways[usize::from(gateway)].is_changed_by(life);
             if is_changed && !self.take(Input::GatewayLife { gateway, life }, |_| (), cycle) {
                 return;
@@ -78,7 +75,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         // First: what was queued of the dead must be recalled before anything says that nothing is left of them.
         self.recall_pending(cycle);
-        for strategy in 0..self.core.strategies() {
+        for strategy in 0..self.core.sessions.len() {
             if self.core.sessions[strategy].is_dying()
                 && self.submit.retire(strategy)
                 && !self.take(Input::Retired { strategy: strategy as u16 }, |_| (), cycle)
@@ -86,7 +83,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 return;
             }
         }
-        for gateway in 0..self.core.gateways() {
+        for gateway in 0..self.core.gateways.len() {
             let is_drained = self.core.gateways[gateway].is_closing() && self.drains(gateway, cycle);
             let input = Input::GatewayDrained { gateway: gateway as u16 };
             if is_drained && !self.take(input, |_| (), cycle) {

@@ -3,7 +3,6 @@
 use super::*;
 use crate::core::SessionState;
 use crate::risk::{Reject, RiskSetup};
-use crate::work::Work;
 use protocol::sender::Sender;
 use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
@@ -13,6 +12,7 @@ use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use shm::sync::Ordering;
 use system::clock::{Timebase, Virtual};
+use system::work::Work;
 
 struct Bench<J = ()> {
     orchestrator: Orchestrator<Mux, J>,
@@ -50,6 +50,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
             return_ends.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
             Work::new(0),
         ),
+        (),
     );
     Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
 }

@@ -26,12 +26,12 @@ pub const MAX_AGENTS: usize = MAX_VENUES + 2;
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
 /// The word that names an agent's owner, for who has a log and no plan: kind and index. 0: nobody.
-fn tag(role: Role) -> u64 {
+pub(crate) fn tag(role: Role) -> u64 {
     let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |place| place as u64 + 1);
     kind << 16 | u64::from(role.index())
 }
 
-fn role_of(tag: u64) -> Option<Role> {
+pub(crate) fn role_of(tag: u64) -> Option<Role> {
     let kind = RoleKind::ALL.get(usize::try_from(tag >> 16).ok()?.checked_sub(1)?)?;
     let role = match kind {
         RoleKind::Strategy => Role::Strategy(tag as u16),
@@ -77,7 +77,7 @@ impl<'a> Slots<'a> {
 }
 
 /// One agent's counters: who writes them.
-pub struct Slot<'a>(&'a [AtomicU64]);
+pub struct Slot<'a>(pub(crate) &'a [AtomicU64]);
 
 impl Slot<'_> {
     /// Stores a counter's value. A plain store to a line of our own.
@@ -160,102 +160,5 @@ impl AgentCounters {
     /// All counters of this role.
     pub fn labelled(&self) -> impl Iterator<Item = (&'static CounterLabel, u64)> {
         self.role.record().counters.iter().zip(self.values)
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::labels::{FULL, GatewayCounter, OrchestratorCounter, PROTOCOL_ERRORS, StrategyCounter};
-    use crate::status::{self, LOG_OFFSET, StatusWriter};
-    use shm::memory::Region;
-
-    const ROLES: [Role; 3] = [Role::Orchestrator, Role::Gateway(0), Role::Gateway(63)];
-
-    #[test]
-    fn agents_that_share_a_thread_keep_their_own() {
-        let segment = Region::heap(LOG_OFFSET).words();
-        let writer = StatusWriter::new(&segment);
-        writer.announce(&ROLES);
-        let mut slots = writer.slots();
-        slots.take().set(OrchestratorCounter::Dispatched, 11);
-        let gateway = slots.take();
-        gateway.set(GatewayCounter::Received, 5);
-        gateway.set(GatewayCounter::Full, 2);
-        let last = slots.take();
-        last.set(GatewayCounter::Received, 6);
-        last.set(GatewayCounter::Full, u64::MAX);
-        let counters = status::counters(&segment.into());
-        assert_eq!(counters.of(&ROLES, Role::Orchestrator).get(OrchestratorCounter::Dispatched), 11);
-        assert_eq!(counters.of(&ROLES, Role::Gateway(0)).get(GatewayCounter::Received), 5);
-        assert_eq!(counters.of(&ROLES, Role::Gateway(63)).named("received"), Some(6));
-        assert_eq!(counters.total(&ROLES, FULL), u64::MAX, "as much as fits");
-        assert_eq!(counters.of(&ROLES, Role::Strategy(0)).get(StrategyCounter::Sent), 0, "not here");
-        assert_eq!(counters.of(&ROLES, Role::Gateway(0)).get(StrategyCounter::Sent), 0, "not this role's");
-        let announced: Vec<Role> = counters.announced().map(|agent| agent.role()).collect();
-        assert_eq!(announced, ROLES);
-    }
-
-    #[test]
-    fn the_largest_engine_fits_and_touches_no_record() {
-        let roles: Vec<Role> =
-            std::iter::once(Role::Orchestrator).chain((0..MAX_VENUES as u16).map(Role::Gateway)).collect();
-        let segment = Region::heap(LOG_OFFSET + 2).words();
-        let writer = StatusWriter::new(&segment);
-        writer.announce(&roles);
-        let mut slots = writer.slots();
-        for role in &roles {
-            let slot = slots.take();
-            for place in 0..role.record().counters.len() {
-                slot.0[1 + place].store(u64::MAX, Ordering::Relaxed);
-            }
-        }
-        assert!(segment[LOG_OFFSET..].iter().all(|word| word.load(Ordering::Relaxed) == 0));
-        assert_eq!(writer_state(&segment), 0, "nor the status");
-        assert_eq!(status::counters(&segment.into()).announced().count(), roles.len());
-    }
-
-    fn writer_state(segment: &Words) -> u64 {
-        segment[shm::memory::header::HEADER_WORDS].load(Ordering::Relaxed)
-    }
-
-    #[test]
-    fn one_agent_s_are_those_of_the_whole() {
-        let segment = Region::heap(LOG_OFFSET).words();
-        (0..LOG_OFFSET).for_each(|word| segment[word].store(word as u64, Ordering::Relaxed));
-        let segment = segment.into();
-        let all = status::counters(&segment);
-        for role in ROLES.into_iter().chain([Role::Strategy(0)]) {
-            assert_eq!(status::counters_of(&segment, &ROLES, role), all.of(&ROLES, role), "{role}");
-        }
-        // A plan that no thread can run reads nothing behind its words.
-        let too_many = [Role::Orchestrator; MAX_AGENTS].into_iter().chain([Role::Gateway(0)]);
-        let too_many: Vec<Role> = too_many.collect();
-        assert!(
-            status::counters_of(&segment, &too_many, Role::Gateway(0))
-                .labelled()
-                .all(|(_, value)| value == 0)
-        );
-    }
-
-    #[test]
-    fn any_words_are_numbers_and_nobody_s_are_nobody_s() {
-        let hostile = Counters::from_words([u64::MAX; COUNTER_WORDS + 5]);
-        assert_eq!(hostile.announced().count(), 0);
-        assert_eq!(hostile.of(&ROLES, Role::Gateway(63)).get(GatewayCounter::Completed), u64::MAX);
-        let none = Counters::default();
-        assert_eq!((none.total(&ROLES, PROTOCOL_ERRORS), none.announced().count()), (0, 0));
-    }
-
-    #[test]
-    fn every_role_names_what_all_count_and_names_nothing_twice() {
-        for role in [Role::Strategy(1), Role::Orchestrator, Role::Gateway(1)] {
-            let mut names: Vec<&str> = role.record().counters.iter().map(|label| label.name).collect();
-            assert!(names.contains(&FULL) && names.contains(&PROTOCOL_ERRORS), "{role}: {names:?}");
-            names.sort_unstable();
-            names.dedup();
-            assert_eq!(names.len(), role.record().counters.len(), "{role}: {names:?}");
-            assert_eq!(role_of(tag(role)), Some(role));
-        }
     }
 }

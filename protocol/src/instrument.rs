@@ -104,9 +104,42 @@ impl Instrument {
     }
 }
 
+/// A divisor, prepared to test for multiples without a division: odd ticks and lots. A multiple of an odd number d, times
+/// the inverse of d modulo 2^64, is the quotient; anything else becomes larger than every quotient. Powers of two are
+/// rotated to the top, where they are large as well.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Multiple {
+    inverse: u64,
+    max_quotient: u64,
+    shift: u32,
+}
+
+impl Multiple {
+    /// Prepares a divisor above 0.
+    pub const fn new(divisor: u64) -> Self {
+        let shift = divisor.trailing_zeros();
+        let odd = divisor >> shift;
+        // Newton: each round doubles the bits that are right, from three on.
+        let mut inverse = odd;
+        let mut round = 0;
+        while round < 5 {
+            inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+            round += 1;
+        }
+        Self { inverse, max_quotient: u64::MAX / divisor, shift }
+    }
+
+    /// Returns `true` if a number is a multiple of the divisor.
+    #[inline(always)]
+    pub const fn divides(&self, number: u64) -> bool {
+        number.wrapping_mul(self.inverse).rotate_right(self.shift) <= self.max_quotient
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn each_field_has_its_bounds() {
@@ -125,5 +158,17 @@ mod tests {
             assert_eq!(bad.check(), Err(why));
         }
         assert_eq!(Instrument { reference_price: 90, ..good }.check(), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn multiple_agrees_with_remainder(divisor in 1u64.., number: u64, small in 1u64..5_000, quotient: u64) {
+            for divisor in [divisor, small, 1 << (divisor % 64)] {
+                let multiple = Multiple::new(divisor);
+                for number in [number, number % (4 * small), divisor, (quotient % (u64::MAX / divisor)) * divisor, 0] {
+                    prop_assert_eq!(multiple.divides(number), number % divisor == 0, "{} of {}", number, divisor);
+                }
+            }
+        }
     }
 }

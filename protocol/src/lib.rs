@@ -49,6 +49,8 @@ pub mod supervision;
 #[cfg(not(loom))]
 pub mod tally;
 pub mod tape;
+#[cfg(all(test, not(loom)))]
+mod tests;
 pub mod token_bucket;
 #[cfg(not(loom))]
 pub mod topology;

@@ -109,7 +109,7 @@ impl Ring {
     }
 
     /// Where in the segment that chunk begins.
-    const fn place(self, chunk: u64) -> usize {
+    pub(crate) const fn place(self, chunk: u64) -> usize {
         LOG_OFFSET + (chunk % self.chunks) as usize * CHUNK_WORDS
     }
 
@@ -328,11 +328,11 @@ pub struct Place {
 
 /// The spiller's end of a thread's ring.
 pub struct Drain {
-    log: Words,
+    pub(crate) log: Words,
     spilled: Words,
-    ring: Ring,
-    saved: u64,
-    freed: u64,
+    pub(crate) ring: Ring,
+    pub(crate) saved: u64,
+    pub(crate) freed: u64,
     bytes: Vec<u8>,
 }
 
@@ -371,7 +371,7 @@ impl Drain {
         Ok(is_saved)
     }
 
-    fn save_next(&mut self, save: impl FnOnce(u64, &[u8]) -> io::Result<()>) -> io::Result<bool> {
+    pub(crate) fn save_next(&mut self, save: impl FnOnce(u64, &[u8]) -> io::Result<()>) -> io::Result<bool> {
         if self.waiting() == 0 {
             return Ok(false);
         }
@@ -414,6 +414,3 @@ impl Drain {
         self.spilled[FREED].store(self.freed, Ordering::Release);
     }
 }
-
-#[cfg(all(test, not(loom)))]
-mod tests;

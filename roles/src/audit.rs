@@ -29,9 +29,8 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
 ///
 /// # Errors
 /// A journal that cannot be followed.
-pub fn returned(plan: &Plan, control: &Control) -> Result<Vec<u64>> {
-    let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
-    let replica = orchestrator::Replica::new(build::core_of(plan)?, time, plan.stamps);
+pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
+    let replica = orchestrator::Replica::new(build::core_of(plan)?, plan.stamps);
     let follower = Follower::begin(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
     while follower.follow(1024).context("the engine's journal")? > 0 {}

@@ -3,15 +3,15 @@
 use super::agents::{AnyAgent, Mixed, RoleAgent};
 use super::book;
 use super::checked::checked;
+use super::ends::{BoxedProducer, Ends};
 use super::estate;
 use super::parts::{Parts, VenueBuilder};
 use super::takeover::Takeover;
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
-use gateway::{Gateway, SessionVenue, Venue, VenueContext};
+use gateway::{Gateway, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
@@ -19,10 +19,11 @@ use protocol::sender::Sender;
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
-use shm::ring::{Link, Producer};
+use shm::ring::{Consumer, Producer};
 use std::sync::PoisonError;
 use strategy::attach::{context, session};
-use strategy::{Player, Strategy, StrategyAgent};
+use strategy::{BuiltIn, Strategy, StrategyAgent};
+use system::work::Work;
 
 /// Builds the agent of a strategy.
 pub(super) type BuildStrategy =
@@ -32,7 +33,8 @@ pub(super) type BuildStrategy =
 pub(super) type StrategyBuilder<'a> = dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + 'a;
 
 /// Builds the agent of a thread whose roles are the engine's, or a mixture.
-pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
+pub(super) fn thread_agent<P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
+    ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
     venue: &VenueBuilder<'_, V>,
@@ -42,24 +44,24 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     let has_checked = roles.iter().any(checks);
     // One that checks is not among those whose loops are compiled for what is measured.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
-    let gateway = |parts: &mut Parts<'_, '_>, index| gateway::<T, V>(parts, index, venue);
+    let gateway = |parts: &mut Parts<'_, '_>, index| gateway(ends, parts, index, venue);
     let journaled = match roles.contains(&Role::Orchestrator) {
-        true => successor::<T>(parts)?,
+        true => successor(ends, parts)?,
         false => None,
     };
     if let Some(orchestrator) = journaled {
         let others: Vec<Role> = roles.iter().copied().filter(|role| *role != Role::Orchestrator).collect();
-        let others = any_agents::<T, V>(parts, &others, venue, strategy)?;
+        let others = any_agents(ends, parts, &others, venue, strategy)?;
         // Loops of its own would be compiled for every technique and venue once more.
         let pair = (Mixed(vec![Box::new(orchestrator)]), Mixed(others));
         return Ok(Box::new(Mixed(vec![Box::new(pair)])));
     }
     Ok(match roles {
-        [Role::Orchestrator] => Box::new(orchestrator::<T>(parts)?),
+        [Role::Orchestrator] => Box::new(orchestrator(ends, parts)?),
         [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, *index)?),
         [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
             // The consumer of the completions is attached before their producers.
-            let orchestrator = orchestrator::<T>(parts)?;
+            let orchestrator = orchestrator(ends, parts)?;
             let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
             Box::new((orchestrator, gateways?))
         }
@@ -67,12 +69,13 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
             let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
             Box::new(gateways?)
         }
-        roles => Box::new(Mixed(any_agents::<T, V>(parts, roles, venue, strategy)?)),
+        roles => Box::new(Mixed(any_agents(ends, parts, roles, venue, strategy)?)),
     })
 }
 
 /// Builds an agent for each role, each behind a dynamic call a duty cycle.
-fn any_agents<T: Link, V: Venue + 'static>(
+fn any_agents<P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
+    ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
     venue: &VenueBuilder<'_, V>,
@@ -81,12 +84,14 @@ fn any_agents<T: Link, V: Venue + 'static>(
     let one = |role: &Role| {
         Ok(match role {
             Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent>,
-            Role::Orchestrator => Box::new(orchestrator::<T>(parts)?) as Box<dyn AnyAgent>,
+            Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent>,
             Role::Gateway(index) if parts.plan.is_checked(*index) => {
                 let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| checked(parts, context, venue);
-                Box::new(self::gateway::<T, _>(parts, *index, &make)?) as Box<dyn AnyAgent>
+                // Nothing of it is measured: those of all techniques share one agent.
+                let completion = completion(ends, parts, *index).map(BoxedProducer::new)?;
+                Box::new(gateway_through(completion, parts, *index, &make)?) as Box<dyn AnyAgent>
             }
-            Role::Gateway(index) => Box::new(gateway::<T, V>(parts, *index, venue)?) as Box<dyn AnyAgent>,
+            Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent>,
             Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent>,
         })
     };
@@ -94,7 +99,8 @@ fn any_agents<T: Link, V: Venue + 'static>(
 }
 
 /// The same of a thread whose gateways are those of exchanges, and which may run exchanges behind them.
-pub(super) fn book_agent<T: Link>(
+pub(super) fn book_agent<P: Producer + 'static, C: Consumer + 'static>(
+    ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
     strategy: &StrategyBuilder<'_>,
@@ -107,10 +113,10 @@ pub(super) fn book_agent<T: Link>(
     let is_journaled = engine.contains(&Role::Orchestrator) && parts.plan.engine_has_journal();
     if is_journaled || exchanges.is_empty() || !exchanges.iter().all(is_exchange) || engine.iter().any(checks)
     {
-        return thread_agent::<T, SessionVenue>(parts, roles, &book::session, strategy);
+        return thread_agent(ends, parts, roles, &book::session, strategy);
     }
     let gateways = |parts: &mut Parts<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {
-        roles.iter().map(|role| gateway::<T, SessionVenue>(parts, role.index(), &book::session)).collect()
+        roles.iter().map(|role| gateway(ends, parts, role.index(), &book::session)).collect()
     };
     let exchanges = |parts: &mut Parts<'_, '_>| -> Result<Vec<_>> {
         exchanges.iter().map(|role| book::exchange(parts, role.index())).collect()
@@ -118,7 +124,7 @@ pub(super) fn book_agent<T: Link>(
     Ok(match engine {
         [] => Box::new(exchanges(parts)?),
         [Role::Orchestrator, rest @ ..] if rest.iter().all(is_gateway) => {
-            let orchestrator = orchestrator::<T>(parts)?;
+            let orchestrator = orchestrator(ends, parts)?;
             let gateways = gateways(parts, rest)?;
             Box::new((orchestrator, (gateways, exchanges(parts)?)))
         }
@@ -126,12 +132,13 @@ pub(super) fn book_agent<T: Link>(
             let gateways = gateways(parts, rest)?;
             Box::new((gateways, exchanges(parts)?))
         }
-        _ => thread_agent::<T, SessionVenue>(parts, roles, &book::session, strategy)?,
+        _ => thread_agent(ends, parts, roles, &book::session, strategy)?,
     })
 }
 
 /// A strategy, faulty if the plan has a fault for this incarnation.
-pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
+pub(super) fn strategy_or_faulty<P: Producer + 'static, C, S: Strategy + Send + 'static>(
+    ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     index: u16,
     make: &dyn Fn(&strategy::Context) -> S,
@@ -139,48 +146,62 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     let Parts { plan, control, act, .. } = *parts;
     let epoch = control.life(index).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
-    let submit = parts.attached.producer::<T>(&submit_link(plan), index.into())?;
+    let submit = (ends.producer)(&submit_link(plan), index.into(), parts.attached)?;
     let Some(faults) = OwnFaults::of(plan, index, epoch) else {
-        let session = session(plan, &context, submit, parts.attached)?;
-        let market = segments::market(parts.attached, plan)?;
-        return Ok(Box::new(StrategyAgent::new(make(&context), session).hearing(market)));
+        return Ok(Box::new(strategy_agent(parts, &context, submit, make)?));
     };
-    let submit = faults.producer(submit, act);
-    let session = session(plan, &context, submit.clone(), parts.attached)?;
-    let market = segments::market(parts.attached, plan)?;
-    let agent = StrategyAgent::new(make(&context), session).hearing(market);
+    // Nothing of it is measured: those of all techniques share one agent, without a loop of its own.
+    let submit = faults.producer(BoxedProducer::new(submit), act);
+    let agent = strategy_agent(parts, &context, BoxedProducer::new(submit.clone()), make)?;
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
-    // Nothing of it is measured: all faulty strategies share one loop.
     Ok(Box::new(Mixed(vec![Box::new(faults.agent(agent, submit))])))
+}
+
+fn strategy_agent<P: Producer, S: Strategy>(
+    parts: &mut Parts<'_, '_>,
+    context: &strategy::Context,
+    submit: P,
+    make: &dyn Fn(&strategy::Context) -> S,
+) -> Result<StrategyAgent<S, P>> {
+    let session = session(parts.plan, context, submit, parts.attached)?;
+    let market = segments::market(parts.attached, parts.plan)?;
+    Ok(StrategyAgent::new(make(context), session).hearing(market))
+}
+
+/// The player of a schedule as one of the built-in strategies.
+pub(super) fn player(context: &strategy::Context) -> BuiltIn {
+    BuiltIn::Player(context.player())
 }
 
 /// The player of a strategy that submits through that producer.
 ///
 /// # Errors
 /// A segment that is missing or not what it should be.
-pub fn strategy<P: Producer>(
+pub fn strategy(
     plan: &Plan,
     index: u16,
     epoch: u16,
-    submit: P,
+    submit: BoxedProducer,
     attached: &mut Attached<'_>,
-) -> Result<StrategyAgent<Player, P>> {
+) -> Result<StrategyAgent<BuiltIn, BoxedProducer>> {
     let context = context(plan, index, epoch, attached)?;
-    Ok(StrategyAgent::new(context.player(), session(plan, &context, submit, attached)?))
+    Ok(StrategyAgent::new(player(&context), session(plan, &context, submit, attached)?))
 }
 
 /// The orchestrator of an engine with a journal, promoted before the threads were built; `None` without a journal.
-fn successor<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Option<Orchestrator<T::Consumer, Writer>>> {
+fn successor<P, C: Consumer>(
+    ends: Ends<P, C>,
+    parts: &mut Parts<'_, '_>,
+) -> Result<Option<Orchestrator<C, Writer>>> {
     let Parts { plan, ref mut attached, .. } = *parts;
     let recovery = estate::recovery(attached);
     let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
     let recovered = recovery.as_mut().and_then(|engine| Some((engine.successor.take()?, &engine.recovered)));
     let Some((successor, recovered)) = recovered else { return Ok(None) };
-    let (submit, completion) = match plan.engine_comes_back() {
-        true => (T::resume(&submit_link(plan), attached)?, T::resume(&completion_link(plan), attached)?),
-        false => (T::consumer(&submit_link(plan), attached)?, T::consumer(&completion_link(plan), attached)?),
-    };
+    let attach = if plan.engine_comes_back() { ends.resume } else { ends.consumer };
+    let submit = attach(&submit_link(plan), attached)?;
+    let completion = attach(&completion_link(plan), attached)?;
     let orchestrator = successor.attach(submit, completion, recovered)?;
     let now = (Takeover::of(attached).now)(plan);
     let (supervision, repairs) = supervision(parts)?;
@@ -188,12 +209,12 @@ fn successor<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Option<Orchestrator<T
 }
 
 /// The orchestrator of an engine without a journal.
-fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Consumer>> {
+fn orchestrator<P, C: Consumer>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>) -> Result<Orchestrator<C>> {
     let Parts { plan, ref mut attached, .. } = *parts;
-    let submit = attached.consumer::<T>(&submit_link(plan))?;
-    let completion = attached.consumer::<T>(&completion_link(plan))?;
+    let submit = (ends.consumer)(&submit_link(plan), attached)?;
+    let completion = (ends.consumer)(&completion_link(plan), attached)?;
     let outputs = outputs(plan, false, attached)?.commanded(segments::desk(attached)?);
-    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs);
+    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs, ());
     let (supervision, repairs) = supervision(parts)?;
     Ok(orchestrator.supervised(supervision, repairs))
 }
@@ -213,11 +234,12 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
         instruments: &trading.instruments,
         limits: &trading.limits,
         ns_per_tick: plan.ns_per_tick,
+        orders: &trading.orders,
+        venue_orders: &trading.venue_orders,
+        gateway_limit: trading.max_waiting.map(u64::from),
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
-    let core = Core::new(&setup)?.expecting(&trading.orders).expecting_at_venues(&trading.venue_orders);
-    let core = core.with_gateway_deaths(plan.gateways_may_die());
-    Ok(core.with_gateway_limit(trading.max_waiting.map(u64::from)))
+    Ok(Core::new(&setup)?)
 }
 
 /// What the orchestrator sends through: attached after a crashed one's if `is_successor`, or as the first.
@@ -245,12 +267,30 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     Ok(Outputs::new(inboxes, returns, Work::new(trading.work_ns)))
 }
 
+/// What a gateway hands its reports over through: in the place of a dead one's, if there was one.
+fn completion<P, C>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>, index: u16) -> Result<P> {
+    let is_heir = estate::gateway(parts.attached, index).is_some();
+    let attach = if is_heir { ends.inherit } else { ends.producer };
+    Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
+}
+
 /// The gateway with that index.
-fn gateway<T: Link, V: Venue>(
+fn gateway<P: Producer, C, V: Venue>(
+    ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     index: u16,
     make: &VenueBuilder<'_, V>,
-) -> Result<Gateway<T::Producer, V>> {
+) -> Result<Gateway<P, V>> {
+    let completion = completion(ends, parts, index)?;
+    gateway_through(completion, parts, index, make)
+}
+
+fn gateway_through<P: Producer, V: Venue>(
+    completion: P,
+    parts: &mut Parts<'_, '_>,
+    index: u16,
+    make: &VenueBuilder<'_, V>,
+) -> Result<Gateway<P, V>> {
     let Parts { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let context = VenueContext {
@@ -265,11 +305,9 @@ fn gateway<T: Link, V: Venue>(
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
     if let Some(estate) = estate::gateway(attached, index) {
         let inbox = attached.successor(&inbox(index))?;
-        let completion = T::inherit(&completion_link(plan), index.into(), attached)?;
         return Ok(Gateway::new(index, inbox, completion, bell, venue).in_place_of(estate));
     }
     let inbox = attached.receiver(&inbox(index))?;
-    let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
     let gateway = Gateway::new(index, inbox, completion, bell, venue);
     Ok(gateway.logging_fills_first(plan.gateways_may_die()))
 }

@@ -5,7 +5,8 @@
 //! mixture of roles makes a dynamic call for each role in each duty cycle.
 
 use super::agents::{AnyAgent, Mixed, RoleAgent};
-use super::build::{BuildStrategy, StrategyBuilder, strategy_or_faulty, thread_agent};
+use super::build::{BuildStrategy, StrategyBuilder, player, strategy_or_faulty, thread_agent};
+use super::ends::BoxedEnds;
 use super::parts::{Parts, WhenAttached};
 use super::registry::Registry;
 use super::runner::Runner;
@@ -19,8 +20,6 @@ use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::idle;
 use shm::memory::Words;
-use shm::ring::Link;
-use strategy::Context;
 use system::clock;
 
 /// A thread's agent, ready to run.
@@ -85,11 +84,12 @@ pub fn compose(
     })
 }
 
-/// The same with bulkhead's own strategy and venue on this technique, whatever the plan says: for one that is in no table.
+/// The same with the built-in player and venue on these ends, whatever the plan says: for a technique that is in no table.
 ///
 /// # Errors
 /// As [`compose`].
-pub fn compose_on<T: Link>(
+pub fn compose_on(
+    ends: BoxedEnds,
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
@@ -97,10 +97,10 @@ pub fn compose_on<T: Link>(
     act: Act,
 ) -> Result<Composed> {
     let strategy: BuildStrategy =
-        Box::new(|parts, index| strategy_or_faulty::<T, _>(parts, index, &Context::player));
+        Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &player));
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
     let venue = |_: &mut Parts<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
-    agent_of(parts, &strategy, |parts, roles| thread_agent::<T, _>(parts, roles, &venue, &strategy))
+    agent_of(parts, &strategy, |parts, roles| thread_agent(ends, parts, roles, &venue, &strategy))
 }
 
 fn agent_of<'a, 's>(

@@ -18,7 +18,6 @@ use gateway::gateway_log::{GatewayLog, LastMessages, given};
 use journal::Follower;
 use orchestrator::{GatewayPast, Replica};
 use protocol::checksum::digest;
-use protocol::control::Control;
 use protocol::log_file::{self, file_name};
 use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments::{self, completion_link, submit_link};
@@ -32,18 +31,12 @@ use shm::ring::{spsc, spsc_mux};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
-use system::clock::Timebase;
 
 /// Recovers the engine, if that process is the engine's and keeps a journal: before its threads are built.
 ///
 /// # Errors
 /// A segment or a journal that is not what it should be.
-pub fn recover(
-    plan: &Plan,
-    process: &ProcessPlan,
-    control: &Control,
-    attached: &mut Attached<'_>,
-) -> Result<()> {
+pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) -> Result<()> {
     if !plan.engine_has_journal() || !plan.roles_of(process).any(|role| role == Role::Orchestrator) {
         return Ok(());
     }
@@ -65,14 +58,13 @@ pub fn recover(
     }
     let folder = journal_folder(plan);
     takeover.of_engine(&mut estate, &folder);
-    let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let outputs = outputs(plan, comes_back, attached)?.commanded(segments::desk(attached)?);
     let (replica, reader) = match followed.map(Follower::into_parts) {
         Some((replica, mut reader)) => {
             takeover.of_reader(&mut reader);
             (replica, Some(reader))
         }
-        None => (Replica::new(core_of(plan)?, time, plan.stamps), None),
+        None => (Replica::new(core_of(plan)?, plan.stamps), None),
     };
     let recovered = replica.promote(reader, (&folder, &options), estate, outputs, now);
     let (successor, mut recovered) =

@@ -6,12 +6,13 @@
 
 use super::agents::RoleAgent;
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
+use super::ends::{BoxedConsumer, BoxedEnds, BoxedProducer, Ends, measured};
 use super::parts::Parts;
 use anyhow::{Context as _, Result};
-use core::marker::PhantomData;
+use core::any::TypeId;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
 use protocol::plan::{Plan, Role, Trading};
-use shm::ring::Link;
+use shm::ring::{Consumer, Link, Producer};
 use std::sync::{Arc, OnceLock};
 use strategy::{BuiltIn, Context, Strategy};
 use techniques::{RegisterError, Technique, Visitor};
@@ -69,9 +70,30 @@ pub(super) type BuildThread = Box<
 pub struct Registry {
     strategies: Vec<(&'static str, Technique, BuildStrategy)>,
     venues: Vec<(&'static str, Technique, BuildThread)>,
+    ends: Vec<(Technique, BoxedEnds)>,
+    /// Techniques whose loops are compiled for their own ends.
+    typed: Vec<Technique>,
 }
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+/// Adds something on the ends of each technique: those that its loops are compiled with.
+trait Fill {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>);
+}
+
+/// Lets a [`Fill`] visit techniques.
+struct OnEach<F>(F);
+
+impl<F: Fill> Visitor for OnEach<F> {
+    fn visit<L: Link>(&mut self) {
+        self.0.add(Technique::of::<L>(), measured::<L>());
+    }
+
+    fn visit_kernel<L: Link>(&mut self) {
+        self.0.add(Technique::of::<L>(), BoxedEnds::boxed::<L>());
+    }
+}
 
 struct FillStrategy<'a, S> {
     name: &'static str,
@@ -79,11 +101,11 @@ struct FillStrategy<'a, S> {
     registry: &'a mut Registry,
 }
 
-impl<S: Strategy + Send + 'static> Visitor for FillStrategy<'_, S> {
-    fn visit<L: Link>(&mut self) {
+impl<S: Strategy + Send + 'static> Fill for FillStrategy<'_, S> {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
         let make = Arc::clone(&self.make);
-        let build = move |parts: &mut Parts<'_, '_>, index| strategy_or_faulty::<L, S>(parts, index, &*make);
-        self.registry.strategies.push((self.name, Technique::of::<L>(), Box::new(build)));
+        let build = move |parts: &mut Parts<'_, '_>, index| strategy_or_faulty(ends, parts, index, &*make);
+        self.registry.strategies.push((self.name, technique, Box::new(build)));
     }
 }
 
@@ -91,35 +113,48 @@ struct FillVenue<'a, V> {
     name: &'static str,
     make: MakeVenue<V>,
     registry: &'a mut Registry,
-    _venue: PhantomData<V>,
 }
 
-impl<V: Venue + 'static> Visitor for FillVenue<'_, V> {
-    fn visit<L: Link>(&mut self) {
+impl<V: Venue + 'static> Fill for FillVenue<'_, V> {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
         let make = Arc::clone(&self.make);
         let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
             let make = |_: &mut Parts<'_, '_>, context: &VenueContext| Ok(make(context));
-            thread_agent::<L, V>(parts, roles, &make, strategy)
+            thread_agent(ends, parts, roles, &make, strategy)
         };
-        self.registry.venues.push((self.name, Technique::of::<L>(), Box::new(build)));
+        self.registry.venues.push((self.name, technique, Box::new(build)));
     }
 }
 
 /// Adds the built-in strategies and venues.
 struct FillBuiltIn<'a>(&'a mut Registry);
 
-impl Visitor for FillBuiltIn<'_> {
-    fn visit<L: Link>(&mut self) {
+impl Fill for FillBuiltIn<'_> {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
         let registry = &mut *self.0;
+        if TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
+            && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>()
+        {
+            registry.typed.push(technique);
+        }
         for (name, make) in BuiltIn::ALL {
-            FillStrategy { name, make: Arc::new(make), registry }.visit::<L>();
+            FillStrategy { name, make: Arc::new(make), registry }.add(technique, ends);
         }
         let make = Arc::new(|context: &VenueContext| DelayVenue::new(InFull, context));
-        FillVenue { name: Trading::DELAY_VENUE, make, registry, _venue: PhantomData }.visit::<L>();
-        let build = |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
-            book_agent::<L>(parts, roles, strategy)
+        FillVenue { name: Trading::DELAY_VENUE, make, registry }.add(technique, ends);
+        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
+            book_agent(ends, parts, roles, strategy)
         };
-        registry.venues.push((Trading::BOOK, Technique::of::<L>(), Box::new(build)));
+        registry.venues.push((Trading::BOOK, technique, Box::new(build)));
+    }
+}
+
+/// Adds the boxed ends.
+struct FillEnds<'a>(&'a mut Registry);
+
+impl Visitor for FillEnds<'_> {
+    fn visit<L: Link>(&mut self) {
+        self.0.ends.push((Technique::of::<L>(), BoxedEnds::boxed::<L>()));
     }
 }
 
@@ -128,14 +163,16 @@ impl Registry {
     #[inline(never)]
     fn built_in() -> Self {
         let mut registry = Self::default();
-        techniques::visit(&mut FillBuiltIn(&mut registry));
+        techniques::visit(&mut OnEach(FillBuiltIn(&mut registry)));
+        techniques::visit(&mut FillEnds(&mut registry));
         registry
     }
 
     /// bulkhead's own strategies and venues, with these techniques and the built-in ones.
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
-        T::each_own(&mut FillBuiltIn(&mut registry));
+        T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
+        T::each_own(&mut FillEnds(&mut registry));
         registry
     }
 
@@ -145,12 +182,12 @@ impl Registry {
         name: &'static str,
         make: MakeStrategy<S>,
     ) {
-        T::each(&mut FillStrategy { name, make, registry: self });
+        T::each(&mut OnEach(FillStrategy { name, make, registry: self }));
     }
 
     /// Adds a venue.
     pub fn add_venue<T: Links, V: Venue + 'static>(&mut self, name: &'static str, make: MakeVenue<V>) {
-        T::each(&mut FillVenue { name, make, registry: self, _venue: PhantomData });
+        T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }
 
     /// Makes this the program's table, if it has none yet.
@@ -161,6 +198,11 @@ impl Registry {
     /// The program's table: what was installed, else what is built in.
     pub(super) fn of_program() -> &'static Self {
         REGISTRY.get_or_init(Self::built_in)
+    }
+
+    /// The boxed ends of a technique; `None` for one that was never installed.
+    fn ends(&self, technique: Technique) -> Option<BoxedEnds> {
+        self.ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
     }
 
     /// How a strategy of a plan is built.
@@ -189,4 +231,14 @@ impl Registry {
         };
         found.map(|(.., build)| build).with_context(missing)
     }
+}
+
+/// The boxed ends of a technique of this program; `None` for one that was never installed.
+pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
+    Registry::of_program().ends(technique)
+}
+
+/// The techniques of this program whose loops are compiled for their own ends, without a dynamic call a message.
+pub fn typed_techniques() -> &'static [Technique] {
+    &Registry::of_program().typed
 }

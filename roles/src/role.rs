@@ -98,7 +98,7 @@ fn run_process(
     watch: Option<LauncherWatch>,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
-    engine::recover(plan, me, control, attached)?;
+    engine::recover(plan, me, attached)?;
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {

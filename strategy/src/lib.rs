@@ -50,6 +50,8 @@ pub mod schedule;
 mod session;
 pub mod taker;
 pub mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use agent::{BATCH, LONGEST_DEAF, StrategyAgent};
 pub use built_in::BuiltIn;

@@ -1,5 +1,5 @@
 //! Interfaces to the operating system: clocks, core pinning and core-to-core latency, priorities, processes, files, the
-//! sandbox, containers. Depends on no order, venue or plan.
+//! sandbox, containers; and work that takes a given time. Depends on no order, venue or plan.
 //!
 //! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe wrapper, what runs between fork and
 //! exec, columns in files of one's own ([`scratch`]), and a counting allocator ([`alloc`]). Atomics and the memory of other
@@ -36,6 +36,8 @@ pub mod scratch;
 pub mod starts;
 #[cfg(not(loom))]
 pub mod usage;
+#[cfg(not(loom))]
+pub mod work;
 
 /// For a test that has children, while it has them: one waits for any child of the process, and would take another's.
 #[cfg(test)]

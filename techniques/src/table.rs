@@ -15,16 +15,21 @@ use thiserror::Error;
 pub trait Visitor {
     /// Is called with each of them.
     fn visit<L: Link>(&mut self);
+
+    /// Is called in its place with each built-in one whose messages pass through the kernel: nothing compiled for such a one is faster.
+    fn visit_kernel<L: Link>(&mut self) {
+        self.visit::<L>();
+    }
 }
 
 /// Makes the list, and what goes over its types. `$d` is a dollar sign: what the inner macro's own variables begin with.
 macro_rules! built_in {
-    ($d:tt $($link:ident),+ $(,)?) => {
+    ($d:tt $($visit:ident $link:ident),+ $(,)?) => {
         const BUILT_IN: &[Technique] = &[$(Technique::of::<crate::built_in::$link>()),+];
 
         /// Calls the visitor with each built-in technique, in the order of the table.
         pub fn visit(visitor: &mut impl Visitor) {
-            $(visitor.visit::<crate::built_in::$link>();)+
+            $(visitor.$visit::<crate::built_in::$link>();)+
         }
 
         /// `with_link!(technique, T => expression)`: the expression with `T` as the [`Link`](shm::ring::Link) of a
@@ -46,16 +51,16 @@ macro_rules! built_in {
 }
 
 built_in! { $
-    SpscMux,
-    ArrayQueue,
-    Linked,
-    Channel,
-    Pipe,
-    UnixSeqpacket,
-    StdMpsc,
-    CrossbeamChannel,
-    CrossbeamArrayQueue,
-    ArrayQueueMux,
+    visit SpscMux,
+    visit ArrayQueue,
+    visit Linked,
+    visit Channel,
+    visit_kernel Pipe,
+    visit_kernel UnixSeqpacket,
+    visit StdMpsc,
+    visit CrossbeamChannel,
+    visit CrossbeamArrayQueue,
+    visit ArrayQueueMux,
 }
 
 /// What stands behind a [`Technique`].
@@ -231,6 +236,23 @@ mod tests {
             assert_eq!(Technique::from_name(technique.name()), Some(technique));
         }
         assert_eq!(Technique::from_name("spsc"), None);
+    }
+
+    #[test]
+    fn kernel_techniques_are_visited_as_such() {
+        struct Kernel(Vec<(Technique, bool)>);
+        impl Visitor for Kernel {
+            fn visit<L: Link>(&mut self) {
+                self.0.push((Technique::of::<L>(), false));
+            }
+            fn visit_kernel<L: Link>(&mut self) {
+                self.0.push((Technique::of::<L>(), true));
+            }
+        }
+        let mut kernel = Kernel(Vec::new());
+        visit(&mut kernel);
+        let wanted = Technique::built_in().iter().map(|technique| (*technique, technique.is_kernel()));
+        assert!(kernel.0.into_iter().eq(wanted));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod load;
 pub mod obvious;
+pub mod op;
 pub mod peers;
 pub mod recorded;
 pub mod rows;

@@ -1,51 +1,8 @@
 //! Loads: lists of operations that every book understands alike.
 
 use crate::obvious::Obvious;
+pub use crate::op::{Op, Random};
 use std::collections::HashMap;
-
-/// One operation. Ids are unique within a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// A limit order, good till cancel.
-    Add {
-        id: u64,
-        buy: bool,
-        price: u64,
-        quantity: u64,
-    },
-    /// A limit order, immediate or cancel.
-    Take {
-        id: u64,
-        buy: bool,
-        price: u64,
-        quantity: u64,
-    },
-    /// A market order.
-    Market {
-        id: u64,
-        buy: bool,
-        quantity: u64,
-    },
-    Cancel {
-        id: u64,
-    },
-    /// Another price, the same quantity; `quantity` is what is open of it.
-    Move {
-        id: u64,
-        price: u64,
-        quantity: u64,
-    },
-}
-
-impl Op {
-    /// The price it names.
-    pub fn price(&self) -> Option<u64> {
-        match *self {
-            Op::Add { price, .. } | Op::Take { price, .. } | Op::Move { price, .. } => Some(price),
-            Op::Market { .. } | Op::Cancel { .. } => None,
-        }
-    }
-}
 
 /// A row of a table: what is there first, and what is measured.
 #[derive(Clone)]
@@ -53,19 +10,6 @@ pub struct Load {
     pub name: String,
     pub before: Vec<Op>,
     pub timed: Vec<Op>,
-}
-
-/// SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(x ^ (x >> 31)) * u128::from(bound)) >> 64) as u64
-    }
 }
 
 const MID: u64 = 100_000;

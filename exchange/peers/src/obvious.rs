@@ -1,6 +1,6 @@
 //! The order book as it is first written: a sorted map from price to a queue for each side, and a hash map from id to price.
 
-use crate::load::{Op, Random};
+use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// A trade.

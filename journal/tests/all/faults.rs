@@ -3,7 +3,7 @@
 
 use crate::basics::options;
 use crate::common::{State, append, folder, payload, recovered};
-use crate::kills::{Victim, victim};
+use crate::victim::{Victim, victim};
 use journal::{Durability, JournalError, Options, Reader, Writer};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

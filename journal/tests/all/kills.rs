@@ -2,63 +2,11 @@
 
 use crate::basics::options;
 use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
+use crate::victim::{victim, words};
 use journal::{Durability, Writer};
-use shm::memory::{Region, Words};
 use shm::sync::Ordering;
-use std::fs::File;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
-
-/// A process that runs a part of this test binary.
-pub struct Victim {
-    child: Child,
-    acknowledged: Words,
-}
-
-/// Starts one. It knows its folder from its environment.
-pub fn victim(what: &str, folder: &Path) -> Victim {
-    let path = folder.join("acknowledged");
-    File::create(&path).and_then(|file| file.set_len(4096)).unwrap();
-    let acknowledged = words(folder);
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kills::as_a_victim", "--ignored", "--test-threads=1"])
-        .env("JOURNAL_VICTIM", what)
-        .env("JOURNAL_FOLDER", folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    Victim { child, acknowledged }
-}
-
-/// What a victim and its killer share.
-pub fn words(folder: &Path) -> Words {
-    let file = File::options().read(true).write(true).open(folder.join("acknowledged")).unwrap();
-    Region::map("acknowledged", &file, true).unwrap().words()
-}
-
-impl Victim {
-    /// The last record that it was told is taken.
-    pub fn acknowledged(&self) -> u64 {
-        self.acknowledged[0].load(Ordering::Acquire)
-    }
-
-    pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-    }
-
-    pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Victim {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 #[ignore = "a process that other tests start"]

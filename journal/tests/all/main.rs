@@ -10,6 +10,7 @@ mod mapped;
 mod snapshots;
 mod stepped;
 mod tools;
+mod victim;
 
 #[global_allocator]
 static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;

@@ -7,7 +7,7 @@
 
 use crate::basics::options;
 use crate::common::{State, append, folder, is_slow, payload, recovered};
-use crate::kills::{Victim, victim, words};
+use crate::victim::{Victim, victim, words};
 use journal::{Durability, Reader, Writer};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};

@@ -2,7 +2,8 @@
 
 use super::mode::Mode;
 use super::plan::{Carrier, Case, Waiting};
-use crate::config::value::{CoreList, named};
+use crate::config::CoreList;
+use crate::config::value::named;
 use crate::config::{Choice, UsageError};
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
@@ -177,15 +178,17 @@ impl BoardFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
     use clap::Parser;
 
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: BoardFlags,
+    }
+
     fn cases(line: &str) -> Result<Vec<Case>, String> {
-        let cli = Cli::try_parse_from(["launcher", "board"].into_iter().chain(line.split_whitespace()));
-        match cli.map_err(|error| error.to_string())?.command {
-            Command::Board(flags) => flags.cases().map_err(|error| error.0),
-            other => panic!("{other:?}"),
-        }
+        let line = Line::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
+        line.map_err(|error| error.to_string())?.flags.cases().map_err(|error| error.0)
     }
 
     #[test]

@@ -76,8 +76,6 @@ fn a_wrong_value_says_what_would_be_right() {
     assert!(wrong("run --strategie 2").contains("--strateg"));
     assert!(wrong("run --strategy 2").contains("player"));
     assert!(wrong("inspct").contains("inspect"));
-    assert!(wrong("rnu").contains("'run'"), "{}", wrong("rnu"));
-    assert!(wrong("run --technique SPSC-MUX").contains("similar value exists: 'spsc-mux'"));
     assert!(wrong("run --orders -5").contains("is not a count"), "{}", wrong("run --orders -5"));
     assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
     assert!(wrong("inspect runs/x --json --csv").contains("--csv"));

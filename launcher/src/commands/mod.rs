@@ -12,7 +12,7 @@ mod report;
 mod run;
 
 use crate::cli::{Cli, Command, JoinFlags};
-use crate::config::{UsageError, remote};
+use crate::config::{UsageError, program};
 use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
@@ -26,6 +26,7 @@ use shm::memory::sigbus;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use system::memory;
+use system::scratch::Room;
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
@@ -129,7 +130,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Becomes the program that meets other hosts.
 fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
-    let bridge = remote::bridge()?;
+    let bridge = program::bridge()?;
     let error = std::process::Command::new(&bridge).arg("join").args(&flags.words).exec();
     Err(error).with_context(|| format!("cannot start {}", bridge.display()))
 }

@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use system::scratch::Room;
 
 /// Prints a summary: for people, or as JSON for machines.
 pub fn show(summary: &Summary, json: bool) -> Result<()> {
@@ -39,7 +40,7 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
     let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
-    let summary = run::evaluate_in(&room, &folder, &record, &progress)?;
+    let summary = run::evaluate(&room, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -67,7 +68,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
 fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
-        run::evaluate(folder, &read_record(folder)?, &progress)?;
+        run::evaluate(&Room::memory(), folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
     html::write(folder, file)

@@ -8,7 +8,7 @@ use crate::output::{self, complain};
 use crate::planner::{self, Resolved};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::prepare::prepare;
-use crate::runtime::run::{self, Finished, Presentation};
+use crate::runtime::run::{self, FinishedRun, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::shelf;
 use analysis::document::Document;
@@ -39,11 +39,12 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     };
     let mut code = ExitCode::SUCCESS;
     // Several summaries are one document as well: a list.
-    let mut list = (flags.common.json && resolved.repeats > 1).then(Vec::new);
+    let (repeats, seed) = (resolved.settings.repeats().0, resolved.settings.seed().0);
+    let mut list = (flags.common.json && repeats > 1).then(Vec::new);
     let mut summaries = Vec::new();
-    for repeat in 0..resolved.repeats {
+    for repeat in 0..repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
-        let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
+        let resolved = resolved.with_seed(seed.wrapping_add(repeat));
         let finished = run::run(&resolved, &machine, &how)?;
         match &mut list {
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
@@ -96,7 +97,7 @@ fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn exit_code(finished: &Finished) -> ExitCode {
+fn exit_code(finished: &FinishedRun) -> ExitCode {
     match finished.outcome {
         Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
         Outcome::Interrupted => signals::exit_code(),

@@ -15,9 +15,8 @@
 //! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. What goes together, the planner
 //! checks: a text can be a fault that this run cannot have.
 
-use super::list_flag::list_flag;
 use super::value::Value;
-use analysis::units::{Count, Nanos};
+use analysis::units::{Count, Nanos, clip};
 use core::fmt;
 use core::str::FromStr;
 use protocol::plan::{Fault, FaultKind, Target, When};
@@ -132,11 +131,6 @@ fn when_of(text: &str) -> Result<When, String> {
     }
 }
 
-/// What of a wrong text is quoted: the first 40 characters.
-fn clip(text: &str) -> String {
-    text.trim().chars().take(40).collect()
-}
-
 impl fmt::Display for FaultSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.kind)?;
@@ -161,31 +155,34 @@ impl fmt::Display for FaultSpec {
 }
 
 impl Value for Faults {
+    const IS_LIST: bool = true;
+
     fn parse(text: &str) -> Result<Self, String> {
         let specs = text.split([';', ',']).map(str::trim).filter(|spec| !spec.is_empty());
         let specs: Vec<FaultSpec> = specs.map(str::parse).collect::<Result<_, _>>()?;
         if specs.is_empty() { Err(format!("no fault is named: {GRAMMAR}")) } else { Ok(Self(specs)) }
     }
-
     fn text(&self) -> String {
         self.0.iter().map(FaultSpec::to_string).collect::<Vec<_>>().join("; ")
     }
+    fn and(mut self, later: Self) -> Self {
+        self.0.extend(later.0);
+        self
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        tests::any_faults()
+    }
 }
 
-list_flag!(Faults, "fault", "faults", |flag| {
-    flag.value_name("SPEC")
-        .help_heading("Containment")
-        .help("A fault on purpose; may be given several times; launcher run --help shows how it is written")
-});
-
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    /// Any fault that can be written down, whether or not a run can have it.
-    pub(crate) fn any_fault() -> impl Strategy<Value = FaultSpec> {
+    /// Any faults that can be written down, whether or not a run can have them.
+    pub(super) fn any_faults() -> BoxedStrategy<String> {
         let target = prop_oneof![
             any::<u16>().prop_map(Target::Strategy),
             any::<u16>().prop_map(Target::Venue),
@@ -197,13 +194,9 @@ pub(crate) mod tests {
             (any::<u64>(), select(Step::ALL)).prop_map(|(order, step)| When::Push { order, step }),
         ];
         let time = || proptest::option::of(any::<u64>().prop_map(Nanos));
-        (select(FaultKind::ALL), target, proptest::option::of(when), time(), time())
-            .prop_map(|(kind, target, when, every, lasts)| FaultSpec { kind, target, when, every, lasts })
-    }
-
-    /// Any list of them.
-    pub(crate) fn any_faults() -> impl Strategy<Value = Faults> {
-        proptest::collection::vec(any_fault(), 1..5).prop_map(Faults)
+        let fault = (select(FaultKind::ALL), target, proptest::option::of(when), time(), time())
+            .prop_map(|(kind, target, when, every, lasts)| FaultSpec { kind, target, when, every, lasts });
+        proptest::collection::vec(fault, 1..5).prop_map(|faults| Faults(faults).text()).boxed()
     }
 
     fn read(text: &str) -> FaultSpec {
@@ -270,11 +263,6 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        #[test]
-        fn what_is_written_is_read_back(faults in any_faults()) {
-            prop_assert_eq!(Faults::parse(&faults.text()), Ok(faults));
-        }
-
         #[test]
         fn no_text_panics(text in "\\PC*", near in "(kill|hang)?:?[a-z0-9-]{0,12}@?[a-z0-9:-]{0,12}( every)?=?[0-9ms]{0,4}") {
             let _ = Faults::parse(&text);

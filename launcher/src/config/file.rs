@@ -4,11 +4,11 @@
 //! [`Settings::from_yaml`] reads back as the same settings.
 
 use super::input::UserFile;
-use super::{Settings, UsageError, nearest};
+use super::{Setting, Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_whole};
 use core::fmt;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use std::path::Path;
 
 /// What a run was made with, in its folder.
@@ -101,16 +101,12 @@ fn shown(error: &serde_saphyr::Error, text: &str, name: &str) -> String {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let texts = self.texts();
-        let mut map = serializer.serialize_map(Some(texts.len()))?;
-        for (key, text) in texts {
-            match text.parse::<u64>() {
-                // A folder named 007 stays a text.
-                Ok(number) if number.to_string() == text => map.serialize_entry(key, &number)?,
-                _ => map.serialize_entry(key, &text)?,
-            }
-        }
-        map.end()
+        let value = |text: String| match text.parse::<u64>() {
+            // A folder named 007 stays a text.
+            Ok(number) if number.to_string() == text => serde_json::Value::from(number),
+            _ => text.into(),
+        };
+        serializer.collect_map(self.texts().into_iter().map(|(key, text)| (key, value(text))))
     }
 }
 
@@ -134,8 +130,8 @@ impl<'de> Visitor<'de> for Lines {
         let mut settings = Settings::default();
         let mut seen = Vec::new();
         while let Some(key) = map.next_key_seed(Key { seen: &seen })? {
-            seen.push(key);
-            map.next_value_seed(OneValue { key, settings: &mut settings })?;
+            seen.push(key.key);
+            map.next_value_seed(OneValue { setting: key, settings: &mut settings })?;
         }
         Ok(settings)
     }
@@ -148,17 +144,15 @@ struct Key<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = &'static str;
+    type Value = &'static Setting;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static Setting, D::Error> {
         let key = String::deserialize(deserializer)?;
-        let ours = key.trim_start_matches("--").replace('-', "_");
-        let found = Settings::KEYS.iter().copied().find(|known| *known == ours);
-        match found {
-            Some(key) if self.seen.contains(&key) => {
+        match Setting::find(&key.trim_start_matches("--").replace('-', "_")) {
+            Some(Setting { key, .. }) if self.seen.contains(key) => {
                 Err(de::Error::custom(format!("{key} stands here twice")))
             }
-            Some(key) => Ok(key),
+            Some(setting) => Ok(setting),
             None => Err(de::Error::custom(unknown(&key))),
         }
     }
@@ -181,7 +175,7 @@ fn unknown(key: &str) -> String {
 
 /// Reads the value of a key into the settings.
 struct OneValue<'a> {
-    key: &'static str,
+    setting: &'static Setting,
     settings: &'a mut Settings,
 }
 
@@ -189,26 +183,18 @@ impl<'de> DeserializeSeed<'de> for OneValue<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let Some(text) = deserializer.deserialize_option(Texts { key: self.key })? else {
-            return Err(de::Error::custom(format!(
-                "{} has no value: write one, or leave the line out",
-                self.key
-            )));
-        };
-        match self.settings.set(self.key, &text) {
-            Some(Err(message)) => Err(de::Error::custom(format!("{}: {message}", self.key))),
-            _ => Ok(()),
-        }
+        let Setting { key, is_list, set, .. } = self.setting;
+        let wrong = |why: String| de::Error::custom(format!("{key}{why}"));
+        let text = deserializer.deserialize_option(Texts { is_list: *is_list })?;
+        let text = text.ok_or_else(|| wrong(" has no value: write one, or leave the line out".into()))?;
+        set(self.settings, &text).map_err(|message| wrong(format!(": {message}")))
     }
 }
 
 /// A value's text; of settings that are lists, also a list of texts.
 struct Texts {
-    key: &'static str,
+    is_list: bool,
 }
-
-/// The settings whose lists are written with `;` between on the command line.
-const LISTS: [&str; 2] = ["fault", "limits"];
 
 impl<'de> Visitor<'de> for Texts {
     type Value = Option<String>;
@@ -226,7 +212,7 @@ impl<'de> Visitor<'de> for Texts {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        if LISTS.contains(&self.key) {
+        if self.is_list {
             deserializer.deserialize_any(self)
         } else {
             String::deserialize(deserializer).map(Some)

@@ -1,9 +1,10 @@
-//! The flags that several commands have.
+//! The flags of the settings, and those that several commands have.
 
-use super::{Settings, Slower, UsageError};
+use super::{Setting, Settings, Slower, UsageError};
 use analysis::units::Nanos;
-use clap::Args;
+use clap::{Arg, ArgMatches, Args, Command};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// The flags of everything that runs something, beside the settings.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -70,5 +71,51 @@ impl RunFlags {
             None => Settings::default(),
         };
         Ok(self.settings.clone().over(file).with_preset())
+    }
+}
+
+/// The flags of all settings, without their dashes.
+static FLAGS: LazyLock<Vec<String>> =
+    LazyLock::new(|| Settings::KEYS.iter().map(|key| key.replace('_', "-")).collect());
+
+impl Setting {
+    /// The flag, without its dashes.
+    pub(super) fn flag_name(&self) -> &'static str {
+        let place = Settings::KEYS.iter().position(|key| *key == self.key);
+        place.and_then(|place| FLAGS.get(place)).map_or(self.key, String::as_str)
+    }
+
+    /// The flag as clap reads it. The default is appended to the help unless the help says it in words.
+    fn arg(&self) -> Arg {
+        let help = self.help.trim();
+        let help = match (self.default)().filter(|text| !text.is_empty() && !help.contains("[default:")) {
+            Some(text) => format!("{help} [default: {text}]"),
+            None => help.to_owned(),
+        };
+        let arg = Arg::new(self.key).long(self.flag_name()).value_name(self.placeholder).help(help);
+        (self.flag)(arg.help_heading(self.heading))
+    }
+}
+
+impl Args for Settings {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::TABLE.iter().map(Setting::arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Settings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut settings = Self::default();
+        settings.update_from_arg_matches(matches)?;
+        Ok(settings)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        Self::TABLE.iter().for_each(|setting| (setting.read)(self, matches));
+        Ok(())
     }
 }

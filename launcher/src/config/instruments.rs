@@ -10,6 +10,7 @@
 
 use super::input::UserFile;
 use super::{UsageError, nearest};
+use analysis::units::clip;
 use protocol::instrument::{Instrument, MAX_INSTRUMENTS};
 use std::path::Path;
 
@@ -92,11 +93,6 @@ fn instrument(columns: &[&str], row: &str) -> Result<Instrument, String> {
     }
     instrument.check().map_err(|error| format!("{}: {error}", instrument.name))?;
     Ok(instrument)
-}
-
-/// What of a wrong text is quoted: the first 40 characters.
-fn clip(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 #[cfg(test)]

@@ -8,10 +8,9 @@
 //!
 //! Quantities are in 1e-8 units, money is in cents, rates are a second. A later limit overrides an earlier one.
 
-use super::list_flag::list_flag;
-use super::{nearest, value::Value};
-use analysis::units::{Count, Nanos};
-use core::str::FromStr;
+use super::nearest;
+use super::value::{Value, parsed};
+use analysis::units::{Count, Nanos, clip};
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting, OFF, Unit};
 
@@ -40,11 +39,6 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
         "instrument" => Ok(Scope::Instrument(index)),
         _ => Err(wrong()),
     }
-}
-
-/// What of a wrong text is quoted: the first 40 characters.
-fn clip(text: &str) -> String {
-    text.trim().chars().take(40).collect()
 }
 
 /// Reads one limit; without a scope of its own it has the given one.
@@ -105,10 +99,10 @@ pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> Stri
     format!("{scope}{control}={}", value_text(*control, *value))
 }
 
-impl FromStr for Limits {
-    type Err = String;
+impl Value for Limits {
+    const IS_LIST: bool = true;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         let limits = text.split([';', ',']).map(str::trim).filter(|limit| !limit.is_empty());
         let limits: Vec<_> = limits.map(|limit| limit_of(limit, Scope::All)).collect::<Result<_, _>>()?;
         if limits.is_empty() {
@@ -117,48 +111,45 @@ impl FromStr for Limits {
             Ok(Self(limits))
         }
     }
-}
-
-impl Value for Limits {
-    fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-    }
-
     fn text(&self) -> String {
         self.0.iter().map(limit_text).collect::<Vec<_>>().join("; ")
     }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        arg.action(clap::ArgAction::Append).visible_alias("limit").value_parser(parsed::<Self>())
+    }
+    fn and(mut self, later: Self) -> Self {
+        self.0.extend(later.0);
+        self
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        tests::any_limits()
+    }
 }
 
-list_flag!(Limits, "limits", "limits-group", |flag| {
-    flag.visible_alias("limit")
-        .value_name("LIST")
-        .help_heading("Risk")
-        .help("Limits as [SCOPE.]CONTROL=VALUE, for example max-position=5k; may be given several times")
-});
-
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::sample::select;
 
     /// Any limits that can be written down.
-    pub(crate) fn any_limits() -> impl Strategy<Value = Limits> {
+    pub(super) fn any_limits() -> BoxedStrategy<String> {
         let limit =
             (select(Control::ALL), any::<u64>(), any::<bool>()).prop_map(|(control, drawn, is_off)| {
                 let record = control.record();
                 let within = record.least + drawn % (record.most - record.least + 1);
                 LimitSetting { scope: Scope::All, control, value: if is_off { OFF } else { within } }
             });
-        proptest::collection::vec(limit, 1..5).prop_map(Limits)
+        proptest::collection::vec(limit, 1..5).prop_map(|limits| Limits(limits).text()).boxed()
     }
 
     #[test]
     fn limits_are_read_with_their_units() {
-        let read: Limits =
-            "max-position=5k; strategy-3.duplicate-window=10ms, instrument-2.restricted=on;price_collar=off"
-                .parse()
-                .unwrap();
+        let read = Limits::parse(
+            "max-position=5k; strategy-3.duplicate-window=10ms, instrument-2.restricted=on;price_collar=off",
+        )
+        .unwrap();
         let limit = |scope, control, value| LimitSetting { scope, control, value };
         assert_eq!(
             read.0,
@@ -169,7 +160,7 @@ pub(crate) mod tests {
                 limit(Scope::All, Control::PriceCollar, OFF),
             ]
         );
-        assert_eq!(read.text().parse::<Limits>(), Ok(read));
+        assert_eq!(Limits::parse(&read.text()), Ok(read));
     }
 
     #[test]
@@ -187,20 +178,15 @@ pub(crate) mod tests {
             ("message-rate=0", "cannot be 0"),
             ("", "no limit is named"),
         ] {
-            let message = text.parse::<Limits>().unwrap_err();
+            let message = Limits::parse(text).unwrap_err();
             assert!(message.contains(wanted), "{text}: {message}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(limits in any_limits()) {
-            prop_assert_eq!(limits.text().parse::<Limits>(), Ok(limits));
-        }
-
-        #[test]
         fn no_text_panics(text in "\\PC{0,60}") {
-            let _ = text.parse::<Limits>();
+            let _ = Limits::parse(&text);
         }
     }
 }

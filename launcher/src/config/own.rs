@@ -1,7 +1,8 @@
-//! The names of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
+//! The kinds of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
 
-use super::value::{Named, Value};
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use super::value::{Value, parsed, unknown};
+use clap::builder::{PossibleValue, TypedValueParser};
+use core::marker::PhantomData;
 use gateway::{SessionVenue, Venue, VenueRecord};
 use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
@@ -18,226 +19,162 @@ pub enum Part {
 
 /// A name that cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NameError {
-    /// Another one has it.
-    #[error("there is another {what} of the name {name}: give yours another one")]
-    Taken {
-        /// `strategy` or `venue`.
-        what: &'static str,
-        /// The name.
-        name: &'static str,
-    },
-    /// It cannot be typed everywhere.
-    #[error("{name:?} is no name for a {what}: 1 to 32 characters of a-z, 0-9 and -")]
-    NoName {
-        /// `strategy` or `venue`.
-        what: &'static str,
-        /// The name.
-        name: &'static str,
-    },
+#[error("{0}")]
+pub struct NameError(String);
+
+/// What the program has added, with what there is to know of a venue.
+static ADDED: RwLock<Vec<(Part, &'static str, VenueRecord)>> = RwLock::new(Vec::new());
+
+fn added() -> Vec<(Part, &'static str, VenueRecord)> {
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
-
-/// What the program has added.
-static ADDED: RwLock<Vec<(Part, &'static str)>> = RwLock::new(Vec::new());
-
-/// What there is to know of the venues among them.
-static VENUES: RwLock<Vec<(&'static str, VenueRecord)>> = RwLock::new(Vec::new());
 
 /// Adds the name of a venue with what there is to know of it.
 ///
 /// # Errors
 /// As [`Part::register`].
 pub fn register_venue(name: &'static str, record: VenueRecord) -> Result<(), NameError> {
-    Part::Venue.register(name)?;
-    VENUES.write().unwrap_or_else(PoisonError::into_inner).push((name, record));
-    Ok(())
+    Part::Venue.add(name, record)
 }
 
-/// What the help and the lists say of a strategy that is a program.
-const A_PROGRAM: &str = "exec:COMMAND";
-
-/// The commands that were asked for: a name lives as long as the process, and each is kept once.
-static COMMANDS: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
-
-/// The name of a strategy that is a program; `None`: the text is none, or has no command.
-fn program(text: &str) -> Option<&'static str> {
-    Trading::command_of(text).filter(|command| !command.trim().is_empty())?;
-    let mut known = COMMANDS.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some(name) = known.iter().find(|name| **name == text) {
-        return Some(name);
+/// What there is to know of the venues of that kind.
+pub fn venue_record(kind: &str) -> VenueRecord {
+    if kind == Trading::BOOK {
+        return <SessionVenue as Venue>::RECORD;
     }
-    known.push(text.to_owned().leak());
-    known.last().copied()
-}
-
-impl StrategyName {
-    /// The command of one that is a program of somebody else's.
-    pub fn command(self) -> Option<&'static str> {
-        Trading::command_of(self.0)
-    }
-
-    /// Whether the strategy sends at the times of its schedule.
-    pub fn is_on_schedule(self) -> bool {
-        Trading::ON_SCHEDULE.contains(&self.name())
-    }
-}
-
-impl VenueName {
-    /// What there is to know of the venue of that name.
-    pub fn record(self) -> VenueRecord {
-        if self.name() == Trading::BOOK {
-            return <SessionVenue as Venue>::RECORD;
-        }
-        let venues = VENUES.read().unwrap_or_else(PoisonError::into_inner);
-        let found = venues.iter().find(|(name, _)| *name == self.name());
-        found.map_or(VenueRecord::ONE_REPORT, |(_, record)| *record)
-    }
+    let found = added().into_iter().find(|(part, name, _)| *part == Part::Venue && *name == kind);
+    found.map_or(VenueRecord::ONE_REPORT, |(.., record)| record)
 }
 
 impl Part {
-    /// bulkhead's own, the default first.
-    const fn built_in(self) -> &'static [&'static str] {
-        match self {
-            Part::Strategy => &Trading::ON_SCHEDULE,
-            Part::Venue => &[Trading::DELAY_VENUE, Trading::BOOK],
-        }
-    }
-
-    const fn what(self) -> &'static str {
-        match self {
-            Part::Strategy => "strategy",
-            Part::Venue => "venue",
-        }
-    }
-
-    /// The one that a text names.
-    fn find(self, text: &str) -> Option<&'static str> {
-        let known = self.names().into_iter().find(|known| *known == text);
-        known.or_else(|| if self == Part::Strategy { program(text) } else { None })
-    }
-
-    /// What the help and the messages list.
-    fn listed(self) -> Vec<&'static str> {
-        let program = (self == Part::Strategy).then_some(A_PROGRAM);
-        self.names().into_iter().chain(program).collect()
-    }
-
-    /// All names, bulkhead's own first.
-    fn names(self) -> Vec<&'static str> {
-        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-        let mine = added.iter().filter(|(part, _)| *part == self).map(|(_, name)| *name);
-        self.built_in().iter().copied().chain(mine).collect()
-    }
-
     /// Adds a name.
     ///
     /// # Errors
     /// One that another one has, or that is none.
     pub fn register(self, name: &'static str) -> Result<(), NameError> {
+        self.add(name, VenueRecord::ONE_REPORT)
+    }
+
+    fn add(self, name: &'static str, record: VenueRecord) -> Result<(), NameError> {
         let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let what = self.what();
+        let what = if self == Part::Venue { "venue" } else { "strategy" };
         if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
-            return Err(NameError::NoName { what, name });
+            return Err(NameError(format!(
+                "{name:?} is no name for a {what}: 1 to 32 characters of a-z, 0-9 and -"
+            )));
         }
         if self.names().contains(&name) {
-            return Err(NameError::Taken { what, name });
+            return Err(NameError(format!(
+                "there is another {what} of the name {name}: give yours another one"
+            )));
         }
-        ADDED.write().unwrap_or_else(PoisonError::into_inner).push((self, name));
+        ADDED.write().unwrap_or_else(PoisonError::into_inner).push((self, name, record));
         Ok(())
+    }
+
+    /// All names, bulkhead's own first and the default the first of them.
+    fn names(self) -> Vec<&'static str> {
+        let own: &[&str] = match self {
+            Part::Strategy => &Trading::ON_SCHEDULE,
+            Part::Venue => &[Trading::DELAY_VENUE, Trading::BOOK],
+        };
+        let added = added().into_iter().filter(|(part, ..)| *part == self).map(|(_, name, _)| name);
+        own.iter().copied().chain(added).collect()
+    }
+
+    /// What the help and the messages list.
+    fn listed(self) -> Vec<&'static str> {
+        let program = (self == Part::Strategy).then_some("exec:COMMAND");
+        self.names().into_iter().chain(program).collect()
+    }
+
+    fn read(self, text: &str) -> Result<String, String> {
+        let text = text.trim();
+        let command = Trading::command_of(text).filter(|_| self == Part::Strategy);
+        let is_program = command.is_some_and(|command| !command.trim().is_empty());
+        if is_program || self.names().contains(&text) {
+            return Ok(text.into());
+        }
+        Err(unknown(text, &self.listed()))
     }
 }
 
-macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident: $part:expr),+ $(,)?) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct $name(&'static str);
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self($part.built_in()[0])
-            }
-        }
-
-        impl $name {
-            /// The name that users type.
-            pub const fn name(self) -> &'static str {
-                self.0
-            }
-        }
-
-        impl Named for $name {
-            fn names() -> Vec<&'static str> {
-                $part.listed()
-            }
-            fn of(name: &str) -> Option<Self> {
-                $part.find(name).map(Self)
-            }
-            fn name_of(&self) -> &'static str {
-                self.0
-            }
-        }
-    )+ };
+/// Of what the kinds of a list are.
+pub trait Parts: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
+    /// That.
+    const PART: Part;
 }
 
-names! {
-    /// The name of a strategy.
-    StrategyName: Part::Strategy,
-    /// The name of a venue.
-    VenueName: Part::Venue,
+/// Strategies: the kinds of [`Kinds<Strategies>`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strategies;
+
+/// Venues: the kinds of [`Kinds<Venues>`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Venues;
+
+impl Parts for Strategies {
+    const PART: Part = Part::Strategy;
+}
+
+impl Parts for Venues {
+    const PART: Part = Part::Venue;
 }
 
 /// The kinds of a run's strategies or venues, as users write them: `quoter,player`. The one of index i is of the kind i modulo their
 /// number. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kinds<T>(pub Vec<T>);
+pub struct Kinds<P>(pub Vec<String>, PhantomData<P>);
 
-impl<T: Default> Default for Kinds<T> {
+impl<P: Parts> Kinds<P> {
+    /// The list of those names.
+    pub const fn new(names: Vec<String>) -> Self {
+        Self(names, PhantomData)
+    }
+}
+
+impl<P: Parts> Default for Kinds<P> {
     fn default() -> Self {
-        Self(vec![T::default()])
+        Self::new(vec![P::PART.names()[0].into()])
     }
 }
 
-impl<T: Named> Kinds<T> {
-    /// Their names.
-    pub fn names(&self) -> Vec<String> {
-        self.0.iter().map(|kind| kind.name_of().into()).collect()
-    }
-}
-
-impl<T: Named> Value for Kinds<T> {
+impl<P: Parts> Value for Kinds<P> {
     fn parse(text: &str) -> Result<Self, String> {
-        text.split(',').map(|name| T::parse(name)).collect::<Result<_, _>>().map(Self)
+        text.split(',').map(|name| P::PART.read(name)).collect::<Result<_, _>>().map(Self::new)
     }
     fn text(&self) -> String {
-        self.names().join(",")
+        self.0.join(",")
+    }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        arg.value_parser(KindsParser::<P>(PhantomData))
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        let name = proptest::sample::select(P::PART.listed());
+        proptest::collection::vec(name, 1..4).prop_map(|names| names.join(",")).boxed()
     }
 }
 
 /// What clap reads kinds with: the help lists the names.
 #[derive(Clone)]
-pub struct KindsParser<T>(core::marker::PhantomData<T>);
+struct KindsParser<P>(PhantomData<P>);
 
-impl<T> Default for KindsParser<T> {
-    fn default() -> Self {
-        Self(core::marker::PhantomData)
-    }
-}
-
-impl<T: Named> TypedValueParser for KindsParser<T> {
-    type Value = Kinds<T>;
+impl<P: Parts> TypedValueParser for KindsParser<P> {
+    type Value = Kinds<P>;
 
     fn parse_ref(
         &self,
         command: &clap::Command,
         arg: Option<&clap::Arg>,
         value: &std::ffi::OsStr,
-    ) -> Result<Kinds<T>, clap::Error> {
-        StringValueParser::new().try_map(|text| Kinds::parse(&text)).parse_ref(command, arg, value)
+    ) -> Result<Kinds<P>, clap::Error> {
+        parsed().parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(T::names().into_iter().map(PossibleValue::new)))
+        Some(Box::new(P::PART.listed().into_iter().map(PossibleValue::new)))
     }
 }
 
@@ -247,26 +184,25 @@ mod tests {
 
     #[test]
     fn a_name_is_added_once_and_suggested() {
+        fn read<P: Parts>(text: &str) -> Result<Vec<String>, String> {
+            Kinds::<P>::parse(text).map(|kinds| kinds.0)
+        }
         Part::Strategy.register("own-names-test").unwrap();
-        assert_eq!(StrategyName::of("own-names-test").unwrap().name(), "own-names-test");
         let taken = Part::Strategy.register("own-names-test").unwrap_err().to_string();
         assert!(taken.contains("another strategy of the name own-names-test"), "{taken}");
         assert!(Part::Strategy.register("player").is_err(), "bulkhead's own");
         Part::Venue.register("own-names-test").unwrap();
-        let both = Kinds::<StrategyName>::parse("own-names-test, player").unwrap();
-        assert_eq!((both.text().as_str(), both.names().len()), ("own-names-test,player", 2));
+        let both = read::<Strategies>("own-names-test, player, exec:./mine --fast ").unwrap();
+        assert_eq!(both, ["own-names-test", "player", "exec:./mine --fast"]);
         for text in ["", ",player", "player,"] {
-            assert!(Kinds::<StrategyName>::parse(text).is_err(), "{text:?}");
+            assert!(read::<Strategies>(text).is_err(), "{text:?}");
         }
-        let program = StrategyName::parse(" exec:./mine --fast ").unwrap();
-        assert_eq!((program.name(), program.command()), ("exec:./mine --fast", Some("./mine --fast")));
-        assert!(core::ptr::eq(StrategyName::of("exec:./mine --fast").unwrap().0, program.0), "kept once");
         for text in ["exec:", "exec: ", "exec"] {
-            assert!(StrategyName::parse(text).unwrap_err().contains("exec:COMMAND"), "{text}");
+            assert!(read::<Strategies>(text).unwrap_err().contains("exec:COMMAND"), "{text}");
         }
-        assert_eq!(VenueName::of("exec:./mine"), None);
-        let unknown = StrategyName::parse("own-name-test").unwrap_err();
-        assert!(unknown.contains("did you mean own-names-test?"), "{unknown}");
+        assert!(read::<Venues>("exec:./mine").is_err());
+        let error = read::<Strategies>("own-name-test").unwrap_err();
+        assert!(error.contains("did you mean own-names-test?"), "{error}");
         for name in ["", "My strategy", "ä", "a_b", "012345678901234567890123456789012"] {
             let error = Part::Venue.register(name.to_owned().leak()).unwrap_err().to_string();
             assert!(error.contains("is no name for a venue"), "{error}");

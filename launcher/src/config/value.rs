@@ -1,29 +1,60 @@
-//! The types of single settings: how each is read from a text and written back.
+//! How a setting's value is read from a text and written back.
 //!
-//! Command line and config file share these parsers, so a value is right or wrong in both alike and its message
-//! is the same.
+//! Command line and config file share these parsers, so a value is right or wrong in both alike and its message is the same.
 
-use super::{Arrivals, DelayRange, Priority, SpillRoom, delay};
+use super::Arrivals;
 use analysis::experiment::{Speed, Wait};
-use analysis::lists;
 use analysis::units::{Count, Nanos};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use core::fmt;
+use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use protocol::plan::{
     ExchangePlacement, FaultKind, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps,
     Technique, Threading,
 };
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// A setting's value as text.
-pub trait Value: Sized {
+pub trait Value: Clone + Send + Sync + Sized + 'static {
+    /// Whether it is a list: its flag may be given several times, and in the config file it may be a list of texts.
+    const IS_LIST: bool = false;
+
     /// Reads it.
     ///
     /// # Errors
     /// What is wrong with the text and what would be right, on one line.
     fn parse(text: &str) -> Result<Self, String>;
+
     /// Writes it as [`Value::parse`] reads it.
     fn text(&self) -> String;
+
+    /// Completes the flag: how clap reads it.
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        let arg = if Self::IS_LIST { arg.action(clap::ArgAction::Append) } else { arg };
+        arg.value_parser(parsed::<Self>())
+    }
+
+    /// Appends what the same flag says when it is given again; a list does.
+    #[must_use]
+    fn and(self, later: Self) -> Self {
+        later
+    }
+
+    /// Checks a value that can be read, in its setting's range.
+    ///
+    /// # Errors
+    /// What would be right.
+    fn check(&self, _range: Option<RangeInclusive<u64>>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Any value that can be written down, as text.
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String>;
+}
+
+/// Reads a value with its [`Value::parse`], for clap.
+pub(super) fn parsed<T: Value>() -> impl TypedValueParser<Value = T> {
+    StringValueParser::new().try_map(|text| T::parse(&text))
 }
 
 /// A value out of a fixed list of names.
@@ -42,7 +73,7 @@ pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
         .try_map(|name| T::of(&name).ok_or_else(|| format!("{name:?} is unknown")))
 }
 
-/// Makes [`Named`] of enums that [`shm::named`](shm::names) made.
+/// Makes [`Named`] of enums that [`names!`](system::names) made.
 macro_rules! named_values {
     ($($type:ty),+) => { $(
         impl $crate::config::value::Named for $type {
@@ -90,17 +121,27 @@ named_values!(
     Wait
 );
 
+/// Says which names there are, and which is like that one.
+pub(super) fn unknown(text: &str, names: &[&str]) -> String {
+    let near = super::nearest(text, names.iter().copied());
+    let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
+    format!("{text:?} is unknown: {hint} are {}", names.join(", "))
+}
+
 impl<T: Named> Value for T {
     fn parse(text: &str) -> Result<Self, String> {
-        T::of(text.trim()).ok_or_else(|| {
-            let names = T::names();
-            let near = super::nearest(text, names.iter().copied());
-            let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
-            format!("{:?} is unknown: {hint} are {}", text.trim(), names.join(", "))
-        })
+        T::of(text.trim()).ok_or_else(|| unknown(text.trim(), &T::names()))
     }
     fn text(&self) -> String {
         self.name_of().into()
+    }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        arg.value_parser(named::<T>())
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        proptest::sample::select(T::names()).prop_map(str::to_owned).boxed()
     }
 }
 
@@ -139,94 +180,58 @@ system::names! {
     }
 }
 
-/// A set of settings with a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    /// The numbers of the seed benchmark: 8 strategies, 4 venues, 4,000,000 orders over 10 s.
-    Seed,
-}
-
-impl Preset {
-    /// Every preset.
-    pub const ALL: &'static [Self] = &[Self::Seed];
-
-    /// The name that users type.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Preset::Seed => "seed",
-        }
-    }
-
-    /// The preset of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|preset| preset.name() == name)
+system::names! {
+    /// A set of settings with a name.
+    Preset {
+        /// The numbers of the seed benchmark: 8 strategies, 4 venues, 4,000,000 orders over 10 s.
+        Seed = "seed",
     }
 }
 
-/// Which cores to use, as users write it: `0,2-5`. Ascending, without doubles, never empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreList(pub Vec<u32>);
-
-impl core::str::FromStr for CoreList {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match lists::parse(text) {
-            Some(cores) if !cores.is_empty() => Ok(CoreList(cores)),
-            _ => Err(format!("{:?} is not a list of cores: expected for example 0,2-5", text.trim())),
-        }
-    }
-}
-
-impl fmt::Display for CoreList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&lists::format(&self.0))
-    }
-}
-
-/// A factor by which a recorded schedule is played faster (above 1) or slower (below 1).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Factor(pub f64);
-
-impl core::str::FromStr for Factor {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim().trim_end_matches('x').parse::<f64>() {
-            Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(Factor(factor)),
-            _ => Err(format!(
-                "{:?} is not a factor: expected a number above 0, for example 10 or 0.5",
-                text.trim()
-            )),
-        }
-    }
-}
-
-impl fmt::Display for Factor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-macro_rules! from_str_values {
-    ($($type:ty),+) => { $(
-        impl Value for $type {
+/// Makes [`Value`] of what has `FromStr` and `Display`: the strategy says which texts are values.
+macro_rules! text_values {
+    ($($type:ty: $any:expr $(, $item:item)*;)+) => { $(
+        impl $crate::config::value::Value for $type {
             fn parse(text: &str) -> Result<Self, String> {
                 text.parse().map_err(|error: <$type as core::str::FromStr>::Err| error.to_string())
             }
             fn text(&self) -> String {
                 self.to_string()
             }
+            #[cfg(test)]
+            fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+                use proptest::prelude::*;
+                $any.boxed()
+            }
+            $($item)*
         }
     )+ };
 }
+pub(super) use text_values;
 
-from_str_values!(Nanos, Count, CoreList, Factor, Priority, SpillRoom);
+text_values! {
+    Nanos: any::<u64>().prop_map(|ns| Nanos(ns).to_string()),
+        fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
+            within(self.0, range, "time", |ns| Nanos(ns).to_string())
+        };
+    Count: any::<u64>().prop_map(|count| count.to_string()),
+        fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
+            within(self.0, range, "number", |count| count.to_string())
+        };
+}
 
-impl Value for DelayRange {
-    fn parse(text: &str) -> Result<Self, String> {
-        delay::parse_delay(text).map_err(|error| error.to_string())
-    }
-    fn text(&self) -> String {
-        delay::format_delay(self)
+/// Says which numbers a setting takes.
+fn within(
+    value: u64,
+    range: Option<RangeInclusive<u64>>,
+    what: &str,
+    shown: fn(u64) -> String,
+) -> Result<(), String> {
+    match range {
+        Some(range) if !range.contains(&value) => {
+            Err(format!("give a {what} from {} to {}", shown(*range.start()), shown(*range.end())))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -236,5 +241,22 @@ impl Value for PathBuf {
     }
     fn text(&self) -> String {
         self.to_string_lossy().into_owned()
+    }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        arg.value_parser(clap::value_parser!(PathBuf))
+    }
+    fn check(&self, _range: Option<RangeInclusive<u64>>) -> Result<(), String> {
+        match self.to_str() {
+            Some(_) => Ok(()),
+            // Plan, records and config are text, and every process is told its paths by them.
+            None => Err("the name is not UTF-8, and the plan of a run is text: go into that folder and name it from there, or \
+                         rename it"
+                .into()),
+        }
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        "[ -~µ]{1,20}".boxed()
     }
 }

@@ -91,9 +91,9 @@ impl Swept {
         }
         let file = config.map_or_else(|| Ok(Settings::default()), |path| Settings::read(path))?;
         asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
-        for axis in asked.axes.iter().filter_map(|values| values.first()) {
+        for AxisValue { axis, .. } in asked.axes.iter().filter_map(|values| values.first()) {
             // An axis wins over what the config file says for all.
-            asked.base = without(&asked.base, axis.axis)?;
+            asked.base.clear(if *axis == Axis::Rate { "orders" } else { axis.name() });
         }
         asked.axes.sort_by_key(|values| values[0].axis);
         Ok(asked)
@@ -121,30 +121,24 @@ impl Asked {
     }
 }
 
-/// Settings without what an axis sets.
-fn without(settings: &Settings, axis: Axis) -> Result<Settings, UsageError> {
-    let mut texts = settings.to_texts();
-    texts.remove(if axis == Axis::Rate { "orders" } else { axis.name() });
-    Settings::from_texts(&texts)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::presets::SweepPreset;
     use super::*;
-    use crate::cli::{Cli, Command};
     use clap::Parser;
 
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        swept: Swept,
+        #[arg(long)]
+        rate: Option<String>,
+        #[arg(long)]
+        config: Option<PathBuf>,
+    }
+
     fn asked(line: &str) -> Result<Asked, UsageError> {
-        let words = ["launcher", "sweep"].into_iter().chain(line.split_whitespace());
-        match Cli::try_parse_from(words).unwrap().command {
-            Command::Sweep(flags) => {
-                let asked = flags.swept.asked(flags.rate.as_deref(), flags.common.config.as_ref())?;
-                asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
-                Ok(asked)
-            }
-            other => panic!("{other:?}"),
-        }
+        let line = Line::try_parse_from(["sweep"].into_iter().chain(line.split_whitespace())).unwrap();
+        line.swept.asked(line.rate.as_deref(), line.config.as_ref())
     }
 
     #[test]
@@ -165,7 +159,6 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_flag() {
         let wrong = |line: &str| asked(line).unwrap_err().to_string();
-        assert!(wrong("--preset sed").contains("did you mean seed?"));
         assert!(wrong("--window 5").contains("--window: \"5\" has no unit"));
         assert!(wrong("--max-open x").contains("--max-open: "));
         assert!(wrong("--rate 1k --orders 5").contains("--rate with --orders"));

@@ -28,8 +28,8 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
         let settings = Settings::from_texts(&point.settings).ok()?;
         let resolved = planner::resolve(&settings, machine).ok()?;
         let Input::Drawn { window_ns, .. } = resolved.input else { return None };
-        let each =
-            Duration::from_nanos(window_ns.saturating_add(resolved.delay.max_ns)).saturating_add(BESIDE);
+        let each = Duration::from_nanos(window_ns.saturating_add(resolved.settings.delay().max_ns))
+            .saturating_add(BESIDE);
         let runs = match record.search {
             Some(_) => u32::try_from(total / record.points.len().max(1)).ok()?,
             None => {

@@ -3,7 +3,7 @@
 use super::order::{OrderedRun, order};
 use super::progress::Bar;
 use crate::config::{CONFIG_FILE, Settings};
-use crate::runtime::run::{Finished, Interrupted};
+use crate::runtime::run::{FinishedRun, Interrupted};
 use analysis::document::Document;
 use analysis::experiment::{RunEntry, SweepRecord, SweepState};
 use analysis::logfile::EXTENSION;
@@ -29,8 +29,8 @@ pub struct Made {
     pub outline: Outline,
 }
 
-impl From<Finished> for Made {
-    fn from(finished: Finished) -> Self {
+impl From<FinishedRun> for Made {
+    fn from(finished: FinishedRun) -> Self {
         let outline = Outline::of(&finished.summary);
         Self { folder: finished.folder, outcome: finished.outcome, outline }
     }

@@ -121,7 +121,7 @@ fn settled(
         Ok(SweepPoint {
             name: candidate.name.clone(),
             values: values.map(|value| (value.axis, value.text.clone())).collect(),
-            settings: Settings { repeats: None, out: None, seed: None, ..resolved.settings() }.to_texts(),
+            settings: Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts(),
             runs: Vec::new(),
         })
     };
@@ -136,7 +136,7 @@ pub(super) fn check(
     weaker_sandbox: bool,
 ) -> Result<Resolved, UsageError> {
     let resolved = planner::resolve(settings, machine)?;
-    if resolved.isolation == Isolation::Sandbox && !weaker_sandbox {
+    if resolved.plan.isolation == Isolation::Sandbox && !weaker_sandbox {
         let missing = sandbox::missing();
         if !missing.is_empty() {
             return Err(UsageError(format!(
@@ -145,7 +145,7 @@ pub(super) fn check(
             )));
         }
     }
-    if resolved.isolation == Isolation::Container
+    if resolved.plan.isolation == Isolation::Container
         && let Some(why) = container::missing(weaker_sandbox)
     {
         return Err(UsageError(why));
@@ -154,9 +154,9 @@ pub(super) fn check(
         Input::Drawn { orders, .. } => orders,
         Input::Recorded { .. } => 1,
     };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let counts = Counts::estimated(orders, &resolved);
     let nobody = Identity { run: "check".into(), pid: 1, start: 1 };
-    let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, 0)?;
+    let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic)?;
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
     Ok(resolved)
 }
@@ -218,7 +218,7 @@ fn settle_threading(base: &mut Settings, accepted: &[(Candidate, Resolved)], not
     if !matches!(base.threading, None | Some(Choice::Auto)) {
         return;
     }
-    let shared = accepted.iter().filter(|(_, resolved)| resolved.threading == Threading::Shared).count();
+    let shared = accepted.iter().filter(|(_, resolved)| resolved.plan.threading == Threading::Shared).count();
     if shared > 0 && shared < accepted.len() {
         base.threading = Some(Choice::Fixed(Threading::Shared));
         notes.push("shared threading for all points: not all would have cores for dedicated".into());

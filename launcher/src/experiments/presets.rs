@@ -114,6 +114,11 @@ mod tests {
     }
 
     #[test]
+    fn unknown_preset_names_the_nearest() {
+        assert!(SweepPreset::parse("sed").unwrap_err().to_string().contains("did you mean seed?"));
+    }
+
+    #[test]
     fn the_bill_has_every_technique_and_level() {
         let mut asked = Asked::default();
         assert_eq!(SweepPreset::Bill.fill(&mut asked), [""; 0]);

@@ -1,5 +1,6 @@
 //! Control groups: where they are mounted, and where a group of one's own can be made.
 
+use super::read::text;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -27,9 +28,19 @@ impl Tree<'static> {
 /// How long the last process in a group may take to be gone.
 pub const EMPTY: Duration = Duration::from_secs(5);
 
+/// The groups of this process, one of each hierarchy: the names of its controllers, none in cgroup v2, and its path.
+pub(super) fn own(root: &Path) -> Vec<(String, String)> {
+    let line = |line: &str| {
+        // Number, controllers, path.
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        (!path.contains("..")).then(|| (controllers.to_owned(), path.to_owned()))
+    };
+    text(root, "proc/self/cgroup").lines().filter_map(line).collect()
+}
+
 /// The mounts of a kind of file system below a root, with their options.
 pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
-    let mounts = fs::read_to_string(root.join("proc/self/mounts")).unwrap_or_default();
+    let mounts = text(root, "proc/self/mounts");
     let of_kind = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, at, other, options, ..] = words[..] else { return None };
@@ -40,10 +51,8 @@ pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
 
 /// The mount of cgroup v2 below which a group can have cores to itself (`cpuset.cpus.partition`).
 pub fn partitions(root: &Path) -> Option<PathBuf> {
-    let has_cpuset = |mount: &PathBuf| {
-        let controllers = fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
-        controllers.split_whitespace().any(|name| name == "cpuset")
-    };
+    let has_cpuset =
+        |mount: &PathBuf| text(mount, "cgroup.controllers").split_whitespace().any(|name| name == "cpuset");
     mounts(root, "cgroup2").into_iter().map(|(mount, _)| mount).find(has_cpuset)
 }
 
@@ -68,26 +77,23 @@ impl Hierarchy {
 /// All that there are, those of the second version first. A group of that version with processes in it hands nothing on, so a
 /// new one stands beside that of this process, where there is anything above it.
 pub fn hierarchies(root: &Path) -> Vec<Hierarchy> {
-    let own = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    // Number, controllers, path.
-    let own: Vec<Vec<&str>> = own.lines().map(|line| line.splitn(3, ':').collect()).collect();
+    let own = own(root);
     let below = |mount: &Path, path: &str| mount.join(path.trim_start_matches('/'));
     let mut found = Vec::new();
     for (mount, _) in mounts(root, "cgroup2") {
-        let Some(path) = own.iter().find_map(|line| matches!(line[..], ["0", "", _]).then(|| line[2])) else {
-            continue;
-        };
+        let Some((_, path)) = own.iter().find(|(controllers, _)| controllers.is_empty()) else { continue };
         let above = Path::new(path).parent().unwrap_or_else(|| Path::new("/"));
         let parent = below(&mount, &above.display().to_string());
-        let handed_on = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
+        let handed_on = text(&parent, "cgroup.subtree_control");
         let controllers = handed_on.split_whitespace().map(str::to_owned).collect();
         found.push(Hierarchy { is_second: true, parent, controllers });
     }
     for (mount, options) in mounts(root, "cgroup") {
-        let is_it = |line: &&Vec<&str>| matches!(line[..], [_, names, _] if !names.is_empty() && names.split(',').all(|name| options.split(',').any(|option| option == name)));
-        let Some(line) = own.iter().find(is_it) else { continue };
-        let controllers = line[1].split(',').map(str::to_owned).collect();
-        found.push(Hierarchy { is_second: false, parent: below(&mount, line[2]), controllers });
+        let is_option = |name: &str| options.split(',').any(|option| option == name);
+        let is_it = |(names, _): &&(String, String)| !names.is_empty() && names.split(',').all(is_option);
+        let Some((names, path)) = own.iter().find(is_it) else { continue };
+        let controllers = names.split(',').map(str::to_owned).collect();
+        found.push(Hierarchy { is_second: false, parent: below(&mount, path), controllers });
     }
     found
 }

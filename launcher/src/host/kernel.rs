@@ -2,6 +2,8 @@
 //!
 //! Every file may be missing or odd: then its figures are, and the account says so.
 
+use super::groups;
+use super::read::text;
 use analysis::kernel::{CoreAccount, KernelAccount, Throttled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,10 +34,10 @@ impl KernelCounts {
 
     /// The counts of the machine whose `proc` and `sys` are under `root`.
     fn at(root: &Path) -> Self {
-        let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
-        let groups = text("proc/self/cgroup");
+        let text = |path: &str| text(root, path);
+        let group = groups::own(root).into_iter().find(|(controllers, _)| controllers.is_empty());
         let throttled =
-            own_group(&groups).and_then(|group| throttled(&text(&format!("sys/fs/cgroup{group}/cpu.stat"))));
+            group.and_then(|(_, group)| throttled(&text(&format!("sys/fs/cgroup{group}/cpu.stat"))));
         Self {
             times: times(&text("proc/stat")),
             delays: delays(&text("proc/schedstat")),
@@ -108,11 +110,6 @@ impl KernelCounts {
         .map(|(_, what)| what.to_owned())
         .collect()
     }
-}
-
-/// The group of this process in the one hierarchy of cgroup v2: `0::/a/b`.
-fn own_group(text: &str) -> Option<&str> {
-    text.lines().find_map(|line| line.strip_prefix("0::")).filter(|group| !group.contains(".."))
 }
 
 fn core_of(word: &str) -> Option<u32> {
@@ -222,9 +219,9 @@ mod tests {
         let account = empty.since(&empty, &BTreeSet::from([0]));
         assert_eq!(account.absent.len(), 5, "{:?}", account.absent);
         assert_eq!(account.cores, [CoreAccount { core: 0, ..CoreAccount::default() }]);
-        for text in ["", "cpu0", "cpuX 1 2 3 4 5 6 7 8 9", "CPU0 CPU1\n 1: 2\n x\n:", "0::/../x"] {
+        for text in ["", "cpu0", "cpuX 1 2 3 4 5 6 7 8 9", "CPU0 CPU1\n 1: 2\n x\n:"] {
             assert!(times(text).is_empty() && delays(text).is_empty() && throttled(text).is_none());
-            assert!(interrupts(text).is_empty() && own_group(text).is_none(), "{text}");
+            assert!(interrupts(text).is_empty(), "{text}");
         }
         KernelCounts::now();
     }

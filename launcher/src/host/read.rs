@@ -95,6 +95,15 @@ pub(super) fn field(text: &str, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
+/// A limit in `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself. `None`: it is not listed, else unlimited.
+pub(super) fn limit(text: &str, name: &str, column: usize) -> Option<Option<u64>> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    match line.split_whitespace().nth(column)? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    }
+}
+
 fn has_flag(cpuinfo: &str, flag: &str) -> bool {
     field(cpuinfo, "flags").is_some_and(|flags| flags.split_whitespace().any(|f| f == flag))
 }
@@ -190,77 +199,4 @@ fn memory(root: &Path) -> u64 {
     let total = field(&text(root, "proc/meminfo"), "MemTotal").unwrap_or_default();
     let kilobytes = total.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     kilobytes.saturating_mul(1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::fake;
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_small_virtual_machine_is_read() {
-        let machine = fake::two_core_vm().machine();
-        assert_eq!((machine.cores_online, machine.cores_allowed), (2, vec![0, 1]));
-        assert_eq!(machine.cpu_model, "Fake CPU 2.6GHz");
-        assert_eq!(machine.hypervisor.as_deref(), Some("unknown"));
-        assert_eq!((machine.smt_siblings, machine.llc_groups), (vec![], vec![vec![0, 1]]));
-        assert_eq!(machine.numa_nodes, [vec![0, 1]]);
-        assert_eq!((machine.isolated, machine.nohz_full, machine.governor), (vec![], vec![], None));
-        assert!(machine.tsc_invariant);
-        assert_eq!(machine.memory_bytes, 24_684_084 * 1024);
-        assert_eq!(machine.kernel, "6.18.44");
-    }
-
-    #[test]
-    fn a_server_with_smt_and_two_nodes_is_read() {
-        let machine = fake::server().machine();
-        assert_eq!(machine.cores_allowed, (0..16).collect::<Vec<_>>());
-        assert_eq!(machine.smt_siblings.len(), 8);
-        assert_eq!(machine.smt_siblings[1], [1, 9]);
-        assert_eq!(machine.llc_groups, [vec![0, 1, 2, 3, 8, 9, 10, 11], vec![4, 5, 6, 7, 12, 13, 14, 15]]);
-        assert_eq!(machine.numa_nodes, machine.llc_groups);
-        assert_eq!(machine.governor.as_deref(), Some("powersave"));
-        assert_eq!(machine.hypervisor, None);
-    }
-
-    #[test]
-    fn a_container_sees_only_its_cpuset() {
-        let machine = fake::container().machine();
-        assert_eq!((machine.cores_online, machine.cores_allowed), (4, vec![2, 3]));
-        assert_eq!(machine.llc_groups, [vec![2, 3]]);
-        assert_eq!((machine.shm_total_bytes, machine.shm_free_bytes), (64 << 20, 63 << 20));
-        assert!(!machine.tsc_invariant, "its clock source is hpet");
-    }
-
-    #[test]
-    fn what_is_missing_stays_empty() {
-        let empty = tempfile::tempdir().unwrap();
-        assert_eq!(machine_at(empty.path(), Room::default()), Machine::default());
-        assert_eq!(Room::of(&empty.path().join("none")), Room::default());
-    }
-
-    #[test]
-    fn possible_cores_that_are_not_online_are_left_out() {
-        let tree = fake::two_core_vm();
-        tree.put("proc/self/status", "Cpus_allowed_list:\t0-127\n");
-        assert_eq!(tree.machine().cores_allowed, [0, 1]);
-    }
-
-    #[test]
-    fn this_machine_can_be_read() {
-        assert!(!machine().cores_allowed.is_empty());
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(32))]
-        #[test]
-        fn odd_files_never_panic(contents in "\\PC{0,60}|[0-9:,-]{0,20}") {
-            let tree = fake::two_core_vm();
-            for path in fake::PATHS {
-                tree.put(path, &contents);
-                let _ = tree.machine();
-            }
-        }
-    }
 }

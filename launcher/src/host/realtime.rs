@@ -1,6 +1,7 @@
 //! Real-time priority as this machine allows it: the kernel's throttling, the control group's budget, this process's rights.
 
-use super::read::{field, text};
+use super::groups;
+use super::read::{field, limit, text};
 use std::path::Path;
 
 /// The bit of `CAP_SYS_NICE` in a set of capabilities.
@@ -30,18 +31,18 @@ impl RealTime {
     /// What the `proc` and `sys` under `root` say.
     pub fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
-        let groups = text(root, "proc/self/cgroup");
-        let group = groups.lines().find_map(own_group).filter(|group| !group.contains(".."));
+        let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
+        let group = groups::own(root).into_iter().find(has_cpu);
         let capabilities = field(&text(root, "proc/self/status"), "CapEff").unwrap_or_default();
         let capabilities = u64::from_str_radix(&capabilities, 16).unwrap_or(0);
-        let limits = text(root, "proc/self/limits");
-        let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
-        let limit = limit.and_then(|line| line.split_whitespace().next()).unwrap_or("0");
+        let limit = limit(&text(root, "proc/self/limits"), "Max realtime priority", 0);
         Self {
             runtime_us: number("proc/sys/kernel/sched_rt_runtime_us"),
             period_us: number("proc/sys/kernel/sched_rt_period_us"),
-            group_us: group.and_then(|group| number(&format!("sys/fs/cgroup/cpu{group}/cpu.rt_runtime_us"))),
-            limit: if limit == "unlimited" { u64::MAX } else { limit.parse().unwrap_or(0) },
+            group_us: group.and_then(|(_, path)| {
+                number(&format!("sys/fs/cgroup/cpu{}/cpu.rt_runtime_us", path.trim_end_matches('/')))
+            }),
+            limit: limit.map_or(0, |limit| limit.unwrap_or(u64::MAX)),
             is_capable: capabilities & (1 << SYS_NICE) != 0,
         }
     }
@@ -79,13 +80,6 @@ impl RealTime {
             )
         })
     }
-}
-
-/// The path in a line `4:cpu,cpuacct:/a/b` of the hierarchy with the controller `cpu`.
-fn own_group(line: &str) -> Option<&str> {
-    let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-    let path = if path == "/" { "" } else { path };
-    controllers.split(',').any(|name| name == "cpu").then_some(path)
 }
 
 #[cfg(test)]

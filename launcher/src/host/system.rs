@@ -1,6 +1,6 @@
 //! What of the system bears on latency beside the processors: huge pages, swap, a container's quota, load, limits, mounts.
 
-use super::read::text;
+use super::read::{limit, text};
 use super::{RealTime, groups};
 use std::path::{Path, PathBuf};
 
@@ -91,12 +91,8 @@ fn quota(text: &str) -> Option<f64> {
     (period > 0.0 && quota > 0.0).then_some(quota / period)
 }
 
-/// `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself.
 fn limits(text: &str) -> Limits {
-    let of = |name: &str, column: usize| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().nth(column)?.parse().ok()
-    };
+    let of = |name, column| limit(text, name, column).flatten();
     Limits {
         files: of("Max open files", 1),
         processes: of("Max processes", 0),

@@ -1,15 +1,13 @@
 //! Which faults a run can have, and what the plan says of them.
 
-use super::resolved::{Input, Resolved};
-use crate::config::{Arrivals, FaultSpec, UsageError};
-use crate::faults::schedule;
+use super::resolved::Resolved;
+use crate::config::{FaultSpec, UsageError};
 use analysis::units::Nanos;
 use protocol::plan::{
-    ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Technique, Trading,
-    When,
+    ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Trading, When,
 };
-use roles::faults::Draws;
 use roles::faults::own::HOLDS_AT;
+use roles::faults::{Draws, by_signal};
 use shm::ring::Step;
 
 /// More faults than this are a mistake.
@@ -19,21 +17,16 @@ const LEAST_EVERY_NS: u64 = 1_000_000;
 /// When a fault is due at the earliest unless the user says so, in nanoseconds after the start.
 const LEAST_DEFAULT_NS: u64 = 100_000_000;
 
-/// Refuses faults that such a run cannot have.
+/// Refuses faults that a run of that plan cannot have.
 ///
 /// # Errors
 /// The fault, what is wrong with it, and the way out.
-pub(super) fn check(
-    faults: &[FaultSpec],
-    technique: Technique,
-    isolation: Isolation,
-    (strategies, venues): (u64, u64),
-    on_death: OnDeath,
-) -> Result<(), UsageError> {
-    if isolation == Isolation::Thread && on_death != OnDeath::Stop {
+pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError> {
+    if plan.isolation == Isolation::Thread && plan.on_death != OnDeath::Stop {
         return Err(UsageError(format!(
-            "--on-death {on_death} with --isolation thread: a thread cannot be fenced, it dies with its process.\n\
-             Use --isolation process or sandbox, or --on-death stop"
+            "--on-death {} with --isolation thread: a thread cannot be fenced, it dies with its process.\n\
+             Use --isolation process or sandbox, or --on-death stop",
+            plan.on_death
         )));
     }
     if faults.len() > MOST {
@@ -43,13 +36,13 @@ pub(super) fn check(
         )));
     }
     faults.iter().try_for_each(|fault| {
-        check_one(fault, technique, strategies, venues)
-            .map_err(|what| UsageError(format!("--fault \"{fault}\": {what}")))
+        let checked = check_one(fault, plan).and_then(|()| check_process(fault, plan));
+        checked.map_err(|what| UsageError(format!("--fault \"{fault}\": {what}")))
     })
 }
 
 /// What a venue can do: from a time on, for a while or until the end.
-fn check_venue(fault: &FaultSpec, venues: u64) -> Result<(), String> {
+fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
     if !fault.kind.is_of_venue() {
         return Err(match fault.target {
             Target::Venue(_) => format!(
@@ -68,7 +61,7 @@ fn check_venue(fault: &FaultSpec, venues: u64) -> Result<(), String> {
             fault.kind, fault.kind
         ));
     };
-    if u64::from(index) >= venues {
+    if index >= venues {
         return Err(format!(
             "the last venue is venue-{}.\nName one of them, or run more --venues",
             venues.saturating_sub(1)
@@ -83,13 +76,14 @@ fn check_venue(fault: &FaultSpec, venues: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u64) -> Result<(), String> {
+fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
+    let (technique, strategies) = (plan.technique, plan.trading().strategies);
     let signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
     if fault.kind.is_of_venue() || matches!(fault.target, Target::Venue(_)) || fault.lasts.is_some() {
-        return check_venue(fault, venues);
+        return check_venue(fault, plan.trading().venues);
     }
     match fault.target {
-        Target::Strategy(index) if u64::from(index) >= strategies => {
+        Target::Strategy(index) if index >= strategies => {
             let there = match strategies {
                 1 => "there is only strategy-0".into(),
                 more => format!("there are strategy-0 to strategy-{}", more - 1),
@@ -150,64 +144,34 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u
     }
 }
 
-/// Refuses faults of exchanges that are not there, or not alone.
-///
-/// # Errors
-/// As [`check`].
-pub(super) fn check_exchanges(
-    faults: &[FaultSpec],
-    is_book: impl Fn(u16) -> bool,
-    exchange: ExchangePlacement,
-) -> Result<(), UsageError> {
-    for fault in faults {
-        let Target::Exchange(venue) = fault.target else { continue };
-        let what = if !is_book(venue) {
-            format!("venue-{venue} is no exchange.\nName one that is, or use --venue {}", Trading::BOOK)
-        } else if exchange != ExchangePlacement::Process {
-            "the exchange is part of its gateway's process.\nUse --exchange process, or choose engine".into()
-        } else {
-            continue;
-        };
-        return Err(UsageError(format!("--fault \"{fault}\": {what}")));
-    }
-    Ok(())
-}
-
-/// Refuses faults of gateways that are not there, or have no process of their own.
-///
-/// # Errors
-/// As [`check`].
-pub(super) fn check_gateways(
-    faults: &[FaultSpec],
-    gateways: u64,
-    placement: Placement,
-) -> Result<(), UsageError> {
-    for fault in faults {
-        let Target::Gateway(index) = fault.target else { continue };
-        let what = if placement == Placement::Engine {
+/// Refuses faults of exchanges and gateways that are not there, or have no process of their own.
+fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
+    let trading = plan.trading();
+    match fault.target {
+        Target::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => {
+            Err(format!("venue-{venue} is no exchange.\nName one that is, or use --venue {}", Trading::BOOK))
+        }
+        Target::Exchange(_) if trading.exchange != ExchangePlacement::Process => {
+            Err("the exchange is part of its gateway's process.\nUse --exchange process, or choose engine"
+                .into())
+        }
+        Target::Gateway(_) if plan.placement == Placement::Engine => Err(
             "the gateways are part of the engine's process.\nUse --process each-gateway, or choose engine"
-                .into()
-        } else if u64::from(index) >= gateways {
-            let last = gateways.saturating_sub(1);
-            format!(
-                "the last gateway is gateway-{last}.\nName one of them, or run more --venues or --credentials"
-            )
-        } else {
-            continue;
-        };
-        return Err(UsageError(format!("--fault \"{fault}\": {what}")));
+                .into(),
+        ),
+        Target::Gateway(index) if index >= trading.gateways() => Err(format!(
+            "the last gateway is gateway-{}.\nName one of them, or run more --venues or --credentials",
+            trading.gateways().saturating_sub(1)
+        )),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The faults with nothing left open but who gets a signal, which is drawn among the living when it does.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
-    let window_ns = match resolved.input {
-        Input::Drawn { arrivals, window_ns, .. } if arrivals != Arrivals::Stress => window_ns,
-        _ => 0,
-    };
-    let default = When::At { ns: (window_ns / 10).max(LEAST_DEFAULT_NS) };
-    let mut draws = Draws::new(resolved.seed, Draws::PLANNING);
+    let default = When::At { ns: (resolved.input.window_ns() / 10).max(LEAST_DEFAULT_NS) };
+    let mut draws = Draws::new(resolved.settings.seed().0, Draws::PLANNING);
+    let strategies = resolved.plan.trading().strategies.into();
     let fault = |spec: &FaultSpec| {
         let FaultSpec { kind, target, when, every, lasts } = *spec;
         let when = when.unwrap_or(default);
@@ -218,24 +182,20 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             every_ns: every.map(|every| every.0),
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
-        if fault.target == Target::Any && !schedule::by_signal(&fault) {
+        if fault.target == Target::Any && !by_signal(&fault) {
             // The strategy does it itself, so it must know before.
-            fault.target = Target::Strategy(draws.below(resolved.strategies.into()) as u16);
+            fault.target = Target::Strategy(draws.below(strategies) as u16);
         }
         fault
     };
-    resolved.faults.iter().map(fault).collect()
+    resolved.settings.fault().0.iter().map(fault).collect()
 }
 
 /// What is to be known about a plan's faults.
 pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
-    let late = |fault: &Fault| match (fault.when, &resolved.input) {
-        (When::At { ns }, Input::Drawn { arrivals, window_ns, .. }) if *arrivals != Arrivals::Stress => {
-            ns >= *window_ns
-        }
-        _ => false,
-    };
+    let window_ns = resolved.input.window_ns();
+    let late = |fault: &Fault| matches!(fault.when, When::At { ns } if window_ns > 0 && ns >= window_ns);
     if plan.faults.iter().any(late) {
         notes.push("A fault scheduled after the window may never fire.".into());
     }
@@ -367,16 +327,5 @@ mod tests {
         assert_eq!(targets[3], Target::Engine);
         assert_eq!(targets, drawn(1));
         assert!((2..10).any(|seed| drawn(seed) != targets));
-    }
-
-    #[test]
-    fn the_settings_in_effect_say_the_same_again() {
-        let words = "strategies=3 on_death=restart liveness=300ms";
-        let specs = "hang; kill:any@1s every 10ms; flood:strategy-1@order:9";
-        let resolved = super::super::resolve(&super::super::tests::settings_with(words, specs), &machine());
-        let resolved = resolved.unwrap();
-        let again = super::super::resolve(&resolved.settings(), &machine()).unwrap();
-        assert_eq!(again, resolved);
-        assert_eq!(plan(&again), plan(&resolved));
     }
 }

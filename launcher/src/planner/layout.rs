@@ -10,13 +10,13 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, priority, spill, warnings};
-use crate::config::{Arrivals, Choice, Priority, UsageError, instruments, limits};
+use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_record};
 use crate::host::Machine;
 use gateway::VenueRecord;
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, room_for};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
-use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Trading, Workload};
+use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Workload};
 use protocol::wire::MAX_SEQUENCE;
 use strategy::schedule::Schedule;
 
@@ -59,8 +59,14 @@ impl Counts {
         }
     }
 
-    /// The counts of a schedule that deals its orders out evenly: an estimate before there is one.
-    pub fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> Counts {
+    /// The counts of a schedule of so many orders before there is one, dealt out evenly.
+    pub fn estimated(orders: u64, resolved: &Resolved) -> Counts {
+        let trading = resolved.plan.trading();
+        Self::even(orders, trading.strategies, trading.venues, resolved.settings.delay().max_ns)
+    }
+
+    /// The counts of a schedule that deals its orders out evenly.
+    fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> Counts {
         let deal = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
             let parts = u64::from(parts.max(1));
             let extra = |part: u64| u64::from((part + parts - first) % parts < orders % parts);
@@ -115,80 +121,44 @@ pub fn layout(
     counts: &Counts,
     identity: Identity,
     clock: ClockSource,
-    ns_per_tick: f64,
-    work_ns: u64,
 ) -> Result<(Plan, Vec<String>), UsageError> {
-    for (what, flag, held, wanted) in [
-        ("strategies", "--strategies", counts.per_strategy.len(), usize::from(resolved.strategies)),
-        ("venues", "--venues", usize::from(counts.venues), usize::from(resolved.venues)),
+    let Resolved { settings, .. } = resolved;
+    let mut plan = resolved.plan.clone();
+    plan.faults = faults::plan(resolved);
+    plan.clock = clock;
+    (plan.run, plan.launcher_pid, plan.launcher_start) = (identity.run, identity.pid, identity.start);
+    plan.folder.clear();
+    let trading = plan.trading_mut();
+    for (what, held, wanted) in [
+        ("strategies", counts.per_strategy.len(), usize::from(trading.strategies)),
+        ("venues", usize::from(counts.venues), usize::from(trading.venues)),
     ] {
         if held != wanted {
-            return Err(UsageError(format!("the schedule is for {held} {what}: run it with {flag} {held}")));
+            return Err(UsageError(format!(
+                "the schedule is for {held} {what}: run it with --{what} {held}"
+            )));
         }
     }
-    let counts = &counts.times(resolved.laps);
-    check_laps(resolved, counts)?;
-    // A strategy of the user's own sends when and where it likes.
-    let is_own = resolved.strategy.0.iter().any(|kind| !kind.is_on_schedule());
+    let counts = &counts.times(trading.laps);
+    check_laps(trading.laps, counts)?;
+    let is_own = !resolved.is_on_schedule();
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
-    let records: Vec<VenueRecord> = resolved.venue.0.iter().map(|kind| kind.record()).collect();
+    let records: Vec<VenueRecord> = trading.venue_kinds.iter().map(|kind| venue_record(kind)).collect();
     let has_sessions =
-        resolved.venue_limit.is_some() || resolved.faults.iter().any(|fault| fault.kind.is_of_venue());
-    let trading = Trading {
-        strategy_kinds: resolved.strategy.names(),
-        venue_kinds: resolved.venue.names(),
-        credentials: resolved.credentials,
-        exchange: resolved.exchange,
-        journal: resolved.journal,
-        // The exchange's process may have another folder for its own.
-        opening_book: resolved
-            .book
-            .as_ref()
-            .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
-        house_orders: counts.house_orders,
-        sequence: resolved.sequence,
-        market_data: resolved.market_data,
-        capacity: resolved.capacity,
-        max_open: resolved.max_open,
-        max_waiting: resolved.max_waiting,
-        max_held: max_held(resolved, busiest),
-        pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
-        orders: counts.per_strategy.clone(),
-        laps: resolved.laps,
-        lap_ns: lap_ns(resolved, counts),
-        reports_an_order: records.iter().map(|record| record.reports_an_order).max().unwrap_or(1),
-        // A venue behind a session says nothing of when its reports are due.
-        tells_release: records.iter().all(|record| record.tells_release) && !has_sessions,
-        venue_timeout_ns: resolved.venue_timeout_ns,
-        venue_limit: resolved.venue_limit.map_or(0, |limit| limit.per_second),
-        venue_limit_rejects: resolved.venue_limit.is_some_and(|limit| limit.rejects),
-        max_delay_ns: counts.max_delay_ns,
-        work_ns,
-        instruments: traded(resolved)?,
-        limits: resolved.limits.clone(),
-        ..Trading::new(resolved.strategies, resolved.venues)
-    };
-    let plan = Plan {
-        run: identity.run,
-        folder: String::new(),
-        launcher_pid: identity.pid,
-        launcher_start: identity.start,
-        technique: resolved.technique,
-        isolation: resolved.isolation,
-        stamps: resolved.stamps,
-        priority: resolved.priority.map(Priority::fifo),
-        threading: resolved.threading,
-        placement: resolved.placement,
-        clock,
-        ns_per_tick,
-        on_death: resolved.on_death,
-        liveness_ns: resolved.liveness_ns,
-        faults: faults::plan(resolved),
-        ..Plan::of(trading)
-    };
+        settings.venue_limit.is_some() || settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
+    trading.orders.clone_from(&counts.per_strategy);
+    trading.house_orders = counts.house_orders;
+    trading.max_delay_ns = counts.max_delay_ns;
+    trading.max_held = max_held(resolved, busiest);
+    trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
+    trading.lap_ns = lap_ns(&resolved.input, counts);
+    trading.reports_an_order = records.iter().map(|record| record.reports_an_order).max().unwrap_or(1);
+    // A venue behind a session says nothing of when its reports are due.
+    trading.tells_release = records.iter().all(|record| record.tells_release) && !has_sessions;
+    trading.instruments = traded(settings)?;
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));
     if venue_threads.count() > 0 && !is_own {
@@ -196,7 +166,7 @@ pub fn layout(
         plan.trading_mut().venue_orders.clone_from(&counts.per_strategy_and_venue);
     }
     set_threads(&mut plan, resolved, machine, &per_venue);
-    spill::lay(&mut plan, resolved.spill, &resolved.cores, machine)?;
+    spill::lay(&mut plan, settings.spill(), &resolved.cores, machine)?;
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     priority::check(&plan)?;
     let warnings = warnings::of(&plan, machine);
@@ -204,35 +174,31 @@ pub fn layout(
 }
 
 /// How long a lap lasts: no order of it is due later.
-fn lap_ns(resolved: &Resolved, counts: &Counts) -> u64 {
-    match resolved.input {
-        Input::Drawn { arrivals, window_ns, .. } if arrivals != Arrivals::Stress => {
-            window_ns.max(counts.window_ns)
-        }
-        _ => 0,
+fn lap_ns(input: &Input, counts: &Counts) -> u64 {
+    match input.window_ns() {
+        0 => 0,
+        window_ns => window_ns.max(counts.window_ns),
     }
 }
 
 /// Orders are numbered: more than can be told apart cannot be sent.
-fn check_laps(resolved: &Resolved, counts: &Counts) -> Result<(), UsageError> {
+fn check_laps(laps: u32, counts: &Counts) -> Result<(), UsageError> {
     let most = counts.per_strategy.iter().copied().max().unwrap_or(0);
-    if resolved.laps == 1 || most <= MAX_SEQUENCE {
+    if laps == 1 || most <= MAX_SEQUENCE {
         return Ok(());
     }
     Err(UsageError(format!(
-        "--laps {}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or fewer laps",
-        resolved.laps
+        "--laps {laps}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or fewer laps"
     )))
 }
 
 /// What is traded, from its file; none without one. Limits are for instruments that there are.
-fn traded(resolved: &Resolved) -> Result<Vec<Instrument>, UsageError> {
-    let instruments = resolved.instruments.as_deref().map_or(Ok(Vec::new()), instruments::read)?;
+fn traded(settings: &Settings) -> Result<Vec<Instrument>, UsageError> {
+    let instruments = settings.instruments.as_deref().map_or(Ok(Vec::new()), instruments::read)?;
     let is_missing = |index: u16| usize::from(index) >= instruments.len().max(1);
-    let missing = resolved
-        .limits
-        .iter()
-        .find(|limit| matches!(limit.scope, Scope::Instrument(index) if is_missing(index)));
+    let limits = settings.limits().0;
+    let missing =
+        limits.iter().find(|limit| matches!(limit.scope, Scope::Instrument(index) if is_missing(index)));
     match missing {
         Some(limit) => Err(UsageError(format!(
             "--limits {}: the run has instruments 0 to {}. Name more of them with --instruments FILE",
@@ -248,9 +214,10 @@ fn traded(resolved: &Resolved) -> Result<Vec<Instrument>, UsageError> {
 /// and with it holds up the others.
 fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     let held = busiest.clamp(1, MAX_HELD);
-    let more = match resolved.on_death {
+    let trading = resolved.plan.trading();
+    let more = match resolved.plan.on_death {
         OnDeath::Stop => 0,
-        OnDeath::Continue | OnDeath::Restart => u64::from(resolved.max_open) * u64::from(resolved.strategies),
+        OnDeath::Continue | OnDeath::Restart => u64::from(trading.max_open) * u64::from(trading.strategies),
     };
     (held + more.min(MAX_HELD)) as u32
 }
@@ -270,7 +237,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let records = |role: &Role| {
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions, and with the
         // final positions; kill switches have room in it.
-        let (strategies, gateways) = (u64::from(resolved.strategies), u64::from(trading.gateways()));
+        let (strategies, gateways) = (u64::from(trading.strategies), u64::from(trading.gateways()));
         let checksums = if *role == Role::Orchestrator {
             2 * strategies
                 + gateways
@@ -297,7 +264,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         |core: &Option<u32>| core.is_some() && cores.iter().filter(|other| *other == core).count() == 1;
     for (thread, core) in threads.iter_mut().zip(&cores) {
         thread.core = *core;
-        thread.idle = match resolved.idle {
+        thread.idle = match resolved.settings.idle() {
             Choice::Fixed(idle) => idle,
             // Who spins on a core that another needs only delays what it waits for.
             Choice::Auto if alone(core) => Idle::Spin,
@@ -435,7 +402,7 @@ mod tests {
         let resolved = resolve(&settings("venues=2"), &machine).unwrap();
         let plan = |counts: Counts, run: &str| {
             let identity = Identity { run: run.into(), pid: 1, start: 1 };
-            layout(&resolved, &machine, &counts, identity, ClockSource::Tsc, 1.0, 0).unwrap_err().to_string()
+            layout(&resolved, &machine, &counts, identity, ClockSource::Tsc).unwrap_err().to_string()
         };
         assert!(plan(Counts::even(9, 1, 3, 0), "r").contains("run it with --venues 3"));
         assert!(plan(Counts::even(9, 2, 2, 0), "r").contains("run it with --strategies 2"));
@@ -450,13 +417,13 @@ mod tests {
             let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
             let isolation = if thread { "thread" } else { "process" };
             let words = format!("strategies={strategies} venues={venues} isolation={isolation} orders=1000");
-            let (resolved, plan, _) = planned(&words, &machine).unwrap();
+            let (_, plan, _) = planned(&words, &machine).unwrap();
             prop_assert_eq!(plan.trading().total_orders(), 1000);
-            if resolved.threading == protocol::plan::Threading::Dedicated {
+            if plan.threading == protocol::plan::Threading::Dedicated {
                 let mut used: Vec<_> = plan.threads.iter().map(|t| t.core).collect();
                 used.sort_unstable();
                 used.dedup();
-                prop_assert_eq!(used.len(), resolved.roles());
+                prop_assert_eq!(used.len(), plan.threads.len());
             }
         }
     }

@@ -4,27 +4,24 @@
 //! functions of their arguments: the machine comes in as a value, so plans for other machines can be tested here.
 
 mod cores;
-mod descriptors;
 mod faults;
 mod layout;
 pub mod priority;
-mod programs;
-mod reach;
 mod resolve;
 mod resolved;
 mod room;
 mod show;
 mod spill;
+mod together;
 mod warnings;
 
-pub use descriptors::{allow_descriptors, descriptors_needed};
 pub use layout::{Counts, Identity, layout};
-pub use reach::{check as check_reach, reaches};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
-pub use room::{bytes_needed, check_room};
+pub use room::{allow_descriptors, bytes_needed, check_room, descriptors_needed};
 pub use show::show;
 pub(crate) use show::{table, trimmed};
+pub use together::{check_reach, reaches};
 
 use crate::host::Machine;
 
@@ -90,10 +87,10 @@ pub(crate) mod tests {
             Input::Drawn { orders, .. } => *orders,
             Input::Recorded { .. } => 1000,
         };
-        let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+        let counts = Counts::estimated(orders, &resolved);
         let identity = Identity { run: "test-1".into(), pid: 7, start: 8 };
         let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-        let (plan, warnings) = layout(&resolved, machine, &counts, identity, clock, 0.385, 0)?;
+        let (plan, warnings) = layout(&resolved, machine, &counts, identity, clock)?;
         assert_eq!(plan.validate(), Ok(()));
         Ok((resolved, plan, warnings))
     }

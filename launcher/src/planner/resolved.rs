@@ -1,19 +1,11 @@
-//! Settings with nothing left open: what [`super::resolve`] makes.
+//! Settings with nothing left open, and the plan that they ask for: what [`super::resolve`] makes.
 
-use crate::config::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Priority, Settings,
-    SpillRoom, StrategyName, Switch, VenueLimit, VenueName,
-};
+use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
 use analysis::units::{Count, Nanos};
-use protocol::limits::LimitSetting;
 use protocol::plan::{
-    ExchangePlacement, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps, Technique,
-    Threading, Trading,
+    ExchangePlacement, Isolation, Journalling, OnDeath, Plan, Sequence, Threading, Trading,
 };
 use std::path::PathBuf;
-
-/// How long a thread may go without a duty cycle unless the user says so.
-pub(super) const DEFAULT_LIVENESS_NS: u64 = 10_000_000_000;
 
 /// Where the orders come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,151 +30,86 @@ pub enum Input {
     },
 }
 
-/// Settings with nothing left open.
+impl Input {
+    /// What the settings say, or the table where they say nothing.
+    pub(super) fn of(settings: &Settings) -> Self {
+        match &settings.schedule {
+            Some(path) => Self::Recorded { path: path.clone(), speed: settings.speed().0, span_ns: None },
+            None => Self::Drawn {
+                arrivals: settings.arrivals(),
+                orders: settings.orders().0,
+                window_ns: settings.window().0,
+            },
+        }
+    }
+
+    /// The time over which drawn orders are due; 0 where nothing is due, or only a file says when.
+    pub(super) fn window_ns(&self) -> u64 {
+        match self {
+            Self::Drawn { arrivals, window_ns, .. } if *arrivals != Arrivals::Stress => *window_ns,
+            _ => 0,
+        }
+    }
+}
+
+/// Settings with nothing left open. What a process of the run is told is in the plan, and only there; the rest is in the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// What carries submit and completion.
-    pub technique: Technique,
-    /// What stands between strategies and engine.
-    pub isolation: Isolation,
-    /// How the engine's agents share threads.
-    pub threading: Threading,
-    /// Which processes the engine's roles are in.
-    pub placement: Placement,
-    /// What every thread does when idle, or a choice for each by whether it has its core to itself.
-    pub idle: Choice<Idle>,
-    /// The priority of every thread; `None`: they are ordinary ones.
-    pub priority: Option<Priority>,
-    /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells none.
-    pub cores: Vec<u32>,
-    /// Whether the user named them.
-    pub cores_named: bool,
-    /// Strategies, 1 to 256.
-    pub strategies: u16,
-    /// Venues, 1 to 64.
-    pub venues: u16,
-    /// What the strategies are.
-    pub strategy: Kinds<StrategyName>,
-    /// What the venues are.
-    pub venue: Kinds<VenueName>,
-    /// Credentials, at least one.
-    pub credentials: u16,
-    /// Where exchanges run.
-    pub exchange: ExchangePlacement,
-    /// What exchanges write down.
-    pub journal: Journalling,
-    /// The orders that rest in the books at the start.
-    pub book: Option<PathBuf>,
-    /// In which order exchanges carry orders out.
-    pub sequence: Sequence,
-    /// Whether exchanges write touches to a board.
-    pub market_data: bool,
-    /// Slots of every ring, a power of two from 2 to 2^20.
-    pub capacity: u32,
-    /// The most open orders of a strategy, 1 to 2^20.
-    pub max_open: u32,
-    /// The most orders that wait for one gateway, 1 to 2^20; `None`: all that may be open.
-    pub max_waiting: Option<u32>,
-    /// How long a venue may say nothing about an order, in nanoseconds; 0: the longest delay and a second more.
-    pub venue_timeout_ns: u64,
-    /// The messages a second that a venue takes; `None`: any number.
-    pub venue_limit: Option<VenueLimit>,
+    /// The settings in effect: resolving them again on the same machine gives the same.
+    pub settings: Settings,
+    /// The plan, without what follows from the machine and the schedule: [`super::layout`] adds it.
+    pub plan: Plan,
     /// Where the orders come from.
     pub input: Input,
-    /// The venues' delay.
-    pub delay: DelayRange,
-    /// Extra work of the orchestrator, in nanoseconds an order.
-    pub work_ns: u64,
-    /// Which points are stamped.
-    pub stamps: Stamps,
-    /// The seed of everything that is drawn.
-    pub seed: u64,
-    /// What happens when a strategy dies.
-    pub on_death: OnDeath,
-    /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
-    pub liveness_ns: u64,
-    /// The file of what is traded.
-    pub instruments: Option<PathBuf>,
-    /// Limits, in the order in which they apply.
-    pub limits: Vec<LimitSetting>,
-    /// The faults on purpose, as they were asked for.
-    pub faults: Vec<FaultSpec>,
-    /// How often the drawn schedule is played.
-    pub laps: u32,
-    /// Whether logs are spilled, and through how much room.
-    pub spill: SpillRoom,
-    /// Runs, one after the other.
-    pub repeats: u32,
-    /// The folder for the runs' folders.
-    pub out: PathBuf,
+    /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells none.
+    pub cores: Vec<u32>,
 }
 
 impl Resolved {
-    /// Strategies, gateways and the orchestrator.
-    pub fn roles(&self) -> usize {
-        usize::from(self.strategies) + usize::from(self.venues) * usize::from(self.credentials) + 1
-    }
-
-    /// The effective settings: resolving them again on the same machine gives the same again.
-    pub fn settings(&self) -> Settings {
-        let mut settings = Settings {
-            technique: Some(self.technique),
-            isolation: Some(self.isolation),
-            threading: Some(Choice::Fixed(self.threading)),
-            process: (self.placement != Placement::Engine).then_some(self.placement),
-            idle: Some(self.idle),
-            priority: self.priority,
-            cores: self.cores_named.then(|| CoreList(self.cores.clone())),
-            strategies: Some(Count(self.strategies.into())),
-            venues: Some(Count(self.venues.into())),
-            strategy: (self.strategy != Kinds::default()).then(|| self.strategy.clone()),
-            venue: (self.venue != Kinds::default()).then(|| self.venue.clone()),
-            credentials: (self.credentials != 1).then_some(Count(self.credentials.into())),
-            exchange: (self.exchange != ExchangePlacement::Gateway).then_some(self.exchange),
-            journal: (self.journal != Journalling::None).then_some(self.journal),
-            book: self.book.clone(),
-            sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input, &self.strategy))
-                .then_some(self.sequence),
-            market_data: (self.market_data != default_market_data(&self.venue, &self.strategy))
-                .then_some(if self.market_data { Switch::On } else { Switch::Off }),
-            capacity: Some(Count(self.capacity.into())),
-            max_open: Some(Count(self.max_open.into())),
-            max_waiting: self.max_waiting.map(|orders| Count(orders.into())),
-            venue_timeout: (self.venue_timeout_ns > 0).then_some(Nanos(self.venue_timeout_ns)),
-            venue_limit: self.venue_limit,
-            delay: Some(self.delay),
-            work: Some(Nanos(self.work_ns)),
-            seed: Some(Count(self.seed)),
-            // Only where they are not what they always were: settings that were saved before stay the same.
-            stamps: (self.stamps != Stamps::All).then_some(self.stamps),
-            on_death: (self.on_death != OnDeath::Stop).then_some(self.on_death),
-            liveness: (self.liveness_ns != DEFAULT_LIVENESS_NS).then_some(Nanos(self.liveness_ns)),
-            fault: (!self.faults.is_empty()).then(|| Faults(self.faults.clone())),
-            instruments: self.instruments.clone(),
-            limits: (!self.limits.is_empty()).then(|| Limits(self.limits.clone())),
-            laps: (self.laps != 1).then_some(Count(self.laps.into())),
-            spill: (self.spill != SpillRoom::Off).then_some(self.spill),
-            repeats: Some(Count(self.repeats.into())),
-            out: Some(self.out.clone()),
-            ..Settings::default()
+    /// Writes settings that are in range into a plan. What is open has the default of the table.
+    pub fn new(settings: Settings, cores: Vec<u32>) -> Self {
+        let count = |Count(count): Count| count as u32;
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let limit = settings.venue_limit;
+        let trading = Trading {
+            strategy_kinds: settings.strategy().0,
+            venue_kinds: settings.venue().0,
+            credentials: settings.credentials().0 as u16,
+            exchange: exchange_of(&settings),
+            journal: settings.journal(),
+            // The exchange's process may have another folder for its own.
+            opening_book: settings.book.as_ref().map(|path| absolute(path).display().to_string()),
+            sequence: sequence_of(&settings),
+            market_data: has_market_data(&settings),
+            capacity: count(settings.capacity()),
+            max_open: count(settings.max_open()),
+            max_waiting: settings.max_waiting.map(count),
+            venue_timeout_ns: settings.venue_timeout.map_or(0, |Nanos(ns)| ns),
+            venue_limit: limit.map_or(0, |limit| limit.per_second),
+            venue_limit_rejects: limit.is_some_and(|limit| limit.rejects),
+            laps: count(settings.laps()),
+            work_ns: settings.work().0,
+            limits: settings.limits().0,
+            ..Trading::new(settings.strategies().0 as u16, settings.venues().0 as u16)
         };
-        match &self.input {
-            Input::Drawn { arrivals, orders, window_ns } => {
-                settings.arrivals = Some(*arrivals);
-                settings.orders = Some(Count(*orders));
-                settings.window = Some(Nanos(*window_ns));
-            }
-            Input::Recorded { path, speed, .. } => {
-                settings.schedule = Some(path.clone());
-                settings.speed = Some(Factor(*speed));
-            }
-        }
-        settings
+        let plan = Plan {
+            technique: settings.technique(),
+            isolation: settings.isolation(),
+            threading: match settings.threading() {
+                Choice::Fixed(threading) => threading,
+                Choice::Auto => Threading::Shared,
+            },
+            placement: settings.process(),
+            stamps: settings.stamps(),
+            priority: settings.priority.map(Priority::fifo),
+            on_death: settings.on_death(),
+            liveness_ns: settings.liveness().0,
+            ..Plan::of(trading)
+        };
+        Self { input: Input::of(&settings), settings, plan, cores }
     }
-}
 
-impl Resolved {
-    /// The same, with the time that the schedule takes: a recorded flow says so itself, once it is read.
+    /// The same with the time that the schedule takes: a recorded flow says so itself, once it is read.
     #[must_use]
     pub fn spanning(&self, window_ns: u64) -> Self {
         let mut all = self.clone();
@@ -191,23 +118,51 @@ impl Resolved {
         }
         all
     }
-}
 
-/// In which order exchanges carry orders out unless something else is asked for: that of a recording where players send all of it,
-/// and nothing else.
-pub(super) fn default_sequence(has_book: bool, input: &Input, strategies: &Kinds<StrategyName>) -> Sequence {
-    match input {
-        Input::Recorded { .. } if has_book && plays_all(strategies) => Sequence::Recorded,
-        _ => Sequence::Arrival,
+    /// Whether all strategies send at the times of their schedule: one of the user's own sends when and where it likes.
+    pub fn is_on_schedule(&self) -> bool {
+        let kinds = &self.plan.trading().strategy_kinds;
+        kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
+    }
+
+    /// The same with another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        let mut all = self.clone();
+        all.settings.seed = Some(Count(seed));
+        all
     }
 }
 
-/// Whether exchanges write touches to a board unless something else is asked for: where some strategy may read them.
-pub(super) fn default_market_data(venues: &Kinds<VenueName>, strategies: &Kinds<StrategyName>) -> bool {
-    venues.0.iter().any(|kind| kind.name() == Trading::BOOK) && !plays_all(strategies)
+/// Whether every strategy sends its part of a schedule as it is.
+pub(super) fn plays_all(settings: &Settings) -> bool {
+    settings.strategy().0.iter().all(|kind| kind == Trading::PLAYER)
 }
 
-/// Whether every strategy sends its part of a schedule as it is.
-pub(super) fn plays_all(strategies: &Kinds<StrategyName>) -> bool {
-    strategies.0.iter().all(|kind| *kind == StrategyName::default())
+/// Whether some venue is an exchange.
+pub(super) fn has_book(settings: &Settings) -> bool {
+    settings.venue().0.iter().any(|kind| kind == Trading::BOOK)
+}
+
+/// Where exchanges run. What comes back needs a process that can be killed alone.
+fn exchange_of(settings: &Settings) -> ExchangePlacement {
+    let comes_back = settings.journal() != Journalling::None
+        && settings.on_death() == OnDeath::Restart
+        && settings.isolation() != Isolation::Thread;
+    settings.exchange.unwrap_or(match comes_back {
+        true => ExchangePlacement::Process,
+        false => ExchangePlacement::Gateway,
+    })
+}
+
+/// In which order exchanges carry orders out: that of a recording where players send all of it, and nothing else.
+fn sequence_of(settings: &Settings) -> Sequence {
+    let is_recorded = settings.schedule.is_some() && settings.book.is_some() && plays_all(settings);
+    settings.sequence.unwrap_or(if is_recorded { Sequence::Recorded } else { Sequence::Arrival })
+}
+
+/// Whether exchanges write touches to a board: where some strategy may read them, unless the user says so.
+fn has_market_data(settings: &Settings) -> bool {
+    let is_read = has_book(settings) && !plays_all(settings);
+    settings.market_data.map_or(is_read, |switch| switch == Switch::On)
 }

@@ -4,7 +4,7 @@ use super::faults;
 use super::resolved::{Input, Resolved};
 use super::room::bytes_needed;
 use super::spill;
-use crate::config::delay::format_delay;
+use crate::config::value::Value;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use analysis::lists;
@@ -111,7 +111,8 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
     let mut line = match &resolved.input {
         Input::Drawn { arrivals: Arrivals::Stress, .. } => format!("{orders} as fast as the rings take them"),
         Input::Drawn { arrivals, window_ns, .. } => {
-            let (laps, all_ns) = (resolved.laps, window_ns.saturating_mul(resolved.laps.into()));
+            let laps = plan.trading().laps;
+            let all_ns = window_ns.saturating_mul(laps.into());
             let rate = plan.trading().total_orders() as f64 * 1e9 / all_ns as f64;
             let (arrivals, rate) = (arrivals.name(), numbers::count(rate.round() as u64));
             let of =
@@ -132,11 +133,11 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
     };
     // An exchange has none.
     if plan.trading().books().count() < usize::from(plan.trading().venues) {
-        line.push_str(&format!(", delay {}", format_delay(&resolved.delay)));
+        line.push_str(&format!(", delay {}", resolved.settings.delay().text()));
     }
-    line.push_str(&format!(", seed {}", resolved.seed));
-    if resolved.work_ns > 0 {
-        line.push_str(&format!(", work {} an order", Nanos(resolved.work_ns)));
+    line.push_str(&format!(", seed {}", resolved.settings.seed()));
+    if plan.trading().work_ns > 0 {
+        line.push_str(&format!(", work {} an order", Nanos(plan.trading().work_ns)));
     }
     line
 }
@@ -203,8 +204,8 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
     notes.extend(stays_away(plan));
-    if resolved.repeats > 1 {
-        notes.push(format!("{} runs, one after the other.", resolved.repeats));
+    if resolved.settings.repeats().0 > 1 {
+        notes.push(format!("{} runs, one after the other.", resolved.settings.repeats()));
     }
     notes
 }

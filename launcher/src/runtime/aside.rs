@@ -28,7 +28,6 @@ impl Aside {
         Self { before: if is_moved { before } else { Vec::new() } }
     }
 
-    /// For good.
     pub fn stay(mut self) {
         self.before.clear();
     }

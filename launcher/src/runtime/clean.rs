@@ -5,23 +5,14 @@
 //!
 //! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user, and memory, a FIFO, a
 //! socket, or the folder of somebody else's transport with what that made beside it. Nothing is waited for, whatever stands there under such a name.
-//!
-//! | the run's control segment | its run |
-//! |---|---|
-//! | is locked, by its launcher or its warden | lives |
-//! | is not | is dead, whoever has the process id in its name by now |
-//! | is not there | lives if the process in its name does (it is ending), else it is dead |
-//!
-//! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
 
 use crate::host::groups::Tree;
+use crate::runtime::active::RunLife;
 use crate::runtime::container::groups;
 use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
-use protocol::plan::Plan;
-use protocol::segments::{CONTROL, spilled_segment, thread_segment};
+use protocol::segments::{spilled_segment, thread_segment};
 use shm::memory::header::MAGIC;
-use shm::memory::lock;
 use shm::memory::{SHM_DIR, folder, list_segments, open_safely, unlink};
 use shm::queue::{self, QueueError};
 use std::collections::HashMap;
@@ -29,7 +20,6 @@ use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
-use system::process;
 
 /// What is removed of dead runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +32,6 @@ pub enum CleanScope {
     Nothing,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Segments that were removed, or would be.
@@ -56,9 +45,6 @@ pub struct Cleaned {
 }
 
 /// Removes the segments of runs that are dead.
-///
-/// # Errors
-/// If `/dev/shm` cannot be listed.
 pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();
@@ -69,7 +55,7 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
             continue;
         }
         let life = *lives.entry(run).or_insert_with(|| RunLife::of(run));
-        if life.needs(what, scope) {
+        if is_needed(life, what, scope) {
             cleaned.kept += 1;
         } else if scope == CleanScope::Nothing {
             cleaned.removed.push(name);
@@ -83,7 +69,7 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
         clean_queues(scope, &mut cleaned)?;
     }
     for (run, group) in groups::found(Tree::real()) {
-        if RunLife::of(run) == RunLife::Living {
+        if RunLife::of(run) == RunLife::Active {
             continue;
         }
         cleaned.removed.push(group.display().to_string());
@@ -112,36 +98,11 @@ fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()>
     Ok(())
 }
 
-/// Whether a run still needs its segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunLife {
-    Living,
-    Dead,
-    /// Dead, and its control segment has been removed.
-    NoControl,
-}
-
-impl RunLife {
-    fn of(run: RunId) -> Self {
-        let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
-        let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Living } else { dead };
-        match open_safely(&control, OpenOptions::new().read(true)) {
-            Ok(control) => match lock::is_held(&control) {
-                Ok(true) => Self::Living,
-                Ok(false) => Self::Dead,
-                Err(_) => by_pid(Self::Dead),
-            },
-            Err(error) if error.kind() == ErrorKind::NotFound => by_pid(Self::NoControl),
-            Err(_) => by_pid(Self::Dead),
-        }
-    }
-
-    /// Whether a segment of such a run stays. Whoever removes a run's segments removes the control segment last, so without
-    /// it there are only logs that could not be saved.
-    fn needs(self, what: &str, scope: CleanScope) -> bool {
-        let is_log = [thread_segment(""), spilled_segment("")].iter().any(|stem| what.starts_with(stem));
-        self == Self::Living || (self == Self::NoControl && is_log && scope == CleanScope::KeepLogs)
-    }
+/// Returns `true` if a segment of such a run stays. Whoever removes a run's segments removes the control segment last, so without
+/// it there are only logs that could not be saved.
+fn is_needed(life: RunLife, what: &str, scope: CleanScope) -> bool {
+    let is_log = [thread_segment(""), spilled_segment("")].iter().any(|stem| what.starts_with(stem));
+    life == RunLife::Active || (life == RunLife::NoControl && is_log && scope == CleanScope::KeepLogs)
 }
 
 /// Whether a file with the name of a segment is one, and this user's.
@@ -295,12 +256,12 @@ mod tests {
     #[test]
     fn a_log_that_could_not_be_saved_goes_only_when_asked_for() {
         let kept = |life: RunLife, what| {
-            [CleanScope::KeepLogs, CleanScope::Everything].map(|scope| life.needs(what, scope))
+            [CleanScope::KeepLogs, CleanScope::Everything].map(|scope| is_needed(life, what, scope))
         };
         assert_eq!(kept(RunLife::NoControl, "thread-engine"), [true, false]);
         assert_eq!(kept(RunLife::NoControl, "submit"), [false, false]);
         assert_eq!(kept(RunLife::Dead, "thread-engine"), [false, false]);
-        assert_eq!(kept(RunLife::Living, "submit"), [true, true]);
+        assert_eq!(kept(RunLife::Active, "submit"), [true, true]);
     }
 
     #[test]

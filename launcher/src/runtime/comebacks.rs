@@ -9,8 +9,8 @@
 //! not started again, it would say so again; nor is one that is killed before it is back, again and again (`TRIES` times).
 
 use crate::runtime::incidents::Children;
-use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
+use crate::runtime::stuck::Liveness;
 use analysis::record::Comeback;
 use anyhow::{Context as _, Result};
 use protocol::labels::{ExchangeCounter, OrchestratorCounter};
@@ -58,7 +58,6 @@ impl<'a> Comebacks<'a> {
         plan.exchanges_come_back()
     }
 
-    /// All alive.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         let case = |role| {
@@ -115,7 +114,6 @@ impl<'a> Comebacks<'a> {
         }
     }
 
-    /// What has happened.
     pub fn into_list(self) -> Vec<Comeback> {
         self.list
     }
@@ -134,9 +132,6 @@ impl<'a> Comebacks<'a> {
     }
 
     /// Takes each as far as it can go now.
-    ///
-    /// # Errors
-    /// What the system refused: a process that cannot be asked about, or started again.
     pub fn look(
         &mut self,
         children: &mut impl Children,
@@ -155,43 +150,43 @@ impl<'a> Comebacks<'a> {
     ) -> Result<()> {
         let plan = &self.segments.plan;
         let case = &self.cases[place];
-        let Case { role, process, stage, .. } = *case;
+        let Case { role, process, stage, tries, .. } = *case;
         let is_done = self.are_all(case, |state| state == ThreadState::Done);
         let is_failed = !self.are_all(case, |state| state != ThreadState::Failed);
-        match stage {
-            Stage::Living if !children.was_killed(process) => {
-                let of_process = &plan.processes[process].threads;
-                let suspicion =
-                    case.threads.iter().find_map(|thread| liveness.suspicion(*thread, of_process));
-                if children.ended(process).is_some() || is_done || is_failed {
-                    // In order, or it has said why: that is the supervisor's matter.
-                    if children.ended(process) == Some(false) || is_failed {
-                        self.cases[place].stage = Stage::Gone;
-                    }
-                } else if suspicion.is_none() {
-                    children.keep_spare(self.segments, process);
-                } else if let Some(suspicion) = suspicion {
-                    let incident =
-                        self.begin(place, children.pid(process), suspicion.to_string(), clock.now());
-                    children.kill(process);
-                    self.cases[place].stage = Stage::Killed(incident);
-                }
-            }
+        let (ended, was_killed) = (children.ended(process), children.was_killed(process));
+        let shares = &plan.processes[process].threads;
+        let suspicion = case.threads.iter().find_map(|thread| liveness.suspicion(*thread, shares));
+        let next = match stage {
             // It had said everything.
-            Stage::Living if is_done => {}
-            Stage::Living => {
+            Stage::Living if was_killed && is_done => stage,
+            Stage::Living if was_killed => {
                 let how = children.how(process);
                 let incident = self.begin(place, children.pid(process), how, clock.now());
                 self.cases[place].stage = Stage::Killed(incident);
                 return self.step(place, children, liveness, clock);
             }
+            // It has said why: that is the supervisor's matter.
+            Stage::Living if is_failed || ended == Some(false) => Stage::Gone,
+            Stage::Living if is_done || ended.is_some() => stage,
+            Stage::Living => match suspicion {
+                Some(suspicion) => {
+                    let incident =
+                        self.begin(place, children.pid(process), suspicion.to_string(), clock.now());
+                    children.kill(process);
+                    Stage::Killed(incident)
+                }
+                None => {
+                    children.keep_spare(self.segments, process);
+                    stage
+                }
+            },
             Stage::Killed(incident) => {
                 // The kernel's word: nobody writes its memory any more.
                 let death = children.death(process).context("cannot watch a process")?;
-                if children.ended(process).is_none() || death.is_none() {
+                if ended.is_none() || death.is_none() {
                     return Ok(());
                 }
-                for thread in &self.cases[place].threads {
+                for thread in &case.threads {
                     self.segments.renew_thread(*thread);
                     liveness.restarted(*thread, clock.now());
                 }
@@ -199,32 +194,27 @@ impl<'a> Comebacks<'a> {
                     .restart(self.segments, process)
                     .with_context(|| format!("cannot start {} again", plan.processes[process].name))?;
                 self.cases[place].tries += 1;
-                self.cases[place].stage = Stage::Starting(incident);
+                Stage::Starting(incident)
             }
-            Stage::Starting(incident) => {
-                let of_process = &plan.processes[process].threads;
-                let mut threads = self.cases[place].threads.iter();
-                let hangs = threads.any(|thread| liveness.suspicion(*thread, of_process).is_some());
-                if hangs && children.ended(process).is_none() {
-                    // Nobody else has an eye on it.
-                    children.kill(process);
-                    self.cases[place].stage = Stage::Killed(incident);
-                } else if children.was_killed(process) && !is_failed && self.cases[place].tries < TRIES {
-                    self.cases[place].stage = Stage::Killed(incident);
-                } else if children.ended(process).is_some() || is_failed {
-                    self.cases[place].stage = Stage::Gone;
-                } else if self.are_all(&self.cases[place], |state| state >= ThreadState::Running) {
-                    self.list[incident].recovered_ns = Some(self.ns(clock.now()));
-                    let (records, again) = self.records(role);
-                    (self.list[incident].records, self.list[incident].again) = (records, again);
-                    self.cases[place].tries = 0;
-                    self.cases[place].stage = Stage::Living;
-                    // One that was done to it while it came back has had its effect.
-                    self.cases[place].fault = None;
-                }
+            Stage::Starting(incident) if suspicion.is_some() && ended.is_none() => {
+                // Nobody else has an eye on it.
+                children.kill(process);
+                Stage::Killed(incident)
             }
-            Stage::Gone => {}
-        }
+            Stage::Starting(incident) if was_killed && !is_failed && tries < TRIES => Stage::Killed(incident),
+            Stage::Starting(_) if ended.is_some() || is_failed => Stage::Gone,
+            Stage::Starting(incident) if self.are_all(case, |state| state >= ThreadState::Running) => {
+                let (records, again) = self.records(role);
+                let recovered_ns = Some(self.ns(clock.now()));
+                self.list[incident] =
+                    Comeback { recovered_ns, records, again, ..self.list[incident].clone() };
+                // A fault that was done to it while it came back has had its effect.
+                (self.cases[place].tries, self.cases[place].fault) = (0, None);
+                Stage::Living
+            }
+            Stage::Starting(_) | Stage::Gone => stage,
+        };
+        self.cases[place].stage = next;
         Ok(())
     }
 

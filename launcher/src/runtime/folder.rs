@@ -10,9 +10,6 @@ use std::time::SystemTime;
 
 /// Makes a run's folder again that was removed while the run went on, with its settings; what to say of it. The logs in memory, and so all
 /// figures, are saved as ever.
-///
-/// # Errors
-/// It was removed and cannot be made again.
 pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -20,7 +17,7 @@ pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     }
     let name = path.display();
     let made = fs::create_dir_all(path).map_err(anyhow::Error::from);
-    made.and_then(|()| Ok(resolved.settings().save(path)?)).with_context(|| {
+    made.and_then(|()| Ok(resolved.settings.save(path)?)).with_context(|| {
         format!("the run's folder {name} was removed while the run went on and cannot be made again: its results are lost")
     })?;
     Ok(Some(format!(
@@ -31,9 +28,6 @@ pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
 
 /// Makes the folder of a result, `<out>/<time>-<kind>`, with a number at the end where that exists. `started` is the time as its record
 /// has it.
-///
-/// # Errors
-/// It cannot be made, or `out` holds a thousand of that second.
 pub fn make(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
     let cannot = |folder: &Path| format!("cannot make the folder {} (--out)", folder.display());
     fs::create_dir_all(out).with_context(|| cannot(out))?;
@@ -51,16 +45,12 @@ pub fn make(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
 
 /// A run's folder, removed again unless the run began.
 pub struct Folder {
-    /// Where it is.
     pub path: PathBuf,
     keep: bool,
 }
 
 impl Folder {
     /// `<out>/<time>-<technique>-<isolation>`, with a number behind it where that exists.
-    ///
-    /// # Errors
-    /// It cannot be made, or `out` holds a thousand of that second.
     pub fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
         let time = humantime::format_rfc3339_seconds(began).to_string();
         let path = make(out, &time, &format!("{}-{}", plan.technique, plan.isolation))?;

@@ -29,7 +29,6 @@ pub struct Unsaved {
     pub lost: Vec<String>,
     /// Why the first could not be saved.
     pub why: String,
-    /// The run's folder.
     pub folder: String,
 }
 
@@ -62,7 +61,6 @@ impl fmt::Display for Unsaved {
 /// The logs of a run as they are in memory, in the order of the plan's threads. `None`: that segment cannot be mapped.
 #[derive(Clone, Copy)]
 pub struct Logs<'a> {
-    /// The threads' segments.
     pub threads: &'a [Option<View>],
     /// What the spiller says of each; empty where no log is spilled.
     pub spilled: &'a [Option<View>],
@@ -185,7 +183,6 @@ impl Half<'_> {
     }
 }
 
-/// Saves a log as a whole file.
 fn save<'a>(place: &'a OpenFolder, name: &str, header: &[u64], log: &View) -> Result<(), Half<'a>> {
     let mut draft = place.draft(name).map_err(Half::of)?;
     match write(header, log, &mut draft) {

@@ -14,11 +14,11 @@
 mod claims;
 mod restart;
 
-pub use crate::runtime::children::Children;
-use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::lost_memory;
+pub use crate::runtime::restarts::Children;
 use crate::runtime::restarts::{IncarnationEnd, RestartPolicy};
 use crate::runtime::setup::Segments;
+use crate::runtime::stuck::{Liveness, Suspicion};
 use analysis::record::Incident;
 use anyhow::{Context, Result, bail};
 use claims::{ended, sent_and_settled};
@@ -45,7 +45,6 @@ enum IncidentStage {
     Paused(usize, u64),
     /// Its next incarnation was started and is not in its duty cycles yet.
     Starting(usize),
-    /// It is dead and stays so.
     Down,
 }
 
@@ -66,6 +65,16 @@ struct Case {
     end: IncarnationEnd,
     /// It was killed since it took too long to its first duty cycle.
     has_hung_at_start: bool,
+}
+
+/// Why a strategy is given up.
+struct Trouble {
+    cause: String,
+    misconduct: Option<Misconduct>,
+    /// When the engine found it, in ticks; `None`: it was found just now.
+    detected: Option<u64>,
+    /// It is silent, does not end or forges its status.
+    hangs: bool,
 }
 
 /// How long the kernel may take to end a process that was killed. Nothing is certain of one that does not end.
@@ -90,9 +99,6 @@ pub struct Incidents<'a> {
 
 impl<'a> Incidents<'a> {
     /// All strategies alive, in epoch 0.
-    ///
-    /// # Panics
-    /// If the segments are not created yet.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         let case = |index: u16| {
@@ -209,7 +215,6 @@ impl<'a> Incidents<'a> {
         (sent, open)
     }
 
-    /// What has happened so far.
     pub fn list(&self) -> &[Incident] {
         &self.list
     }
@@ -261,9 +266,6 @@ impl<'a> Incidents<'a> {
     }
 
     /// Takes every strategy as far as it can go now.
-    ///
-    /// # Errors
-    /// What the system refused: a process that cannot be asked about, or started again.
     pub fn look(
         &mut self,
         children: &mut impl Children,
@@ -288,59 +290,25 @@ impl<'a> Incidents<'a> {
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<bool> {
-        let plan = &self.segments.plan;
         let case = &self.cases[usize::from(strategy)];
         let (epoch, stage, place) = (case.epoch, case.stage, case.process);
         match stage {
             IncidentStage::Living | IncidentStage::Starting(_) => {
                 let now = clock.now();
-                let quarantined =
-                    self.repairs.of(strategy).quarantined.filter(|(quarantined, _)| *quarantined == epoch);
-                // One that has ended in order neither hangs nor takes long to end.
-                let suspicion = liveness
-                    .suspicion(case.thread, &plan.processes[place].threads)
-                    .filter(|found| children.ended(place).is_none() || matches!(found, Suspicion::Forged(_)));
-                let is_withheld = self.withholds(strategy, liveness) && children.ended(place).is_none();
-                let how = ended(children, place, &self.segments.threads[case.thread]);
+                let trouble = self.trouble(case, strategy, children, liveness);
                 if lost_memory::is_met(self.segments) {
-                    // Something above may have been read where memory is gone: the run ends, and nobody is blamed.
+                    // Something of it may have been read where memory is gone: the run ends, and nobody is blamed.
                     return Ok(false);
                 }
-                if let Some(how) = how {
-                    let incident = self.begin(strategy, children.pid(place), how, now);
-                    self.list[incident].quarantined = quarantined.map(|(_, why)| why);
-                    self.cases[usize::from(strategy)].stage = IncidentStage::Killed(incident);
-                } else if let Some((_, why)) = quarantined {
-                    let ticks = self.repairs.of(strategy).quarantined_ticks;
-                    let incident =
-                        self.begin(strategy, children.pid(place), format!("quarantined: {why}"), ticks);
-                    self.list[incident].quarantined = Some(why);
-                    self.kill(strategy, incident, children);
-                } else if let Some(suspicion) = suspicion {
-                    let forged = matches!(suspicion, Suspicion::Forged(_));
-                    let quarantined = forged.then_some(Misconduct::ForgedStatus);
-                    let why = quarantined.map_or(String::new(), |why| format!("quarantined: {why}: "));
-                    let pid = children.pid(place);
-                    let incident = self.begin(strategy, pid, format!("{why}{suspicion}"), now);
-                    self.list[incident].quarantined = quarantined;
-                    self.cases[usize::from(strategy)].has_hung_at_start = stage != IncidentStage::Living;
-                    self.kill(strategy, incident, children);
-                } else if is_withheld {
-                    let why = Misconduct::WithheldPlace;
-                    let how = format!(
-                        "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
-                         while it keeps running"
-                    );
-                    let incident = self.begin(strategy, children.pid(place), how, now);
-                    self.list[incident].quarantined = Some(why);
-                    self.kill(strategy, incident, children);
-                } else if self.is_inspected(strategy)
-                    && children.ended(place).is_none()
-                    && let Some(forgery) = self.segments.headers.forgery(strategy)
-                {
-                    let incident = self.begin(strategy, children.pid(place), forgery, now);
-                    self.list[incident].quarantined = Some(Misconduct::ForgedHeader);
-                    self.kill(strategy, incident, children);
+                if let Some(Trouble { cause, misconduct, detected, hangs }) = trouble {
+                    let incident = self.begin(strategy, children.pid(place), cause, detected.unwrap_or(now));
+                    self.list[incident].quarantined = misconduct;
+                    let case = &mut self.cases[usize::from(strategy)];
+                    case.has_hung_at_start = hangs && stage != IncidentStage::Living;
+                    case.stage = IncidentStage::Killed(incident);
+                    if children.ended(place).is_none() {
+                        children.kill(place);
+                    }
                 } else if let IncidentStage::Starting(incident) = stage
                     && self.state(case) >= ThreadState::Running
                 {
@@ -399,6 +367,51 @@ impl<'a> Incidents<'a> {
         Ok(true)
     }
 
+    /// Returns why a strategy is to be given up: it has ended, was quarantined, hangs or misbehaves.
+    fn trouble(
+        &self,
+        case: &Case,
+        strategy: u16,
+        children: &impl Children,
+        liveness: &Liveness,
+    ) -> Option<Trouble> {
+        let runs = children.ended(case.process).is_none();
+        let repair = self.repairs.of(strategy);
+        let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
+        let trouble = |cause, misconduct| Trouble { cause, misconduct, detected: None, hangs: false };
+        if let Some(how) = ended(children, case.process, &self.segments.threads[case.thread]) {
+            return Some(trouble(how, quarantined));
+        }
+        if let Some(why) = quarantined {
+            let detected = Some(repair.quarantined_ticks);
+            return Some(Trouble { detected, ..trouble(format!("quarantined: {why}"), quarantined) });
+        }
+        let shares = &self.segments.plan.processes[case.process].threads;
+        let suspicion = liveness.suspicion(case.thread, shares);
+        match suspicion {
+            Some(Suspicion::Forged(_)) => {
+                let why = Misconduct::ForgedStatus;
+                let cause = format!("quarantined: {why}: {}", suspicion?);
+                return Some(Trouble { hangs: true, ..trouble(cause, Some(why)) });
+            }
+            // One that has ended in order neither hangs nor takes long to end.
+            Some(suspicion) if runs => {
+                return Some(Trouble { hangs: true, ..trouble(suspicion.to_string(), None) });
+            }
+            _ => {}
+        }
+        if runs && self.withholds(case, strategy, liveness) {
+            let why = Misconduct::WithheldPlace;
+            let cause = format!(
+                "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
+                 while it keeps running"
+            );
+            return Some(trouble(cause, Some(why)));
+        }
+        let forgery = (runs && self.is_inspected(strategy)).then(|| self.segments.headers.forgery(strategy));
+        forgery.flatten().map(|forgery| trouble(forgery, Some(Misconduct::ForgedHeader)))
+    }
+
     /// Whether this look is at the headers of that strategy.
     fn is_inspected(&self, strategy: u16) -> bool {
         let strategies = self.cases.len() as u16;
@@ -407,12 +420,9 @@ impl<'a> Incidents<'a> {
 
     /// Whether everybody waits for a place that only this strategy can have announced, and has for too long. Who is silent as
     /// well hangs, and is found before; who says that it is done has a deadline of its own.
-    fn withholds(&self, strategy: u16, liveness: &Liveness) -> bool {
-        if self.state(&self.cases[usize::from(strategy)]) == ThreadState::Done {
-            return false;
-        }
+    fn withholds(&self, case: &Case, strategy: u16, liveness: &Liveness) -> bool {
         let at = self.repairs.standstill().filter(|at| at.announcer == Some(strategy));
-        at.is_some_and(|at| liveness.is_overdue(at.since_ticks))
+        at.is_some_and(|at| self.state(case) != ThreadState::Done && liveness.is_overdue(at.since_ticks))
     }
 
     /// Notes an incident; its place in the list.
@@ -442,12 +452,6 @@ impl<'a> Incidents<'a> {
             stayed_down: None,
         });
         self.list.len() - 1
-    }
-
-    fn kill(&mut self, strategy: u16, incident: usize, children: &mut impl Children) {
-        let case = &mut self.cases[usize::from(strategy)];
-        children.kill(case.process);
-        case.stage = IncidentStage::Killed(incident);
     }
 
     /// The death of the incarnation is certain: the engine is to repair what it left.

@@ -23,9 +23,6 @@ fn least(plan: &Plan) -> u64 {
 }
 
 /// A table beside the logs, so that no more than so many bytes are resident.
-///
-/// # Errors
-/// No file can be made there.
 fn beside_the_logs(folder: &Path, most: u64) -> io::Result<Room> {
     // What is taken between two looks comes on top.
     Room::files(folder, most / 4 * 3)

@@ -13,9 +13,9 @@
 //! (`venue-unknown`). Nobody else waits for it. The next incarnation gets its own memory anew, and orders once it is in its duty cycles.
 
 use crate::runtime::incidents::Children;
-use crate::runtime::liveness::Liveness;
 use crate::runtime::restarts::{IncarnationEnd, RestartDecision, RestartPolicy};
 use crate::runtime::setup::Segments;
+use crate::runtime::stuck::Liveness;
 use analysis::record::{Outage, StayedDown};
 use anyhow::{Context as _, Result, bail};
 use protocol::labels::GatewayCounter;

@@ -9,6 +9,7 @@ use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::container::{self, groups};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
+use crate::runtime::signals::Signals;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
@@ -27,7 +28,19 @@ use venue::HOUSE;
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// A run that can be begun.
+/// How a run is shown and bounded, beside its settings.
+pub struct Presentation<'a> {
+    /// Print nothing but errors.
+    pub quiet: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
+    /// How long the processes may take to get ready.
+    pub start_timeout: Duration,
+    /// Ctrl-C and its relatives.
+    pub signals: &'a Signals,
+}
+
+/// What a run needs to begin.
 pub struct Prepared {
     /// Every order.
     pub schedule: Schedule,
@@ -88,8 +101,8 @@ pub fn prepare(
 
 /// That the strategies that are programs can be started: found out now, and not when half of the run is there.
 fn check_programs(resolved: &Resolved) -> Result<()> {
-    let programs = resolved.strategy.0.iter().filter_map(|kind| Some((kind.name(), kind.command()?)));
-    for (name, command) in programs {
+    let kinds = &resolved.plan.trading().strategy_kinds;
+    for (name, command) in kinds.iter().filter_map(|kind| Some((kind, Trading::command_of(kind)?))) {
         let refuse = |why| UsageError(format!("--strategy {name}: {why}"));
         program::executable(command).map_err(refuse)?;
     }
@@ -109,7 +122,8 @@ fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
 }
 
 fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
-    let Resolved { strategies, venues, delay, seed, .. } = *resolved;
+    let Trading { strategies, venues, .. } = *resolved.plan.trading();
+    let (delay, seed) = (resolved.settings.delay(), resolved.settings.seed().0);
     match &resolved.input {
         Input::Drawn { arrivals, orders, window_ns } => {
             let spec = Spec {
@@ -135,18 +149,16 @@ fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     }
 }
 
-/// The most orders of an opening book.
 const MAX_HOUSE_ORDERS: usize = 1 << 20;
 
 /// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
 fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
     let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let counts = Counts::estimated(orders, resolved);
     let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
     check_room(&plan, machine)
 }
 
-/// Refuses what has no room on this machine.
 fn check_room(plan: &Plan, machine: &Machine) -> Result<()> {
     planner::check_room(plan, machine).map_err(|error| anyhow!(error.0))?;
     planner::allow_descriptors(plan)
@@ -165,7 +177,7 @@ fn make_plan(
 
 /// How many orders rest in the books at the start: those of the opening book, which is checked here.
 fn house_orders(resolved: &Resolved) -> Result<u64> {
-    let Some(path) = &resolved.book else { return Ok(0) };
+    let Some(path) = &resolved.settings.book else { return Ok(0) };
     let refuse = |why: &dyn std::fmt::Display| UsageError(format!("--book {}: {why}", path.display()));
     let file = UserFile::open(path).map_err(|error| refuse(&error))?;
     if !std::fs::metadata(path).is_ok_and(|facts| facts.is_file()) {
@@ -185,15 +197,7 @@ fn lay_out(
     let pid = std::process::id();
     let start = start_time(pid).context("/proc/self/stat cannot be read")?;
     let run = RunId::new(began, pid, start).to_string();
-    Ok(planner::layout(
-        resolved,
-        machine,
-        counts,
-        Identity { run, pid, start },
-        source,
-        1.0,
-        resolved.work_ns,
-    )?)
+    Ok(planner::layout(resolved, machine, counts, Identity { run, pid, start }, source)?)
 }
 
 /// The input as the record has it.
@@ -202,13 +206,14 @@ pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) 
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
-    let is_own = !resolved.strategy.0.iter().all(|kind| kind.is_on_schedule());
+    let settings = &resolved.settings;
+    let is_own = !resolved.is_on_schedule();
     record::InputRecord {
-        arrivals: if is_own { resolved.strategy.text() } else { arrivals },
+        arrivals: if is_own { settings.strategy().text() } else { arrivals },
         file,
-        seed: resolved.seed,
+        seed: settings.seed().0,
         window_ns: plan.lap_ns.saturating_mul(u64::from(plan.laps - 1)).saturating_add(schedule.window_ns()),
-        delay: crate::config::delay::format_delay(&resolved.delay),
+        delay: settings.delay().text(),
         hash: format!("{:016x}", schedule.hash()),
         // What a strategy of the user's own makes of its schedule, nobody knows.
         offered_per_s: schedule.offered_per_s().filter(|_| !is_own),
@@ -223,27 +228,18 @@ pub fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
 }
 
 /// The core-to-core round trip where the submit hand-off is, in nanoseconds.
-///
-/// # Errors
-/// A core that cannot be pinned to.
 pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
 }
 
 /// The same out of step, as orders come.
-///
-/// # Errors
-/// As there.
 pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::out_of_step_ns(a, b, floor::OUT_OF_STEP_ROUNDS)?.median_ns))
 }
 
 /// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
-///
-/// # Errors
-/// They would not.
 pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
     const MIB: u64 = 1 << 20;
     let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();

@@ -42,9 +42,7 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// One process of the run.
 pub struct Process {
-    /// Its name in the plan.
     pub name: String,
     child: Child,
     pidfd: OwnedFd,
@@ -52,7 +50,6 @@ pub struct Process {
     inside: Option<Inside>,
     /// Why its container was not made.
     unmade: Option<String>,
-    /// When it was first killed.
     killed: Cell<Option<Instant>>,
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
@@ -65,9 +62,6 @@ pub struct Process {
 impl Process {
     /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr` in the folder. It inherits these
     /// descriptors and no others.
-    ///
-    /// # Errors
-    /// A file that cannot be written, or what the system refused.
     pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
     }
@@ -93,9 +87,6 @@ impl Process {
 
     /// Starts a program that is not ours as the process of that name: it finds the run by its environment. What it says on stdout and
     /// stderr goes to `NAME.stderr` in the folder. `will_start` adds to the command what it is to do before it becomes the program.
-    ///
-    /// # Errors
-    /// As [`Process::start`].
     pub fn start_program(
         program: &str,
         will_start: impl FnOnce(&mut Command),
@@ -123,9 +114,6 @@ impl Process {
     /// Starts a strategy, ours or a program, in a container of its own. What it says goes to `NAME.stderr` in the folder. It inherits these
     /// descriptors and no others. Where the container cannot be made it is a process that has ended, or is about to:
     /// [`Process::unmade`].
-    ///
-    /// # Errors
-    /// As [`Process::start`].
     pub fn start_contained(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
         let log = said_in(&stderr)?;
@@ -218,9 +206,6 @@ impl Process {
     }
 
     /// Proof that it has ended, if it has. In a container the one outside may have been killed, and what is inside be about to be.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn death(&self) -> io::Result<Option<Death>> {
         let inside = self.inside.as_ref().map(|inside| Death::confirm(inside.init().as_fd()));
         if let Some(None) = inside.transpose()? {
@@ -240,9 +225,6 @@ impl Process {
     }
 
     /// Waits for its end, at most that long: what gives up ends soon.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn await_end(&mut self, at_most: Duration) -> io::Result<()> {
         if self.status.is_none() {
             process::wait_readable(&[self.pidfd.as_fd()], at_most)?;
@@ -271,9 +253,6 @@ impl Process {
     }
 
     /// Takes note of its end, if it has ended.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn look(&mut self) -> io::Result<()> {
         if self.status.is_none() {
             self.settle(Duration::ZERO);
@@ -293,17 +272,14 @@ impl Process {
         }
     }
 
-    /// Whether it was seen at the barrier.
     pub const fn is_ready(&self) -> bool {
         self.account.is_ready()
     }
 
-    /// It is seen there now.
     pub fn ready(&mut self) {
         self.account.ready(self.child.id());
     }
 
-    /// Looks at its memory.
     pub fn see_memory(&mut self) {
         if self.status.is_none() {
             self.account.see_memory(self.child.id());
@@ -359,7 +335,6 @@ impl Process {
         self.late = Some(after).filter(|_| ran && killed);
     }
 
-    /// How it ended, in words.
     pub fn how(&self) -> String {
         if let Some(why) = &self.unmade {
             return format!("its container could not be made: {why}");

@@ -24,9 +24,6 @@ impl Kernel {
 }
 
 /// What the plan's priority means on this machine, as reasons not to quote its latencies; none without a priority.
-///
-/// # Errors
-/// It may not be had, or nothing else would ever run again.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

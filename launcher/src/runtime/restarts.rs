@@ -1,6 +1,8 @@
-//! A restart policy: when a strategy that died is started again, after which pause, and when not any more.
+//! Processes that are started again: what [`Incidents`](super::incidents::Incidents) and the like
+//! need of them, after which pause, and of a strategy or gateway when not any more.
 //!
-//! An incarnation *ran well* if its duty cycles went on for [`STEADY`]; it *made progress* if it ran well, or sent or settled an order.
+//! An incarnation *ran well* if its duty cycles went on for [`STEADY`]; it *made progress* if it
+//! ran well, or sent or settled an order.
 //!
 //! | the incarnation that died | the next one |
 //! |---|---|
@@ -9,9 +11,13 @@
 //! | died sooner | after a pause that doubles with each such death in a row, from nothing over 10 ms to 1 s |
 //! | made no progress | as above, but at most [`MAX_RESTARTS`] times in a row: then the strategy stays down |
 //!
-//! Orders are counted by the strategy itself, so one that lies about them gets more restarts, but none without a pause.
+//! Orders are counted by the strategy itself, so one that lies about them gets more restarts, but
+//! none without a pause.
 
-use core::time::Duration;
+use crate::runtime::setup::Segments;
+use anyhow::Result;
+use protocol::supervision::Death;
+use std::time::{Duration, Instant};
 
 /// The most restarts in a row after incarnations that made no progress.
 pub const MAX_RESTARTS: u32 = 8;
@@ -19,8 +25,29 @@ pub const MAX_RESTARTS: u32 = 8;
 pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// The processes of a run, by their places in the plan, as far as incidents have to do with them.
+/// In a simulation they are none of the kernel's.
+pub trait Children {
+    /// Whether it ended in order; `None`: it runs.
+    fn ended(&self, process: usize) -> Option<bool>;
+    fn was_killed(&self, process: usize) -> bool;
+    fn how(&self, process: usize) -> String;
+    fn pid(&self, process: usize) -> u32;
+    fn kill(&mut self, process: usize);
+    /// Proof that it has ended, if it has.
+    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>>;
+    /// Starts it again, after it has ended.
+    ///
+    /// # Errors
+    /// It cannot be started: nothing of the attempt runs.
+    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
+    /// Sees to it that a process stands ready to be its next incarnation, where there are such.
+    fn keep_spare(&mut self, segments: &Segments, process: usize) {
+        let _ = (segments, process);
+    }
+}
 
 /// How an incarnation came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,11 +69,42 @@ pub enum RestartDecision {
     StayDown(u32),
 }
 
+/// The pause before what has ended is started again: nothing at first, then twice as long with each
+/// hasty end in a row. It bounds how often that is done, and not how many times: what was wrong may
+/// be over some day.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Backoff {
+    /// Ends in a row of what did not run well.
+    hasty: u32,
+    /// When the last pause is over.
+    due: Option<Instant>,
+}
+
+impl Backoff {
+    /// Charges the end of what ran so long. Returns the pause.
+    pub fn charge(&mut self, ran: Duration) -> Duration {
+        self.hasty = if ran >= STEADY { 0 } else { self.hasty.saturating_add(1) };
+        match self.hasty {
+            0 | 1 => Duration::ZERO,
+            hasty => FIRST_PAUSE.saturating_mul(1 << (hasty - 2).min(16)).min(MAX_PAUSE),
+        }
+    }
+
+    /// Charges the end of what was started then and has ended by now, or could not be started.
+    pub fn charge_loss(&mut self, started: Instant, now: Instant) {
+        self.due = Some(now + self.charge(now.saturating_duration_since(started)));
+    }
+
+    /// Returns `true` if the pause is over.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.due.is_none_or(|due| now >= due)
+    }
+}
+
 /// The budget of one strategy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestartPolicy {
-    /// Deaths in a row of incarnations that did not run well.
-    hasty: u32,
+    backoff: Backoff,
     /// Deaths in a row of incarnations that made no progress.
     futile: u32,
 }
@@ -57,27 +115,20 @@ impl RestartPolicy {
         if end.is_planned {
             return RestartDecision::RestartAfter(Duration::ZERO);
         }
-        let has_run_well = end.ran >= STEADY;
-        self.hasty = if has_run_well { 0 } else { self.hasty.saturating_add(1) };
-        self.futile = if has_run_well || end.has_traded { 0 } else { self.futile + 1 };
-        match self.futile.checked_sub(MAX_RESTARTS + 1) {
-            Some(_) => RestartDecision::StayDown(MAX_RESTARTS),
-            None => RestartDecision::RestartAfter(pause(self.hasty)),
+        let pause = self.backoff.charge(end.ran);
+        let has_progressed = end.ran >= STEADY || end.has_traded;
+        self.futile = if has_progressed { 0 } else { self.futile + 1 };
+        match self.futile > MAX_RESTARTS {
+            true => RestartDecision::StayDown(MAX_RESTARTS),
+            false => RestartDecision::RestartAfter(pause),
         }
-    }
-}
-
-/// The pause after so many hasty deaths in a row.
-fn pause(deaths: u32) -> Duration {
-    match deaths {
-        0 | 1 => Duration::ZERO,
-        deaths => FIRST_PAUSE.saturating_mul(1 << (deaths - 2).min(16)).min(MAX_PAUSE),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::{Cell, RefCell};
 
     const MS: Duration = Duration::from_millis(1);
     const FUTILE: IncarnationEnd = IncarnationEnd { is_planned: false, has_traded: false, ran: MS };
@@ -120,5 +171,48 @@ mod tests {
         assert_eq!(found[8..10], [AT_ONCE; 2]);
         assert!(found[..17].iter().all(|one| matches!(one, RestartDecision::RestartAfter(_))));
         assert_eq!(found[17], RestartDecision::StayDown(MAX_RESTARTS));
+    }
+
+    /// Starts in five minutes, if each that is started ends after `life`, and the longest time
+    /// without one. Times are made up.
+    fn starts(
+        mut lost: impl FnMut(Instant, Instant),
+        mut is_over: impl FnMut(Instant) -> bool,
+        life: Duration,
+    ) -> (u32, Duration) {
+        let begin = Instant::now();
+        let (mut started, mut starts, mut last, mut longest) = (None::<Instant>, 0, begin, Duration::ZERO);
+        for now in (0..300_000).map(|ms| begin + ms * MS) {
+            if let Some(since) = started.filter(|since| now - *since >= life) {
+                lost(since, now);
+                (started, last) = (None, now);
+            }
+            if started.is_none() && is_over(now) {
+                (started, starts) = (Some(now), starts + 1);
+            } else if started.is_none() {
+                longest = longest.max(now - last);
+            }
+        }
+        (starts, longest)
+    }
+
+    #[test]
+    fn what_is_lost_is_replaced_for_ever_and_seldom() {
+        let is_good = |(starts, longest)| starts <= 310 && longest <= MAX_PAUSE;
+        for life in [Duration::ZERO, 30 * MS, 900 * MS] {
+            let backoff = RefCell::new(Backoff::default());
+            let lost = |started, now| backoff.borrow_mut().charge_loss(started, now);
+            assert!(is_good(starts(lost, |now| backoff.borrow().is_over(now), life)), "{life:?}");
+            // One that starts again at once, and one that gives up some day, are found.
+            assert!(life > 500 * MS || !is_good(starts(|_, _| (), |_| true, life)), "{life:?}");
+            let left = Cell::new(16);
+            let give_up = |_, _| left.set(left.get() - 1);
+            assert!(!is_good(starts(give_up, |_| left.get() > 0, life)), "{life:?}");
+        }
+        let (begin, mut backoff) = (Instant::now(), Backoff::default());
+        (0..40).for_each(|_| backoff.charge_loss(begin, begin));
+        assert!(!backoff.is_over(begin + 999 * MS) && backoff.is_over(begin + 1000 * MS));
+        backoff.charge_loss(begin, begin + STEADY);
+        assert!(backoff.is_over(begin + STEADY), "one that has lived is replaced at once");
     }
 }

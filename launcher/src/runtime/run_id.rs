@@ -13,7 +13,6 @@ use core::fmt;
 use shm::memory::PREFIX;
 use std::time::SystemTime;
 
-/// A run's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
     /// Year, month and day, eight digits.

@@ -25,7 +25,6 @@ impl Samples {
         (self.last_ticks, self.last_open) = (now, open);
     }
 
-    /// All of them together.
     pub fn taken(&self) -> OpenOrders {
         self.taken
     }

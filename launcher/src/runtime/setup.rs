@@ -47,14 +47,10 @@ pub struct Segments {
     pub headers: Headers,
     /// The commands of operators.
     desk: Option<View>,
-    /// Each strategy's own memory, to make anew when it is started again.
-    lines: Vec<Vec<(Segment, Words)>>,
-    /// Each gateway's own memory, likewise; empty where no gateway may die.
-    gateway_lines: Vec<Vec<(Segment, Words)>>,
-    /// Each strategy's thread: status block and stamp log.
-    owners: Vec<Option<(usize, Words)>>,
-    /// The threads of roles that come back, likewise.
-    returning: Vec<(usize, Words)>,
+    /// The own memory of each strategy and of each gateway that may die, to make anew when it is started again.
+    renewable: Vec<(Segment, Words)>,
+    /// Each thread's status block and stamp log as `threads`, to make anew.
+    statuses: Vec<Words>,
     /// What is handed over; empty where segments have names.
     shared: Vec<(Segment, Shared)>,
     /// What was created to be handed over and is not in its place here yet, by its name within the run.
@@ -85,10 +81,9 @@ impl Segments {
         let handle = |end: &File| Handle { what: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
         plan.handles = end.iter().map(handle).collect();
         let plan = &plan;
-        let remove = RemoveOnError(plan);
         let control = segments::create_control(plan, &topology::segments(plan));
-        let control = control.context("cannot start the run")?;
-        std::mem::forget(remove);
+        let remove = |_: &_| drop(unlink(&plan.segment_name(CONTROL)));
+        let control = control.inspect_err(remove).context("cannot start the run")?;
         let mut segments = Self::around(plan, control, None);
         segments.end = end;
         Ok(segments)
@@ -107,10 +102,8 @@ impl Segments {
             engine_bell: None,
             headers: Headers::default(),
             desk: None,
-            lines: vec![Vec::new(); usize::from(plan.trading().strategies)],
-            gateway_lines: vec![Vec::new(); usize::from(plan.trading().gateways())],
-            owners: vec![None; usize::from(plan.trading().strategies)],
-            returning: Vec::new(),
+            renewable: Vec::new(),
+            statuses: Vec::new(),
             shared: Vec::new(),
             sealed: HashMap::new(),
             mapped: Vec::new(),
@@ -163,9 +156,6 @@ impl Segments {
 
     /// Creates the sealed segments, which have no names, and writes their descriptors into the plan. At `sandbox` no other can be opened by its
     /// name, so those that have one are created and handed over as well.
-    ///
-    /// # Errors
-    /// As [`Segments::begin`].
     pub fn create_sealed(&mut self) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             if segment.is_sealed(&self.plan) {
@@ -205,9 +195,6 @@ impl Segments {
     }
 
     /// Creates the segments that have names, and copies the schedule into its own.
-    ///
-    /// # Errors
-    /// As [`Segments::begin`].
     pub fn create_named(&mut self, schedule: &Schedule) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             let words = match self.sealed.remove(&segment.spec.what) {
@@ -232,26 +219,17 @@ impl Segments {
 
     /// Puts a segment where the launcher looks for it. Returns `false` if it looks for it nowhere.
     fn place(&mut self, segment: &Segment, words: Words) -> bool {
-        if let Some(Role::Strategy(strategy)) = segment.renewed_with {
-            self.lines[usize::from(strategy)].push((segment.clone(), words));
-            return true;
-        }
-        if let Some(Role::Gateway(gateway)) = segment.renewed_with {
-            let may_die = self.plan.gateways_may_die();
-            if may_die {
-                self.gateway_lines[usize::from(gateway)].push((segment.clone(), words));
+        if segment.renewed_with.is_some() {
+            let is_lasting =
+                matches!(segment.renewed_with, Some(Role::Gateway(_))) && !self.plan.gateways_may_die();
+            if !is_lasting {
+                self.renewable.push((segment.clone(), words));
             }
-            return may_die;
+            return !is_lasting;
         }
         match segment.purpose {
-            Purpose::Thread(place) => {
-                if let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice() {
-                    self.owners[usize::from(*index)] = Some((place, words.clone()));
-                }
-                let roles = &self.plan.threads[place].roles;
-                if !roles.iter().any(|role| matches!(role, Role::Strategy(_))) {
-                    self.returning.push((place, words.clone()));
-                }
+            Purpose::Thread(_) => {
+                self.statuses.push(words.clone());
                 self.threads.push(words.into());
             }
             Purpose::Spilled(_) => self.spilled.push(words.into()),
@@ -270,36 +248,39 @@ impl Segments {
     /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp log stays. Only after the
     /// engine has said that it no longer reads it.
     pub fn renew(&self, strategy: u16) {
-        for (segment, words) in &self.lines[usize::from(strategy)] {
-            segments::renew(&self.plan, &segment.spec, words);
-        }
-        if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
-            let stays = if self.plan.spill.is_some() { SPILL } else { 0..0 };
-            self.renew_status(*thread, words, stays);
+        self.renew_of(Role::Strategy(strategy));
+        if let Some(thread) = self.plan.thread_of(Role::Strategy(strategy)) {
+            self.renew_status(thread, if self.plan.spill.is_some() { SPILL } else { 0..0 });
         }
     }
 
     /// Makes a dead gateway's own memory anew: its inbox, and its part of the completion hand-off. Only after the engine has said that it
     /// no longer reads or writes it.
     pub fn renew_gateway(&self, gateway: u16) {
-        for (segment, words) in &self.gateway_lines[usize::from(gateway)] {
+        self.renew_of(Role::Gateway(gateway));
+    }
+
+    fn renew_of(&self, role: Role) {
+        for (segment, words) in
+            self.renewable.iter().filter(|(segment, _)| segment.renewed_with == Some(role))
+        {
             segments::renew(&self.plan, &segment.spec, words);
         }
     }
 
     /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays, and what is said there of its gaps.
     pub fn renew_thread(&self, thread: usize) {
-        if let Some((thread, words)) = self.returning.iter().find(|(place, _)| *place == thread) {
-            self.renew_status(*thread, words, GAPS.start..SPILL.end);
-        }
+        self.renew_status(thread, GAPS.start..SPILL.end);
     }
 
     /// Nothing of a strategy's word stays, but for what its log needs to go on where it is spilled.
-    fn renew_status(&self, thread: usize, words: &Words, stays: Range<usize>) {
+    fn renew_status(&self, thread: usize, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
         // Relaxed: published by the Release store of the next life.
-        for (place, (word, value)) in words.iter().zip(header.into_iter().chain(rest)).enumerate() {
+        for (place, (word, value)) in
+            self.statuses[thread].iter().zip(header.into_iter().chain(rest)).enumerate()
+        {
             if !stays.contains(&place) {
                 word.store(value, Ordering::Relaxed);
             }
@@ -325,17 +306,9 @@ impl Segments {
         end.into_iter().chain(shared).collect()
     }
 
-    /// The descriptors that the warden inherits: the logs, read-only, and the control segment.
-    pub fn handed_to_warden(&self) -> Vec<&File> {
-        self.handed_logs(Access::Read)
-    }
-
-    /// The descriptors that the spiller inherits: the same, but the logs to write.
-    pub fn handed_to_spiller(&self) -> Vec<&File> {
-        self.handed_logs(Access::Write)
-    }
-
-    fn handed_logs(&self, access: Access) -> Vec<&File> {
+    /// The descriptors that a helper inherits: the logs, which the warden only reads and the spiller writes, and the control segment.
+    pub(super) fn handed_logs(&self, writes: bool) -> Vec<&File> {
+        let access = if writes { Access::Write } else { Access::Read };
         let right = |segment: &Segment| match segment.purpose {
             Purpose::Control => Some(Access::Read),
             Purpose::Thread(_) | Purpose::Spilled(_) => Some(access),
@@ -357,9 +330,6 @@ fn own_end() -> io::Result<File> {
 }
 
 /// Opens the control segment that a child was told of: see [`Segments::address`].
-///
-/// # Errors
-/// No such run or descriptor.
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
 }
@@ -384,15 +354,6 @@ fn fill_schedule(words: &Words, schedule: &Schedule, strategy: u16) {
         word.store(*value, Ordering::Relaxed);
     }
     debug_assert_eq!(schedule.words(strategy).len() * SCHEDULE_ENTRY_WORDS + HEADER_WORDS, words.len());
-}
-
-/// Removes what a failing [`Segments::begin`] has created.
-struct RemoveOnError<'a>(&'a Plan);
-
-impl Drop for RemoveOnError<'_> {
-    fn drop(&mut self) {
-        let _ = unlink(&self.0.segment_name(CONTROL));
-    }
 }
 
 impl Drop for Segments {

@@ -6,11 +6,9 @@
 //! One that is told to go on answers with a byte. If it does not (it is stopped, or hangs) it is given up, and a process is started in its
 //! place, as if there had been no spare.
 
-mod pause;
-
 use crate::runtime::process::Process;
+use crate::runtime::restarts::Backoff;
 use crate::runtime::setup::Segments;
-pub(super) use pause::Pause;
 use roles::SPARE_PREFIX;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -31,6 +29,12 @@ struct Spare {
     started: Instant,
 }
 
+impl Spare {
+    fn is_alive(&mut self) -> bool {
+        self.process.look().is_ok() && self.process.status.is_none()
+    }
+}
+
 /// A spare that was told to go on and has not answered yet.
 struct Told {
     of: usize,
@@ -46,29 +50,28 @@ pub struct Spares {
     /// How many have become what they were the spare of. Those that were lost share a file for their last words.
     taken: u32,
     /// What was lost of each, by its place in the plan.
-    pauses: Vec<Pause>,
+    pauses: Vec<Backoff>,
 }
 
 impl Spares {
     /// Sees to it that a process has one. What cannot be started is not: nobody needs it to come back.
     pub fn keep(&mut self, segments: &Segments, of: usize) {
         let now = Instant::now();
-        self.pauses.resize_with(segments.plan.processes.len(), Pause::default);
-        let is_alive = |spare: &mut Spare| spare.process.look().is_ok() && spare.process.status.is_none();
+        self.pauses.resize_with(segments.plan.processes.len(), Backoff::default);
         if let Some(place) = self.all.iter().position(|spare| spare.of == of) {
-            if is_alive(&mut self.all[place]) {
+            if self.all[place].is_alive() {
                 return;
             }
             let mut spare = self.all.remove(place);
             spare.process.end();
-            self.pauses[of].lost(spare.started, now);
+            self.pauses[of].charge_loss(spare.started, now);
         }
         if !self.pauses[of].is_over(now) {
             return;
         }
         match self.start(segments, of) {
             Some((process, socket)) => self.all.push(Spare { of, process, socket, started: now }),
-            None => self.pauses[of].lost(now, now),
+            None => self.pauses[of].charge_loss(now, now),
         }
     }
 
@@ -93,8 +96,7 @@ impl Spares {
     pub fn take(&mut self, of: usize) -> Option<Process> {
         let place = self.all.iter().position(|spare| spare.of == of)?;
         let mut spare = self.all.remove(place);
-        let is_alive = spare.process.look().is_ok() && spare.process.status.is_none();
-        if is_alive && spare.socket.write_all(&[1]).is_ok() {
+        if spare.is_alive() && spare.socket.write_all(&[1]).is_ok() {
             self.taken += 1;
             self.told.push(Told { of, socket: spare.socket, at: Instant::now() });
             return Some(spare.process);

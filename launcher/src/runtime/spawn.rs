@@ -1,13 +1,12 @@
 //! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
 
-use crate::runtime::grace::Grace;
-use crate::runtime::incidents::Children;
+use crate::runtime::helper::Helper;
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
+use crate::runtime::restarts::Children;
 use crate::runtime::setup::Segments;
 use crate::runtime::spares::Spares;
-use crate::runtime::spilling::Spilling;
-use crate::runtime::warden;
+use crate::runtime::stuck::Grace;
 use analysis::record::Exit;
 use anyhow::{Result, bail};
 use protocol::supervision::Death;
@@ -23,15 +22,10 @@ use system::process;
 pub struct Processes {
     /// In the order of the plan.
     pub all: Vec<Process>,
-    warden: Process,
-    /// How often the warden may still be started again.
-    wardens: u32,
+    warden: Helper,
+    spiller: Option<Helper>,
     spares: Spares,
-    spilling: Option<Spilling>,
 }
-
-/// How often a warden is started again at most: one that dies at once would be for ever.
-const WARDENS: u32 = 3;
 
 /// Starts a process of the plan: this executable, or the program that its strategy is. That says who it is before it runs that: it may take back what the launcher's death is to
 /// do to it, and the launcher die before it knows it.
@@ -48,66 +42,29 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
     }
 }
 
-fn start_warden(segments: &Segments) -> Result<Process> {
-    let folder = Path::new(&segments.plan.folder);
-    let inherited = segments.handed_to_warden();
-    Process::start(warden::NAME, &segments.address(), folder, &inherited)
-}
-
 impl Processes {
     /// Starts the warden alone: from here on a launcher that is killed leaves nothing. Orphans of processes of the run are this process's
     /// from now on: process 1 may be one that reaps none, or this one.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn begin(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
         }
-        Ok(Self {
-            all: Vec::new(),
-            warden: start_warden(segments)?,
-            wardens: WARDENS,
-            spares: Spares::default(),
-            spilling: None,
-        })
+        let warden = Helper::warden(segments)?;
+        Ok(Self { all: Vec::new(), warden, spiller: None, spares: Spares::default() })
     }
 
-    /// A warden that was killed is started again: without one a launcher that is killed leaves its segments behind.
-    pub fn watch_warden(&mut self, segments: &Segments) {
-        if self.warden.status.is_some() || self.warden.look().is_err() || self.warden.status.is_none() {
-            return;
-        }
-        let ended = format!("note: the warden (pid {}) has ended: {}", self.warden.pid(), self.warden.how());
-        let Some(left) = self.wardens.checked_sub(1) else {
-            complain(&format!(
-                "{ended}: a launcher that is killed now leaves its segments to launcher clean"
-            ));
-            return;
-        };
-        self.wardens = left;
-        match start_warden(segments) {
-            Ok(warden) => {
-                self.warden = warden;
-                complain(&format!("{ended}: another one was started"));
-            }
-            Err(error) => complain(&format!("{ended}: {error:#}")),
-        }
+    /// Starts the warden and the spiller again if they have ended.
+    pub fn watch_helpers(&mut self, segments: &Segments) {
+        self.spiller.iter_mut().chain([&mut self.warden]).for_each(|helper| helper.watch(segments));
     }
 
-    /// The same of the spiller, if there is one: it is started again as often as it ends.
-    pub fn watch_spiller(&mut self, segments: &Segments) {
-        if let Some(spilling) = &mut self.spilling {
-            spilling.watch(segments);
-        }
+    fn helpers(&self) -> impl Iterator<Item = &Process> {
+        [&self.warden].into_iter().chain(&self.spiller).map(Helper::process)
     }
 
     /// Starts the plan's processes, and the spiller before them.
-    ///
-    /// # Errors
-    /// The first that cannot be started.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
-        self.spilling = Spilling::begin(segments)?;
+        self.spiller = Helper::spiller(segments)?;
         for index in 0..segments.plan.processes.len() {
             let started = start(segments, index)?;
             if let Some(why) = started.unmade() {
@@ -121,13 +78,9 @@ impl Processes {
 
     /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over; then takes note of
     /// who has ended.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
         // Who asks about signals looks after the warden and the spiller, too: whoever does not would be woken by their end again and again.
-        let helpers = [Some(&self.warden), self.spilling.as_ref().map(Spilling::process)];
-        let helpers = helpers.into_iter().flatten().filter(|_| other.is_some());
+        let helpers = self.helpers().filter(|_| other.is_some());
         let running = self.all.iter().chain(helpers).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
@@ -142,14 +95,9 @@ impl Processes {
 
     /// Reaps the orphans of processes of the run: nobody else may do it.
     fn reap_orphans(&self) {
-        let own = self.all.iter().chain([&self.warden]).chain(self.spilling.as_ref().map(Spilling::process));
-        let own: Vec<u32> = own.map(Process::child_pid).chain(self.spares.pids()).collect();
+        let own = self.all.iter().chain(self.helpers()).map(Process::child_pid);
+        let own: Vec<u32> = own.chain(self.spares.pids()).collect();
         process::reap_orphans(&own);
-    }
-
-    /// Whether all have ended.
-    pub fn all_ended(&self) -> bool {
-        self.all.iter().all(|process| process.status.is_some())
     }
 
     /// Gives everybody but the warden `grace` to end by themselves, more to who waits for a core, then kills and reaps the rest.
@@ -157,7 +105,7 @@ impl Processes {
         self.spares.end();
         let told = Instant::now();
         let mut grace = Grace::begin(grace, &self.living());
-        while !self.all_ended() && !grace.is_over(&self.living()) {
+        while !self.living().is_empty() && !grace.is_over(&self.living()) {
             if self.wait(None, Duration::from_millis(20)).is_err() {
                 break;
             }
@@ -165,14 +113,15 @@ impl Processes {
         self.all.iter_mut().for_each(|process| process.end_late(told.elapsed()));
     }
 
-    /// The ids of those that have not ended.
     fn living(&self) -> Vec<u32> {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
     /// Ends the spiller: what is left of the logs is for the caller to save. What is to be said of it.
     pub fn end_spiller(&mut self) -> Option<String> {
-        self.spilling.take().and_then(|mut spilling| spilling.end())
+        let mut spiller = self.spiller.take()?;
+        spiller.end();
+        spiller.said()
     }
 
     /// Ends the warden: nothing is left for it to save.
@@ -180,7 +129,6 @@ impl Processes {
         self.warden.end();
     }
 
-    /// How each ended.
     pub fn exits(&self) -> Vec<Exit> {
         let exit = |process: &Process| Exit {
             process: process.name.clone(),
@@ -238,6 +186,7 @@ impl Children for Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         self.end_spiller();
-        self.all.iter_mut().chain([&mut self.warden]).for_each(Process::end);
+        self.all.iter_mut().for_each(Process::end);
+        self.warden.end();
     }
 }

@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 use system::folder::OpenFolder;
 use system::{pin, process};
 
-/// The spiller's name among the processes.
 pub const NAME: &str = "spill";
 /// How long it sleeps when no chunk is full. A ring has room for many times what is logged meanwhile.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -35,9 +34,6 @@ const AFTER_ERROR: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Moves chunks until it is killed: by the launcher when the run is over, or with it.
-///
-/// # Errors
-/// No such run, one that spills nothing, or files that cannot be opened.
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-spill");
@@ -75,7 +71,6 @@ fn round(threads: &mut [(Drain, File)]) -> io::Result<bool> {
     moved
 }
 
-/// Writes a chunk to its place.
 fn save(file: &File, chunk: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all_at(bytes, RECORDS_AT + chunk * CHUNK_BYTES)
 }

@@ -12,9 +12,6 @@ use system::folder::{Draft, OpenFolder};
 const RESTING: u64 = venue::RESTING;
 
 /// Saves the tapes: `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. What it has to say about them.
-///
-/// # Errors
-/// A file that cannot be written.
 pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &Path) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let cannot = |name: &str| format!("cannot write {}", folder.join(name).display());

@@ -15,7 +15,6 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of a process that is started now.
     pub fn begin() -> Self {
         Self { spawned: Instant::now(), usage: ProcessUsage::default(), before_ns: 0 }
     }
@@ -27,7 +26,6 @@ impl Account {
         Self { spawned: self.spawned, usage, before_ns: earlier.usage.cpu_ns.unwrap_or(earlier.before_ns) }
     }
 
-    /// Whether it was seen at the barrier.
     pub const fn is_ready(&self) -> bool {
         self.usage.startup_ns.is_some()
     }
@@ -46,13 +44,9 @@ impl Account {
 
     /// What such a file says. One that is about to end has unmapped what it shared, and still has its peak.
     fn see(&mut self, status: &str) {
-        let bytes = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        if let Some(peak) = bytes("VmHWM:") {
+        if let Some(peak) = kilobytes(status, "VmHWM:") {
             self.usage.peak_bytes = self.usage.peak_bytes.max(Some(peak));
-            self.usage.shared_bytes = self.usage.shared_bytes.max(bytes("RssShmem:"));
+            self.usage.shared_bytes = self.usage.shared_bytes.max(kilobytes(status, "RssShmem:"));
         }
     }
 
@@ -62,10 +56,20 @@ impl Account {
         self.usage.cpu_ns = used.or(self.usage.cpu_ns);
     }
 
-    /// What there is to say.
     pub const fn usage(&self) -> ProcessUsage {
         self.usage
     }
+}
+
+/// The proportional set size of a process, in bytes. `None` if it has gone, or the kernel tells none.
+pub fn proportional_memory(pid: u32) -> Option<u64> {
+    kilobytes(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
+}
+
+/// The value of a line that begins with that name and ends with `kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// CPU time of all threads of a process so far, in nanoseconds; of one that has ended until it is reaped.

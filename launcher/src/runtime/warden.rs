@@ -22,13 +22,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use system::process;
 
-/// The warden's name among the processes.
 pub const NAME: &str = "warden";
 
 /// Waits for the launcher of a run to end. A launcher that ends in order has stopped its warden before.
-///
-/// # Errors
-/// No such run.
 pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");

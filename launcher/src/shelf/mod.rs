@@ -6,7 +6,8 @@ mod owned;
 pub use command::{DeleteFlags, ListFlags, delete, show};
 
 use crate::config::UsageError;
-use crate::operator::living_runs;
+use crate::runtime::active::active_runs;
+use crate::runtime::run_id::RunId;
 use analysis::document::{Document, DocumentError};
 use analysis::experiment::{Boards, Lab, SweepPlan, SweepRecord, SweepState};
 use analysis::record::{Outcome, RunRecord};
@@ -41,20 +42,25 @@ pub struct Entry {
 
 /// What stands in a folder of results, in the order of their names; what is none is left out.
 pub fn list(folder: &Path) -> Result<Vec<Entry>> {
-    let living = living_runs().context("cannot look into /dev/shm")?;
+    let living = active_runs().context("cannot look into /dev/shm")?;
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
     Ok(folders.iter().filter_map(|folder| entry(folder, &living)).collect())
 }
 
-fn entry(folder: &Path, living: &[String]) -> Option<Entry> {
+/// Returns `true` if the run of that name is one of these.
+fn is_among(living: &[RunId], run: &str) -> bool {
+    RunId::parse(run).is_some_and(|run| living.contains(&run))
+}
+
+fn entry(folder: &Path, living: &[RunId]) -> Option<Entry> {
     let name = folder.display().to_string();
     if folder.join(RunRecord::FILE).exists() {
         let entry = Entry { folder: name, ..Entry::default() };
         return Some(match RunRecord::read(folder) {
             Ok(record) => {
-                let is_living = living.contains(&record.plan.run);
+                let is_living = is_among(living, &record.plan.run);
                 let summary = Summary::read(folder).ok().filter(|_| !is_living);
                 Entry {
                     run: record.plan.run.clone(),
@@ -178,8 +184,9 @@ pub fn may_go(folder: &Path) -> Result<FolderKind, UsageError> {
         Ok(kind) => kind,
         Err(why) => return refused(&why),
     };
-    let living = living_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
-    let lives = |folder: &Path| RunRecord::read(folder).is_ok_and(|record| living.contains(&record.plan.run));
+    let living = active_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
+    let lives =
+        |folder: &Path| RunRecord::read(folder).is_ok_and(|record| is_among(&living, &record.plan.run));
     let is_measured = SweepRecord::read(folder).is_ok_and(|record| {
         let (pid, start) = record.launcher;
         record.state == SweepState::Running && process::is_running(pid, start)

@@ -9,10 +9,9 @@
 //! The judge believes neither side: what was at an exchange, and what that makes of positions, it reads from the exchange's journal.
 
 use super::Simulated;
-use crate::config::value::Named;
-use crate::config::{Kinds, VenueName};
-use crate::planner::Resolved;
+use crate::config::{Kinds, Settings};
 use analysis::merge::{Merged, OrderEnd};
+use analysis::units::Count;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, Plan, Target, Technique, Trading, When};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
@@ -27,13 +26,13 @@ pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
 }
 
 /// Makes every venue an exchange in a process of its own.
-pub(super) fn shape(resolved: &mut Resolved, draws: &mut Draws) {
-    resolved.venue = Kinds(VenueName::of(Trading::BOOK).into_iter().collect());
-    resolved.exchange = ExchangePlacement::Process;
-    resolved.credentials = 1 + draws.below(resolved.strategies.min(2).into()) as u16;
+pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
+    settings.venue = Some(Kinds::new(vec![Trading::BOOK.into()]));
+    settings.exchange = Some(ExchangePlacement::Process);
+    settings.credentials = Some(Count(1 + draws.below(settings.strategies().0.min(2))));
     // What rests stays open: with few of them a strategy soon has nothing to send.
     let most = if draws.below(2) == 0 { 20 } else { 140 };
-    resolved.max_open = 1 + draws.below(most) as u32;
+    settings.max_open = Some(Count(1 + draws.below(most)));
 }
 
 /// Who dies or hangs, and when; `death` draws that of a strategy.

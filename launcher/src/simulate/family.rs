@@ -4,7 +4,7 @@
 //! been killed there.
 
 use super::fuse::{self, Unwound};
-use super::hostile::Hostile;
+use super::hostile;
 use super::machine::Machine;
 use super::scenario::{Scenario, ScenarioKind};
 use super::spares::{Spare, Spares};
@@ -19,12 +19,11 @@ use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::Death;
-use roles::Takeover;
 use roles::faults::Draws;
 use roles::faults::own::{self, Means};
+use roles::{BoxedEnds, Takeover};
 use shm::attached::Attached;
 use shm::memory::Words;
-use shm::ring::Link;
 use shm::sync::AtomicU64;
 use std::any::Any;
 use std::io;
@@ -114,8 +113,10 @@ impl Agent<clock::Chosen> for Nobody {
     }
 }
 
-/// All processes, over the technique `T`.
-pub(super) struct Family<'a, T> {
+/// All processes.
+pub(super) struct Family<'a> {
+    /// Of the technique.
+    ends: BoxedEnds,
     scenario: &'a Scenario,
     control: Control,
     clock: Virtual,
@@ -130,17 +131,22 @@ pub(super) struct Family<'a, T> {
     pub struck: Vec<FaultKind>,
     /// Messages that a hostile strategy has tampered with.
     pub tampered: Arc<AtomicU64>,
-    technique: std::marker::PhantomData<T>,
 }
 
-impl<'a, T: Link> Family<'a, T> {
+impl<'a> Family<'a> {
     /// Every process started, none of them has had a turn.
     ///
     /// # Errors
     /// A segment that is not what it should be.
-    pub fn start(scenario: &'a Scenario, segments: &'a Segments, clock: &Virtual) -> Result<Self> {
+    pub fn start(
+        scenario: &'a Scenario,
+        ends: BoxedEnds,
+        segments: &'a Segments,
+        clock: &Virtual,
+    ) -> Result<Self> {
         let plan = &scenario.plan;
         let mut family = Self {
+            ends,
             scenario,
             control: segments.control.control(),
             clock: clock.clone(),
@@ -153,7 +159,6 @@ impl<'a, T: Link> Family<'a, T> {
             machine: Arc::new(Machine::new(scenario.seed)),
             struck: Vec::new(),
             tampered: Arc::new(AtomicU64::new(0)),
-            technique: std::marker::PhantomData,
         };
         for process in &plan.processes {
             let pid = family.new_pid();
@@ -189,7 +194,7 @@ impl<'a, T: Link> Family<'a, T> {
             Some(spare) => spare.go_on(),
             None => self.attached(process),
         };
-        roles::recover(plan, me, &self.control, &mut attached)?;
+        roles::recover(plan, me, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before producers.
         for &index in me.threads.iter().rev() {
@@ -199,24 +204,15 @@ impl<'a, T: Link> Family<'a, T> {
                     if self.scenario.culprits.contains(strategy)
                         && self.control.life(*strategy).epoch == 0 =>
                 {
-                    let inner =
-                        attached.producer::<T>(&segments::submit_link(plan), usize::from(*strategy))?;
-                    let submit = Hostile {
-                        inner,
-                        attack,
-                        from,
-                        strategies: plan.trading().strategies,
-                        sent: Arc::clone(&self.tampered),
-                    };
-                    let epoch = self.control.life(*strategy).epoch;
-                    Box::new(roles::strategy(plan, *strategy, epoch, submit, &mut attached)?)
-                        as Box<dyn Agent<clock::Chosen>>
+                    let attack = (attack, from, Arc::clone(&self.tampered));
+                    hostile::agent(plan, *strategy, self.ends, attack, &mut attached)?
                 }
                 (_, ScenarioKind::Comebacks) => {
                     roles::compose(plan, thread, &self.control, &mut attached, act)?.boxed()
                 }
                 _ => {
-                    let mut agent = roles::compose_on::<T>(plan, thread, &self.control, &mut attached, act)?;
+                    let mut agent =
+                        roles::compose_on(self.ends, plan, thread, &self.control, &mut attached, act)?;
                     let segment = segments::thread(&mut attached, &thread.name)?;
                     agent.arm(&attached, &segment);
                     agent.boxed()
@@ -419,7 +415,7 @@ fn message(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-impl<T: Link> Children for Family<'_, T> {
+impl Children for Family<'_> {
     fn ended(&self, process: usize) -> Option<bool> {
         self.children[process].ended.as_ref().map(|(in_order, _)| *in_order)
     }

@@ -1,11 +1,18 @@
 //! A strategy that sends what no honest one does: a producer between its session and the ring.
 
+use anyhow::Result;
+use protocol::agent::Agent;
+use protocol::plan::Plan;
+use protocol::segments::submit_link;
 use protocol::wire::{MAX_EPOCH, Order, OrderId};
+use roles::{BoxedEnds, BoxedProducer};
+use shm::attached::Attached;
 use shm::ring::step::whole;
 use shm::ring::{Full, Message, Producer, Step};
 use shm::sync::{AtomicU64, Ordering};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use system::clock;
 use system::names;
 
 names! {
@@ -26,19 +33,36 @@ names! {
     }
 }
 
-/// The producer of a hostile strategy.
-pub(super) struct Hostile<P> {
-    pub inner: P,
-    pub attack: Attack,
-    /// The first order that is tampered with.
-    pub from: u64,
-    /// Strategies of the run.
-    pub strategies: u16,
-    /// Messages that were tampered with and taken by the ring.
-    pub sent: Arc<AtomicU64>,
+/// The first incarnation of a hostile strategy: it attacks from that order on, and counts the messages that it has tampered with.
+///
+/// # Errors
+/// A segment that is not what it should be.
+pub(super) fn agent(
+    plan: &Plan,
+    strategy: u16,
+    ends: BoxedEnds,
+    (attack, from, sent): (Attack, u64, Arc<AtomicU64>),
+    attached: &mut Attached<'_>,
+) -> Result<Box<dyn Agent<clock::Chosen>>> {
+    let inner = (ends.producer)(&submit_link(plan), usize::from(strategy), attached)?;
+    let strategies = plan.trading().strategies;
+    let submit = BoxedProducer::new(Hostile { inner, attack, from, strategies, sent });
+    Ok(Box::new(roles::strategy(plan, strategy, 0, submit, attached)?))
 }
 
-impl<P: Producer> Producer for Hostile<P> {
+/// The producer of a hostile strategy.
+struct Hostile {
+    inner: BoxedProducer,
+    attack: Attack,
+    /// The first order that is tampered with.
+    from: u64,
+    /// Strategies of the run.
+    strategies: u16,
+    /// Messages that were tampered with and taken by the ring.
+    sent: Arc<AtomicU64>,
+}
+
+impl Producer for Hostile {
     fn try_push_with(
         &mut self,
         message: &Message,
@@ -52,7 +76,7 @@ impl<P: Producer> Producer for Hostile<P> {
     }
 }
 
-impl<P: Producer> Hostile<P> {
+impl Hostile {
     fn push(&mut self, message: &Message) -> Result<(), Full> {
         let Some(order) = Order::from_message(*message).ok().filter(|order| order.id.sequence() >= self.from)
         else {

@@ -7,9 +7,8 @@ use super::{LAUNCHER_PID, START_TICKS};
 use crate::faults::schedule::{DueFault, FaultSchedule, Presence, Victim};
 use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Children, Incidents};
-use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
-use crate::runtime::standstill;
+use crate::runtime::stuck::{Liveness, blocked_slot};
 use crate::runtime::supervise::{at_venues, have_all_arrived, moves, orchestrator};
 use analysis::record::{Comeback, Incident, Outcome};
 use protocol::control::RunState;
@@ -21,7 +20,6 @@ use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::memory::View;
-use shm::ring::Link;
 use system::clock::{Clock, Virtual};
 
 /// An engine that was idle for so long has nothing more to do, in ticks.
@@ -93,7 +91,7 @@ impl<'a> Launcher<'a> {
     ///
     /// # Errors
     /// An incident that cannot be handled.
-    pub fn turn<T: Link>(&mut self, family: &mut Family<'a, T>) -> anyhow::Result<Option<Outcome>> {
+    pub fn turn(&mut self, family: &mut Family<'a>) -> anyhow::Result<Option<Outcome>> {
         let now = self.clock.now();
         self.liveness.awake(now);
         self.signal_faults(family, now);
@@ -139,7 +137,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// Whether every exchange has closed its books, and nobody is away or about to be.
-    fn has_closed<T: Link>(&self, family: &Family<'a, T>) -> bool {
+    fn has_closed(&self, family: &Family<'a>) -> bool {
         let Some(comebacks) = &self.comebacks else { return true };
         let is_closed = |tape: &View| TapeView::new(tape.clone()).is_some_and(|tape| tape.is_closed());
         self.segments.tapes.iter().all(|(_, tape)| is_closed(tape))
@@ -219,7 +217,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// The faults that are signals.
-    fn signal_faults<T: Link>(&mut self, family: &mut Family<'a, T>, now: u64) {
+    fn signal_faults(&mut self, family: &mut Family<'a>, now: u64) {
         let presences: Vec<Presence> = (0..self.plan.trading().strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
@@ -262,7 +260,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// What ends the run: a process that nobody contains has died, hangs, failed or was quarantined; damage to what all share.
-    fn failure<T: Link>(&self, family: &Family<'a, T>) -> Option<Outcome> {
+    fn failure(&self, family: &Family<'a>) -> Option<Outcome> {
         if let Some(what) = self.repairs.damage() {
             return Some(
                 self.failed(Role::Orchestrator, &format!("{what}: memory that all share is damaged")),
@@ -272,7 +270,7 @@ impl<'a> Launcher<'a> {
             let incidents = self.incidents.as_ref();
             incidents.is_some_and(|incidents| !incidents.has_ended(strategy, family))
         };
-        if let Some((role, what)) = standstill::verdict(&self.repairs, &self.liveness, is_contained) {
+        if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
             return Some(self.failed(role, &what));
         }
         let contained = |process| {
@@ -304,7 +302,7 @@ impl<'a> Launcher<'a> {
 
     /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
     /// and is not: whether the engine is through with it.
-    fn has_settled<T: Link>(&self, family: &Family<'a, T>, now: u64) -> bool {
+    fn has_settled(&self, family: &Family<'a>, now: u64) -> bool {
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
         let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
@@ -314,7 +312,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// The machine dies: nobody has another turn.
-    pub fn fall<T: Link>(self, family: &mut Family<'a, T>) -> (Outcome, Vec<Incident>, Vec<Comeback>) {
+    pub fn fall(self, family: &mut Family<'a>) -> (Outcome, Vec<Incident>, Vec<Comeback>) {
         family.fall();
         self.lists(Outcome::Interrupted)
     }
@@ -323,9 +321,9 @@ impl<'a> Launcher<'a> {
     ///
     /// # Errors
     /// A thread panicked.
-    pub fn end<T: Link>(
+    pub fn end(
         mut self,
-        family: &mut Family<'a, T>,
+        family: &mut Family<'a>,
         outcome: Outcome,
     ) -> Result<(Outcome, Vec<Incident>, Vec<Comeback>), String> {
         self.segments.control.set_state(RunState::Stop);

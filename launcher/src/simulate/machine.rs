@@ -185,7 +185,7 @@ impl Fallen {
         }
         let mut attached = segments.attached(&plan.processes[place(Role::Orchestrator)?]);
         let told = roles::published((0..plan.trading().strategies).map(return_path), &mut attached)?;
-        let follow = roles::returned(plan, &control)?;
+        let follow = roles::returned(plan)?;
         for (strategy, (told, follow)) in (0..).zip(told.iter().zip(&follow)) {
             // The memory of one that has died is made anew, and that waits for no disk.
             if incidents.iter().all(|incident| incident.strategy != strategy) {

@@ -17,7 +17,6 @@
 //! | `spares` | what stands ready to take over from them |
 //! | `fuse` | dying in the middle of something |
 //! | `folder` | where journals are |
-//! | `techniques` | the simulations, one compiled for each technique of the program |
 //! | [`broken`] | rings, logs and heartbeats that lie, to see that the judge finds them |
 //!
 //! The same seed and technique give the same run, to the last stamp, on every machine.
@@ -34,12 +33,10 @@ mod launcher;
 mod machine;
 pub mod scenario;
 mod spares;
-mod techniques;
 
 pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
 pub use hostile::Attack;
 pub use roles::Mistake;
-pub(crate) use techniques::install;
 
 use crate::runtime::setup::Segments;
 use analysis::logfile;
@@ -57,10 +54,11 @@ use protocol::segments::thread_header;
 use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
+use roles::BoxedEnds;
 use roles::faults::Draws;
+use roles::registry::ends_of;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
-use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
@@ -227,28 +225,28 @@ impl Simulated {
 pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated, String> {
     let technique = scenario.plan.technique;
     let Some(defect) = defect else {
-        let run = techniques::simulation_of(technique);
-        return run.ok_or_else(|| format!("{technique} was not added to this program"))?(scenario);
+        let ends = ends_of(technique);
+        return run(scenario, ends.ok_or_else(|| format!("{technique} was not added to this program"))?);
     };
     broken::set(defect);
     // One of each sort: a ring for each producer, and one that all share.
     if technique == Technique::of::<SpscMux>() {
-        run::<BrokenLink<SpscMux>>(scenario)
+        run(scenario, BoxedEnds::boxed::<BrokenLink<SpscMux>>())
     } else if technique == Technique::of::<ArrayQueue>() {
-        run::<BrokenLink<ArrayQueue>>(scenario)
+        run(scenario, BoxedEnds::boxed::<BrokenLink<ArrayQueue>>())
     } else {
         Err(format!("{technique} is not kept broken: use spsc-mux or array-queue"))
     }
 }
 
-fn run<T: Link>(mut scenario: Scenario) -> Result<Simulated, String> {
+fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let unbuilt = |error: anyhow::Error| format!("{error:#}");
     let folder = (scenario.kind == ScenarioKind::Comebacks).then(Folder::new).transpose().map_err(unbuilt)?;
     scenario.plan.folder = folder.as_ref().map_or_else(String::new, Folder::path);
     let segments = Segments::on_heap(&scenario.plan, &scenario.schedule);
     let clock = Virtual::default();
     clock.set(START_TICKS);
-    let mut family = Family::<T>::start(&scenario, &segments, &clock).map_err(unbuilt)?;
+    let mut family = Family::start(&scenario, ends, &segments, &clock).map_err(unbuilt)?;
     let mut launcher = Launcher::new(&scenario, &segments, &clock);
     let (outcome, turns) = play(&scenario, &clock, &mut family, &mut launcher)?;
     let falls = scenario.machine_dies.is_some_and(|ns| clock.peek() >= START_TICKS + ns);
@@ -271,10 +269,10 @@ fn run<T: Link>(mut scenario: Scenario) -> Result<Simulated, String> {
 }
 
 /// Gives threads and launcher their turns, until the launcher says that the run is over; and how many there were.
-fn play<'a, T: Link>(
+fn play<'a>(
     scenario: &Scenario,
     clock: &Virtual,
-    family: &mut Family<'a, T>,
+    family: &mut Family<'a>,
     launcher: &mut Launcher<'a>,
 ) -> Result<(Outcome, u64), String> {
     let threads = scenario.plan.threads.len();

@@ -3,20 +3,18 @@
 use super::comebacks;
 use super::hostile::Attack;
 use super::machine::Machinery;
-use crate::config::{Arrivals, Choice, DelayRange, SpillRoom};
-use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::config::{Arrivals, Choice, DelayRange, Settings};
+use crate::planner::{self, Counts, Identity, Resolved};
 use analysis::machine::Machine;
+use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use protocol::desk::Command;
 use protocol::kill::Scope;
-use protocol::plan::{
-    Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When,
-};
+use protocol::plan::{Fault, FaultKind, Idle, Isolation, OnDeath, Plan, Target, Technique, Threading, When};
 use roles::Mistake;
 use roles::faults::Draws;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::ring::spsc_mux::SpscMux;
-use std::path::PathBuf;
 use strategy::schedule::{Schedule, Spec, sample};
 use system::clock::ClockSource;
 
@@ -142,57 +140,37 @@ impl Scenario {
             _ => [OnDeath::Restart, OnDeath::Restart, OnDeath::Restart, OnDeath::Continue, OnDeath::Stop]
                 [draws.below(5) as usize],
         };
-        let mut resolved = Resolved {
-            instruments: None,
-            limits: Vec::new(),
-            strategy: crate::config::Kinds::default(),
-            venue: crate::config::Kinds::default(),
-            credentials: 1,
-            exchange: protocol::plan::ExchangePlacement::Gateway,
-            journal: protocol::plan::Journalling::None,
-            book: None,
-            sequence: protocol::plan::Sequence::Arrival,
-            market_data: false,
-            stamps: protocol::plan::Stamps::All,
-            technique,
-            isolation,
-            placement: Placement::Engine,
-            threading: if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared },
-            idle: Choice::Fixed(Idle::Yield),
-            priority: None,
-            cores: Vec::new(),
-            cores_named: false,
-            strategies,
-            venues,
-            capacity: 2 << draws.below(4),
-            max_open: 1 + draws.below(20) as u32,
-            max_waiting: None,
-            venue_timeout_ns: 0,
-            venue_limit: None,
-            input: Input::Drawn { arrivals, orders, window_ns },
-            delay,
-            work_ns: 0,
-            seed,
-            on_death,
-            liveness_ns: LIVENESS_NS,
-            faults: Vec::new(),
-            laps: 1,
-            spill: SpillRoom::Off,
-            repeats: 1,
-            out: PathBuf::new(),
+        let threading = if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared };
+        let mut settings = Settings {
+            technique: Some(technique),
+            isolation: Some(isolation),
+            threading: Some(Choice::Fixed(threading)),
+            idle: Some(Choice::Fixed(Idle::Yield)),
+            strategies: Some(Count(strategies.into())),
+            venues: Some(Count(venues.into())),
+            capacity: Some(Count(2 << draws.below(4))),
+            max_open: Some(Count(1 + draws.below(20))),
+            orders: Some(Count(orders)),
+            window: Some(Nanos(window_ns)),
+            arrivals: Some(arrivals),
+            delay: Some(delay),
+            seed: Some(Count(seed)),
+            on_death: Some(on_death),
+            liveness: Some(Nanos(LIVENESS_NS)),
+            ..Settings::default()
         };
         let fates = &mut Draws::new(seed, Draws::COMEBACKS);
         let machinery = if comes_back { Machinery::draw(seed, window_ns) } else { Machinery::default() };
         if comes_back {
-            comebacks::shape(&mut resolved, fates);
-            resolved.journal = machinery.journal;
+            comebacks::shape(&mut settings, fates);
+            settings.journal = Some(machinery.journal);
         }
+        let resolved = Resolved::new(settings, Vec::new());
         let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
         let counts = Counts::of(&schedule);
         let identity = Identity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
         let clock = ClockSource::Monotonic;
-        let (mut plan, _) =
-            planner::layout(&resolved, &Machine::default(), &counts, identity, clock, 1.0, 0)?;
+        let (mut plan, _) = planner::layout(&resolved, &Machine::default(), &counts, identity, clock)?;
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.trading_mut().max_held = 1 + draws.below(5) as u32;
         }

@@ -193,7 +193,7 @@ print(json.dumps(read))
 #[cfg(feature = "parquet")]
 #[test]
 fn tables_are_kept_by_run_and_strategy() {
-    use crate::runs::fixture::{Fixture, Shape};
+    use crate::fixture::{Fixture, Shape};
     let to = tempfile::tempdir().unwrap();
     let parts = to.path().join("parts");
     for name in ["a", "b"] {

@@ -1,14 +1,12 @@
-//! The launcher's integration tests, in one binary: real processes, made-up runs and simulated ones.
+//! The launcher's integration tests, in one binary: real processes, and simulated runs. What is made of a run's logs is tested in
+//! `analysis`.
 //!
 //! | folder | what it tests |
 //! |---|---|
 //! | `live` | real runs: what they measure, and what they survive |
 //! | `experiments` | many runs: sweeps, the containment matrix |
-//! | `formats` | every file that is read back: its keys, its versions, damage |
 //! | `syscalls` | the launcher killed before and after its system calls |
-//! | `runs` | made-up runs through everything that reads a run's folder |
-//! | `html` | the pictures of runs and sweeps |
-//! | `cli` | what users get wrong |
+//! | `cli` | what users get wrong; folders that are damaged, hostile or large |
 //! | `simulate` | runs on a virtual clock |
 //! | `structure` | the source itself: modules, links, length |
 //!
@@ -18,10 +16,11 @@ mod cli;
 mod common;
 mod experiments;
 mod exports;
-mod formats;
-mod html;
 mod live;
-mod runs;
 mod simulate;
 mod structure;
 mod syscalls;
+
+/// The made-up runs of the tests of `analysis`.
+#[path = "../../../analysis/tests/all/fixture/mod.rs"]
+mod fixture;

@@ -1,11 +1,12 @@
 //! Reports on their way home, and what orders and reports do to positions, limits and counts.
 
-use super::{Core, Effects, Notice};
+use super::{Core, Effects, Notice, StrategySession};
+use crate::positions::Change;
 use crate::risk::Reject;
 use protocol::checksum::digest;
 use protocol::limits::Control;
 use protocol::record::Point;
-use protocol::wire::{Message, NOTHING, Order, Report};
+use protocol::wire::{Message, NOTHING, Order, OrderId, Report};
 
 impl Core {
     /// Takes one report from a gateway.
@@ -16,7 +17,7 @@ impl Core {
         let report = Report::from_message(*message).ok();
         let known = report.filter(|report| usize::from(report.id.strategy()) < self.sessions.len());
         let Some(report) = known else {
-            self.checksums.reports.add(digest(message));
+            self.reported.add(digest(message));
             self.counts.faults += u64::from(message != &NOTHING);
             return;
         };
@@ -32,7 +33,7 @@ impl Core {
             self.orphan(strategy, out);
             digest(message)
         };
-        self.checksums.reports.add(digest);
+        self.reported.add(digest);
         // After the hand-over, off the report's path.
         self.account_for(&report, is_current, out);
     }
@@ -42,7 +43,7 @@ impl Core {
     pub(super) fn give_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
         out.to_strategy(report, message);
         let digest = digest(message);
-        self.checksums.to_strategy[usize::from(report.id.strategy())].add(digest);
+        self.sessions[usize::from(report.id.strategy())].returned.add(digest);
         digest
     }
 
@@ -58,18 +59,23 @@ impl Core {
         // In the live engine it is booked already: reports are taken first in a duty cycle.
         self.book();
         let strategy = usize::from(report.id.strategy());
-        if report.is_last && self.gateway_limit.is_some() {
-            let credential = usize::from(self.risk.credential(strategy));
-            self.close_at_gateway(usize::from(report.venue) * self.credentials + credential);
+        if report.is_last {
+            self.close_at_gateway(self.gateway_of(strategy, report.venue));
         }
         let Some(change) = self.positions.settle(report, is_current) else {
             self.counts.faults += 1;
             return;
         };
-        if let Some(closed) = change.killed {
-            self.confirmed(strategy, closed, out);
+        self.settle(strategy, &change, report.price, out);
+    }
+
+    /// Confirms and books the effect of a report, or of a request that was closed without one.
+    #[inline(always)]
+    pub(super) fn settle(&mut self, strategy: usize, change: &Change, price: i64, out: &mut impl Effects) {
+        if let Some(venue) = change.killed_at {
+            self.confirm_killed(strategy, venue, change.instrument, out);
         }
-        if let Some(loser) = self.risk.book(strategy, &change, report.price, &self.positions) {
+        if let Some(loser) = self.risk.book(strategy, change, price, &self.positions) {
             self.kill_by_limit(loser, Control::MaxLoss, out);
         }
     }
@@ -79,39 +85,37 @@ impl Core {
     #[inline(always)]
     pub(crate) fn book(&mut self) {
         if let Some(order) = self.unbooked.take() {
-            let change = self.positions.send(&order);
-            self.risk.book(usize::from(order.id.strategy()), &change, 0, &self.positions);
-            if self.gateway_limit.is_some() {
-                let gateway = self.gateway_of(&order);
-                self.gateway_orders[gateway] += 1;
-            }
+            let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
+            self.risk.book(strategy, &change, 0, &self.positions);
+            let gateway = self.gateway_of(strategy, order.venue);
+            self.gateways[gateway].open += 1;
         }
     }
 
     /// An order is no longer open at a gateway.
     pub(super) fn close_at_gateway(&mut self, gateway: usize) {
-        if let Some(open) = self.gateway_orders.get_mut(gateway) {
-            *open = open.saturating_sub(1);
+        if let Some(session) = self.gateways.get_mut(gateway) {
+            session.open = session.open.saturating_sub(1);
         }
     }
 
-    /// Returns the index of an order's gateway: its venue's, for the credential of its strategy.
+    /// Returns the index of the gateway of a strategy's orders for a venue: there is one for each credential.
     #[inline(always)]
-    pub(crate) fn gateway_of(&self, order: &Order) -> usize {
-        let credential = self.risk.credential(usize::from(order.id.strategy()));
-        usize::from(order.venue) * self.credentials + usize::from(credential)
+    pub(crate) fn gateway_of(&self, strategy: usize, venue: u16) -> usize {
+        usize::from(venue) * self.plan.credentials + usize::from(self.risk.credential(strategy))
     }
 
     /// Returns the orders left in the plan for an order's strategy and venue; `None` without such a limit.
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let index = usize::from(order.id.strategy()) * self.venues + usize::from(order.venue);
+        let index = usize::from(order.id.strategy()) * self.plan.venues + usize::from(order.venue);
         self.venue_budgets.get_mut(index)
     }
 
-    /// Counts a rejected order.
+    /// Counts and logs a rejected order.
     #[cold]
-    pub(super) fn count_refused(&mut self, reason: Reject, out: &mut impl Effects) {
+    pub(super) fn count_refused(&mut self, id: OrderId, reason: Reject, out: &mut impl Effects) {
+        out.log_value(Point::Rejected, id, reason as u64);
         self.counts.rejected += 1;
         let count = &mut self.refused[usize::from(reason.code())];
         *count += 1;
@@ -119,11 +123,7 @@ impl Core {
     }
 
     pub(super) fn notify_dead_counts(&self, strategy: usize, out: &mut impl Effects) {
-        let session = &self.sessions[strategy];
-        out.notify(Notice::DeadCounts {
-            strategy: session.strategy,
-            refused: session.refused,
-            orphaned: session.orphaned,
-        });
+        let StrategySession { strategy, refused, orphaned, .. } = self.sessions[strategy];
+        out.notify(Notice::DeadCounts { strategy, refused, orphaned });
     }
 }

@@ -1,11 +1,12 @@
 //! Where the core's outputs go, in the order in which it produces them.
 
-use protocol::desk::Status;
+use protocol::desk::{Desk, Status};
 use protocol::record::Point;
 use protocol::supervision::Misconduct;
 use protocol::wire::{Message, OrderId, Report};
 
-/// A notice to supervision or operators, off the path of orders. `ticks` and `noticed` are times of the run's clock.
+/// A notice to supervision or operators, off the path of orders. `ticks` is a time of the run's clock, `noticed` is in ticks since
+/// the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Notice {
@@ -26,6 +27,21 @@ pub enum Notice {
     GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, unknown: u64 },
     /// Orders refused because their sender was dead, and reports that no incarnation was there to take, since the start.
     DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
+}
+
+impl Notice {
+    /// Says at the desk what is for operators. `now` returns the time of the run's clock, in ticks.
+    pub(crate) fn say(self, desk: &Desk, now: impl Fn() -> u64) {
+        match self {
+            Self::CommandSeen { number, ticks, orders } => {
+                desk.seen(number, ticks.unwrap_or_else(now), orders)
+            }
+            Self::CommandDone { number, ticks } => desk.done(number, ticks),
+            Self::CommandRefused { number, why } => desk.refused(number, now(), why),
+            Self::Rejections { reason, count } => desk.rejections(reason, count),
+            _ => {}
+        }
+    }
 }
 
 /// Where outputs go: rings and stamps in the live engine, a ledger in a journal's replica, a list in tests. An output is never

@@ -9,13 +9,12 @@
 //! When nothing of the dead gateway is left, each request that is still open there is closed with [`Reject::VenueUnknown`]. The gateway
 //! may have sent it to the venue, and the venue may have executed it: nobody can tell.
 
-use super::{Core, Effects, Moment, Notice};
+use super::{Core, Effects, Notice};
 use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
-use protocol::record::Point;
 use protocol::supervision::Incarnation;
-use protocol::wire::{ENGINE_REPORT, Message, Order, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{ENGINE_REPORT, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 
 /// Whether a gateway takes orders.
@@ -26,7 +25,7 @@ pub(crate) enum GatewayState {
     Up,
     /// Its death is certain, and its last reports are being taken.
     Closing {
-        /// When the fence was seen, in ticks.
+        /// When the fence was seen, in ticks since the run's start.
         noticed: u64,
     },
     /// Nothing of it is left.
@@ -41,6 +40,10 @@ pub(crate) struct GatewaySession {
     pub state: GatewayState,
     /// Orders that were open there when an incarnation died.
     pub unknown: u64,
+    /// Orders open there.
+    pub open: u64,
+    /// The messages sent to this incarnation.
+    pub sent: Checksum,
 }
 
 impl GatewaySession {
@@ -59,35 +62,21 @@ impl GatewaySession {
 }
 
 impl Core {
-    /// Tracks every open request, so that a gateway may die: each that is open there is closed.
-    #[must_use]
-    pub fn with_gateway_deaths(mut self, may_die: bool) -> Self {
-        self.positions.track_requests(may_die);
-        self
-    }
-
     /// Applies a change of a gateway's fence.
-    pub(super) fn gateway_life(
-        &mut self,
-        gateway: usize,
-        life: Incarnation,
-        at: Moment,
-        out: &mut impl Effects,
-    ) {
+    pub(super) fn gateway_life(&mut self, gateway: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {
             (session.epoch, session.state) = (life.epoch, GatewayState::Up);
-            self.checksums.to_gateway[gateway] = Checksum::default();
+            session.sent = Checksum::default();
             out.reopen_gateway(gateway);
         }
         // Also one that was started and has died again since the last look.
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Up && life.fenced && life.epoch == session.epoch {
-            session.state = GatewayState::Closing { noticed: at.ticks };
+            session.state = GatewayState::Closing { noticed: self.now };
             self.dying += 1;
             out.recall();
         }
-        self.restrict_gateways();
     }
 
     /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there.
@@ -95,7 +84,8 @@ impl Core {
         let GatewayState::Closing { noticed } = self.gateways[gateway].state else { return };
         self.gateways[gateway].state = GatewayState::Down;
         self.dying -= 1;
-        let (venue, credential) = ((gateway / self.credentials) as u16, (gateway % self.credentials) as u16);
+        let (venue, credential) =
+            ((gateway / self.plan.credentials) as u16, (gateway % self.plan.credentials) as u16);
         for strategy in 0..self.sessions.len() {
             if self.risk.credential(strategy) != credential {
                 continue;
@@ -118,12 +108,8 @@ impl Core {
         self.counts.settled += 1;
         let is_current = self.sessions[strategy].is_current(id);
         let change = self.positions.close(id, is_current);
-        self.risk.book(strategy, &change, 0, &self.positions);
-        if let Some(closed) = change.killed {
-            self.confirmed(strategy, closed, out);
-        }
-        self.count_refused(Reject::VenueUnknown, out);
-        out.log_value(Point::Rejected, id, Reject::VenueUnknown as u64);
+        self.settle(strategy, &change, 0, out);
+        self.count_refused(id, Reject::VenueUnknown, out);
         if is_current {
             let report = unknown_report(id, order);
             self.give_back(&report, &report.to_message(), out);
@@ -136,34 +122,12 @@ impl Core {
     pub(super) fn is_down(&self, gateway: usize) -> bool {
         self.gateways.get(gateway).is_some_and(|session| session.state != GatewayState::Up)
     }
-
-    /// Returns `true` if the order's gateway takes no orders, so that the order must not stay queued for it.
-    pub(super) fn is_for_dead_gateway(&self, message: &Message) -> bool {
-        let gateway = Order::from_message(*message).map(|order| self.gateway_of(&order));
-        gateway.is_ok_and(|gateway| self.is_down(gateway))
-    }
-
-    /// Decides whether orders are checked against the state of their gateways.
-    pub(super) fn restrict_gateways(&mut self) {
-        let is_any_down = (0..self.gateways.len()).any(|gateway| self.is_down(gateway));
-        self.restricts_gateways = self.gateway_limit.is_some() || is_any_down;
-    }
 }
 
 /// The report that closes a request whose end at its venue is unknown.
-fn unknown_report(id: OrderId, order: &OpenOrder) -> Report {
-    Report {
-        id,
-        venue: order.venue,
-        instrument: order.instrument,
-        status: OrderStatus::Expired,
-        reason: Reject::VenueUnknown.code(),
-        side: if let Kind::Order(side) = order.kind { side } else { Side::Buy },
-        price: 0,
-        filled: 0,
-        leaves: 0,
-        cumulative: 0,
-        number: ENGINE_REPORT,
-        is_last: true,
-    }
+fn unknown_report(id: OrderId, open: &OpenOrder) -> Report {
+    let side = if let Kind::Order(side) = open.kind { side } else { Side::Buy };
+    let order = Order { instrument: open.instrument, side, ..Order::new(id, open.venue) };
+    let report = Report::rejected(&order, Reject::VenueUnknown);
+    Report { status: OrderStatus::Expired, number: ENGINE_REPORT, ..report }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! word 0  kind in the lowest byte; then two numbers of 16 bits, and a flag in bit 40
-//!      1  when: the ticks of the duty cycle
+//!      1  when: the ticks of the duty cycle since the run's start
 //!      2… the message, or the words of the command
 //! ```
 
@@ -47,42 +47,34 @@ impl Input {
     /// Hands over the bytes of the input's record.
     #[inline(always)]
     pub(crate) fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
-        let mut words = [0; WORDS];
         let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;
-        let mut used = 2;
+        let flag = |is_set| if is_set { FLAG } else { 0 };
+        let mut words = [0; WORDS];
+        let (first, used) = match *self {
+            Input::Order { from, .. } => (head(1, from.unwrap_or(NOBODY), 0), WORDS),
+            Input::Report { gateway, .. } => (head(2, gateway.unwrap_or(NOBODY), 0), WORDS),
+            Input::Lifecycle { strategy, life } => (head(3, strategy, life.epoch) | flag(life.fenced), 2),
+            Input::Recalled { .. } => (head(4, 0, 0), WORDS),
+            Input::Retired { strategy } => (head(5, strategy, 0), 2),
+            Input::Command { number, command } => {
+                let [what, value] = command.map_or([0; 2], Command::to_words);
+                words[2..5].copy_from_slice(&[number.into(), what, value]);
+                (head(6, 0, 0) | flag(command.is_some()), 5)
+            }
+            Input::GatewayLife { gateway, life } => (head(7, gateway, life.epoch) | flag(life.fenced), 2),
+            Input::GatewayDrained { gateway } => (head(8, gateway, 0), 2),
+            Input::Violation { from, why } => (head(9, from.unwrap_or(NOBODY), why.code() as u16), 2),
+        };
         if let Input::Order { message, .. } | Input::Report { message, .. } | Input::Recalled { message } =
             self
         {
             words[2..].copy_from_slice(message);
-            used = WORDS;
         }
-        words[0] = match *self {
-            Input::Order { from, .. } => head(1, from.unwrap_or(NOBODY), 0),
-            Input::Report { gateway, .. } => head(2, gateway.unwrap_or(NOBODY), 0),
-            Input::Lifecycle { strategy, life } => {
-                head(3, strategy, life.epoch) | if life.fenced { FLAG } else { 0 }
-            }
-            Input::Recalled { .. } => head(4, 0, 0),
-            Input::Retired { strategy } => head(5, strategy, 0),
-            Input::Command { number, command } => {
-                words[2] = number.into();
-                if let Some(command) = command {
-                    words[3..5].copy_from_slice(&command.to_words());
-                }
-                used = 5;
-                head(6, 0, 0) | if command.is_some() { FLAG } else { 0 }
-            }
-            Input::GatewayLife { gateway, life } => {
-                head(7, gateway, life.epoch) | if life.fenced { FLAG } else { 0 }
-            }
-            Input::GatewayDrained { gateway } => head(8, gateway, 0),
-            Input::Violation { from, why } => head(9, from.unwrap_or(NOBODY), why.code() as u16),
-        };
-        words[1] = now;
+        words[..2].copy_from_slice(&[first, now]);
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends the input to a journal, before it is applied; `now` is in ticks.
+    /// Appends the input to a journal, before it is applied; `now` is in ticks since the run's start.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -102,9 +94,7 @@ impl Input {
         let who = (a != NOBODY).then_some(a);
         let mut message = || {
             let mut message = Message::default();
-            for word in &mut message {
-                *word = words.next()?;
-            }
+            message.iter_mut().try_for_each(|word| words.next().map(|found| *word = found))?;
             Some(message)
         };
         let input = match head & 0xFF {
@@ -115,9 +105,11 @@ impl Input {
             5 => Input::Retired { strategy: a },
             6 => {
                 let number = u32::try_from(words.next()?).ok()?;
-                let command = [words.next()?, words.next()?];
-                let command = if flag { Some(Command::from_words(command)?) } else { None };
-                Input::Command { number, command }
+                let words = [words.next()?, words.next()?];
+                Input::Command {
+                    number,
+                    command: if flag { Some(Command::from_words(words)?) } else { None },
+                }
             }
             7 => Input::GatewayLife { gateway: a, life: Incarnation { epoch: b, fenced: flag } },
             8 => Input::GatewayDrained { gateway: a },

@@ -5,7 +5,6 @@
 //! new order and no replace of the scope has a t3 after it.
 
 use super::{Core, Effects, Notice};
-use crate::positions::Closed;
 use crate::risk::SettingError;
 use protocol::desk::{COMMANDS, Command, Status};
 use protocol::kill::{Cause, Scope, Switch};
@@ -36,13 +35,8 @@ impl Core {
     /// Carries out an operator's command and answers it.
     pub(super) fn command(&mut self, number: u32, command: Option<Command>, out: &mut impl Effects) {
         let done = match command {
-            Some(Command::Kill(scope)) => {
-                let is_known = self.kill(scope, Cause::Operator, Some(number), out);
-                is_known.then_some(()).ok_or(Status::NoSuchScope)
-            }
-            Some(Command::Revive(scope)) => {
-                self.revive(scope, number, out).then_some(()).ok_or(Status::NoSuchScope)
-            }
+            Some(Command::Kill(scope)) => self.kill(scope, Cause::Operator, Some(number), out),
+            Some(Command::Revive(scope)) => self.revive(scope, number, out),
             Some(Command::SetLimit { scope, control, value }) => {
                 self.set_limit(scope, control, value).map(|()| {
                     out.notify(Notice::CommandSeen { number, ticks: None, orders: 0 });
@@ -67,12 +61,14 @@ impl Core {
     #[cold]
     pub(super) fn kill_by_limit(&mut self, strategy: usize, control: Control, out: &mut impl Effects) {
         if !self.risk.is_killed(strategy) {
-            self.kill(Scope::Strategy(strategy as u16), Cause::Limit(control.code()), None, out);
+            _ = self.kill(Scope::Strategy(strategy as u16), Cause::Limit(control.code()), None, out);
         }
     }
 
-    /// Throws a switch for an operator's `command` of that number, or else by itself. Returns `false` if the scope does not
-    /// exist.
+    /// Throws a switch for an operator's `command` of that number, or else by itself.
+    ///
+    /// # Errors
+    /// [`Status::NoSuchScope`].
     #[cold]
     pub(super) fn kill(
         &mut self,
@@ -80,10 +76,8 @@ impl Core {
         cause: Cause,
         command: Option<u32>,
         out: &mut impl Effects,
-    ) -> bool {
-        if !self.risk.turn(scope, true, &self.positions) {
-            return false;
-        }
+    ) -> Result<(), Status> {
+        self.risk.turn(scope, true, &self.positions).ok_or(Status::NoSuchScope)?;
         let number = command.unwrap_or(self.next_switch);
         self.next_switch = self.next_switch.saturating_add(u32::from(command.is_none()));
         let switch = Switch { number, scope, is_on: true, cause };
@@ -91,36 +85,34 @@ impl Core {
         out.recall();
         if self.kills.len() == max_kills(self.sessions.len()) {
             self.counts.faults += 1;
-            return true;
+            return Ok(());
         }
         let cancel = self.cancel_scope(scope);
-        for gateway in 0..self.gateways() {
+        for gateway in 0..self.gateways.len() {
             if self.may_have_orders_of(gateway, scope) {
                 self.cancel_at(gateway, cancel, out);
             }
         }
-        let credentials = self.credentials;
+        let credential = |strategy: u16| self.risk.credential(strategy.into());
         let open = self.positions.mark_killed(|strategy, venue, instrument| {
-            scope.concerns(strategy, (usize::from(strategy) % credentials) as u16, venue, instrument)
+            scope.concerns(strategy, credential(strategy), venue, instrument)
         });
         self.kills.push(Kill { switch, open });
         if command.is_some() {
             out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: open });
         }
         self.finish_kills(out);
-        true
+        Ok(())
     }
 
-    /// Turns a switch off. Returns `false` if the scope does not exist.
+    /// Turns a switch off.
     #[cold]
-    fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> bool {
-        if !self.risk.turn(scope, false, &self.positions) {
-            return false;
-        }
+    fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> Result<(), Status> {
+        self.risk.turn(scope, false, &self.positions).ok_or(Status::NoSuchScope)?;
         let switch = Switch { number, scope, is_on: false, cause: Cause::Operator };
         let seen = log(switch, Point::KillSeen, out);
         out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: 0 });
-        true
+        Ok(())
     }
 
     /// Returns the orders that the gateways are told to cancel.
@@ -137,21 +129,27 @@ impl Core {
 
     /// Returns `true` if a gateway can have orders of the scope.
     const fn may_have_orders_of(&self, gateway: usize, scope: Scope) -> bool {
-        let (venue, credential) = (gateway / self.credentials, gateway % self.credentials);
+        let (venue, credential) = (gateway / self.plan.credentials, gateway % self.plan.credentials);
         match scope {
             Scope::All | Scope::Instrument(_) => true,
             Scope::Venue(index) => index as usize == venue,
             Scope::Credential(index) => index as usize == credential,
-            Scope::Strategy(index) => index as usize % self.credentials == credential,
+            Scope::Strategy(index) => index as usize % self.plan.credentials == credential,
         }
     }
 
     /// Counts an order that a switch cancels and that is no longer open.
     #[cold]
-    pub(super) fn confirmed(&mut self, strategy: usize, closed: Closed, out: &mut impl Effects) {
+    pub(super) fn confirm_killed(
+        &mut self,
+        strategy: usize,
+        venue: u16,
+        instrument: u16,
+        out: &mut impl Effects,
+    ) {
         let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.concerns(strategy as u16, credential, closed.venue, closed.instrument) {
+            if kill.switch.scope.concerns(strategy as u16, credential, venue, instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }

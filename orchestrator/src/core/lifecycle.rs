@@ -9,9 +9,9 @@
 //!
 //! The gateways are told to cancel a dead strategy's orders when its fence is seen (FIX: cancel on disconnect).
 
-use super::{Core, Effects, Moment, Notice, SessionState};
+use super::{Core, Effects, Notice, SessionState};
 use crate::risk::Reject;
-use protocol::checksum::{Checksum, digest};
+use protocol::checksum::digest;
 use protocol::kill::{Cause, Scope};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, Misconduct};
@@ -23,25 +23,24 @@ pub const TOLERATED_OFFENCES: u32 = 64;
 
 impl Core {
     /// Applies a change of a strategy's fence.
-    pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, at: Moment, out: &mut impl Effects) {
+    pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.sessions[index];
-        if session.is_retired() && life.epoch > session.epoch {
+        if session.is_begun_by(life) {
             session.open(life.epoch);
             out.reopen(index);
-            self.checksums.to_strategy[index] = Checksum::default();
             self.positions.reopen(index);
         }
         // Also one that was started and has died again since the last look.
         let session = &mut self.sessions[index];
-        if session.is_served() && life.fenced && life.epoch == session.epoch {
-            session.close(SessionState::Dying { noticed: at.ticks });
+        if session.is_ended_by(life) {
+            session.close(SessionState::Dying { noticed: self.now });
             self.dying += 1;
             out.close(index);
             let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));
-            (0..self.gateways()).for_each(|gateway| self.cancel_at(gateway, scope, out));
+            (0..self.gateways.len()).for_each(|gateway| self.cancel_at(gateway, scope, out));
             out.recall();
             if self.risk.kills_on_death(index) {
-                self.kill(Scope::Strategy(index as u16), Cause::Death, None, out);
+                _ = self.kill(Scope::Strategy(index as u16), Cause::Death, None, out);
             }
         }
     }
@@ -53,7 +52,7 @@ impl Core {
         }
         let message = Instruction::CancelAll(scope).to_message();
         out.to_gateway(gateway, &message);
-        self.checksums.to_gateway[gateway].add(digest(&message));
+        self.gateways[gateway].sent.add(digest(&message));
     }
 
     /// Ends a retirement: nothing of the strategy is left in the submit hand-off.
@@ -66,8 +65,8 @@ impl Core {
         }
     }
 
-    /// Judges an order that is not the next one of a living strategy. Returns `true` if it is accepted all the same. Nobody is quarantined unless the memory that it came
-    /// through names its sender: where several strategies write, the id may be forged.
+    /// Judges an order that is not the next one of a living strategy. Returns `true` if it is accepted all the same. Nobody is
+    /// quarantined unless the memory that it came through names its sender: where several strategies write, the id may be forged.
     #[cold]
     pub(super) fn unexpected_order(
         &mut self,

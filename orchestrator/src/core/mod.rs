@@ -21,7 +21,7 @@ pub use kill::log_records;
 pub use lifecycle::TOLERATED_OFFENCES;
 pub(crate) use session::{SessionState, StrategySession};
 
-use crate::positions::{OpenOrders, Positions, SavedOrders};
+use crate::positions::{Positions, SavedOrders};
 use crate::risk::{Risk, RiskSetup, SettingError};
 use kill::{Kill, max_kills};
 use protocol::checksum::Checksum;
@@ -33,15 +33,6 @@ use shm::prefetch::prefetch_lines;
 
 /// The most open orders of a strategy that memory is allocated for.
 const MAX_OPEN: usize = 1 << 24;
-
-/// When an input is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Ticks of the run's clock.
-    pub ticks: u64,
-    /// Ticks since the run's start: what rate limits count in.
-    pub since_start: u64,
-}
 
 /// Totals since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,21 +49,21 @@ pub struct Counts {
     pub faults: u64,
 }
 
-/// Checksums of everything that was sent or taken, by the peer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Checksums {
-    to_gateway: Vec<Checksum>,
-    /// Of the living incarnation.
-    to_strategy: Vec<Checksum>,
-    pub reports: Checksum,
+/// What the plan says, as the core needs it.
+#[derive(Clone, Copy, Default)]
+struct CorePlan {
+    venues: usize,
+    credentials: usize,
+    /// Orders that may be open at one gateway.
+    gateway_limit: u64,
 }
 
-/// The engine's state and its decisions. Encoded it is a snapshot: `O` is another type there, and what is skipped comes
-/// from the plan or follows from the rest.
+/// The engine's state and its decisions. Encoded it is a snapshot: what is skipped comes from the plan or follows from the rest.
 #[derive(Serialize, Deserialize)]
-pub struct Core<O = OpenOrders> {
+pub struct Core {
     pub(crate) sessions: Vec<StrategySession>,
-    pub(crate) positions: Positions<O>,
+    pub(crate) gateways: Vec<GatewaySession>,
+    pub(crate) positions: Positions,
     pub(crate) risk: Risk,
     /// Kill switches whose orders are not all confirmed. Allocated once for [`max_kills`].
     pub(crate) kills: Vec<Kill>,
@@ -80,15 +71,16 @@ pub struct Core<O = OpenOrders> {
     next_switch: u32,
     /// Orders left in the plan for each strategy and venue; empty if the plan has no such limit.
     venue_budgets: Vec<u64>,
-    /// Orders open at each gateway; counted only under a limit.
-    pub(crate) gateway_orders: Vec<u64>,
-    pub(crate) gateways: Vec<GatewaySession>,
     /// Orders rejected, by the reason's code.
     pub(crate) refused: Vec<u64>,
     /// Whether the memory that the last order came through names its sender.
     pub(crate) sender_is_authenticated: bool,
     pub(crate) counts: Counts,
-    pub(crate) checksums: Checksums,
+    /// Of the reports taken from gateways.
+    pub(crate) reported: Checksum,
+    /// When the current input is applied, in ticks since the run's start.
+    #[serde(skip)]
+    now: u64,
     /// The last order that was sent, until it is booked.
     #[serde(skip)]
     unbooked: Option<Order>,
@@ -96,18 +88,11 @@ pub struct Core<O = OpenOrders> {
     #[serde(skip)]
     pub(crate) dying: usize,
     #[serde(skip)]
-    gateway_limit: Option<u64>,
-    /// Orders are checked against the state of their gateways: there is a limit, or a gateway is down.
-    #[serde(skip)]
-    restricts_gateways: bool,
-    #[serde(skip)]
-    credentials: usize,
-    #[serde(skip)]
-    venues: usize,
+    plan: CorePlan,
 }
 
-/// A core in a snapshot.
-pub(crate) type SavedCore = Core<SavedOrders>;
+/// A core in a snapshot, with the open orders of each strategy.
+pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
 
 impl Core {
     /// A core in which nothing has happened.
@@ -116,54 +101,34 @@ impl Core {
     /// The first limit that does not exist.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
-        let (strategies, credentials) = (setup.strategies, setup.credentials.max(1));
-        let gateways = setup.venues * credentials;
+        let RiskSetup { strategies, venues, .. } = *setup;
+        let gateway_limit = setup.gateway_limit.unwrap_or(u64::MAX);
+        let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
+        let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
+        let session = |index| StrategySession::new(index as u16, budget(index));
         Ok(Self {
-            sessions: (0..strategies).map(|index| StrategySession::new(index as u16)).collect(),
+            sessions: (0..strategies).map(session).collect(),
+            gateways: vec![GatewaySession::default(); venues * credentials],
             positions: Positions::new(strategies, risk.instruments(), max_open),
             risk,
             kills: Vec::with_capacity(max_kills(strategies)),
             next_switch: 0,
-            venue_budgets: Vec::new(),
-            gateway_orders: vec![0; gateways],
-            gateways: vec![GatewaySession::default(); gateways],
+            venue_budgets: setup.venue_orders.to_vec(),
             refused: vec![0; MAX_REASONS],
             sender_is_authenticated: true,
             counts: Counts::default(),
-            checksums: Checksums {
-                to_gateway: vec![Checksum::default(); gateways],
-                to_strategy: vec![Checksum::default(); strategies],
-                reports: Checksum::default(),
-            },
+            reported: Checksum::default(),
+            now: 0,
             unbooked: None,
             dying: 0,
-            gateway_limit: None,
-            restricts_gateways: false,
-            credentials,
-            venues: setup.venues,
+            plan: CorePlan { venues, credentials, gateway_limit },
         })
     }
 
-    /// Limits how many orders each strategy sends in all: one more is a flood. The stamp logs have room for no more.
-    #[must_use]
-    pub fn expecting(mut self, orders: &[u64]) -> Self {
-        for (session, orders) in self.sessions.iter_mut().zip(orders) {
-            session.budget = *orders;
-        }
-        self
-    }
-
-    /// Limits the orders of each strategy and venue, laid out as [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
-    #[must_use]
-    pub fn expecting_at_venues(self, venue_orders: &[u64]) -> Self {
-        Self { venue_budgets: venue_orders.to_vec(), ..self }
-    }
-
-    /// Limits the orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
-    #[must_use]
-    pub fn with_gateway_limit(self, limit: Option<u64>) -> Self {
-        Self { gateway_limit: limit, restricts_gateways: limit.is_some(), ..self }
+    /// Returns the core as a value that is written as a [`SavedCore`].
+    pub(crate) fn save(&self) -> impl Serialize {
+        (self, self.positions.open_orders())
     }
 
     /// Continues from a snapshot, in a core in which nothing has happened. What is read back is not trusted. After an error
@@ -171,68 +136,50 @@ impl Core {
     ///
     /// # Errors
     /// Names the part that is not of a run like this one.
-    pub(crate) fn restore(&mut self, saved: SavedCore) -> Result<(), &'static str> {
-        let Core {
-            sessions,
-            positions,
-            risk,
-            kills,
-            next_switch,
-            venue_budgets,
-            gateway_orders,
-            gateways,
-            refused,
-            ..
-        } = saved;
-        let Checksums { to_gateway, to_strategy, reports } = saved.checksums;
-        if !(0..).zip(&sessions).all(|(index, session)| session.strategy == index) {
-            return Err("strategies");
-        }
-        replace(&mut self.sessions, sessions).ok_or("strategies")?;
-        self.dying = self.sessions.iter().filter(|session| session.is_dying()).count();
-        self.positions.restore(positions).ok_or("positions")?;
+    pub(crate) fn restore(&mut self, (saved, orders): SavedCore) -> Result<(), &'static str> {
+        let Self { sessions, gateways, positions, risk, mut kills, venue_budgets, refused, plan, .. } =
+            std::mem::replace(self, saved);
+        let strategy = |session: &StrategySession| session.strategy;
+        let is_of_run = sessions.iter().map(strategy).eq(self.sessions.iter().map(strategy))
+            && gateways.len() == self.gateways.len()
+            && venue_budgets.len() == self.venue_budgets.len()
+            && refused.len() == self.refused.len();
+        is_of_run.then_some(()).ok_or("strategies and gateways")?;
+        self.positions.restore(positions, &orders).ok_or("positions")?;
         self.risk.restore(risk).ok_or("limits")?;
-        if kills.len() > max_kills(self.sessions.len())
-            || !kills.iter().all(|kill| self.risk.has(kill.switch.scope))
-        {
-            return Err("kill switches");
-        }
+        let is_known = |kill: &Kill| self.risk.has(kill.switch.scope);
+        let are_known = self.kills.len() <= max_kills(sessions.len()) && self.kills.iter().all(is_known);
+        are_known.then_some(()).ok_or("kill switches")?;
         // The allocation stays.
-        self.kills.extend(kills);
-        replace(&mut self.venue_budgets, venue_budgets).ok_or("orders of the plan")?;
-        replace(&mut self.gateway_orders, gateway_orders).ok_or("orders at gateways")?;
-        replace(&mut self.gateways, gateways).ok_or("states of gateways")?;
-        self.dying += self.gateways.iter().filter(|session| session.is_closing()).count();
-        self.restrict_gateways();
-        replace(&mut self.refused, refused).ok_or("reasons of rejections")?;
-        replace(&mut self.checksums.to_gateway, to_gateway).ok_or("gateways")?;
-        replace(&mut self.checksums.to_strategy, to_strategy).ok_or("strategies")?;
-        (self.checksums.reports, self.next_switch) = (reports, next_switch);
-        (self.counts, self.sender_is_authenticated) = (saved.counts, saved.sender_is_authenticated);
+        kills.append(&mut self.kills);
+        (self.kills, self.plan) = (kills, plan);
+        self.dying = self.sessions.iter().filter(|session| session.is_dying()).count()
+            + self.gateways.iter().filter(|session| session.is_closing()).count();
         Ok(())
     }
 
-    /// Applies one input and produces its effects, in order.
+    /// Applies one input and produces its effects, in order. `now` is in ticks since the run's start.
     #[inline(always)]
-    pub fn apply(&mut self, input: Input, at: Moment, out: &mut impl Effects) {
+    pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
+        self.now = now;
         match input {
-            Input::Order { from, message } => self.order(from.map(usize::from), &message, at, out),
+            Input::Order { from, message } => self.order(from.map(usize::from), &message, out),
             Input::Report { message, .. } => self.report(&message, out),
-            cold => self.apply_cold(cold, at, out),
+            cold => self.apply_cold(cold, out),
         }
     }
 
     #[cold]
-    fn apply_cold(&mut self, input: Input, at: Moment, out: &mut impl Effects) {
+    fn apply_cold(&mut self, input: Input, out: &mut impl Effects) {
         self.book();
         match input {
-            Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, at, out),
+            Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, out),
             Input::Retired { strategy } => self.retired(strategy.into(), out),
-            Input::GatewayLife { gateway, life } => self.gateway_life(gateway.into(), life, at, out),
+            Input::GatewayLife { gateway, life } => self.gateway_life(gateway.into(), life, out),
             Input::GatewayDrained { gateway } => self.gateway_drained(gateway.into(), out),
             Input::Command { number, command } => self.command(number, command, out),
             Input::Violation { from, why } => self.violation(from.map(usize::from), why, out),
-            Input::Recalled { message } => self.recalled(&message, at, out),
+            Input::Recalled { message } => self.recalled(&message, out),
             Input::Order { .. } | Input::Report { .. } => {}
         }
         self.book();
@@ -248,31 +195,11 @@ impl Core {
             Input::GatewayLife { gateway, .. } | Input::GatewayDrained { gateway } => is_gateway(gateway),
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
-                let is_venue = usize::from(order.venue) < self.venues;
+                let is_venue = usize::from(order.venue) < self.plan.venues;
                 is_strategy(order.id.strategy()) && is_venue && self.counts.dispatched > 0
             }),
             Input::Command { .. } => true,
         }
-    }
-
-    pub(crate) fn strategies(&self) -> usize {
-        self.sessions.len()
-    }
-
-    pub(crate) fn gateways(&self) -> usize {
-        self.gateway_orders.len()
-    }
-
-    pub(crate) const fn positions(&self) -> &Positions {
-        &self.positions
-    }
-
-    pub(crate) fn refused(&self) -> &[u64] {
-        &self.refused
-    }
-
-    pub(crate) fn sessions(&self) -> &[StrategySession] {
-        &self.sessions
     }
 
     /// Returns `true` if a message is the next order of a living incarnation of the strategy that it names.
@@ -287,23 +214,23 @@ impl Core {
     #[cold]
     pub fn must_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
-        let session = self.sessions.get(usize::from(order.id.strategy()));
-        session.is_some_and(|session| {
-            !session.is_current(order.id) || self.risk.stops(&order) || self.is_for_dead_gateway(message)
+        let strategy = usize::from(order.id.strategy());
+        self.sessions.get(strategy).is_some_and(|session| {
+            let is_down = || self.is_down(self.gateway_of(strategy, order.venue));
+            !session.is_current(order.id) || self.risk.stops(&order) || is_down()
         })
     }
 
     /// Logs checksums and positions; once, after the last input.
     pub(crate) fn seal(&self, log: &mut StampLog) {
-        for (session, returned) in self.sessions.iter().zip(&self.checksums.to_strategy) {
-            let (strategy, epoch) = (session.strategy, session.epoch);
-            log.append_checksum(LinkEnd::receiver(HandOff::Submit, strategy, epoch), session.taken);
-            log.append_checksum(LinkEnd::sender(HandOff::Return, strategy, epoch), *returned);
+        for StrategySession { strategy, epoch, taken, returned, .. } in &self.sessions {
+            log.append_checksum(LinkEnd::receiver(HandOff::Submit, *strategy, *epoch), *taken);
+            log.append_checksum(LinkEnd::sender(HandOff::Return, *strategy, *epoch), *returned);
         }
-        for (gateway, sent) in (0..).zip(&self.checksums.to_gateway) {
-            log.append_checksum(LinkEnd::sender(HandOff::Inbox, gateway, 0), *sent);
+        for (gateway, session) in (0..).zip(&self.gateways) {
+            log.append_checksum(LinkEnd::sender(HandOff::Inbox, gateway, 0), session.sent);
         }
-        log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.checksums.reports);
+        log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported);
         self.positions.seal(log);
     }
 
@@ -317,11 +244,6 @@ impl Core {
             self.positions.prefetch(next);
         }
     }
-}
-
-/// Replaces a table by one that was read back. Returns `None` if it is of another length, and so of another run.
-fn replace<T>(table: &mut Vec<T>, saved: Vec<T>) -> Option<()> {
-    (table.len() == saved.len()).then(|| *table = saved)
 }
 
 #[cfg(test)]

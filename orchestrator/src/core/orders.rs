@@ -1,6 +1,6 @@
 //! Orders on their way out: identity, limits, dispatch; and what a rejection does.
 
-use super::{Core, Effects, Moment};
+use super::{Core, Effects, GatewayState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
 use protocol::record::Point;
@@ -11,13 +11,7 @@ impl Core {
     /// Takes one order. Its sender is whose memory it came through; only where several strategies write that is the id
     /// believed.
     #[inline(always)]
-    pub(super) fn order(
-        &mut self,
-        from: Option<usize>,
-        message: &Message,
-        at: Moment,
-        out: &mut impl Effects,
-    ) {
+    pub(super) fn order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
         self.book();
         let Ok(order) = Order::from_message(*message) else {
             self.violation(from, Misconduct::Garbage, out);
@@ -38,12 +32,12 @@ impl Core {
         session.advance(order.id);
         self.sender_is_authenticated = from.is_some();
         out.stamp(Point::OrchRecvSubmit, order.id, 0);
-        if let Some(control) = self.risk.count_message(strategy, at.since_start) {
+        if let Some(control) = self.risk.count_message(strategy, self.now) {
             self.kill_by_limit(strategy, control, out);
         }
-        if let Err(reason) = self.check(&order, at) {
+        if let Err(reason) = self.check(&order) {
             self.sessions[strategy].taken.add(digest(message));
-            self.reject(from, &order, reason, at, out);
+            self.reject(from, &order, reason, out);
             return;
         }
         out.work();
@@ -53,10 +47,14 @@ impl Core {
 
     /// Checks an order against every control, and takes it from the plan's budgets if it passes.
     #[inline(always)]
-    fn check(&mut self, order: &Order, at: Moment) -> Result<(), Reject> {
-        self.risk.check(order, &self.positions, at.since_start)?;
-        if self.restricts_gateways {
-            self.check_gateway(order)?;
+    fn check(&mut self, order: &Order) -> Result<(), Reject> {
+        self.risk.check(order, &self.positions, self.now)?;
+        let gateway = &self.gateways[self.gateway_of(order.id.strategy().into(), order.venue)];
+        if gateway.state != GatewayState::Up {
+            return Err(Reject::VenueDown);
+        }
+        if gateway.open >= self.plan.gateway_limit && order.operation == Operation::New {
+            return Err(Reject::VenueBusy);
         }
         match self.venue_budget(order) {
             Some(0) => Err(Reject::NotPlanned),
@@ -68,50 +66,34 @@ impl Core {
         }
     }
 
-    /// Checks an order against the state of its gateway, and against the limit of open orders there.
-    fn check_gateway(&self, order: &Order) -> Result<(), Reject> {
-        let gateway = self.gateway_of(order);
-        let is_open = |limit| self.gateway_orders[gateway] >= limit;
-        if self.is_down(gateway) {
-            Err(Reject::VenueDown)
-        } else if order.operation == Operation::New && self.gateway_limit.is_some_and(is_open) {
-            Err(Reject::VenueBusy)
-        } else {
-            Ok(())
-        }
-    }
-
     /// Stamps an order and sends it to its gateway. Returns its digest, which is computed after the push, off the order's path.
     #[inline(always)]
     fn send(&mut self, order: &Order, message: &Message, out: &mut impl Effects) -> u64 {
         // The detail tells a new order, which a kill switch stops, from anything else, which may pass one.
         out.stamp(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
         self.counts.dispatched += 1;
-        let gateway = self.gateway_of(order);
+        let gateway = self.gateway_of(order.id.strategy().into(), order.venue);
         out.to_gateway(gateway, message);
         let digest = digest(message);
-        self.checksums.to_gateway[gateway].add(digest);
+        self.gateways[gateway].sent.add(digest);
         self.unbooked = Some(*order);
         digest
     }
 
     /// Takes back an order that was queued for its gateway: it never reached the venue.
-    pub(super) fn recalled(&mut self, message: &Message, at: Moment, out: &mut impl Effects) {
+    pub(super) fn recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
-        let gateway = self.gateway_of(&order);
-        self.checksums.to_gateway[gateway].remove(digest(message));
+        let gateway = self.gateway_of(strategy, order.venue);
+        self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
         self.close_at_gateway(gateway);
         let is_current = self.sessions[strategy].is_current(order.id);
         let change = self.positions.close(order.id, is_current);
-        self.risk.book(strategy, &change, 0, &self.positions);
-        if let Some(closed) = change.killed {
-            self.confirmed(strategy, closed, out);
-        }
+        self.settle(strategy, &change, 0, out);
         if is_current {
             let reason = if self.is_down(gateway) { Reject::VenueDown } else { Reject::Killed };
-            self.reject(None, &order, reason, at, out);
+            self.reject(None, &order, reason, out);
         } else {
             self.refuse(order.id, out);
         }
@@ -124,18 +106,16 @@ impl Core {
         from: Option<usize>,
         order: &Order,
         reason: Reject,
-        at: Moment,
         out: &mut impl Effects,
     ) {
-        self.count_refused(reason, out);
-        out.log_value(Point::Rejected, order.id, reason as u64);
+        self.count_refused(order.id, reason, out);
         let report = Report::rejected(order, reason);
         self.give_back(&report, &report.to_message(), out);
         self.offence(from, reason, out);
         let strategy = usize::from(order.id.strategy());
         // Not those that are none of the strategy's doing: by a kill switch, or because a venue is down.
         if !matches!(reason, Reject::Killed | Reject::VenueDown)
-            && let Some(control) = self.risk.count_rejection(strategy, at.since_start)
+            && let Some(control) = self.risk.count_rejection(strategy, self.now)
         {
             self.kill_by_limit(strategy, control, out);
         }
@@ -147,7 +127,6 @@ impl Core {
         let strategy = usize::from(id.strategy());
         self.sessions[strategy].refused += 1;
         self.notify_dead_counts(strategy, out);
-        out.log_value(Point::Rejected, id, Reject::Gone as u64);
-        self.count_refused(Reject::Gone, out);
+        self.count_refused(id, Reject::Gone, out);
     }
 }

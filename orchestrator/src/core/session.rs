@@ -1,7 +1,7 @@
 //! A strategy's session: which incarnation is served, and which order comes next.
 
 use protocol::checksum::Checksum;
-use protocol::supervision::Misconduct;
+use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::{MAX_SEQUENCE, OrderId};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub(crate) enum SessionState {
     Quarantined,
     /// Its death is certain. What it left in the submit hand-off is being taken.
     Dying {
-        /// When the fence was seen, in ticks.
+        /// When the fence was seen, in ticks since the run's start.
         noticed: u64,
     },
     /// Nothing of it is left.
@@ -45,25 +45,29 @@ pub(crate) struct StrategySession {
     pub orphaned: u64,
     /// The orders taken from this incarnation.
     pub taken: Checksum,
+    /// The reports returned to it.
+    pub returned: Checksum,
 }
 
 /// No order's id.
 const NOBODY: u64 = u64::MAX;
 
 impl StrategySession {
-    pub(crate) fn new(strategy: u16) -> Self {
+    /// The first incarnation, which may send `budget` orders.
+    pub(crate) fn new(strategy: u16, budget: u64) -> Self {
         Self {
             expected: OrderId::new(strategy, 0, 0).word(),
             epoch: 0,
             state: SessionState::Alive,
             strategy,
             next: 0,
-            budget: u64::MAX,
+            budget,
             why: None,
             offences: 0,
             refused: 0,
             orphaned: 0,
             taken: Checksum::default(),
+            returned: Checksum::default(),
         }
     }
 
@@ -89,6 +93,16 @@ impl StrategySession {
     /// Returns `true` if it is dead and nothing of it is left.
     pub(crate) fn is_retired(&self) -> bool {
         self.state == SessionState::Dead
+    }
+
+    /// Returns `true` if `life` is the start of the next incarnation.
+    pub(crate) fn is_begun_by(&self, life: Incarnation) -> bool {
+        self.is_retired() && life.epoch > self.epoch
+    }
+
+    /// Returns `true` if `life` is the death of the served incarnation.
+    pub(crate) fn is_ended_by(&self, life: Incarnation) -> bool {
+        self.is_served() && life.fenced && life.epoch == self.epoch
     }
 
     pub(crate) fn is_dying(&self) -> bool {
@@ -129,10 +143,9 @@ impl StrategySession {
         *self = Self {
             expected: OrderId::new(self.strategy, epoch, 0).word(),
             epoch,
-            budget: self.budget,
             refused: self.refused,
             orphaned: self.orphaned,
-            ..Self::new(self.strategy)
+            ..Self::new(self.strategy, self.budget)
         };
     }
 }
@@ -143,7 +156,7 @@ mod tests {
 
     #[test]
     fn only_the_next_order_of_the_living_is_expected() {
-        let mut session = StrategySession::new(3);
+        let mut session = StrategySession::new(3, 100);
         assert!(session.is_next(OrderId::new(3, 0, 0)) && !session.is_next(OrderId::new(3, 0, 1)));
         session.advance(OrderId::new(3, 0, 0));
         assert!(session.is_next(OrderId::new(3, 0, 1)) && !session.is_next(OrderId::new(4, 0, 1)));

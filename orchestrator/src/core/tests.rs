@@ -81,13 +81,14 @@ struct Bench {
     ticks: u64,
 }
 
+const SETUP: RiskSetup<'_> = RiskSetup::open_orders(2, 2, 100);
+
 fn bench(max_open: u64) -> Bench {
-    bench_of(|core| core, &[], max_open)
+    bench_of(&RiskSetup { max_open, ..SETUP })
 }
 
-fn bench_of(change: fn(Core) -> Core, limits: &[LimitSetting], max_open: u64) -> Bench {
-    let setup = RiskSetup { limits, ..RiskSetup::open_orders(2, 2, max_open) };
-    Bench { core: change(Core::new(&setup).unwrap()), out: Vec::new(), ticks: 0 }
+fn bench_of(setup: &RiskSetup<'_>) -> Bench {
+    Bench { core: Core::new(setup).unwrap(), out: Vec::new(), ticks: 0 }
 }
 
 const fn limit(control: Control, value: u64) -> LimitSetting {
@@ -107,8 +108,7 @@ impl Bench {
     /// Applies an input. Returns its effects.
     fn apply(&mut self, input: Input) -> Vec<Effect> {
         let from = self.out.len();
-        let at = Moment { ticks: self.ticks, since_start: self.ticks };
-        self.core.apply(input, at, &mut self.out);
+        self.core.apply(input, self.ticks, &mut self.out);
         self.out[from..].to_vec()
     }
 
@@ -239,7 +239,7 @@ fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
 
 #[test]
 fn full_gateway_rejects_new_orders_and_passes_cancels() {
-    let mut bench = bench_of(|core| core.with_gateway_limit(Some(5)), &[], 100);
+    let mut bench = bench_of(&RiskSetup { gateway_limit: Some(5), ..SETUP });
     (0..7).for_each(|n| _ = bench.send(&order(0, n, 0)));
     let busy = Reject::VenueBusy.code();
     assert_eq!(returned(&bench.out, 0), [(5, busy), (6, busy)], "five are open");

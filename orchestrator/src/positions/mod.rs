@@ -1,9 +1,9 @@
 //! What each strategy has open and what it holds, in each instrument.
 
 mod account;
-mod bits;
 mod open;
 mod order;
+mod slots;
 mod table;
 
 pub use account::Account;
@@ -17,25 +17,23 @@ use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
-/// All accounts and all open orders. `O` differs in a snapshot only.
+/// All accounts and all open orders.
 #[derive(Serialize, Deserialize)]
-pub struct Positions<O = OpenOrders> {
+pub struct Positions {
     /// Strategy after strategy.
     pub(crate) accounts: Box<[Account]>,
     instruments: usize,
-    pub(crate) strategies: Box<[Requests<O>]>,
-    /// Requests with nothing open of their own are kept, too.
-    #[serde(skip)]
-    tracks_requests: bool,
+    pub(crate) strategies: Box<[Requests]>,
 }
 
 /// The requests of a strategy that are not settled.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Requests<O> {
+pub(crate) struct Requests {
     /// Of the living incarnation, cancels included.
     pub count: u64,
-    /// Of all incarnations.
-    pub orders: O,
+    /// Of all incarnations. A snapshot has them apart: see [`Positions::open_orders`].
+    #[serde(skip)]
+    orders: OpenOrders,
 }
 
 /// The effect of a report, or of an order that was sent.
@@ -49,17 +47,8 @@ pub struct Change {
     pub short: i64,
     /// The quantity that was filled; bought above 0.
     pub filled: i64,
-    /// An order that a kill switch cancels is no longer open.
-    pub killed: Option<Closed>,
-}
-
-/// Venue and instrument of an order that is no longer open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed {
-    /// The venue's index.
-    pub venue: u16,
-    /// The instrument's index.
-    pub instrument: u16,
+    /// An order that a kill switch cancels is no longer open at this venue.
+    pub killed_at: Option<u16>,
 }
 
 impl Positions {
@@ -72,30 +61,28 @@ impl Positions {
             strategies: (0..strategies)
                 .map(|_| Requests { count: 0, orders: OpenOrders::new(max_open) })
                 .collect(),
-            tracks_requests: false,
         }
     }
 
-    /// Keeps every open request, not only those that hold a quantity: [`Positions::open_at`] then finds all of them.
-    pub(crate) const fn track_requests(&mut self, tracks: bool) {
-        self.tracks_requests = tracks;
+    /// Returns the open orders of each strategy, for a snapshot.
+    pub(crate) fn open_orders(&self) -> Vec<SavedOrders> {
+        self.strategies.iter().map(|of| of.orders.save()).collect()
     }
 
-    /// Continues from a snapshot, while nothing is open. Returns `None` if it is not of these strategies and instruments.
-    pub(crate) fn restore(&mut self, saved: Positions<SavedOrders>) -> Option<()> {
-        let Positions { accounts, instruments, strategies, .. } = saved;
-        let is_of_run = instruments == self.instruments
-            && accounts.len() == self.accounts.len()
-            && strategies.len() == self.strategies.len();
-        is_of_run.then_some(())?;
-        self.accounts = accounts;
-        for ((strategy, of), saved) in (0..).zip(&mut self.strategies).zip(&strategies) {
-            let is_traded = |order: &OpenOrder| usize::from(order.instrument) < instruments;
-            let is_own = |order: &OpenOrder| OrderId::from_word(order.key).strategy() == strategy;
-            let [_, others] = &saved.orders;
-            (saved.orders.iter().flatten().all(is_traded) && others.iter().all(is_own)).then_some(())?;
-            of.count = saved.count;
-            of.orders.restore(&saved.orders)?;
+    /// Takes the place of `fresh`, in which nothing is open, after a snapshot was read. Returns `None` if the snapshot is not of
+    /// these strategies and instruments.
+    pub(crate) fn restore(&mut self, fresh: Self, saved: &[SavedOrders]) -> Option<()> {
+        let lengths = |of: &Self| [of.instruments, of.accounts.len(), of.strategies.len()];
+        (lengths(self) == lengths(&fresh) && saved.len() == self.strategies.len()).then_some(())?;
+        let fresh = fresh.strategies.into_iter().zip(saved);
+        for ((strategy, of), (fresh, saved)) in (0..).zip(&mut self.strategies).zip(fresh) {
+            let is_possible = |order: &OpenOrder| {
+                let is_own = order.id().strategy() == strategy && order.is_of(order.id());
+                is_own && usize::from(order.instrument) < self.instruments
+            };
+            saved.iter().flatten().all(is_possible).then_some(())?;
+            of.orders = fresh.orders;
+            of.orders.restore(saved)?;
         }
         Some(())
     }
@@ -144,7 +131,7 @@ impl Positions {
     /// Marks the open orders for which `concerns(strategy, venue, instrument)` as killed. Returns how many.
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
         let strategies = (0..).zip(&mut self.strategies);
-        let mark = |(strategy, of): (u16, &mut Requests<OpenOrders>)| {
+        let mark = |(strategy, of): (u16, &mut Requests)| {
             of.orders.mark(|venue, instrument| concerns(strategy, venue, instrument))
         };
         strategies.map(mark).sum()
@@ -154,45 +141,32 @@ impl Positions {
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = usize::from(order.id.strategy());
-        let of = &mut self.strategies[strategy];
-        of.count += 1;
-        let open = |kind, leaves| OpenOrder::new(order.id, kind, leaves, order.instrument, order.venue);
-        let (side, more) = match order.operation {
+        let (kind, leaves, change) = match order.operation {
             Operation::New => {
-                of.orders.insert(open(Kind::Order(order.side), order.quantity));
-                (order.side, order.quantity)
+                let quantity = order.quantity.cast_signed();
+                let change = self.reserve(strategy, order.instrument, order.side, quantity);
+                (Kind::Order(order.side), order.quantity, change)
             }
             Operation::Replace => {
-                let target = target(order);
-                let changed = of.orders.change(target, |open| {
-                    if matches!(open.kind, Kind::Order(_)) {
-                        open.wanted = open.wanted.max(order.quantity);
-                        open.replaces += 1;
-                    }
+                let change = self.change(strategy, target(order), |open| {
+                    open.wanted = open.wanted.max(order.quantity);
+                    open.replaces += 1;
                 });
-                let Some((before, after)) = changed else { return self.track(order) };
-                let Kind::Order(side) = before.kind else { return self.track(order) };
-                of.orders.insert(open(Kind::Replace, target.word()));
-                (side, after.reserved() - before.reserved())
+                change.map_or((Kind::Other, 0, Change::default()), |change| {
+                    (Kind::Replace, target(order).word(), change)
+                })
             }
-            Operation::Cancel | Operation::MassCancel => return self.track(order),
+            Operation::Cancel | Operation::MassCancel => (Kind::Other, 0, Change::default()),
         };
-        self.reserve(strategy, order.instrument, side, more.cast_signed())
+        let of = &mut self.strategies[strategy];
+        of.count += 1;
+        of.orders.insert(OpenOrder::new(order.id, kind, leaves, order.instrument, order.venue));
+        change
     }
 
-    /// Keeps a request that has nothing open of its own, if such are kept.
-    #[inline]
-    fn track(&mut self, order: &Order) -> Change {
-        if self.tracks_requests {
-            let request = OpenOrder::new(order.id, Kind::Other, 0, order.instrument, order.venue);
-            self.strategies[usize::from(order.id.strategy())].orders.insert(request);
-        }
-        Change::default()
-    }
-
-    /// Returns every request of a strategy that is open at a venue, by their ids; all of them if requests are tracked.
+    /// Returns every request of a strategy that is open at a venue, by their ids.
     pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
-        let mut open = self.strategies[strategy].orders.all(strategy as u16);
+        let mut open = self.strategies[strategy].orders.save().concat();
         open.retain(|order| order.venue == venue);
         open.sort_unstable_by_key(OpenOrder::id);
         open
@@ -219,6 +193,7 @@ impl Positions {
                 // Only a replace gives an order more.
                 open.leaves = if is_replaced { report.leaves } else { report.leaves.min(open.leaves) };
             })
+            .unwrap_or_default()
         };
         if report.filled > 0 {
             let account = &mut self.accounts[strategy * self.instruments + usize::from(report.instrument)];
@@ -237,36 +212,37 @@ impl Positions {
         let of = &mut self.strategies[strategy];
         of.count = of.count.saturating_sub(u64::from(is_current));
         let Some(order) = of.orders.take(id) else { return Change::default() };
-        let side = match order.kind {
-            Kind::Order(side) => side,
-            Kind::Replace => {
-                return self.change(strategy, OrderId::from_word(order.leaves), |open| {
-                    open.replaces = open.replaces.saturating_sub(1);
-                    if open.replaces == 0 {
-                        open.wanted = 0;
-                    }
-                });
+        match order.kind {
+            Kind::Order(side) => {
+                let less = order.reserved().cast_signed().wrapping_neg();
+                let killed_at = order.is_killed.then_some(order.venue);
+                Change { killed_at, ..self.reserve(strategy, order.instrument, side, less) }
             }
-            Kind::Other => return Change::default(),
-        };
-        let less = order.reserved().cast_signed().wrapping_neg();
-        let change = self.reserve(strategy, order.instrument, side, less);
-        let closed = Closed { venue: order.venue, instrument: order.instrument };
-        Change { killed: order.is_killed.then_some(closed), ..change }
+            Kind::Replace => {
+                let change = self.change(strategy, OrderId::from_word(order.leaves), |open| {
+                    open.replaces = open.replaces.saturating_sub(1);
+                    open.wanted = if open.replaces == 0 { 0 } else { open.wanted };
+                });
+                change.unwrap_or_default()
+            }
+            Kind::Other => Change::default(),
+        }
     }
 
-    /// Changes an open order that is not a replace.
+    /// Changes an open order. Returns `None` if it is not open.
     #[inline]
-    fn change(&mut self, strategy: usize, id: OrderId, change: impl FnOnce(&mut OpenOrder)) -> Change {
-        let changed = self.strategies[strategy].orders.change(id, |open| {
-            if matches!(open.kind, Kind::Order(_)) {
-                change(open);
-            }
-        });
-        let Some((before, after)) = changed else { return Change::default() };
-        let Kind::Order(side) = before.kind else { return Change::default() };
-        let more = after.reserved().wrapping_sub(before.reserved()).cast_signed();
-        self.reserve(strategy, before.instrument, side, more)
+    fn change(
+        &mut self,
+        strategy: usize,
+        id: OrderId,
+        change: impl FnOnce(&mut OpenOrder),
+    ) -> Option<Change> {
+        let order = self.strategies[strategy].orders.get_mut(id)?;
+        let Kind::Order(side) = order.kind else { return None };
+        let (before, instrument) = (order.reserved(), order.instrument);
+        change(order);
+        let more = order.reserved().wrapping_sub(before).cast_signed();
+        Some(self.reserve(strategy, instrument, side, more))
     }
 
     /// Adds to the open quantity; below 0 takes from it.

@@ -3,19 +3,13 @@
 //! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps everywhere. Removing moves
 //! later slots back, so there are no tombstones.
 
-use super::bits::SlotBits;
-use super::order::{Kind, OpenOrder};
-use protocol::wire::{OrderId, Side};
+use super::order::OpenOrder;
+use super::slots::Slots;
+use protocol::wire::OrderId;
 
-/// The key of a free slot.
-const FREE: u64 = u64::MAX;
-
-const NONE: OpenOrder =
-    OpenOrder { key: FREE, ..OpenOrder::new(OrderId::from_word(0), Kind::Order(Side::Buy), 0, 0, 0) };
-
+#[derive(Default)]
 pub(super) struct Table {
-    slots: Box<[OpenOrder]>,
-    taken: SlotBits,
+    pub slots: Slots,
     shift: u32,
     len: usize,
 }
@@ -24,22 +18,12 @@ impl Table {
     /// A table for `capacity` orders, with as many free slots again.
     pub(super) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two();
-        Self {
-            slots: vec![NONE; slots].into(),
-            taken: SlotBits::new(slots),
-            shift: u64::BITS - slots.trailing_zeros(),
-            len: 0,
-        }
+        Self { slots: Slots::new(slots), shift: u64::BITS - slots.trailing_zeros(), len: 0 }
     }
 
-    /// Returns `true` if another request has room: a replace, and the order that it replaces.
     #[inline(always)]
     pub(super) fn has_room(&self) -> bool {
-        self.len + 1 < self.max()
-    }
-
-    const fn max(&self) -> usize {
-        self.slots.len() / 8 * 7
+        self.len < self.slots.orders.len() / 8 * 7
     }
 
     #[inline(always)]
@@ -48,13 +32,13 @@ impl Table {
     }
 
     #[inline(always)]
-    fn find(&self, key: u64) -> Option<usize> {
-        let mask = self.slots.len() - 1;
-        let mut index = self.home(key);
+    fn find(&self, id: OrderId) -> Option<usize> {
+        let mask = self.slots.mask();
+        let mut index = self.home(id.word());
         loop {
-            match self.slots[index & mask].key {
-                found if found == key => return Some(index & mask),
-                FREE => return None,
+            match self.slots.orders[index & mask] {
+                order if order.is_of(id) => return Some(index & mask),
+                order if order.is_free() => return None,
                 _ => index += 1,
             }
         }
@@ -62,87 +46,74 @@ impl Table {
 
     #[inline]
     pub(super) fn get(&self, id: OrderId) -> Option<OpenOrder> {
-        self.find(id.word()).map(|index| self.slots[index])
+        self.find(id).map(|index| self.slots.orders[index])
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, id: OrderId) -> Option<&mut OpenOrder> {
-        self.find(id.word()).map(|index| &mut self.slots[index])
+        self.find(id).map(|index| &mut self.slots.orders[index])
     }
 
     /// Adds an order that is not there. Returns `false` if the table is full.
     #[inline]
     pub(super) fn insert(&mut self, order: OpenOrder) -> bool {
-        if self.len == self.max() {
-            return false;
+        let has_room = self.has_room();
+        if has_room {
+            let mask = self.slots.mask();
+            let mut index = self.home(order.key) & mask;
+            while !self.slots.orders[index].is_free() {
+                index = (index + 1) & mask;
+            }
+            self.slots.put(index, order);
+            self.len += 1;
         }
-        let mask = self.slots.len() - 1;
-        let mut index = self.home(order.key) & mask;
-        while self.slots[index].key != FREE {
-            index = (index + 1) & mask;
-        }
-        self.slots[index] = order;
-        self.taken.insert(index);
-        self.len += 1;
-        true
+        has_room
     }
 
     #[inline]
     pub(super) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
-        let mut hole = self.find(id.word())?;
-        let order = self.slots[hole];
-        let mask = self.slots.len() - 1;
+        let mut hole = self.find(id)?;
+        let order = self.slots.orders[hole];
+        let mask = self.slots.mask();
         let mut index = hole;
         loop {
             index = (index + 1) & mask;
-            let key = self.slots[index].key;
-            if key == FREE {
+            let next = self.slots.orders[index];
+            if next.is_free() {
                 break;
             }
             // It may move back unless its home is behind the hole.
-            let from_home = index.wrapping_sub(self.home(key)) & mask;
+            let from_home = index.wrapping_sub(self.home(next.key)) & mask;
             if from_home >= (index.wrapping_sub(hole) & mask) {
-                self.slots[hole] = self.slots[index];
+                self.slots.orders[hole] = next;
                 hole = index;
             }
         }
-        self.slots[hole] = NONE;
-        self.taken.remove(hole);
+        self.slots.take(hole);
         self.len -= 1;
         Some(order)
     }
 
     /// All orders, by their ids.
     pub(super) fn all(&self) -> Vec<OpenOrder> {
-        let mut all: Vec<OpenOrder> = self.taken.iter().map(|index| self.slots[index]).collect();
+        let mut all: Vec<OpenOrder> = self.slots.all().collect();
         all.sort_unstable_by_key(|order| order.key);
         all
-    }
-
-    /// Marks the orders for which `is_meant(venue, instrument)` as killed. Returns how many.
-    pub(super) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
-        let mut marked = 0;
-        for index in self.taken.iter() {
-            let order = &mut self.slots[index];
-            if matches!(order.kind, Kind::Order(_)) && is_meant(order.venue, order.instrument) {
-                order.is_killed = true;
-                marked += 1;
-            }
-        }
-        marked
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::Kind;
     use super::*;
     use proptest::prelude::*;
+    use protocol::wire::Side;
     use std::collections::HashMap;
 
     /// How many orders there are; each is one that a search finds.
     fn count(table: &Table) -> usize {
         let all = table.all();
-        assert!(all.iter().all(|order| table.find(order.key).is_some()));
+        assert!(all.iter().all(|order| table.find(order.id()).is_some()));
         all.len()
     }
 

@@ -12,6 +12,7 @@ use super::limits::{StrategyRow, money};
 use super::price::Traded;
 use crate::positions::{Change, Positions};
 use protocol::instrument::MOST;
+use protocol::limits::Control;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 use std::hint::select_unpredictable;
@@ -107,12 +108,14 @@ impl Exposures {
         }
     }
 
-    /// Sets a credential's limits, in cents, ahead of [`Exposures::recompute`].
-    pub(crate) fn set(&mut self, credential: usize, max_gross: Option<u64>, max_net: Option<u64>) {
-        let limit = |cents| money(cents).map_or(OFF, u128::cast_signed);
-        let of = &mut self.credentials[credential];
-        of.max_gross = max_gross.map_or(of.max_gross, limit);
-        of.max_net = max_net.map_or(of.max_net, limit);
+    /// Sets a credential's limit, in cents, ahead of [`Exposures::recompute`].
+    pub(crate) fn set(&mut self, credential: usize, control: Control, cents: u64) {
+        let (limit, of) = (money(cents).map_or(OFF, u128::cast_signed), &mut self.credentials[credential]);
+        match control {
+            Control::GrossExposure => of.max_gross = limit,
+            Control::NetExposure => of.max_net = limit,
+            _ => {}
+        }
     }
 
     /// Adds everything up again: the first limit may be set in the middle of a run.

@@ -2,7 +2,7 @@
 //! from the plan, and during a run from the desk.
 
 use super::duplicate::Recent;
-use super::{Positions, Risk};
+use super::{Positions, Risk, RiskPlan};
 use protocol::instrument::{Instrument, MOST};
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitError, LimitSetting, OFF};
@@ -114,8 +114,6 @@ impl RateLimit {
 pub(crate) struct StrategyRow {
     pub max_open: u64,
     pub credential: u16,
-    /// A kill switch is on for it, for its credential or for everybody.
-    pub is_killed: bool,
     pub kills_on_death: bool,
     pub messages: RateLimit,
     /// One message above it turns the kill switch on.
@@ -125,6 +123,8 @@ pub(crate) struct StrategyRow {
     pub recent: Recent,
     /// In price times quantity.
     pub max_loss: Option<u128>,
+    /// At reference prices, in price times quantity; up to date while some loss is limited.
+    pub profit: i128,
     pub rejections: u64,
     max_rejections: u64,
     /// In ticks.
@@ -134,27 +134,27 @@ pub(crate) struct StrategyRow {
 }
 
 impl StrategyRow {
-    pub(crate) fn new(credential: u16, max_open: u64, ns_per_tick: f64) -> Self {
+    pub(crate) fn new(credential: u16, plan: RiskPlan) -> Self {
         Self {
-            max_open,
+            max_open: plan.max_open,
             credential,
-            is_killed: false,
             kills_on_death: false,
             messages: RateLimit::default(),
             kill_messages: RateLimit::default(),
             duplicate_window: 0,
             recent: Recent::default(),
             max_loss: None,
+            profit: 0,
             rejections: 0,
             max_rejections: OFF,
-            rejection_window: ticks(SECOND, ns_per_tick),
+            rejection_window: ticks(SECOND, plan.ns_per_tick),
             first_rejection: 0,
         }
     }
 
-    fn set(&mut self, control: Control, value: u64, capacity: u64, ns_per_tick: f64) {
+    fn set(&mut self, control: Control, value: u64, RiskPlan { max_open, ns_per_tick, .. }: RiskPlan) {
         match control {
-            Control::MaxOpenOrders => self.max_open = value.min(capacity),
+            Control::MaxOpenOrders => self.max_open = value.min(max_open),
             Control::MessageRate => self.messages.set(value, self.messages.burst, ns_per_tick),
             Control::MessageBurst => self.messages.set(self.messages.rate, value, ns_per_tick),
             Control::DuplicateWindow if value == OFF => self.duplicate_window = 0,
@@ -203,7 +203,7 @@ impl Risk {
             Scope::All => true,
             Scope::Strategy(index) => usize::from(index) < self.strategies.len(),
             Scope::Credential(index) => usize::from(index) < self.credentials.len(),
-            Scope::Venue(index) => usize::from(index) < self.venues.len(),
+            Scope::Venue(index) => usize::from(index) < self.plan.venues,
             Scope::Instrument(index) => usize::from(index) < self.traded.len(),
         }
     }
@@ -218,11 +218,11 @@ impl Risk {
         if !self.has(scope) {
             return Err(SettingError::NoSuch(scope));
         }
-        let Self { max_open, ns_per_tick, .. } = *self;
+        let plan = self.plan;
         let is_meant = |one: Scope| scope == Scope::All || scope == one;
         for (index, row) in (0..).zip(&mut self.strategies) {
             if is_meant(Scope::Strategy(index)) {
-                row.set(control, value, max_open, ns_per_tick);
+                row.set(control, value, plan);
             }
         }
         let instruments = self.traded.len();
@@ -230,27 +230,21 @@ impl Risk {
             let (strategy, instrument) = (index / instruments, index % instruments);
             if is_meant(Scope::Strategy(strategy as u16)) || is_meant(Scope::Instrument(instrument as u16)) {
                 let fills = positions.account(strategy, instrument as u16).fills;
-                limits.set(control, value, self.max_quantities[instrument], fills);
+                limits.set(control, value, self.traded[instrument].rules.max_quantity, fills);
             }
         }
         for (index, rate) in (0..).zip(&mut self.credentials) {
             if is_meant(Scope::Credential(index)) {
                 match control {
-                    Control::CredentialRate => rate.set(value, rate.burst, ns_per_tick),
-                    Control::CredentialBurst => rate.set(rate.rate, value, ns_per_tick),
-                    Control::GrossExposure => self.exposures.set(usize::from(index), Some(value), None),
-                    Control::NetExposure => self.exposures.set(usize::from(index), None, Some(value)),
-                    _ => {}
+                    Control::CredentialRate => rate.set(value, rate.burst, plan.ns_per_tick),
+                    Control::CredentialBurst => rate.set(rate.rate, value, plan.ns_per_tick),
+                    _ => self.exposures.set(index.into(), control, value),
                 }
             }
         }
         for (index, traded) in (0..).zip(&mut self.traded) {
             if is_meant(Scope::Instrument(index)) {
-                match control {
-                    Control::PriceCollar => traded.set_collar(Some(value), None),
-                    Control::PriceCollarTicks => traded.set_collar(None, Some(value)),
-                    _ => {}
-                }
+                traded.set(control, value);
             }
         }
         match control {

@@ -6,12 +6,12 @@ use crate::positions::{Change, Positions};
 impl Risk {
     /// Adds every profit up again: a limit was set.
     pub(super) fn recompute_profits(&mut self, positions: &Positions) {
-        for (strategy, profit) in self.profits.iter_mut().enumerate() {
+        for (strategy, row) in self.strategies.iter_mut().enumerate() {
             let of = |(instrument, traded): (u16, &super::Traded)| match traded.reference {
                 0 => 0,
                 reference => positions.account(strategy, instrument).profit(reference),
             };
-            *profit = (0..).zip(&self.traded).map(of).fold(0, i128::wrapping_add);
+            row.profit = (0..).zip(&self.traded).map(of).fold(0, i128::wrapping_add);
         }
     }
 
@@ -33,18 +33,18 @@ impl Risk {
         // The fill counts at the reference price before it; the move then counts for all that is held.
         let before = i128::from(reference.wrapping_sub(moved));
         let gained = i128::from(change.filled).wrapping_mul(before - i128::from(price));
-        self.profits[strategy] = self.profits[strategy].wrapping_add(gained);
+        let profit = &mut self.strategies[strategy].profit;
+        *profit = profit.wrapping_add(gained);
         if moved != 0 {
-            for (other, profit) in self.profits.iter_mut().enumerate() {
+            for (other, row) in self.strategies.iter_mut().enumerate() {
                 let net = i128::from(positions.account(other, change.instrument).net);
-                *profit = profit.wrapping_add(net * i128::from(moved));
+                row.profit = row.profit.wrapping_add(net * i128::from(moved));
             }
         }
         let has_lost = |strategy: &usize| {
-            let max_loss = self.strategies[*strategy].max_loss;
-            max_loss.is_some_and(|max| self.profits[*strategy] < -max.cast_signed())
-                && !self.is_killed(*strategy)
+            let row = &self.strategies[*strategy];
+            row.max_loss.is_some_and(|max| row.profit < -max.cast_signed()) && !self.is_killed(*strategy)
         };
-        if moved == 0 { Some(strategy).filter(has_lost) } else { (0..self.profits.len()).find(has_lost) }
+        if moved == 0 { Some(strategy).filter(has_lost) } else { (0..self.strategies.len()).find(has_lost) }
     }
 }

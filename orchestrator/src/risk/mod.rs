@@ -28,8 +28,9 @@ use protocol::wire::{Condition, Operation, Order, OrderType, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 use std::hint::select_unpredictable;
+use switches::is_any_on;
 
-/// What the controls are made for.
+/// What core and controls are made for.
 #[derive(Clone, Debug)]
 pub struct RiskSetup<'a> {
     /// Strategies.
@@ -46,44 +47,55 @@ pub struct RiskSetup<'a> {
     pub max_open: u64,
     /// Nanoseconds of a tick.
     pub ns_per_tick: f64,
+    /// Orders that each strategy sends in all: one more is a flood, and the stamp logs have no room for it. Empty: no limit.
+    pub orders: &'a [u64],
+    /// Orders of each strategy and venue, laid out as [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
+    pub venue_orders: &'a [u64],
+    /// Orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
+    pub gateway_limit: Option<u64>,
 }
 
 impl RiskSetup<'_> {
     /// One credential, one instrument that takes everything, no limit but the open orders, ticks of a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
-        Self { strategies, venues, credentials: 1, instruments: &[], limits: &[], max_open, ns_per_tick: 1.0 }
+        Self {
+            strategies,
+            venues,
+            credentials: 1,
+            instruments: &[],
+            limits: &[],
+            max_open,
+            ns_per_tick: 1.0,
+            orders: &[],
+            venue_orders: &[],
+            gateway_limit: None,
+        }
     }
 }
 
 /// The controls, their limits, and their state.
 #[derive(Serialize, Deserialize)]
 pub struct Risk {
-    strategies: Box<[StrategyRow]>,
+    pub(crate) strategies: Box<[StrategyRow]>,
     /// Strategy after strategy.
     accounts: Box<[AccountLimits]>,
     pub(crate) traded: Box<[Traded]>,
-    /// Whether a kill switch is on for the venue.
-    venues: Box<[bool]>,
     pub(crate) credentials: Box<[RateLimit]>,
     pub(crate) exposures: Exposures,
-    /// Profit of each strategy at reference prices; up to date while some loss is limited.
-    pub(crate) profits: Box<[i128]>,
     limits_losses: bool,
     /// The kill switches that are on. Allocated once for all that there can be.
     pub(crate) switches: Vec<Scope>,
-    /// The largest order of each instrument in the plan.
     #[serde(skip)]
-    max_quantities: Box<[u64]>,
-    #[serde(skip)]
-    max_open: u64,
-    #[serde(skip)]
-    ns_per_tick: f64,
+    plan: RiskPlan,
 }
 
-/// What an order would open: how much more, and on which side.
-struct Opens {
-    side: Side,
-    more: i64,
+/// What the plan says for all strategies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RiskPlan {
+    venues: usize,
+    /// Open orders of each strategy that there is room for.
+    max_open: u64,
+    ns_per_tick: f64,
 }
 
 impl Risk {
@@ -96,21 +108,18 @@ impl Risk {
         let instruments = if setup.instruments.is_empty() { &anything } else { setup.instruments };
         let credentials = setup.credentials.max(1);
         let (strategies, venues) = (setup.strategies, setup.venues);
-        let row = |index| StrategyRow::new((index % credentials) as u16, setup.max_open, setup.ns_per_tick);
+        let plan = RiskPlan { venues, max_open: setup.max_open, ns_per_tick: setup.ns_per_tick };
+        let row = |index| StrategyRow::new((index % credentials) as u16, plan);
         let accounts = (0..strategies).flat_map(|_| instruments.iter().map(AccountLimits::new)).collect();
         let mut risk = Self {
             strategies: (0..strategies).map(row).collect(),
             accounts,
             traded: instruments.iter().map(Traded::new).collect(),
-            venues: vec![false; venues].into(),
             credentials: vec![RateLimit::default(); credentials].into(),
             exposures: Exposures::new(credentials, instruments.len()),
-            profits: vec![0; strategies].into(),
             limits_losses: false,
             switches: Vec::with_capacity(1 + strategies + credentials + venues + instruments.len()),
-            max_quantities: instruments.iter().map(|instrument| instrument.max_quantity).collect(),
-            max_open: setup.max_open,
-            ns_per_tick: setup.ns_per_tick,
+            plan,
         };
         let nothing = Positions::new(strategies, instruments.len(), 1);
         for setting in setup.limits {
@@ -119,29 +128,26 @@ impl Risk {
         Ok(risk)
     }
 
-    /// Continues from a snapshot, with the plan's rules. Returns `None` if it is not of a run like this one.
-    pub(crate) fn restore(&mut self, mut saved: Self) -> Option<()> {
+    /// Takes the place of `fresh`, in which nothing has happened, after a snapshot was read. Returns `None` if the snapshot is not of
+    /// a run like this one.
+    pub(crate) fn restore(&mut self, fresh: Self) -> Option<()> {
         let credentials = |risk: &Self| risk.strategies.iter().map(|row| row.credential).collect::<Vec<_>>();
-        let is_of_run = saved.shape() == self.shape() && credentials(&saved) == credentials(self);
-        let has_switches = saved.switches.len() <= self.switches.capacity()
-            && saved.switches.iter().all(|scope| self.has(*scope));
+        let is_of_run = self.shape() == fresh.shape() && credentials(self) == credentials(&fresh);
+        let capacity = fresh.switches.capacity();
+        let has_switches =
+            self.switches.len() <= capacity && self.switches.iter().all(|scope| fresh.has(*scope));
         (is_of_run && has_switches).then_some(())?;
-        saved.switches.reserve_exact(self.switches.capacity() - saved.switches.len());
-        for (traded, plan) in saved.traded.iter_mut().zip(&self.traded) {
-            traded.rules = plan.rules;
-        }
-        let Self { max_open, ns_per_tick, .. } = *self;
-        let max_quantities = std::mem::take(&mut self.max_quantities);
-        *self = Self { max_quantities, max_open, ns_per_tick, ..saved };
+        self.switches.reserve_exact(capacity - self.switches.len());
+        self.traded.iter_mut().zip(fresh.traded).for_each(|(traded, plan)| traded.rules = plan.rules);
+        self.plan = fresh.plan;
         Some(())
     }
 
     /// The lengths of its tables: equal in all states of a run.
-    fn shape(&self) -> ([usize; 6], [usize; 3]) {
-        let Self { strategies, accounts, traded, venues, credentials, profits, .. } = self;
-        let rows =
-            [strategies.len(), accounts.len(), traded.len(), venues.len(), credentials.len(), profits.len()];
-        (rows, self.exposures.shape())
+    fn shape(&self) -> [usize; 6] {
+        let Self { accounts, traded, credentials, .. } = self;
+        let [rows, held, instruments] = self.exposures.shape();
+        [accounts.len(), traded.len(), credentials.len(), rows, held, instruments]
     }
 
     /// Fetches what the next check of a strategy's orders needs, at most `lines` cache lines of each kind.
@@ -150,7 +156,6 @@ impl Risk {
         prefetch_lines(row, lines);
         prefetch_lines(&self.accounts[strategy * instruments..][..instruments], lines);
         prefetch_lines(&*self.traded, lines);
-        prefetch_lines(&*self.venues, lines);
         prefetch_lines(&self.credentials[usize::from(row.credential)], lines);
     }
 
@@ -179,9 +184,9 @@ impl Risk {
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = usize::from(order.id.strategy());
         let row = &mut self.strategies[strategy];
-        let Some(is_venue_killed) = self.venues.get(usize::from(order.venue)) else {
+        if usize::from(order.venue) >= self.plan.venues {
             return Err(Reject::UnknownVenue);
-        };
+        }
         let Some(traded) = self.traded.get(usize::from(order.instrument)) else {
             return Err(Reject::UnknownInstrument);
         };
@@ -190,15 +195,11 @@ impl Risk {
         }
         let credential = usize::from(row.credential);
         if !matches!(order.operation, Operation::New | Operation::Replace) {
-            // Takes tokens if there are any, and is never rejected for want of one.
-            let of_all = &mut self.credentials[credential].bucket;
-            if row.messages.bucket.has_token(now) && of_all.has_token(now) {
-                row.messages.bucket.take(now);
-                of_all.take(now);
-            }
+            // Never rejected for want of a token.
+            _ = take_tokens(row, &mut self.credentials[credential], now);
             return Ok(());
         }
-        if row.is_killed | traded.is_killed | *is_venue_killed {
+        if is_any_on(&self.switches, order, row.credential) {
             return Err(Reject::Killed);
         }
         let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.instrument)];
@@ -224,35 +225,27 @@ impl Risk {
         if account.fills >= limits.fills_until {
             return Err(Reject::ExecutionThrottle);
         }
-        let opens = match order.operation {
-            Operation::New => Opens { side: order.side, more: order.quantity.cast_signed() },
-            _ => opens_more(order, positions)?,
+        let is_new = order.operation == Operation::New;
+        let (side, more) = match is_new {
+            true => (order.side, order.quantity.cast_signed()),
+            false => opened_by_replace(order, positions)?,
         };
-        let is_buy = opens.side == Side::Buy;
-        let bought = account.long().saturating_add(opens.more);
-        let sold = opens.more.saturating_sub(account.short());
+        let is_buy = side == Side::Buy;
+        let bought = account.long().saturating_add(more);
+        let sold = more.saturating_sub(account.short());
         // No branch predictor knows which side comes next.
         let reached = select_unpredictable(is_buy, bought, sold);
-        if reached > limits.max_position && opens.more > 0 {
+        if reached > limits.max_position && more > 0 {
             let is_off = limits.max_position == MOST.cast_signed();
             return Err(if is_off { Reject::Overflow } else { Reject::Position });
         }
-        if self.exposures.is_on() && opens.more > 0 {
-            self.exposures.check(credential, order.instrument, is_buy, opens.more, traded.reference)?;
+        if self.exposures.is_on() && more > 0 {
+            self.exposures.check(credential, order.instrument, is_buy, more, traded.reference)?;
         }
-        let is_new = order.operation == Operation::New;
         if row.duplicate_window != 0 && is_new && row.recent.has(order, now, row.duplicate_window) {
             return Err(Reject::Duplicate);
         }
-        let of_all = &mut self.credentials[credential].bucket;
-        if !row.messages.bucket.has_token(now) {
-            return Err(Reject::MessageRate);
-        }
-        if !of_all.has_token(now) {
-            return Err(Reject::CredentialRate);
-        }
-        row.messages.bucket.take(now);
-        of_all.take(now);
+        take_tokens(row, &mut self.credentials[credential], now)?;
         if row.duplicate_window != 0 && is_new {
             row.recent.remember(order, now);
         }
@@ -302,16 +295,30 @@ fn price_of(order: &Order) -> i64 {
     }
 }
 
-/// Returns what a replace opens beyond what counts as open of its order. If the order is gone it opens nothing: the venue
-/// refuses it.
+/// Takes a token from the bucket of the strategy and from that of its credential, if both have one.
+#[inline(always)]
+fn take_tokens(row: &mut StrategyRow, credential: &mut RateLimit, now: u64) -> Result<(), Reject> {
+    if !row.messages.bucket.has_token(now) {
+        return Err(Reject::MessageRate);
+    }
+    if !credential.bucket.has_token(now) {
+        return Err(Reject::CredentialRate);
+    }
+    row.messages.bucket.take(now);
+    credential.bucket.take(now);
+    Ok(())
+}
+
+/// Returns the side of a replace, and what it opens beyond what counts as open of its order. If the order is gone it opens
+/// nothing: the venue refuses it.
 #[cold]
-fn opens_more(order: &Order, positions: &Positions) -> Result<Opens, Reject> {
-    let Some(open) = positions.order(target(order)) else { return Ok(Opens { side: order.side, more: 0 }) };
-    let Kind::Order(side) = open.kind else { return Ok(Opens { side: order.side, more: 0 }) };
+fn opened_by_replace(order: &Order, positions: &Positions) -> Result<(Side, i64), Reject> {
+    let Some(open) = positions.order(target(order)) else { return Ok((order.side, 0)) };
+    let Kind::Order(side) = open.kind else { return Ok((order.side, 0)) };
     if open.instrument != order.instrument {
         return Err(Reject::WrongInstrument);
     }
-    Ok(Opens { side, more: order.quantity.saturating_sub(open.reserved()).min(MOST).cast_signed() })
+    Ok((side, order.quantity.saturating_sub(open.reserved()).min(MOST).cast_signed()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Checks of an instrument's orders: tick, lot, price band, price collar; and its reference price.
 
-use protocol::instrument::{Instrument, ReferenceKind};
-use protocol::limits::OFF;
+use protocol::instrument::{Instrument, Multiple, ReferenceKind};
+use protocol::limits::{Control, OFF};
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,6 @@ pub(crate) struct Traded {
     pub(super) reference: i64,
     #[serde(skip)]
     pub(super) rules: InstrumentRules,
-    /// A kill switch is on for it.
-    pub(super) is_killed: bool,
     /// In basis points of the reference price, and in ticks; [`OFF`] each.
     collar: (u64, u64),
 }
@@ -29,6 +27,7 @@ pub(crate) struct InstrumentRules {
     follows_trades: bool,
     band: (i64, i64),
     tick_size: i64,
+    pub(super) max_quantity: u64,
 }
 
 impl Traded {
@@ -39,15 +38,20 @@ impl Traded {
             follows_trades: instrument.reference == ReferenceKind::LastTrade,
             band: (instrument.price_low, instrument.price_high),
             tick_size: instrument.tick,
+            max_quantity: instrument.max_quantity,
         };
         let (low, high) = rules.band;
         let reference = instrument.reference_price;
-        Self { low, high, reference, rules, is_killed: false, collar: (OFF, OFF) }
+        Self { low, high, reference, rules, collar: (OFF, OFF) }
     }
 
-    /// Sets the collar, in basis points or in ticks.
-    pub(crate) fn set_collar(&mut self, points: Option<u64>, ticks: Option<u64>) {
-        self.collar = (points.unwrap_or(self.collar.0), ticks.unwrap_or(self.collar.1));
+    /// Sets a limit of the collar.
+    pub(crate) fn set(&mut self, control: Control, value: u64) {
+        match control {
+            Control::PriceCollar => self.collar.0 = value,
+            Control::PriceCollarTicks => self.collar.1 = value,
+            _ => return,
+        }
         self.set_range();
     }
 
@@ -75,12 +79,10 @@ impl Traded {
             (self.low, self.high) = (i64::MAX, i64::MIN);
             return;
         }
-        let (points, ticks) = self.collar;
         let reference = i128::from(self.reference);
-        let by_points = if points == OFF { i128::MAX / 4 } else { reference * i128::from(points) / 10_000 };
-        let tick_size = i128::from(self.rules.tick_size);
-        let by_ticks = if ticks == OFF { i128::MAX / 4 } else { i128::from(ticks) * tick_size };
-        let max = by_points.min(by_ticks);
+        let width = |limit, unit| if limit == OFF { i128::MAX / 4 } else { i128::from(limit) * unit };
+        let (points, ticks) = self.collar;
+        let max = (width(points, reference) / 10_000).min(width(ticks, self.rules.tick_size.into()));
         let within = |price: i128| price.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
         self.low = self.low.max(within(reference - max));
         self.high = self.high.min(within(reference + max));
@@ -112,41 +114,9 @@ impl Traded {
     }
 }
 
-/// A divisor, prepared to test for multiples without a division: odd ticks and lots. A multiple of an odd number d, times
-/// the inverse of d modulo 2^64, is the quotient; anything else becomes larger than every quotient. Powers of two are
-/// rotated to the top, where they are large as well.
-#[derive(Clone, Copy, Debug, Default)]
-struct Multiple {
-    inverse: u64,
-    max_quotient: u64,
-    shift: u32,
-}
-
-impl Multiple {
-    /// Prepares a divisor above 0.
-    const fn new(divisor: u64) -> Self {
-        let shift = divisor.trailing_zeros();
-        let odd = divisor >> shift;
-        // Newton: each round doubles the bits that are right, from three on.
-        let mut inverse = odd;
-        let mut round = 0;
-        while round < 5 {
-            inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
-            round += 1;
-        }
-        Self { inverse, max_quotient: u64::MAX / divisor, shift }
-    }
-
-    #[inline(always)]
-    const fn divides(&self, number: u64) -> bool {
-        number.wrapping_mul(self.inverse).rotate_right(self.shift) <= self.max_quotient
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn instrument() -> Instrument {
         Instrument {
@@ -178,7 +148,7 @@ mod tests {
     #[test]
     fn a_collar_is_around_the_last_trade_and_the_narrower_one_counts() {
         let mut traded = Traded::new(&instrument());
-        traded.set_collar(Some(1_000), None);
+        traded.set(Control::PriceCollar, 1_000);
         let bounds = |traded: &Traded, low, high| {
             assert_eq!((traded.check_price(low), traded.check_price(high)), (Ok(()), Ok(())));
             for price in [low - 5, high + 5] {
@@ -188,11 +158,12 @@ mod tests {
         bounds(&traded, 900, 1_100);
         assert_eq!((traded.trade(1_200), traded.trade(1_200), traded.trade(0)), (200, 0, 0));
         bounds(&traded, 1_080, 1_320);
-        traded.set_collar(None, Some(2));
+        traded.set(Control::PriceCollarTicks, 2);
         bounds(&traded, 1_190, 1_210);
-        traded.set_collar(Some(OFF), Some(OFF));
+        traded.set(Control::PriceCollar, OFF);
+        traded.set(Control::PriceCollarTicks, OFF);
         assert_eq!(traded.check_price(2_000), Ok(()));
-        traded.set_collar(Some(0), None);
+        traded.set(Control::PriceCollar, 0);
         bounds(&traded, 1_200, 1_200);
     }
 
@@ -200,7 +171,7 @@ mod tests {
     fn without_a_reference_price_a_collar_lets_nothing_through() {
         let mut traded = Traded::new(&Instrument { reference_price: 0, ..instrument() });
         assert_eq!(traded.check_price(1_000), Ok(()));
-        traded.set_collar(Some(100), None);
+        traded.set(Control::PriceCollar, 100);
         assert_eq!(traded.check_price(1_000), Err(Reject::NoReference));
         assert_eq!(traded.check_price(2_005), Err(Reject::PriceBand));
         traded.trade(1_000);
@@ -212,17 +183,5 @@ mod tests {
         let given = Instrument { reference: ReferenceKind::Given, ..instrument() };
         let mut traded = Traded::new(&given);
         assert_eq!((traded.trade(1_500), traded.reference), (0, 1_000));
-    }
-
-    proptest! {
-        #[test]
-        fn multiple_agrees_with_remainder(divisor in 1u64.., number: u64, small in 1u64..5_000, quotient: u64) {
-            for divisor in [divisor, small, 1 << (divisor % 64)] {
-                let multiple = Multiple::new(divisor);
-                for number in [number, number % (4 * small), divisor, (quotient % (u64::MAX / divisor)) * divisor, 0] {
-                    prop_assert_eq!(multiple.divides(number), number % divisor == 0, "{} of {}", number, divisor);
-                }
-            }
-        }
     }
 }

@@ -5,28 +5,18 @@ use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
 impl Risk {
-    /// Turns a switch. Returns `false` if the run has no such scope. Reviving everybody turns every switch off. A revived
+    /// Turns a switch. Returns `None` if the run has no such scope. Reviving everybody turns every switch off. A revived
     /// strategy's rejections are forgotten, and its accounts that the execution throttle stopped are on again.
     #[cold]
-    pub(crate) fn turn(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> bool {
-        if !self.has(scope) {
-            return false;
-        }
+    pub(crate) fn turn(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> Option<()> {
+        self.has(scope).then_some(())?;
         self.switches.retain(|on| *on != scope && (is_on || scope != Scope::All));
         if is_on {
             self.switches.push(scope);
         } else {
             self.enable(scope, positions);
         }
-        // Into the rows that checks read.
-        let is_on = |scope| self.switches.contains(&scope);
-        for (index, row) in (0..).zip(&mut self.strategies) {
-            let scopes = [Scope::All, Scope::Strategy(index), Scope::Credential(row.credential)];
-            row.is_killed = scopes.into_iter().any(is_on);
-        }
-        (0..).zip(&mut self.venues).for_each(|(index, venue)| *venue = is_on(Scope::Venue(index)));
-        (0..).zip(&mut self.traded).for_each(|(index, of)| of.is_killed = is_on(Scope::Instrument(index)));
-        true
+        Some(())
     }
 
     fn enable(&mut self, scope: Scope, positions: &Positions) {
@@ -47,13 +37,18 @@ impl Risk {
     #[cold]
     pub(crate) fn stops(&self, order: &Order) -> bool {
         matches!(order.operation, Operation::New | Operation::Replace)
-            && (self.strategies[usize::from(order.id.strategy())].is_killed
-                || self.traded.get(usize::from(order.instrument)).is_some_and(|traded| traded.is_killed)
-                || self.venues.get(usize::from(order.venue)).is_some_and(|is_killed| *is_killed))
+            && is_any_on(&self.switches, order, self.credential(order.id.strategy().into()))
     }
 
     /// Returns `true` if the strategy's own kill switch is on.
     pub(crate) fn is_killed(&self, strategy: usize) -> bool {
         self.switches.contains(&Scope::Strategy(strategy as u16))
     }
+}
+
+/// Returns `true` if one of these switches concerns an order of a credential.
+#[inline(always)]
+pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
+    let strategy = order.id.strategy();
+    switches.iter().any(|scope| scope.concerns(strategy, credential, order.venue, order.instrument))
 }

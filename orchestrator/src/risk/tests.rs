@@ -179,7 +179,7 @@ fn executions_stop_an_account_until_it_is_revived() {
         let order = desk.order(0, Side::Buy, 1, 10);
         assert_eq!(desk.check(&order), Err(Reject::ExecutionThrottle));
         assert_eq!(desk.check(&Order { instrument: 1, ..order }), Ok(()));
-        assert!(desk.risk.turn(scope, false, &desk.positions));
+        desk.risk.turn(scope, false, &desk.positions).unwrap();
         assert_eq!(desk.check(&order), Ok(()), "{scope}");
     }
 }
@@ -273,7 +273,7 @@ fn a_loss_kills_and_not_a_cent_before() {
     let other = |sequence| Order { id: OrderId::new(1, 0, sequence), ..order };
     assert_eq!(desk.fill(&other(0), 1, 9_500), None, "a loss of 500 cents exactly");
     assert_eq!(desk.fill(&other(1), 1, 9_499), Some(0));
-    desk.risk.turn(Scope::Strategy(0), true, &desk.positions);
+    desk.risk.turn(Scope::Strategy(0), true, &desk.positions).unwrap();
     assert_eq!(desk.fill(&other(2), 1, 9_000), None, "it is killed already");
 }
 
@@ -296,7 +296,7 @@ fn settings_that_name_nothing_are_refused_and_change_nothing() {
         |scope, control, value| desk.risk.set(&LimitSetting { scope, control, value }, &desk.positions);
     assert_eq!(set(Scope::Strategy(1), Control::MaxLoss, 1), Err(SettingError::NoSuch(Scope::Strategy(1))));
     assert!(matches!(set(Scope::Venue(0), Control::MaxLoss, 1), Err(SettingError::Limit(_))));
-    assert!(!desk.risk.turn(Scope::Venue(2), true, &desk.positions));
+    assert_eq!(desk.risk.turn(Scope::Venue(2), true, &desk.positions), None);
 }
 
 #[derive(Clone, Debug)]
@@ -341,12 +341,13 @@ proptest! {
                 Step::Fill { .. } => {}
             }
         }
-        let (exposures, profits) = (desk.risk.exposures.all(), desk.risk.profits.clone());
+        let profits = |desk: &Desk| desk.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
+        let (exposures, before) = (desk.risk.exposures.all(), profits(&desk));
         // What is set anew is reckoned anew.
         desk.set(Scope::All, Control::GrossExposure, 1 << 59);
         desk.set(Scope::All, Control::MaxLoss, 1 << 59);
         prop_assert_eq!(desk.risk.exposures.all(), exposures);
-        prop_assert_eq!(&desk.risk.profits, &profits);
+        prop_assert_eq!(profits(&desk), before);
     }
 
     /// The short way never lets through what the exact one refuses, nor the other way round.

@@ -2,7 +2,7 @@
 
 use super::{core, drawn, events, load};
 use crate::core::tests::{Effect, order};
-use crate::core::{Core, Input, Moment, SavedCore};
+use crate::core::{Core, Input, SavedCore};
 use crate::replica::Replica;
 use journal::{State, codec};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use protocol::wire::Report;
 type Forget = fn(&mut SavedCore, SavedCore);
 
 fn encoded(core: &Core) -> Vec<u8> {
-    codec::encode(Replica::VERSION, core).unwrap()
+    codec::encode(Replica::VERSION, &core.save()).unwrap()
 }
 
 fn decoded(bytes: &[u8]) -> SavedCore {
@@ -24,7 +24,7 @@ fn decoded(bytes: &[u8]) -> SavedCore {
 fn apply_to(core: &mut Core, (index, input): &(usize, Input), out: &mut Vec<Effect>) {
     let ticks = 10 * *index as u64;
     if core.accepts(input) {
-        core.apply(*input, Moment { ticks, since_start: ticks }, out);
+        core.apply(*input, ticks, out);
         core.book();
     }
 }
@@ -69,12 +69,12 @@ fn core_that_forgets_a_field_is_found_by_its_effects() {
     let whole = play(&inputs, inputs.len(), |_, _| {}).0;
     let forgetful: [(&str, Forget); 7] = [
         ("nothing", |_, _| {}),
-        ("sessions", |core, fresh| core.sessions = fresh.sessions),
-        ("open orders", |core, fresh| core.positions = fresh.positions),
-        ("kill switches", |core, fresh| core.risk = fresh.risk),
-        ("unconfirmed kills", |core, _| core.kills.clear()),
-        ("orders at gateways", |core, fresh| core.gateway_orders = fresh.gateway_orders),
-        ("rejections", |core, fresh| core.refused = fresh.refused),
+        ("sessions", |core, fresh| core.0.sessions = fresh.0.sessions),
+        ("open orders", |core, fresh| (core.0.positions, core.1) = (fresh.0.positions, fresh.1)),
+        ("kill switches", |core, fresh| core.0.risk = fresh.0.risk),
+        ("unconfirmed kills", |core, _| core.0.kills.clear()),
+        ("orders at gateways", |core, fresh| core.0.gateways = fresh.0.gateways),
+        ("rejections", |core, fresh| core.0.refused = fresh.0.refused),
     ];
     let is_equal = |(_, forget): &&(&str, Forget)| play(&inputs, 100, *forget).0 == whole;
     let unseen: Vec<&str> = forgetful.iter().filter(is_equal).map(|(what, _)| *what).collect();

@@ -1,6 +1,6 @@
 //! Gateways that die, and come back.
 
-use super::incidents::{death, supervise, supervised};
+use super::incidents::{death, supervised};
 use super::*;
 use protocol::control::Launching;
 use protocol::supervision::{GatewayRepair, Repairs};
@@ -9,7 +9,6 @@ use protocol::wire::{CancelScope, ENGINE_REPORT, Instruction, Operation, OrderSt
 /// A supervised bench whose gateways may die, with a completion ring for each of the two gateways.
 fn mortal(capacity: usize) -> (Bench, spsc::Producer, Launching, Repairs) {
     let (mut bench, launching, repairs) = supervised(capacity);
-    bench.let_gateways_die();
     let (first, first_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
     let (second, second_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
     bench.orchestrator.completion = Mux::new(vec![first_end, second_end]);
@@ -18,12 +17,6 @@ fn mortal(capacity: usize) -> (Bench, spsc::Producer, Launching, Repairs) {
 }
 
 impl Bench {
-    fn let_gateways_die(&mut self) {
-        let nothing = Core::new(&RiskSetup::open_orders(0, 0, 1)).unwrap();
-        let core = std::mem::replace(&mut self.orchestrator.core, nothing);
-        self.orchestrator.core = core.with_gateway_deaths(true);
-    }
-
     fn take_all(&mut self, venue: usize) -> Vec<Instruction> {
         std::iter::from_fn(|| self.inboxes[venue].try_pop().unwrap())
             .map(|message| Instruction::from_message(message).unwrap())
@@ -178,13 +171,4 @@ fn a_gateway_that_is_back_takes_orders() {
     bench.cycle();
     assert_eq!((bench.reasons(0), repairs.of_gateway(0).unknown), (vec![(1, UNKNOWN)], 2));
     assert_eq!(repairs.of_gateway(0).repaired, Some(1));
-}
-
-#[test]
-fn gateway_deaths_change_nothing_for_a_run_without_them() {
-    let (mut bench, launching, _repairs) = supervise(super::bench(8, 8));
-    bench.send(&Order { operation: Operation::Cancel, ..order(0, 0, 0) }, 0);
-    bench.cycle();
-    assert_eq!(bench.orchestrator.core.positions.open_at(0, 0).len(), 0, "a cancel is not kept");
-    drop(launching);
 }

@@ -27,7 +27,7 @@ enum Trigger {
 fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
     let Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment } = bench(capacity, 100);
     let Orchestrator { submit: orders, completion: reports, core, outputs, .. } = orchestrator;
-    let replica = Replica::new(core, cycle.time, Stamps::All);
+    let replica = Replica::new(core, Stamps::All);
     let place = (directory, &Options::default());
     let (successor, recovered) = replica.promote(None, place, Estate::default(), outputs, 0).unwrap();
     // The rings are new: nothing in them was taken.
@@ -48,7 +48,7 @@ fn cycles_until_told<J: InputLog>(
     (mut bench, launching): (Bench<J>, Launching),
 ) -> (usize, Vec<String>) {
     let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
-    bench.orchestrator = bench.orchestrator.commanded(Desk::new(&desk.clone().into(), &answers));
+    bench.orchestrator.outputs.desk = Some(Desk::new(&desk.clone().into(), &answers));
     bench.send(&order(1, 0, 0), 1);
     bench.turn();
     match trigger {
@@ -118,5 +118,5 @@ fn recall_is_recovered_from_journal() {
     assert_eq!((bench.position(0).0, bench.orchestrator.core.counts.dispatched), (2, 2));
     drop(bench.orchestrator);
     let recovered = journaled(directory.path(), 8).orchestrator;
-    assert_eq!((recovered.core.positions().open(0), recovered.core.counts.dispatched), (2, 2));
+    assert_eq!((recovered.core.positions.open(0), recovered.core.counts.dispatched), (2, 2));
 }

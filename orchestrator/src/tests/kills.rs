@@ -9,7 +9,7 @@ pub(super) fn commanded(capacity: usize) -> (Bench, Operator, Answers) {
     let mut bench = bench(capacity, 100);
     let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
     let operator = Operator::new(&desk);
-    bench.orchestrator = bench.orchestrator.commanded(Desk::new(&desk.into(), &answers));
+    bench.orchestrator.outputs.desk = Some(Desk::new(&desk.into(), &answers));
     (bench, operator, Answers::new(&answers.into()))
 }
 

@@ -2,7 +2,6 @@
 
 use journal::{Disk, Durability, Follower, Options, Writer};
 use orchestrator::risk::RiskSetup;
-use orchestrator::work::Work;
 use orchestrator::{Core, Estate, Orchestrator, Outputs, Replica, Supervision};
 use protocol::agent::{Agent, Cycle};
 use protocol::control::{Launching, PLAN};
@@ -20,6 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use system::clock::{Timebase, Virtual};
+use system::work::Work;
 
 pub const STRATEGIES: usize = 3;
 pub const VENUES: usize = 2;
@@ -177,7 +177,7 @@ impl World {
 pub fn replica() -> Replica {
     let limits = [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
     let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
-    Replica::new(Core::new(&setup).unwrap(), time(), Stamps::All)
+    Replica::new(Core::new(&setup).unwrap(), Stamps::All)
 }
 
 /// Changes a bit in the newest snapshot of a folder, if there is one.

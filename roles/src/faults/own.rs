@@ -12,6 +12,7 @@
 
 pub use super::acts::Means;
 pub use super::acts::{act, forge_headers, lie, scribble_once};
+use crate::ends::BoxedProducer;
 use crate::faults::by_signal;
 use crate::faults::takings::Place;
 use core::ops::ControlFlow;
@@ -82,7 +83,7 @@ impl OwnFaults {
     }
 
     /// The technique's producer, with the faults within its pushes.
-    pub fn producer<P: Producer>(&self, producer: P, act: Act) -> FaultyProducer<P> {
+    pub fn producer(&self, producer: BoxedProducer, act: Act) -> FaultyProducer {
         let means = Means::new(self.strategy, self.is_thread, self.place.clone());
         let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
         FaultyProducer(Arc::new(Mutex::new(Shared {
@@ -98,16 +99,16 @@ impl OwnFaults {
     }
 
     /// The strategy's agent, whose session has (a clone of) that producer, with the faults at a time.
-    pub fn agent<A, P: Producer>(self, agent: A, producer: FaultyProducer<P>) -> FaultyAgent<A, P> {
+    pub fn agent<A>(self, agent: A, producer: FaultyProducer) -> FaultyAgent<A> {
         FaultyAgent { agent, producer, at: self.at }
     }
 }
 
 /// What both wrappers share. Only one thread ever has it.
-struct Shared<P> {
+struct Shared {
     strategy: u16,
     venues: u16,
-    producer: P,
+    producer: BoxedProducer,
     /// What is due at which step of which order's push.
     pushes: Vec<(u64, Step, FaultKind)>,
     /// The sequence of the first order that was not pushed yet.
@@ -119,27 +120,22 @@ struct Shared<P> {
 }
 
 /// A producer with faults at steps of a push.
-pub struct FaultyProducer<P>(Arc<Mutex<Shared<P>>>);
+#[derive(Clone)]
+pub struct FaultyProducer(Arc<Mutex<Shared>>);
 
-impl<P> Clone for FaultyProducer<P> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<P> FaultyProducer<P> {
+impl FaultyProducer {
     /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
     pub fn arm(&self, writable: Vec<Words>, status: StatusWriter) {
         let mut shared = self.shared();
         (shared.means.writable, shared.means.status) = (writable, Some(status));
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared<P>> {
+    fn shared(&self) -> MutexGuard<'_, Shared> {
         self.0.lock().expect("a thread that panics ends its process")
     }
 }
 
-impl<P: Producer> Producer for FaultyProducer<P> {
+impl Producer for FaultyProducer {
     fn try_push_with(
         &mut self,
         message: &Message,
@@ -187,7 +183,7 @@ impl<P: Producer> Producer for FaultyProducer<P> {
     }
 }
 
-impl<P: Producer> Shared<P> {
+impl Shared {
     /// Pushes well-formed orders until the ring is full or it is enough for a duty cycle; how many.
     fn flood(&mut self) -> usize {
         for pushed in 0..FLOOD_BATCH {
@@ -210,14 +206,14 @@ impl<P: Producer> Shared<P> {
 }
 
 /// A strategy with faults at a time, that leaks or floods from then on.
-pub struct FaultyAgent<A, P> {
+pub struct FaultyAgent<A> {
     agent: A,
-    producer: FaultyProducer<P>,
+    producer: FaultyProducer,
     /// What is due when, in nanoseconds after the start, the last first.
     at: Vec<(u64, FaultKind)>,
 }
 
-impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for FaultyAgent<A, P> {
+impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut shared = self.producer.shared();
         while self.at.last().is_some_and(|(ns, _)| cycle.time.at(*ns) <= cycle.now) {

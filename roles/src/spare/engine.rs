@@ -42,8 +42,8 @@ impl Spare {
 impl Body for Spare {
     type State = Replica;
 
-    fn begin(&mut self, time: Timebase) -> Option<Replica> {
-        Some(Replica::new(self.core.take()?, time, self.stamps))
+    fn begin(&mut self, _: Timebase) -> Option<Replica> {
+        Some(Replica::new(self.core.take()?, self.stamps))
     }
 
     fn keeps_something(state: &Replica) -> bool {

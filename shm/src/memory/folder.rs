@@ -44,27 +44,3 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
         other => other,
     }
 }
-
-#[cfg(all(test, not(miri)))]
-mod tests {
-    use super::*;
-    use crate::memory::unlink;
-
-    #[test]
-    fn a_folder_goes_with_what_stands_beside_it_and_nothing_else() {
-        let name = format!("bulkhead-unit-{}-folder", std::process::id());
-        let is_there = |name: &str| path(name).symlink_metadata().is_ok();
-        create(&name).unwrap();
-        assert!(create(&name).is_err(), "it is there");
-        std::fs::create_dir(path(&name).join("nodes")).unwrap();
-        std::fs::write(path(&name).join("nodes/1"), "node").unwrap();
-        std::os::unix::fs::symlink("/dev/null", path(&name).join("link")).unwrap();
-        let (beside, other) = (format!("{name}.data"), format!("{name}-2"));
-        [&beside, &other].iter().for_each(|name| std::fs::write(path(name), "memory").unwrap());
-        unlink(&name).unwrap();
-        assert!(!is_there(&name) && !is_there(&beside) && is_there(&other));
-        unlink(&name).unwrap();
-        unlink(&other).unwrap();
-        assert!(std::path::Path::new("/dev/null").exists());
-    }
-}

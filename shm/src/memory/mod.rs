@@ -17,6 +17,8 @@ pub mod sealed;
 #[cfg(not(loom))]
 pub mod sigbus;
 mod slots;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]

@@ -290,7 +290,6 @@ impl From<Words> for View {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::{SHM_DIR, list_segments, open_safely, unlink};
 
     #[test]
     fn windows_share_their_words() {
@@ -317,34 +316,6 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
-    fn two_mappings_of_a_named_segment_are_one_memory() {
-        let name = format!("bulkhead.unit-{}.region", std::process::id());
-        let created = Region::create(&name, 1024).unwrap().words();
-        assert!(Region::create(&name, 1024).is_err(), "created exclusively");
-        let opened = Region::open(&name).unwrap().words();
-        let view = Region::open_read_only(&name).unwrap();
-        unlink(&name).unwrap();
-        assert_eq!((opened.len(), view.len()), (1024, 1024));
-        created[1000].store(42, Ordering::Relaxed);
-        assert_eq!((opened[1000].load(Ordering::Relaxed), view.load(1000, Ordering::Relaxed)), (42, 42));
-        assert!(Region::open(&name).is_err());
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri has no named pipes")]
-    fn what_is_no_memory_is_refused_at_once() {
-        let pid = std::process::id();
-        let names = ["fifo", "link"].map(|what| format!("bulkhead.unit-{pid}.{what}"));
-        crate::memory::fifo::create(&names[0]).unwrap();
-        std::os::unix::fs::symlink("/etc/hostname", format!("{SHM_DIR}/{}", names[1])).unwrap();
-        for name in &names {
-            assert!(Region::open_read_only(name).is_err() && Region::open(name).is_err(), "{name}");
-            unlink(name).unwrap();
-        }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
     fn too_little_room_is_an_error_and_leaves_nothing() {
         let name = format!("bulkhead.unit-{}.huge", std::process::id());
         let Err(RegionError::NoRoom { bytes, .. }) = Region::create(&name, 1 << 50) else {
@@ -352,24 +323,5 @@ mod tests {
         };
         assert_eq!(bytes, 1 << 53);
         assert!(Region::open(&name).is_err(), "nothing is left behind");
-    }
-
-    #[test]
-    #[cfg(feature = "control")]
-    #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
-    fn the_control_segment_is_found_by_name() {
-        let name = format!("bulkhead.unit-{}.control", std::process::id());
-        let created = Region::create_control(&name, 512).unwrap();
-        assert!(Region::create_control(&name, 512).is_err(), "created exclusively");
-        let opened = Region::open_read_only(&name).unwrap();
-        created.words()[511].store(9, Ordering::Release);
-        assert_eq!(opened.load(511, Ordering::Acquire), 9);
-        let file = open_safely(&name, std::fs::OpenOptions::new().read(true)).unwrap();
-        let is_held = || crate::memory::lock::is_held(&file).unwrap();
-        assert!(is_held(), "by its creator");
-        drop(created);
-        assert!(!is_held());
-        assert!(list_segments().unwrap().contains(&name), "the name outlives the region");
-        unlink(&name).unwrap();
     }
 }

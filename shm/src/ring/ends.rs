@@ -141,7 +141,10 @@ pub trait Consumer: Send {
     ///
     /// A consumer that dies here may leave any of them to its successor, in order: they come out again.
     #[inline(always)]
-    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
+    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize
+    where
+        Self: Sized,
+    {
         for taken in 0..most {
             let Some((from, message)) = self.try_pop() else { return taken };
             each(from, message);

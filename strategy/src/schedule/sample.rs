@@ -87,6 +87,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn invalid_spec_is_refused() {
+        for spec in [Spec { strategies: 0, ..small() }, Spec { window_ns: u64::MAX, ..small() }] {
+            assert_eq!(sample(&spec), Err(spec.check().unwrap_err()));
+        }
+    }
+
     /// All entries with their strategies, in due order.
     fn all(schedule: &Schedule) -> Vec<(u16, Entry)> {
         let of = |strategy| schedule.entries(strategy).map(move |entry| (strategy, entry));

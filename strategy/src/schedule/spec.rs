@@ -187,9 +187,7 @@ pub(super) mod tests {
         let error = |change: fn(&mut Spec)| {
             let mut spec = small();
             change(&mut spec);
-            let error = spec.check().unwrap_err();
-            assert_eq!(crate::schedule::sample(&spec), Err(error.clone()));
-            error
+            spec.check().unwrap_err()
         };
         assert_eq!(error(|s| s.strategies = 0), SpecError::Strategies(0));
         assert_eq!(error(|s| s.strategies = 257), SpecError::Strategies(257));

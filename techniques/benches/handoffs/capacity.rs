@@ -4,6 +4,7 @@
 //! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64, or of half the ring.
 
 use crate::Options;
+use crate::answers;
 use crate::flow::BATCH;
 use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
@@ -48,7 +49,7 @@ impl Push for rtrb::Producer<LineMessage> {
     }
 
     fn send_batches(&mut self, count: u64) {
-        stream::send_chunks(self, count);
+        answers::send_chunks(self, count);
     }
 }
 

@@ -4,14 +4,68 @@
 //! write every byte and neither one's work can be optimised away. Each loop is a function of its own that is never inlined, so that its instructions do not
 //! depend on what else its caller does.
 
-use crate::pair::{Pop, Push};
-use crate::trip::receive;
 use shm::ring::Message;
 use system::clock::{Clock, Monotonic};
 use system::floor::wait;
 
 /// Messages in a batch, and in a chunk of rtrb's.
 pub const BATCH: u64 = 64;
+
+/// A sending end.
+pub trait Push: Send + 'static {
+    fn push(&mut self, message: &Message) -> bool;
+    /// Puts in the first ones of these; how many.
+    fn push_many(&mut self, messages: &[Message]) -> usize {
+        messages.iter().take_while(|message| self.push(message)).count()
+    }
+    /// Puts that many in, one by one.
+    fn send(&mut self, count: u64)
+    where
+        Self: Sized,
+    {
+        send(self, count);
+    }
+    /// Puts that many in, in the way in which it does so in batches best.
+    fn send_batches(&mut self, count: u64)
+    where
+        Self: Sized,
+    {
+        send_batches(self, count);
+    }
+}
+
+/// A receiving end.
+pub trait Pop: Send + 'static {
+    fn pop(&mut self) -> Option<Message>;
+    /// Takes and checks that many, one by one; million messages a second.
+    fn take(&mut self, count: u64) -> f64
+    where
+        Self: Sized,
+    {
+        take(self, count)
+    }
+    /// Takes what is there; how many.
+    fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
+        self.pop().map_or(0, |message| {
+            each(message);
+            1
+        })
+    }
+}
+
+/// The next message, waited for.
+#[inline(always)]
+pub fn receive(consumer: &mut impl Pop) -> Message {
+    let mut got = None;
+    wait::<true>(
+        #[inline(always)]
+        || {
+            got = consumer.pop();
+            got.is_some()
+        },
+    );
+    got.expect("waited for")
+}
 
 #[inline(always)]
 pub fn message(n: u64) -> Message {

@@ -9,6 +9,7 @@
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.
 
+mod answers;
 mod capacity;
 #[path = "../../tests/all/common/mod.rs"]
 mod common;

@@ -1,9 +1,9 @@
 //! Two threads on two cores: a ring each way, and what one thread asks the other to do with its ends.
 
 use crate::flow;
+pub use crate::flow::{Pop, Push};
 use crate::trip::{self, Step};
 use shm::memory::{Region, Words};
-use shm::ring::Message;
 use std::ops::Range;
 use std::sync::mpsc;
 use system::clock::{Clock, Monotonic};
@@ -11,48 +11,6 @@ use system::floor::{self, FloorSample, Pauses};
 
 /// Batches that round trips are cut into.
 const BATCHES: u64 = 50;
-
-/// A sending end.
-pub trait Push: Send + 'static {
-    fn push(&mut self, message: &Message) -> bool;
-    /// Puts in the first ones of these; how many.
-    fn push_many(&mut self, messages: &[Message]) -> usize {
-        messages.iter().take_while(|message| self.push(message)).count()
-    }
-    /// Puts that many in, one by one.
-    fn send(&mut self, count: u64)
-    where
-        Self: Sized,
-    {
-        flow::send(self, count);
-    }
-    /// Puts that many in, in the way in which it does so in batches best.
-    fn send_batches(&mut self, count: u64)
-    where
-        Self: Sized,
-    {
-        flow::send_batches(self, count);
-    }
-}
-
-/// A receiving end.
-pub trait Pop: Send + 'static {
-    fn pop(&mut self) -> Option<Message>;
-    /// Takes and checks that many, one by one; million messages a second.
-    fn take(&mut self, count: u64) -> f64
-    where
-        Self: Sized,
-    {
-        flow::take(self, count)
-    }
-    /// Takes what is there; how many.
-    fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
-        self.pop().map_or(0, |message| {
-            each(message);
-            1
-        })
-    }
-}
 
 /// What the other thread does.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 //! on a futex until its gate opens, says that it runs, does one job opposite to the measuring thread, and sleeps again:
 //! only one of them ever spins.
 
-use crate::{Options, flow, roundtrip, stream};
+use crate::{Options, answers, flow};
 use protocol::wire::MESSAGE_WORDS;
 use shm::futex;
 use shm::memory::{Region, Words};
@@ -127,9 +127,9 @@ impl Arena {
         self.gate.serve(|job, count| match job {
             Job::Floor => floor::answer::<true>(&self.line[0]),
             Job::FloorBare => floor::answer::<false>(&self.line[0]),
-            Job::Swap => (0..count).for_each(|_| roundtrip::swap(&self.line[0], 1, 0)),
-            Job::Echo => roundtrip::echo::<true>(&mut consumer, &mut producer, count),
-            Job::EchoBare => roundtrip::echo::<false>(&mut consumer, &mut producer, count),
+            Job::Swap => (0..count).for_each(|_| answers::swap(&self.line[0], 1, 0)),
+            Job::Echo => answers::echo::<true>(&mut consumer, &mut producer, count),
+            Job::EchoBare => answers::echo::<false>(&mut consumer, &mut producer, count),
             Job::Push | Job::PushChunks => flow::send(&mut producer, count),
             Job::Quit => {}
         });
@@ -213,8 +213,8 @@ impl Peers {
         let rtrb = Rtrb { gate: gate.clone(), producer, consumer };
         start_thread(theirs, move || {
             gate.serve(|job, count| match job {
-                Job::Echo => roundtrip::echo_rtrb(&mut from_us, &mut to_us, count),
-                Job::PushChunks => stream::send_chunks(&mut to_us, count),
+                Job::Echo => answers::echo_rtrb(&mut from_us, &mut to_us, count),
+                Job::PushChunks => answers::send_chunks(&mut to_us, count),
                 _ => flow::send(&mut to_us, count),
             });
         })?;

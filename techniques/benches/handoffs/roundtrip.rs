@@ -4,54 +4,13 @@
 //! those differ by more than a tenth, the machine changed in between and the sample is dropped and counted.
 
 use crate::Options;
+use crate::answers::{receive, receive_rtrb, swap};
 use crate::peer::{Job, Peer, Peers};
 use crate::report::{BenchReport, FigureRow, Goal};
-use protocol::wire::Message;
-use shm::ring::spsc::{Consumer, Producer};
-use shm::sync::{AtomicU64, Ordering};
+use shm::sync::Ordering;
 use system::clock::{Clock, Monotonic};
 use system::floor::{self, FloorSample, wait};
 use techniques::element::LineMessage;
-
-/// The peer's side: sends every message back.
-pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer, count: u64) {
-    for _ in 0..count {
-        let message = receive::<PAUSE>(consumer);
-        wait::<PAUSE>(|| producer.try_push(&message).is_ok());
-    }
-}
-
-/// The same with rtrb.
-pub fn echo_rtrb(
-    consumer: &mut rtrb::Consumer<LineMessage>,
-    producer: &mut rtrb::Producer<LineMessage>,
-    count: u64,
-) {
-    for _ in 0..count {
-        let message = receive_rtrb(consumer);
-        wait::<true>(|| producer.push(message).is_ok());
-    }
-}
-
-#[inline(always)]
-fn receive<const PAUSE: bool>(consumer: &mut Consumer) -> Message {
-    let mut received = None;
-    wait::<PAUSE>(|| {
-        received = consumer.try_pop().expect("an honest peer");
-        received.is_some()
-    });
-    received.expect("waited for")
-}
-
-#[inline(always)]
-fn receive_rtrb(consumer: &mut rtrb::Consumer<LineMessage>) -> LineMessage {
-    let mut received = None;
-    wait::<true>(|| {
-        received = consumer.pop().ok();
-        received.is_some()
-    });
-    received.expect("waited for")
-}
 
 /// Batches that the round trips are cut into, as those of the floor are: a preemption spoils one of them.
 const BATCHES: u64 = 50;
@@ -79,12 +38,6 @@ fn trips<const N: usize>(count: u64, mut trip: impl FnMut([u64; N]) -> [u64; N])
         let message = [n; N];
         assert_eq!(trip(message), message, "what comes back is what was sent");
     })
-}
-
-/// One side of the line bounced by compare-and-swap: what the tool core-to-core-latency calls a round trip. Each look
-/// claims the line for itself, so it is slower than a line that is only stored to and loaded.
-pub fn swap(line: &AtomicU64, from: u64, to: u64) {
-    wait::<false>(|| line.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok());
 }
 
 fn floor_by_swapping(peer: &mut Peer, rounds: u64) -> f64 {

@@ -19,22 +19,6 @@ pub fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     }
 }
 
-/// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with whole rings the two ends would wait for each other.
-#[inline(never)]
-pub fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
-    let most = BATCH.min(producer.buffer().capacity() as u64 / 2).max(1);
-    for first in (0..count).step_by(most as usize) {
-        let n = most.min(count - first);
-        wait::<true>(|| match producer.write_chunk_uninit(n as usize) {
-            Ok(chunk) => {
-                chunk.fill_from_iter((first..first + n).map(|n| LineMessage(message(n))));
-                true
-            }
-            Err(_) => false,
-        });
-    }
-}
-
 /// The ring's, filled in place as well.
 #[inline(never)]
 pub fn send_in_place(producer: &mut spsc::Producer, count: u64) {

@@ -4,7 +4,7 @@
 //! instructions more or less in either loop move all of them at once. So the same trips are also made *out of step*: each side works for a pseudo-random
 //! time before it sends, as one does that has something to say now and then. How long that takes by itself is measured on one thread and taken off.
 
-use crate::pair::{Pop, Push};
+use crate::flow::{Pop, Push, receive};
 use shm::memory::{Region, Words};
 use shm::ring::Message;
 use shm::sync::{Ordering, spin_hint};
@@ -37,20 +37,6 @@ pub fn hint_ns(count: u64) -> f64 {
         spin_hint();
     }
     (Monotonic.now() - start) as f64 / count as f64
-}
-
-/// The next message, waited for.
-#[inline(always)]
-pub fn receive(consumer: &mut impl Pop) -> Message {
-    let mut got = None;
-    wait::<true>(
-        #[inline(always)]
-        || {
-            got = consumer.pop();
-            got.is_some()
-        },
-    );
-    got.expect("waited for")
 }
 
 /// Sends every message back. A function of its own, as [`call`]: what else its caller does would change its instructions.

@@ -3,6 +3,8 @@ use super::super::fixtures::run;
 use super::super::study::Noise;
 use super::*;
 
+mod hosts;
+
 fn runs(repeats: usize, ns: f64) -> Vec<Outline> {
     (0..repeats).map(|repeat| run(repeat, ns + repeat as f64)).collect()
 }

@@ -11,8 +11,8 @@ use crate::host::groups::Tree;
 use crate::host::{Machine, System};
 use crate::output;
 use crate::planner::{self, Counts, Identity, Input};
+use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, groups};
-use crate::runtime::living::{self, LivingRun};
 use analysis::lists;
 use analysis::units::human_bytes;
 use anyhow::Result;
@@ -57,13 +57,13 @@ pub struct Check {
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
     let system = System { no_container, unlimited, ..System::read() };
-    let checks = check(&crate::host::machine(), &system, &living::living());
+    let checks = check(&crate::host::machine(), &system, &ActiveRun::all());
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Looks at everything; `living` are the runs that go on.
-fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Check> {
+fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
     vec![
         cores(machine),
@@ -251,10 +251,10 @@ fn hypervisor(machine: &Machine) -> Check {
 fn default_plan(machine: &Machine) -> Option<Plan> {
     let resolved = planner::resolve(&Settings::default(), machine).ok()?;
     let orders = if let Input::Drawn { orders, .. } = &resolved.input { *orders } else { 0 };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let counts = Counts::estimated(orders, &resolved);
     let identity = Identity { run: "doctor".into(), pid: 0, start: 0 };
     let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-    planner::layout(&resolved, machine, &counts, identity, clock, 1.0, 0).ok().map(|(plan, _)| plan)
+    planner::layout(&resolved, machine, &counts, identity, clock).ok().map(|(plan, _)| plan)
 }
 
 fn room(machine: &Machine, plan: Option<&Plan>) -> Check {

@@ -2,7 +2,7 @@
 
 use super::{Check, bad, note, ok};
 use crate::host::{Machine, System};
-use crate::runtime::living::LivingRun;
+use crate::runtime::active::ActiveRun;
 use analysis::units::human_bytes;
 use protocol::plan::Plan;
 use std::collections::BTreeSet;
@@ -26,12 +26,12 @@ pub fn load(machine: &Machine, system: &System) -> Check {
 }
 
 /// Other runs, and the cores they hold.
-pub fn runs(machine: &Machine, living: &[LivingRun]) -> Check {
+pub fn runs(machine: &Machine, living: &[ActiveRun]) -> Check {
     let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
     if living.is_empty() {
         return ok("other runs", "none");
     }
-    let words = |run: &LivingRun| match run.cores.is_empty() {
+    let words = |run: &ActiveRun| match run.cores.is_empty() {
         true => format!("run {} (pid {}) uses cores that could not be determined", run.run, run.pid),
         false => run.in_words(&run.cores.iter().copied().collect::<Vec<_>>()),
     };
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn another_run_on_these_cores_is_named_with_them() {
         let machine = fake::two_core_vm().machine();
-        let run = |cores: &[u32]| LivingRun {
+        let run = |cores: &[u32]| ActiveRun {
             run: "20260101-000000000-1-2".into(),
             pid: 2,
             cores: cores.iter().copied().collect(),

@@ -96,7 +96,7 @@ fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
                 _ => format!("{} against {technique} under {isolation}", scenario.name),
             },
             values: BTreeMap::new(),
-            settings: Settings { seed: None, out: None, repeats: None, ..resolved.settings() }.to_texts(),
+            settings: Settings { seed: None, out: None, repeats: None, ..resolved.settings }.to_texts(),
             runs: Vec::new(),
         })
     };

@@ -262,12 +262,17 @@ fn pairs<A: Copy, B: Copy>(one: &[A], other: &[B]) -> Vec<(A, B)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
     use clap::Parser;
 
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: LabFlags,
+    }
+
     fn lab(line: &str) -> Result<Lab, String> {
-        let cli = Cli::try_parse_from(format!("launcher lab {line}").split_whitespace());
-        let Command::Lab(flags) = cli.map_err(|error| error.to_string())?.command else { panic!("lab") };
+        let line = Line::try_parse_from(["lab"].into_iter().chain(line.split_whitespace()));
+        let flags = line.map_err(|error| error.to_string())?.flags;
         let machine = Machine { cores_allowed: vec![0, 1], cores_online: 2, ..Machine::default() };
         flags.lab(machine).map_err(|error| error.to_string())
     }

@@ -1,10 +1,12 @@
 //! What settings become, and what is refused.
 
-use super::super::tests::{refused, settings};
+use super::super::faults;
+use super::super::tests::{refused, settings, settings_with};
 use super::*;
+use crate::config::DelayRange;
 use crate::host::fake;
 use proptest::prelude::*;
-use protocol::plan::Technique;
+use protocol::plan::{Placement, Technique};
 
 fn resolved(words: &str, machine: &Machine) -> Resolved {
     resolve(&settings(words), machine).unwrap()
@@ -20,26 +22,29 @@ fn drawn(resolved: &Resolved) -> (u64, u64) {
 #[test]
 fn a_small_machine_gets_what_it_can_carry() {
     let small = resolved("", &fake::two_core_vm().machine());
-    assert_eq!((small.strategies, small.venues, small.capacity), (1, 4, 8192));
+    assert_eq!(
+        (small.plan.trading().strategies, small.plan.trading().venues, small.plan.trading().capacity),
+        (1, 4, 8192)
+    );
     assert_eq!(drawn(&small), (100_000, 5_000_000_000));
-    assert_eq!((small.threading, small.idle), (Threading::Shared, Choice::Auto));
-    assert_eq!((small.delay.min_ns, small.delay.max_ns), (5_000_000, 500_000_000));
+    assert_eq!((small.plan.threading, small.settings.idle()), (Threading::Shared, Choice::Auto));
+    assert_eq!(small.settings.delay(), DelayRange { min_ns: 5_000_000, max_ns: 500_000_000 });
     let more = resolved("strategies=2", &fake::two_core_vm().machine());
-    assert_eq!((more.strategies, drawn(&more).0), (2, 100_000));
+    assert_eq!((more.plan.trading().strategies, drawn(&more).0), (2, 100_000));
 }
 
 #[test]
 fn a_large_machine_gets_the_seeds_numbers() {
     for cores in [15, 64] {
         let large = resolved("", &fake::plain(cores).machine());
-        assert_eq!((large.strategies, large.venues), (8, 4));
+        assert_eq!((large.plan.trading().strategies, large.plan.trading().venues), (8, 4));
         assert_eq!(drawn(&large), (4_000_000, 10_000_000_000));
-        assert_eq!(large.threading, Threading::Dedicated);
+        assert_eq!(large.plan.threading, Threading::Dedicated);
     }
-    assert_eq!(resolved("", &fake::plain(14).machine()).strategies, 1);
+    assert_eq!(resolved("", &fake::plain(14).machine()).plan.trading().strategies, 1);
     let same = resolved("preset=seed", &fake::plain(15).machine());
     assert_eq!(same, resolved("", &fake::plain(15).machine()));
-    assert_eq!(resolved("preset=seed", &fake::plain(2).machine()).strategies, 8);
+    assert_eq!(resolved("preset=seed", &fake::plain(2).machine()).plan.trading().strategies, 8);
 }
 
 #[test]
@@ -47,21 +52,21 @@ fn hardware_threads_do_not_make_a_machine_large() {
     let server = fake::server().machine();
     let small = resolved("", &server);
     assert_eq!(
-        (small.strategies, small.threading),
+        (small.plan.trading().strategies, small.plan.threading),
         (1, Threading::Dedicated),
         "6 roles and 2 on 8 whole cores"
     );
-    assert_eq!(resolved("strategies=2", &server).threading, Threading::Shared);
-    assert_eq!(resolved("strategies=2 threading=dedicated", &server).threading, Threading::Dedicated);
+    assert_eq!(resolved("strategies=2", &server).plan.threading, Threading::Shared);
+    assert_eq!(resolved("strategies=2 threading=dedicated", &server).plan.threading, Threading::Dedicated);
 }
 
 #[test]
 fn dedicated_needs_a_core_for_each_role() {
     let machine = fake::plain(4).machine();
-    assert_eq!(resolved("strategies=1 venues=1", &machine).threading, Threading::Shared);
-    assert_eq!(resolved("strategies=1 venues=1 cores=0-3", &machine).threading, Threading::Shared);
+    assert_eq!(resolved("strategies=1 venues=1", &machine).plan.threading, Threading::Shared);
+    assert_eq!(resolved("strategies=1 venues=1 cores=0-3", &machine).plan.threading, Threading::Shared);
     let asked = resolved("strategies=2 venues=1 threading=dedicated", &machine);
-    assert_eq!(asked.threading, Threading::Dedicated, "one for each role, none to spare");
+    assert_eq!(asked.plan.threading, Threading::Dedicated, "one for each role, none to spare");
     let message = refused("threading=dedicated", &machine);
     assert_eq!(
         message,
@@ -84,9 +89,9 @@ fn what_lives_on_the_heap_is_refused_across_processes_and_its_twin_named() {
     let machine = fake::two_core_vm().machine();
     for technique in Technique::all() {
         let words = |isolation| format!("technique={technique} isolation={isolation}");
-        assert_eq!(resolved(&words("thread"), &machine).technique, technique);
+        assert_eq!(resolved(&words("thread"), &machine).plan.technique, technique);
         match technique.twin() {
-            None => assert_eq!(resolved(&words("process"), &machine).technique, technique),
+            None => assert_eq!(resolved(&words("process"), &machine).plan.technique, technique),
             Some(twin) => {
                 assert_eq!(twin.twin(), None, "a twin crosses processes");
                 let message = refused(&words("process"), &machine);
@@ -100,8 +105,8 @@ fn what_lives_on_the_heap_is_refused_across_processes_and_its_twin_named() {
 #[test]
 fn gateways_have_processes_of_their_own_only_where_strategies_have() {
     let machine = fake::two_core_vm().machine();
-    assert_eq!(resolved("process=gateways", &machine).placement, Placement::Gateways);
-    assert_eq!(resolved("", &machine).placement, Placement::Engine);
+    assert_eq!(resolved("process=gateways", &machine).plan.placement, Placement::Gateways);
+    assert_eq!(resolved("", &machine).plan.placement, Placement::Engine);
     let message = refused("process=gateways isolation=thread", &machine);
     assert!(message.contains("--process gateways with --isolation thread"), "{message}");
 }
@@ -138,10 +143,10 @@ fn ranges_are_named_with_their_flag() {
         ("max_open=0", "--max-open 0"),
         ("max_waiting=0", "--max-waiting 0: give a number from 1"),
         ("repeats=0", "--repeats 0"),
-        ("window=1us", "--window 1us: give a time from 1ms to 60m"),
-        ("delay=fixed:2m", "--delay up to 2m: at most 1m"),
-        ("work=2s", "--work 2s: at most 1s"),
-        ("liveness=10ms", "--liveness 10ms: give a time from 20ms to 60m"),
+        ("window=1us", "--window 1us: give a time from 1ms to 1h"),
+        ("delay=fixed:2m", "--delay fixed:2m: at most 1m"),
+        ("work=2s", "--work 2s: give a time from 0ns to 1s"),
+        ("liveness=10ms", "--liveness 10ms: give a time from 20ms to 1h"),
         ("liveness=61m", "--liveness 61m: give"),
     ] {
         let message = refused(words, &machine);
@@ -151,7 +156,8 @@ fn ranges_are_named_with_their_flag() {
 
 #[test]
 fn the_limit_of_open_orders_does_not_hold_the_load_back() {
-    let open = |words: &str| resolve(&settings(words), &fake::plain(2).machine()).unwrap().max_open;
+    let open =
+        |words: &str| resolve(&settings(words), &fake::plain(2).machine()).unwrap().plan.trading().max_open;
     assert_eq!(open(""), 65_536);
     // 400,000 a second for half a second, and half as much again.
     assert_eq!(open("orders=4M window=10s"), 300_000);
@@ -170,7 +176,7 @@ proptest! {
     ) {
         let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
         if let Ok(resolved) = resolve(&settings, &machine) {
-            let text = resolved.settings().to_yaml();
+            let text = resolved.settings.to_yaml();
             let again = Settings::from_yaml(&text, "x").unwrap();
             prop_assert_eq!(resolve(&again, &machine).unwrap(), resolved, "{}", text);
         }
@@ -179,7 +185,7 @@ proptest! {
     #[test]
     fn settings_in_range_resolve_and_come_back(
         strategies in 1u64..=256, venues in 1u64..=64, log in 1u32..=20, orders in 1u64..=1_000_000_000,
-        window in 1_000_000u64..=MAX_WINDOW_NS, seed: u64, cores in 1u32..400, named: bool,
+        window in 1_000_000u64..=3_600_000_000_000, seed: u64, cores in 1u32..400, named: bool,
     ) {
         let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
         let settings = Settings {
@@ -193,7 +199,18 @@ proptest! {
             ..Settings::default()
         };
         let resolved = resolve(&settings, &machine).unwrap();
-        let again = Settings::from_yaml(&resolved.settings().to_yaml(), "x").unwrap();
+        let again = Settings::from_yaml(&resolved.settings.to_yaml(), "x").unwrap();
         prop_assert_eq!(resolve(&again, &machine).unwrap(), resolved);
     }
+}
+
+#[test]
+fn settings_in_effect_have_the_same_faults_again() {
+    let words = "strategies=3 on_death=restart liveness=300ms";
+    let specs = "hang; kill:any@1s every 10ms; flood:strategy-1@order:9";
+    let machine = fake::server().machine();
+    let resolved = resolve(&settings_with(words, specs), &machine).unwrap();
+    let again = resolve(&resolved.settings, &machine).unwrap();
+    assert_eq!(again, resolved);
+    assert_eq!(faults::plan(&again), faults::plan(&resolved));
 }

@@ -99,9 +99,6 @@ pub struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// Makes a group for each strategy in a container, with its limits.
-    ///
-    /// # Errors
-    /// What the kernel refused; nothing is left behind.
     pub fn begin(plan: &Plan, tree: Tree<'a>) -> Result<Self> {
         let groups = Self { tree, run: plan.run.clone() };
         for process in plan.processes.iter().filter(|process| plan.is_contained(process)) {
@@ -131,9 +128,6 @@ impl Drop for Groups<'_> {
 }
 
 /// The calling process, and what it starts from now on, belongs to the groups of that strategy, if there are any.
-///
-/// # Errors
-/// A group that may not be entered.
 pub fn enter(tree: Tree<'_>, run: &str, process: &str) -> Result<()> {
     let folders: BTreeSet<PathBuf> = groups::hierarchies(tree.root)
         .into_iter()

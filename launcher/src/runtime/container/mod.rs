@@ -99,9 +99,6 @@ pub struct Unmade {
 impl Inside {
     /// Waits until the process that makes a container has done so. It says who is the first process before it starts the strategy, and
     /// waits for an answer: so whatever happens to it, nobody runs in there whose end cannot be seen.
-    ///
-    /// # Errors
-    /// It could not be made, or was not in time.
     pub fn of(outside: &mut Child) -> Result<Self, Box<Unmade>> {
         let unmade = |why| Box::new(Unmade { why, inside: None });
         let pipes = outside.stdout.take().zip(outside.stdin.take());

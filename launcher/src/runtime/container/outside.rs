@@ -19,9 +19,6 @@ use system::container::{self, Contents, Handed, Part};
 use system::process;
 
 /// What `role NAME RUN --contain` does.
-///
-/// # Errors
-/// What keeps the container from being made.
 pub fn role(name: &str, run: &str) -> Result<()> {
     match name {
         INIT => init(),

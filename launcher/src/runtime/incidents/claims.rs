@@ -1,6 +1,6 @@
 //! What a strategy claims about itself: its own words, and the orders that it counted. None of it is believed further than that.
 
-use crate::runtime::children::Children;
+use crate::runtime::restarts::Children;
 use crate::runtime::setup::Segments;
 use protocol::labels::StrategyCounter;
 use protocol::plan::Role;

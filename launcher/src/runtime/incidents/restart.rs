@@ -1,8 +1,8 @@
 //! Whether a dead strategy is started again, and how.
 
 use super::{Children, IncidentStage, Incidents};
-use crate::runtime::liveness::Liveness;
 use crate::runtime::restarts::RestartDecision;
+use crate::runtime::stuck::Liveness;
 use analysis::record::StayedDown;
 use anyhow::{Context, Result};
 use protocol::plan::OnDeath;

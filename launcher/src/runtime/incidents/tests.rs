@@ -1,10 +1,11 @@
 use super::*;
-use crate::simulate::scenario::Scenario;
+use crate::host::Machine;
+use crate::planner::tests::planned_with;
 use protocol::agent::{Agent, Cycle};
-use protocol::plan::Technique;
 use protocol::status::Pulse;
 use protocol::supervision::RepairsWriter;
 use std::cell::Cell;
+use strategy::schedule::{Arrivals, DelayRange, Spec, sample};
 use system::clock::{Chosen, Virtual};
 
 const MS: u64 = 1_000_000;
@@ -89,11 +90,13 @@ struct Bench {
 
 impl Bench {
     fn new(fate: Fate) -> Self {
-        let scenarios = (0..).map(|seed| Scenario::draw(seed, Technique::default()).unwrap());
-        let mut scenarios = scenarios.filter(|scenario| scenario.plan.trading().strategies >= 2);
-        let Scenario { mut plan, schedule, .. } = scenarios.next().unwrap();
-        plan.on_death = OnDeath::Restart;
+        let words = "strategies=2 venues=1 orders=10 on_death=restart";
+        let (mut plan, _) = planned_with(words, "", &Machine::default()).unwrap();
         plan.liveness_ns = 10_000 * MS;
+        let (arrivals, delay) = (Arrivals::Uniform, DelayRange { min_ns: 0, max_ns: 0 });
+        let spec =
+            Spec { strategies: 2, venues: 1, orders: 10, window_ns: 1_000 * MS, arrivals, delay, seed: 1 };
+        let schedule = sample(&spec).unwrap();
         let segments = Segments::on_heap(&plan, &schedule);
         let clock = Virtual::default();
         clock.set(MS);

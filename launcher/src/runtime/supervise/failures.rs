@@ -1,11 +1,83 @@
-//! What ends a run as failed: a hang, a violation that nothing contains, a process that exits abnormally.
+//! What ends a run as failed, and why in words: a hang, a violation that nothing contains, a
+//! process that exits abnormally.
 
 use super::{Supervisor, failure};
-use crate::runtime::standstill;
+use crate::runtime::incidents::with_own_words;
+use crate::runtime::process::Process;
+use crate::runtime::stuck::blocked_slot;
 use analysis::record::Outcome;
-use protocol::plan::{ProcessPlan, Role};
+use anyhow::Result;
+use protocol::plan::Role;
+use protocol::role::RoleKind;
+use protocol::status::{Status, ThreadState};
+use std::time::Duration;
+
+/// How long a strategy that gives up has to end, so that the kernel can say how.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 impl Supervisor<'_> {
+    /// The place in the plan of the process that a thread belongs to.
+    pub(super) fn owner_index(&self, thread: usize) -> usize {
+        let owns = |process: &protocol::plan::ProcessPlan| process.threads.contains(&(thread as u32));
+        self.plan.processes.iter().position(owns).unwrap_or(0)
+    }
+
+    pub(super) fn owner_of(&self, thread: usize) -> Option<&Process> {
+        self.processes.all.get(self.owner_index(thread))
+    }
+
+    /// The failure of the process that a thread belongs to.
+    pub(super) fn failure_of(&self, thread: usize, what: String) -> Outcome {
+        let process = &self.processes.all[self.owner_index(thread)];
+        failure(&process.name, process.pid(), what)
+    }
+
+    /// The failure of a process that has ended before its threads were done, or of which a thread
+    /// has failed, but for those whose deaths are contained.
+    pub(super) fn ended_early(&mut self) -> Result<Option<Outcome>> {
+        for (index, process) in self.plan.processes.iter().enumerate() {
+            if self.contained.owns(index) {
+                continue;
+            }
+            let mut threads = process.threads.iter().map(|thread| *thread as usize);
+            let failed = threads.clone().find(|thread| self.state(*thread) == ThreadState::Failed);
+            let done = threads.all(|thread| self.state(thread) == ThreadState::Done);
+            let status = self.processes.all[index].status;
+            if failed.is_some() || status.is_some_and(|status| !(done && status.success())) {
+                let what = self.cause(index, failed.map(|thread| self.status(thread)))?;
+                return Ok(Some(failure(&process.name, self.processes.all[index].pid(), what)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why the process at this place of the plan failed, in words: what the kernel says of it, and
+    /// what it says itself. `failed`: what a thread of it says that gave up. Where a strategy can
+    /// have written that, it comes last.
+    fn cause(&mut self, process: usize, failed: Option<Status>) -> Result<String> {
+        let words = failed.map(|status| status.error()).filter(|error| !error.is_empty());
+        let planned = &self.plan.processes[process];
+        let has_strategy = self.plan.roles_of(planned).any(|role| role.kind() == RoleKind::Strategy);
+        let thread = planned.threads.first().map_or(0, |thread| *thread as usize);
+        let is_ready = self.state(thread) >= ThreadState::Ready;
+        let unattached = if is_ready { String::new() } else { self.unattached(thread) };
+        let child = &mut self.processes.all[process];
+        if has_strategy {
+            child.await_end(LAST_WORDS)?;
+            let how = match child.status {
+                Some(status) if status.success() => format!("{} before it had finished", child.how()),
+                Some(_) => child.how(),
+                None => "gave up".into(),
+            } + &unattached;
+            return Ok(with_own_words(&how, &words.unwrap_or_else(|| child.last_words())));
+        }
+        let what = words.unwrap_or_else(|| child.how());
+        Ok(match child.last_words() {
+            words if words.is_empty() || words.contains(&what) => what,
+            words => format!("{what}: {words}"),
+        })
+    }
+
     /// A quarantine that nobody contains, or damage that nobody can.
     pub(super) fn misconduct(&self) -> Option<Outcome> {
         if let Some(what) = self.repairs.damage() {
@@ -17,14 +89,13 @@ impl Supervisor<'_> {
             );
             return Some(self.failure_of(engine, what));
         }
-        let is_contained = |strategy| {
-            let incidents = self.incidents.as_ref();
-            incidents.is_some_and(|incidents| !incidents.has_ended(strategy, &self.processes))
-        };
-        if let Some((role, what)) = standstill::verdict(&self.repairs, &self.liveness, is_contained) {
+        let incidents = self.contained.incidents.as_ref();
+        let is_contained =
+            |strategy| incidents.is_some_and(|incidents| !incidents.has_ended(strategy, &self.processes));
+        if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
             return Some(self.failure_of(self.plan.thread_of(role)?, what));
         }
-        if self.incidents.is_some() {
+        if incidents.is_some() {
             return None;
         }
         let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
@@ -33,44 +104,28 @@ impl Supervisor<'_> {
         Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// The failure of the process that a thread belongs to.
-    pub(super) fn failure_of(&self, thread: usize, what: String) -> Outcome {
-        let owner = self.plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
-        let process = &self.processes.all[owner.unwrap_or(0)];
-        failure(&process.name, process.pid(), what)
-    }
-
     /// The first thread that hangs or lies about itself, but for those whose deaths are contained.
     pub(super) fn suspect(&self) -> Option<Outcome> {
-        let others = self.plan.processes.iter().enumerate().filter(|(index, _)| !self.contains(*index));
-        for (index, process) in others {
-            let is_there = self.processes.all[index].status.is_none();
-            let threads = process.threads.iter().map(|thread| *thread as usize).filter(|_| is_there);
-            let mut found = threads.filter_map(|thread| {
-                let suspicion = self.liveness.suspicion(thread, &process.threads)?;
-                if process.threads.len() == 1 {
+        let others = self.plan.processes.iter().enumerate().filter(|(index, _)| !self.contained.owns(*index));
+        for (index, process) in others.filter(|(index, _)| self.processes.all[*index].status.is_none()) {
+            for thread in process.threads.iter().map(|thread| *thread as usize) {
+                let Some(suspicion) = self.liveness.suspicion(thread, &process.threads) else { continue };
+                let what = if process.threads.len() == 1 {
                     // It will not end by itself. Of a process with several threads the others may.
                     self.processes.all[index].kill();
-                }
-                Some(self.failure_of(thread, format!("{}{suspicion}", self.name_within(process, thread))))
-            });
-            if let Some(outcome) = found.next() {
-                return Some(outcome);
+                    suspicion.to_string()
+                } else {
+                    format!("thread {} {suspicion}", self.plan.threads[thread].name)
+                };
+                return Some(self.failure_of(thread, what));
             }
         }
         None
     }
 
-    /// Which of a process's threads is meant, if it has several.
-    pub(super) fn name_within(&self, process: &ProcessPlan, thread: usize) -> String {
-        match process.threads.len() {
-            1 => String::new(),
-            _ => format!("thread {} ", self.plan.threads[thread].name),
-        }
-    }
-
-    /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an incident.
-    pub(super) fn forged_header(&self) -> Option<Outcome> {
+    /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an
+    /// incident.
+    fn forged_header(&self) -> Option<Outcome> {
         let forged = |strategy| Some((strategy, self.segments.headers.forgery(strategy)?));
         let (strategy, forgery) = (0..self.plan.trading().strategies).find_map(forged)?;
         Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery))
@@ -78,24 +133,19 @@ impl Supervisor<'_> {
 
     /// A process that had to be killed at the end, or died then, is a failure too.
     pub(super) fn ended_in_order(&self, outcome: Outcome) -> Outcome {
-        let is_excused = |index: usize| {
-            self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index))
-                || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.is_done(index))
-                || self.outages.as_ref().is_some_and(|outages| outages.excuses(index))
-        };
+        if outcome != Outcome::Complete {
+            return outcome;
+        }
         let mut ends = self.processes.all.iter().enumerate();
         let bad = ends.find(|(index, process)| {
-            !process.status.is_some_and(|status| status.success()) && !is_excused(*index)
+            !process.status.is_some_and(|status| status.success()) && !self.contained.excuses(*index)
         });
-        let bad = bad.map(|(_, process)| process);
-        if let (Outcome::Complete, None, None) = (&outcome, bad, &self.incidents) {
-            return self.forged_header().unwrap_or(outcome);
-        }
-        match (outcome, bad) {
-            (Outcome::Complete, Some(process)) => {
+        match bad {
+            Some((_, process)) => {
                 failure(&process.name, process.pid(), format!("exited abnormally: {}", process.how()))
             }
-            (outcome, _) => outcome,
+            None if self.contained.incidents.is_none() => self.forged_header().unwrap_or(outcome),
+            None => outcome,
         }
     }
 }

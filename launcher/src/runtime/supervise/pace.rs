@@ -15,7 +15,6 @@ use shm::sync::Ordering;
 use std::path::Path;
 use std::time::Duration;
 
-/// The longest sleep while orders are sent.
 const LONGEST: Duration = Duration::from_millis(500);
 /// A sleep is at most this share of the time since the start.
 const SHARE: u32 = 4;

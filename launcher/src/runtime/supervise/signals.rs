@@ -10,12 +10,10 @@ use system::clock::Clock;
 use system::fault;
 
 impl Supervisor<'_> {
-    /// Nanoseconds since the start.
     pub(super) fn now_ns(&self) -> u64 {
         self.ns(self.plan.clock.now())
     }
 
-    /// A tick as nanoseconds since the start.
     pub(super) fn ns(&self, ticks: u64) -> u64 {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
@@ -33,11 +31,10 @@ impl Supervisor<'_> {
 
     /// The time until a strategy that is paused is started again.
     pub(super) fn until_restart(&self) -> Duration {
-        let due = self.incidents.as_ref().and_then(Incidents::next_restart_ns);
+        let due = self.contained.incidents.as_ref().and_then(Incidents::next_restart_ns);
         due.map_or(Duration::MAX, |due| Duration::from_nanos(due.saturating_sub(self.now_ns())))
     }
 
-    /// Does the faults that are due now.
     pub(super) fn signal_faults(&mut self) {
         if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
             return;
@@ -78,19 +75,10 @@ impl Supervisor<'_> {
                 child.kill()
             }
             self.struck(which);
-            if let (Some(incidents), Victim::Strategy(index)) = (&mut self.incidents, target) {
-                incidents.fault(index, done_at);
-            }
-            if let (Some(outages), Victim::Gateway(index)) = (&mut self.outages, target) {
-                outages.fault(index, done_at);
-            }
-            if let (Some(comebacks), Role::Exchange(_) | Role::Orchestrator) = (&mut self.comebacks, role) {
-                comebacks.fault(role, done_at);
-            }
+            self.contained.fault(role, done_at);
         }
     }
 
-    /// One of the plan's faults has struck.
     fn struck(&mut self, fault: usize) {
         self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
     }
@@ -98,16 +86,14 @@ impl Supervisor<'_> {
     /// Whether a strategy is there to have a fault.
     fn presence(&self, strategy: u16) -> Presence {
         let role = Role::Strategy(strategy);
-        let is_living = self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy));
+        let is_living =
+            self.contained.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy));
         let has_process = self.process_of(role).is_some_and(|child| child.status.is_none());
         presence(self.plan.thread_of(role).map(|thread| self.state(thread)), is_living, has_process)
     }
 
-    /// The process that runs a role.
     fn process_of(&self, role: Role) -> Option<&Process> {
-        let thread = self.plan.thread_of(role)? as u32;
-        let place = self.plan.processes.iter().position(|process| process.threads.contains(&thread))?;
-        self.processes.all.get(place)
+        self.owner_of(self.plan.thread_of(role)?)
     }
 }
 
@@ -125,41 +111,21 @@ fn presence(state: Option<ThreadState>, is_living: bool, has_process: bool) -> P
 mod tests {
     use super::*;
 
-    /// What is there of a strategy, by its state, whether no incident of it is open, and whether it has a process.
-    type Judge = fn(Option<ThreadState>, bool, bool) -> Presence;
-
-    /// What that judge says otherwise than it should.
-    fn wrong(judge: Judge) -> Vec<(Option<ThreadState>, bool, bool)> {
+    #[test]
+    fn nobody_is_waited_for_who_will_not_come() {
         use ThreadState::{Done, Failed, Ready, Running, Starting};
-        let mut wrong = Vec::new();
+        let mut there = Vec::new();
         // `None`: the plan has no thread for it.
         for state in [None, Some(Starting), Some(Ready), Some(Running), Some(Done), Some(Failed)] {
             for (is_living, has_process) in [(true, true), (true, false), (false, true), (false, false)] {
-                let should = match (state, is_living, has_process) {
-                    (Some(Running), true, _) => Presence::There,
-                    (Some(Ready), true, true) => Presence::Begins,
-                    _ => Presence::Gone,
-                };
-                if judge(state, is_living, has_process) != should {
-                    wrong.push((state, is_living, has_process));
+                let presence = presence(state, is_living, has_process);
+                if presence != Presence::Gone {
+                    there.push((state.unwrap(), is_living, has_process, presence));
                 }
             }
         }
-        wrong
-    }
-
-    #[test]
-    fn nobody_is_waited_for_who_will_not_come() {
-        assert_eq!(wrong(presence), []);
-        // Those that believe what a thread says of itself are found.
-        let believes_ready: Judge = |state, is_living, _| presence(state, is_living, true);
-        let believes_all: Judge = |state, _, has_process| presence(state, true, has_process);
-        let waits_for_starters: Judge = |state, is_living, has_process| match state {
-            Some(ThreadState::Starting) => Presence::Begins,
-            _ => presence(state, is_living, has_process),
-        };
-        for broken in [believes_ready, believes_all, waits_for_starters] {
-            assert_ne!(wrong(broken), []);
-        }
+        let begins = (Ready, true, true, Presence::Begins);
+        let runs = [true, false].map(|has_process| (Running, true, has_process, Presence::There));
+        assert_eq!(there, [begins, runs[0], runs[1]]);
     }
 }

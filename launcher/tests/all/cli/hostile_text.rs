@@ -1,7 +1,7 @@
 //! Text in files that a stranger has written: nothing of it moves a cursor, forges a line or becomes a tag.
 
 use crate::common::bounded;
-use crate::runs::fixture::{Fixture, Shape};
+use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
 use analysis::record::{Incident, Outcome, RunRecord};
 use std::fs;

@@ -1,8 +1,11 @@
-//! What users get wrong, and the command that looks into journals.
+//! What users get wrong, folders that are damaged, hostile or large, and the command that looks into journals.
 
 mod bad_input;
 mod hostile_text;
 mod journal;
+mod memory;
+mod mutated;
 mod narrow;
+mod pages;
 mod shelf;
 mod strangers;

@@ -2,7 +2,7 @@
 //! folder is written, nothing is waited for, and what cannot be read is named.
 
 use crate::common::{bounded, text};
-use crate::runs::fixture::{Fixture, Shape};
+use crate::fixture::{Fixture, Shape};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use protocol::segments::thread_segment;

@@ -94,8 +94,12 @@ impl Launcher {
         let (code, _, stderr) = running.end();
         assert_eq!(code, Some(130), "{stderr}");
         assert_nothing_left(pid);
-        let newest = self.folders().pop().unwrap();
-        serde_json::from_slice(&std::fs::read(newest.join("summary.json")).unwrap()).unwrap()
+        self.newest_summary()
+    }
+
+    /// The summary of the newest run.
+    pub fn newest_summary(&self) -> Value {
+        document(&self.folders().pop().unwrap(), "summary.json")
     }
 
     /// The folders of the runs, in the order of their names.
@@ -164,6 +168,12 @@ impl Drop for Running {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// A JSON document in a folder.
+pub fn document(folder: &Path, name: &str) -> Value {
+    let text = std::fs::read(folder.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+    serde_json::from_slice(&text).unwrap()
 }
 
 fn read_all(from: &mut impl Read) -> String {

@@ -1,67 +1,37 @@
 //! Whatever dies, hangs or is interrupted: the run ends, says why, keeps what was measured and leaves nothing behind.
 
 use crate::common::{
-    LONG, Launcher, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until,
+    LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, family, output, segments, signal,
+    text, wait_until,
 };
 use serde_json::Value;
-
-fn summary(launcher: &Launcher) -> Value {
-    serde_json::from_slice(&std::fs::read(launcher.folders()[0].join("summary.json")).unwrap()).unwrap()
-}
+use std::process::Stdio;
+use std::time::Duration;
 
 #[test]
-fn a_killed_strategy_ends_the_run_and_is_named() {
-    let launcher = Launcher::new();
-    let running = launcher.start(LONG);
-    let (pid, victim) = (running.pid(), running.process("strategy-1"));
-    signal(victim, "KILL");
-    let (code, _, stderr) = running.end();
-    assert_eq!(code, Some(1));
-    assert!(stderr.contains("strategy-1") && stderr.contains(&victim.to_string()), "{stderr}");
-    assert!(stderr.contains("SIGKILL"), "{stderr}");
-    assert_nothing_left(pid);
-    let summary = summary(&launcher);
-    assert_eq!(summary["outcome"]["ended"], "failed");
-    assert!(summary["orders"]["sent"].as_u64().unwrap() > 0, "the logs were gathered");
-    let lost = summary["orders"]["lost"].as_u64().unwrap();
-    assert_eq!(summary["valid"], lost == 0, "no incident explains what was lost: {}", summary["reasons"]);
-    assert_eq!(summary["fit_for_latency"], false);
-}
-
-#[test]
-fn a_killed_engine_ends_the_run_and_is_named() {
-    let launcher = Launcher::new();
-    let running = launcher.start(LONG);
-    let pid = running.pid();
-    signal(running.process("engine"), "ABRT");
-    let (code, _, stderr) = running.end();
-    assert_eq!(code, Some(1));
-    assert!(stderr.contains("engine") && stderr.contains("SIGABRT"), "{stderr}");
-    assert_nothing_left(pid);
-}
-
-#[test]
-fn a_killed_process_of_gateways_ends_the_run_and_is_named() {
-    let launcher = Launcher::new();
-    let running = launcher.start(&[LONG, &["--process", "gateways"]].concat());
-    let pid = running.pid();
-    signal(running.process("gateways"), "KILL");
-    let (code, _, stderr) = running.end();
-    assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("gateways (pid") && stderr.contains("SIGKILL"), "{stderr}");
-    assert_nothing_left(pid);
-}
-
-#[test]
-fn a_stopped_strategy_is_a_hang() {
-    let launcher = Launcher::new();
-    let running = launcher.start(LONG);
-    let pid = running.pid();
-    signal(running.process("strategy-0"), "STOP");
-    let (code, _, stderr) = running.end();
-    assert_eq!(code, Some(1));
-    assert!(stderr.contains("strategy-0") && stderr.contains("hangs"), "{stderr}");
-    assert_nothing_left(pid);
+fn death_or_hang_of_any_process_ends_run_with_its_name() {
+    for (victim, name, says) in [
+        ("strategy-1", "KILL", "SIGKILL"),
+        ("engine", "ABRT", "SIGABRT"),
+        ("gateways", "KILL", "SIGKILL"),
+        ("strategy-0", "STOP", "hangs"),
+    ] {
+        let launcher = Launcher::new();
+        let apart: &[&str] = if victim == "gateways" { &["--process", "gateways"] } else { &[] };
+        let running = launcher.start(&[LONG, apart].concat());
+        let (pid, process) = (running.pid(), running.process(victim));
+        signal(process, name);
+        let (code, _, stderr) = running.end();
+        assert_eq!(code, Some(1), "{victim}: {stderr}");
+        assert!(stderr.contains(&format!("{victim} (pid {process})")) && stderr.contains(says), "{stderr}");
+        assert_nothing_left(pid);
+        let summary = launcher.newest_summary();
+        assert_eq!(summary["outcome"]["ended"], "failed");
+        assert!(summary["orders"]["sent"].as_u64().unwrap() > 0, "the logs were gathered");
+        let lost = summary["orders"]["lost"].as_u64().unwrap();
+        assert_eq!(summary["valid"], lost == 0, "no incident explains what was lost: {}", summary["reasons"]);
+        assert_eq!(summary["fit_for_latency"], false);
+    }
 }
 
 #[test]
@@ -80,13 +50,13 @@ fn ctrl_c_ends_in_order_and_reports_what_was_measured() {
     let launcher = Launcher::new();
     let running = launcher.start(LONG);
     let pid = running.pid();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     signal(pid, "INT");
     let (code, stdout, _) = running.end();
     assert_eq!(code, Some(130));
     assert!(stdout.contains("rt_venue"), "{stdout}");
     assert_nothing_left(pid);
-    let summary = summary(&launcher);
+    let summary = launcher.newest_summary();
     let orders = &summary["orders"];
     assert_eq!((&summary["valid"], &summary["outcome"]["ended"]), (&true.into(), &"interrupted".into()));
     assert_eq!(orders["sent"], orders["returned"], "what was sent came home");
@@ -110,7 +80,7 @@ fn a_killed_launcher_takes_everything_along_and_its_logs_can_be_merged() {
         let said = std::fs::read_to_string(folder.join(format!("{role}.stderr"))).unwrap();
         assert!(said.contains(&format!("the launcher (pid {pid}) died")), "{role}: {said:?}");
     }
-    let report = crate::common::output(&["report", folder.to_str().unwrap(), "--json"]);
+    let report = output(&["report", folder.to_str().unwrap(), "--json"]);
     let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(summary["outcome"]["ended"], "failed");
     assert!(summary["orders"]["sent"].as_u64().unwrap() > 0);
@@ -134,7 +104,7 @@ fn a_start_while_the_warden_saves_the_logs_leaves_them_to_it() {
     let pid = running.pid();
     signal(pid, "KILL");
     running.child.wait().unwrap();
-    assert!(crate::common::output(&["clean"]).status.success());
+    assert!(output(&["clean"]).status.success());
     assert_nothing_left(pid);
     assert_exists(&launcher.folders()[0].join("engine.stamps"));
 }
@@ -151,7 +121,7 @@ fn what_even_the_warden_could_not_remove_the_next_start_does() {
     running.child.wait().unwrap();
     wait_until("its children are gone", || family(pid).is_empty());
     assert!(!segments(pid).is_empty(), "nobody was left to remove them");
-    let cleaned = crate::common::output(&["clean"]);
+    let cleaned = output(&["clean"]);
     assert!(cleaned.status.success());
     assert_nothing_left(pid);
 }
@@ -214,8 +184,8 @@ fn a_run_under_nohup_outlives_its_terminal() {
     let mut command = std::process::Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_launcher")]).args(flags);
     command.args(["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "3s"]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let running = crate::common::Running { child: command.spawn().unwrap() };
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = Running { child: command.spawn().unwrap() };
     let pid = running.pid();
     wait_until("the run has begun", || {
         launcher.folders().iter().any(|folder| folder.join("run.json").exists())
@@ -224,16 +194,16 @@ fn a_run_under_nohup_outlives_its_terminal() {
     let (code, _, stderr) = running.end();
     assert_eq!(code, Some(0), "{stderr}");
     assert_nothing_left(pid);
-    assert_eq!(summary(&launcher)["orders"]["returned"], 2000);
+    assert_eq!(launcher.newest_summary()["orders"]["returned"], 2000);
 }
 
 #[test]
 fn a_reader_that_goes_away_costs_neither_the_run_nor_its_exit_code() {
     for (fault, wanted) in [(None, 0), (Some("kill:engine@100ms"), 1)] {
         let launcher = Launcher::new();
-        let mut command = launcher.run(crate::common::SHORT);
+        let mut command = launcher.run(SHORT);
         command.args(fault.map(|fault| ["--fault", fault]).into_iter().flatten());
-        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(wanted), "{fault:?}");
         assert_exists(&launcher.folders()[0].join("summary.json"));

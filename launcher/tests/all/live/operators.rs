@@ -140,8 +140,7 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
     let (code, stdout, stderr) = run.running.end();
     assert_eq!(code, Some(130), "{stderr}\n{stdout}");
     assert_nothing_left(pid);
-    let summary = std::fs::read(launcher.folders()[0].join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let summary = launcher.newest_summary();
     // The merge holds every t3 against the switches.
     assert_eq!(summary["valid"], true, "{:#}", summary["violations"]);
     let by = |scope: &str, cause: &str| (scope.to_owned(), cause.to_owned());
@@ -183,8 +182,7 @@ fn kills_while(fault: &str, venue: &str, timeout: &str) -> u64 {
     let (code, stdout, stderr) = run.running.end();
     assert_eq!(code, Some(130), "{fault}: {stderr}\n{stdout}");
     assert_nothing_left(pid);
-    let summary = std::fs::read(launcher.folders()[0].join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let summary = launcher.newest_summary();
     assert_eq!(summary["valid"], true, "{fault}: {:#} {:#}", summary["violations"], summary["orders"]);
     let kills = summary["trading"]["kills"].as_array().unwrap();
     assert_eq!(kills.len(), 4, "{fault}: {kills:?}");
@@ -214,9 +212,7 @@ fn a_locked_desk_is_named_by_command_and_run() {
     assert_nothing_left(pid);
     let notes: Vec<&str> = stderr.lines().filter(|line| line.contains("the desk was locked")).collect();
     assert!(notes.len() == 1 && notes[0].contains(&me), "{stderr}");
-    let summary = std::fs::read_to_string(launcher.folders()[0].join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_str(&summary).unwrap();
-    let reasons = summary["reasons"].to_string();
+    let reasons = launcher.newest_summary()["reasons"].to_string();
     assert!(reasons.contains("the desk was locked") && reasons.contains(&me), "{reasons}");
 }
 

@@ -73,9 +73,7 @@ fn comes_to_its_end(first: &str, on_death: &str) {
     let wanted = if on_death == "stop" { "1" } else { "0" };
     assert_eq!(said.as_deref().map(str::trim), Some(wanted), "{first}: the exit code");
     assert!(left.is_empty(), "{left:?}");
-    let folder = launcher.folders().pop().unwrap();
-    let summary: Value =
-        serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
+    let summary = launcher.newest_summary();
     let incidents = summary["incidents"].as_array().unwrap();
     assert_eq!(incidents.len(), usize::from(on_death != "stop"), "{incidents:#?}");
     assert_eq!(
@@ -136,9 +134,7 @@ fn a_contained_run_ends_whose_launcher_is_process_1() {
         }
     };
     assert!(status.success(), "{status}");
-    let folder = launcher.folders().pop().unwrap();
-    let summary: Value =
-        serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
+    let summary = launcher.newest_summary();
     assert_eq!(summary["incidents"].as_array().unwrap().len(), 1);
     assert_eq!(summary["outcome"]["ended"], "complete");
 }
@@ -159,9 +155,7 @@ fn a_container_whose_outer_process_is_stopped_ends_with_its_run() {
     // That of strategy 0 is killed at the end: it was told to and did not.
     assert_eq!(code, Some(0), "{stderr}");
     crate::common::assert_nothing_left(pid);
-    let folder = launcher.folders().pop().unwrap();
-    let summary: Value =
-        serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
+    let summary = launcher.newest_summary();
     let died: Vec<&Value> =
         summary["incidents"].as_array().unwrap().iter().map(|one| &one["strategy"]).collect();
     assert!(died.contains(&&Value::from(1)), "{died:?}");

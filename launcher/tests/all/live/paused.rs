@@ -34,8 +34,7 @@ fn a_pause_in_the_drain_loses_no_order() {
     let (code, stdout, stderr) = running.end();
     assert_eq!(code, Some(130), "{stderr}\n{stdout}");
     assert_nothing_left(pid);
-    let summary = std::fs::read(launcher.folders()[0].join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let summary = launcher.newest_summary();
     let orders = &summary["orders"];
     assert!(orders["sent"].as_u64() > Some(0), "{orders}");
     assert_eq!((&orders["lost"], &orders["returned"]), (&Value::from(0), &orders["sent"]), "{orders}");

@@ -1,7 +1,6 @@
 //! Who is on the cores beside the roles: their priority, and the launcher's own sleep.
 
-use crate::common::{LONG, Launcher, assert_nothing_left, newest, signal, text, wait_until};
-use serde_json::Value;
+use crate::common::{LONG, Launcher, assert_nothing_left, document, newest, signal, text, wait_until};
 use std::process::{Command, Stdio};
 
 /// The kernel's number of `SCHED_FIFO`.
@@ -55,9 +54,7 @@ fn a_priority_is_that_of_the_roles_threads_alone_also_after_a_death() {
         let (_, said, error) = running.end();
         assert!(said.contains("priority fifo:7"), "{said}{error}");
         let folder = launcher.folders().remove(0);
-        let summary: Value =
-            serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
-        assert_eq!(summary["plan"]["priority"], 7);
+        assert_eq!(launcher.newest_summary()["plan"]["priority"], 7);
         let config = std::fs::read_to_string(folder.join("config.yaml")).unwrap();
         assert!(config.contains("priority: fifo:7"), "{config}");
         assert_nothing_left(pid);
@@ -101,8 +98,7 @@ fn the_launcher_sleeps_while_nothing_happens() {
     let launcher = Launcher::new();
     let flags = ["--strategies", "1", "--venues", "1", "--orders", "600", "--window", "6s", "--idle", "park"];
     launcher.summary(&[&flags[..], &["--delay", "uniform:1ms..20ms"]].concat());
-    let run = std::fs::read(launcher.folders().remove(0).join("run.json")).unwrap();
-    let run: Value = serde_json::from_slice(&run).unwrap();
+    let run = document(&launcher.folders()[0], "run.json");
     let counted = &run["kernel"]["launcher"];
     let (times, ns) = (counted["times"].as_u64().unwrap(), counted["ns"].as_u64().unwrap());
     assert!(ns > 5_000_000_000, "{counted}");

@@ -2,8 +2,9 @@
 //!
 //! The victim, the time and the run's settings follow from a number, which a failure names. `BULKHEAD_SLOW=1` kills 200 times.
 
-use crate::common::{Launcher, Running, assert_nothing_left, family, signal, slow, text, wait_until};
-use serde_json::Value;
+use crate::common::{
+    Launcher, Running, assert_nothing_left, document, family, signal, slow, text, wait_until,
+};
 use std::os::fd::AsFd;
 use std::time::Duration;
 use system::process;
@@ -29,18 +30,7 @@ fn settings(seed: u64) -> Vec<&'static str> {
         &["--isolation", "sandbox", "--on-death", "restart"],
         &["--isolation", "process", "--on-death", "continue", "--technique", "array-queue"],
         &["--isolation", "thread"],
-        &[
-            "--isolation",
-            "process",
-            "--on-death",
-            "restart",
-            "--venue",
-            "book",
-            "--exchange",
-            "process",
-            "--journal",
-            "process",
-        ],
+        &["--on-death", "restart", "--venue", "book", "--exchange", "process", "--journal", "process"],
     ];
     let load = ["--strategies", "2", "--venues", "1", "--orders", "30k", "--window", "30s", "--idle", "park"];
     [RUNS[(draw(seed, 0) % RUNS.len() as u64) as usize], &load].concat()
@@ -88,8 +78,8 @@ fn killed(seed: u64) -> Option<String> {
             "{context}: {said}"
         );
     }
-    let summary = std::fs::read(folder.join("summary.json")).unwrap_or_else(|why| panic!("{context}: {why}"));
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert!(folder.join("summary.json").exists(), "{context}");
+    let summary = document(&folder, "summary.json");
     assert_eq!(summary["orders"]["duplicated"], 0, "{context}");
     let containment = &summary["containment"];
     assert!(containment.is_null() || containment["lost_of_survivors"] == 0, "{context}: {containment}");

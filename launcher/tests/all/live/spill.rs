@@ -1,7 +1,8 @@
 //! Runs whose logs are moved to disk while they last: the same run as without, whoever dies; and where records are lost, that is said.
 
 use crate::common::{
-    Launcher, Running, assert_nothing_left, family, newest, output, segments, signal, wait_for, wait_until,
+    Launcher, Running, assert_nothing_left, document, family, newest, output, segments, signal, wait_for,
+    wait_until,
 };
 use analysis::document::Document;
 use analysis::logfile::LogReader;
@@ -36,7 +37,7 @@ fn spilled(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 pub fn summary(folder: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap()
+    document(folder, "summary.json")
 }
 
 /// How many records of each point each log has: all but the gaps and the sleeps, of which no two runs have as many.

@@ -5,14 +5,13 @@ use super::contained::unsupported;
 use super::programs::Program;
 use super::room::in_namespace;
 use crate::common::{
-    Launcher, Running, assert_exists, assert_nothing_left, command, segments, signal, text, wait_for,
-    wait_until,
+    Launcher, Running, assert_exists, assert_nothing_left, command, document, segments, signal, text,
+    wait_for, wait_until,
 };
 use serde_json::Value;
 use shm::memory::SHM_DIR;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A run of a minute with a segment of each kind: an exchange in a process of its own, boards, tapes, sessions.
@@ -112,10 +111,6 @@ fn path(running: &Running, what: &str) -> String {
 
 fn truncate(running: &Running, what: &str) {
     File::options().write(true).open(path(running, what)).and_then(|file| file.set_len(0)).unwrap();
-}
-
-fn document(folder: &Path, name: &str) -> Value {
-    serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap()
 }
 
 /// Truncates that segment of a living run. The launcher must end in order, name it, and save the rest.

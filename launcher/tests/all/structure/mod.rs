@@ -3,6 +3,7 @@
 
 mod examples;
 mod figures;
+mod language;
 mod links;
 mod messages;
 mod modules;

@@ -3,14 +3,15 @@
 use super::{crates, files, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A module's path within its crate.
 type Module = Vec<String>;
 
-/// The modules of a crate and what each names in `crate::…`, `super::…` and `self::…`. Tests do not count.
+/// The modules below a crate's root file and what each names in `crate::…`, `super::…` and `self::…`. Tests count, also those that stand
+/// in the file of what they test.
 fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
-    let mut texts = BTreeMap::new();
+    let mut texts: BTreeMap<Module, String> = BTreeMap::new();
     for path in files(source, "rs") {
         let place = path.strip_prefix(source).expect("below it").with_extension("");
         let mut module: Module = place.iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -19,10 +20,9 @@ fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
         {
             module.pop();
         }
-        if module.last().is_some_and(|name| name == "tests" || name == "fixtures" || name == "fake") {
-            continue;
+        for (module, text) in modules(module, &fs::read_to_string(&path).expect("source can be read")) {
+            texts.entry(module).or_default().push_str(&text);
         }
-        texts.insert(module, code(&fs::read_to_string(&path).expect("source can be read")));
     }
     let origins: BTreeMap<&Module, BTreeMap<String, Module>> =
         texts.iter().map(|(module, text)| (module, re_exports(module, text))).collect();
@@ -32,8 +32,11 @@ fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
                 (0..=path.len()).rev().map(|end| path[..end].to_vec()).find(|path| texts.contains_key(path));
             let known = known.unwrap_or_default();
             // What a door hands on is followed to where it comes from.
-            let origin = path.get(known.len()).and_then(|name| origins[&known].get(name));
-            origin.filter(|origin| texts.contains_key(*origin)).cloned().unwrap_or(known)
+            let origin = path
+                .get(known.len())
+                .and_then(|name| origins.get(&known)?.get(name))
+                .filter(|origin| texts.contains_key(*origin));
+            origin.cloned().unwrap_or(known)
         };
         paths(text, module).into_iter().map(target).filter(|path| path != module).collect()
     };
@@ -57,18 +60,31 @@ fn re_exports(module: &Module, text: &str) -> BTreeMap<String, Module> {
     found
 }
 
-/// The text without comments and without the module of tests at its end.
-fn code(text: &str) -> String {
-    let mut lines: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        let is_for_tests =
-            lines.last().is_some_and(|last| last.starts_with("#[cfg(") && last.contains("test"));
-        if is_for_tests && line.ends_with("mod tests {") {
-            break;
+/// The code of a file without comments: its module's own, and that of each module which stands in it.
+fn modules(module: Module, text: &str) -> Vec<(Module, String)> {
+    let (mut own, mut found) = (String::new(), Vec::new());
+    let mut inner: Option<(Module, String)> = None;
+    for line in text.lines().map(|line| line.split("//").next().unwrap_or("")) {
+        match (&mut inner, opened(line)) {
+            (Some(_), _) if line == "}" => found.extend(inner.take()),
+            (None, Some(name)) => {
+                inner = Some((module.iter().cloned().chain([name.to_owned()]).collect(), String::new()));
+            }
+            (Some((_, text)), _) => *text += &format!("{line}\n"),
+            (None, None) => own += &format!("{line}\n"),
         }
-        lines.push(line.split("//").next().unwrap_or(""));
     }
-    lines.join("\n")
+    found.extend([(module, own)]);
+    found
+}
+
+/// The name of the module that begins in a line.
+fn opened(line: &str) -> Option<&str> {
+    let head = line.strip_suffix(" {")?;
+    let is_public = |before: &str| before.is_empty() || before.starts_with("pub");
+    head.split_once("mod ")
+        .filter(|(before, name)| is_public(before) && !name.contains(' '))
+        .map(|(_, name)| name)
 }
 
 /// Every path in the text that begins inside the crate, as absolute paths; of a group each member.
@@ -154,12 +170,38 @@ fn cycles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
     found.into_iter().collect()
 }
 
+/// The folders below this one with the root file of a program, a library, a bench or tests.
+fn roots(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        if ["lib.rs", "main.rs"].iter().any(|name| folder.join(name).exists()) {
+            found.push(folder.clone());
+        }
+        let inner = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        folders.extend(
+            inner.filter(|path| path.is_dir() && name(path) != "target" && !name(path).starts_with('.')),
+        );
+    }
+    found
+}
+
 #[test]
 fn no_crate_has_a_cycle_of_modules() {
-    for name in crates() {
-        let found = cycles(&uses(&root().join(&name).join("src")));
-        assert!(found.is_empty(), "{name}: these modules use each other in a circle: {found:?}");
+    let mut checked = 0;
+    for folder in crates().iter().map(|name| root().join(name)).chain([root().join("exchange/peers")]) {
+        for root in roots(&folder) {
+            let found = cycles(&uses(&root));
+            assert!(
+                found.is_empty(),
+                "{}: these modules use each other in a circle: {found:?}",
+                root.display()
+            );
+            checked += 1;
+        }
     }
+    assert!(checked > crates().len(), "sources, tests and benches: {checked}");
 }
 
 #[test]
@@ -170,18 +212,24 @@ fn a_cycle_is_found() {
         fs::create_dir_all(path.parent().expect("below the folder")).expect("folders");
         fs::write(path, text).expect("a file");
     };
+    let count = || cycles(&uses(folder.path())).len();
     write("lib.rs", "mod a;\nmod b;\n");
     write("a/mod.rs", "mod x;\nmod y;\n");
     write("a/x.rs", "use crate::b::{self, thing};\n");
     write("a/y.rs", "use super::x;\n");
-    write("b.rs", "// crate::a::y\npub fn thing() {}\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n");
-    assert_eq!(cycles(&uses(folder.path())), [], "comments and tests do not count");
+    write("b.rs", "// crate::a::y\npub fn thing() {}\n");
+    assert_eq!(count(), 0, "comments do not count");
     write("b.rs", "pub fn thing() { super::a::y::f() }\n");
-    assert_eq!(cycles(&uses(folder.path())).len(), 1, "a → b → a");
-    write("b.rs", "");
+    assert_eq!(count(), 1, "a → b → a");
+    write("b.rs", "pub fn thing() {}\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n");
+    assert_eq!(count(), 1, "a → b, the tests of b → a");
+    write("b.rs", "pub fn thing() {}\n#[cfg(test)]\nmod tests;\n");
+    write("b/tests.rs", "use crate::a;\n");
+    assert_eq!(count(), 1, "also in a file of their own");
+    write("b/tests.rs", "use super::thing;\n");
     write("a/mod.rs", "mod x;\nmod y;\npub use y::{f, g};\n");
     write("a/x.rs", "use super::f;\n");
-    assert_eq!(cycles(&uses(folder.path())).len(), 1, "x → y through the door, y → x");
+    assert_eq!(count(), 1, "x → y through the door, y → x");
     write("a/x.rs", "use super::y::f;\n");
-    assert_eq!(cycles(&uses(folder.path())).len(), 1, "x → y → x, one level down");
+    assert_eq!(count(), 1, "x → y → x, one level down");
 }

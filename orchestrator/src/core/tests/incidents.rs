@@ -80,7 +80,7 @@ fn a_flood_is_quarantined_and_a_mistake_is_not() {
 
 #[test]
 fn more_orders_than_the_plan_has_are_a_flood() {
-    let mut bench = bench_of(|core| core.expecting(&[2, 2]), &[], 100);
+    let mut bench = bench_of(&RiskSetup { orders: &[2, 2], ..SETUP });
     (0..3).for_each(|n| _ = bench.send(&order(0, n, 0)));
     assert_eq!(bench.quarantined(0), Some(Misconduct::Flood));
     assert_eq!(sent(&bench.out, 0).len(), 2);
@@ -90,7 +90,7 @@ fn more_orders_than_the_plan_has_are_a_flood() {
 #[test]
 fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
     // Strategy 0: one to each venue. Strategy 1: 300 to venue 1.
-    let mut bench = bench_of(|core| core.expecting_at_venues(&[1, 1, 0, 300]), &[], 100);
+    let mut bench = bench_of(&RiskSetup { venue_orders: &[1, 1, 0, 300], ..SETUP });
     (0..10).for_each(|n| _ = bench.send(&order(0, n, 0)));
     (0..3).for_each(|n| _ = bench.send(&order(1, n, 1)));
     assert_eq!(sent(&bench.out, 0).len(), 1, "the gateway's log has room for one");
@@ -128,7 +128,7 @@ fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
 
 #[test]
 fn what_a_flood_left_in_a_shared_ring_has_no_stamps() {
-    let mut bench = bench_of(|core| core.expecting(&[1, 1]), &[], 100);
+    let mut bench = bench_of(&RiskSetup { orders: &[1, 1], ..SETUP });
     bench.fence(0, 0, true);
     (0..3).for_each(|n| _ = bench.send_shared(&order(0, n, 0)));
     assert_eq!((bench.count(Point::OrchRecvSubmit), bench.count(Point::Rejected)), (1, 1));

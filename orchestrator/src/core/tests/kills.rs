@@ -98,7 +98,7 @@ fn a_kill_that_lets_an_instrument_or_what_waits_through_is_found() {
     fn only_tells(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
         let effects = kill(bench, scope);
         let Core { risk, positions, .. } = &mut bench.core;
-        risk.turn(scope, false, positions);
+        risk.turn(scope, false, positions).unwrap();
         effects
     }
     // It throws the switch and forgets what is queued.
@@ -158,17 +158,17 @@ fn command_without_scope_or_limit_is_refused() {
 #[test]
 fn limits_kill_by_themselves() {
     let killed = |control: Control| (Point::KillSeen, Scope::Strategy(1), true, Cause::Limit(control.code()));
-    let mut rejected = bench_of(|core| core, &[limit(Control::MaxRejections, 1)], 100);
+    let mut rejected = bench_of(&RiskSetup { limits: &[limit(Control::MaxRejections, 1)], ..SETUP });
     (0..3).for_each(|n| _ = rejected.send(&Order { price: -1, ..order(1, n, 0) }));
     assert_eq!(switches(&rejected.out)[0], killed(Control::MaxRejections));
     let reasons = [Reject::BadPrice, Reject::BadPrice, Reject::Killed].map(Reject::code);
     assert_eq!(returned(&rejected.out, 1).iter().map(|(_, reason)| *reason).collect::<Vec<_>>(), reasons);
 
-    let mut flooded = bench_of(|core| core, &[limit(Control::KillMessageRate, 10)], 100);
+    let mut flooded = bench_of(&RiskSetup { limits: &[limit(Control::KillMessageRate, 10)], ..SETUP });
     (0..2).for_each(|n| _ = flooded.send(&order(1, n, 0)));
     assert_eq!(switches(&flooded.out)[0], killed(Control::KillMessageRate));
 
-    let mut lost = bench_of(|core| core, &[limit(Control::MaxLoss, 0)], 100);
+    let mut lost = bench_of(&RiskSetup { limits: &[limit(Control::MaxLoss, 0)], ..SETUP });
     lost.fill(&Order { price: 10, ..order(1, 0, 0) });
     assert_eq!(switches(&lost.out), []);
     lost.fill(&Order { price: 100_000_000, ..order(0, 0, 0) });

@@ -1,0 +1,83 @@
+//! Verdicts over runs of several hosts.
+
+use crate::stats::fixtures::run;
+use crate::stats::{ComparisonLine, Outline, Percentile, Verdict, judge, pair};
+use crate::summary::Measure;
+
+/// Runs of a schedule each, on hosts in turn: a host and what it takes.
+fn runs(hosts: &[(&str, f64)], repeats: usize) -> Vec<Outline> {
+    let one = |repeat: usize| {
+        let (host, ns) = hosts[repeat % hosts.len()];
+        let mut run = run(repeat, ns + (repeat / hosts.len()) as f64);
+        run.machine.hostname = host.into();
+        run
+    };
+    (0..repeats).map(one).collect()
+}
+
+fn p50(a: &[Outline], b: &[Outline]) -> ComparisonLine {
+    judge(&pair(a, b), Measure::RtVenue, Percentile::P50)
+}
+
+#[test]
+fn hosts_are_compared_within_each_and_combined() {
+    // One host is three times as slow as the other: between them lies far more than what B adds.
+    let a = runs(&[("fast", 500.0), ("slow", 1_500.0)], 16);
+    let b = runs(&[("fast", 560.0), ("slow", 1_560.0)], 16);
+    let line = p50(&a, &b);
+    assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
+    let by = line.difference.unwrap().difference;
+    assert!(by.low > 50.0 && by.high < 70.0, "{by:?}");
+    assert_eq!(
+        line.hosts.iter().map(|host| (host.host.as_str(), host.pairs)).collect::<Vec<_>>(),
+        [("fast", 8), ("slow", 8)]
+    );
+    // The same sixteen runs as if they were one host's: the broken variant, which sees nothing.
+    let blind = |mut runs: Vec<Outline>| {
+        runs.iter_mut().for_each(|run| run.machine.hostname = "one".into());
+        // In another order: a pair has its schedule, not its host.
+        for (place, run) in runs.iter_mut().enumerate() {
+            run.schedule_hash = format!("{:016x}", place * 7 % 16);
+        }
+        runs
+    };
+    let mut mixed = b.clone();
+    mixed.rotate_left(1);
+    assert_ne!(p50(&blind(a.clone()), &blind(mixed)).verdict, Verdict::Slower);
+    assert_eq!(p50(&a, &runs(&[("fast", 500.5), ("slow", 1_500.5)], 16)).verdict, Verdict::NoDifferenceSeen);
+}
+
+#[test]
+fn pairs_that_two_hosts_made_are_left_out() {
+    let a = runs(&[("x", 500.0), ("y", 500.0)], 14);
+    let mut b = runs(&[("x", 600.0), ("y", 600.0)], 14);
+    // A lost worker's half of a turn, made on the other host.
+    b[3].machine.hostname = "x".into();
+    let found = pair(&a, &b);
+    assert_eq!((found.a.len(), found.against.len()), (13, 0));
+    assert!(found.caveats.join("\n").contains("1 of 14 pairs left out: A and B were made on two hosts"));
+    let places: Vec<_> = found.placed().into_iter().map(|placed| (placed.host, placed.a, placed.b)).collect();
+    assert_eq!(places, [("x".into(), 7, 7), ("y".into(), 6, 6)]);
+}
+
+#[test]
+fn hosts_that_disagree_are_said_and_opposites_are_no_answer() {
+    let a = runs(&[("x", 1_000.0), ("y", 1_000.0)], 16);
+    let same = p50(&a, &runs(&[("x", 1_300.0), ("y", 1_300.0)], 16));
+    assert_eq!((same.verdict, same.disagreement()), (Verdict::Slower, None));
+    let more = p50(&a, &runs(&[("x", 1_300.0), ("y", 2_000.0)], 16));
+    assert_eq!(more.verdict, Verdict::Slower, "both say slower");
+    let said = more.disagreement().unwrap();
+    assert!(said.contains("on x (8 pairs)") && said.contains("on y"), "{said}");
+    let opposed = p50(&a, &runs(&[("x", 1_300.0), ("y", 700.0)], 16));
+    assert_eq!(opposed.verdict, Verdict::NotComparable, "{opposed:?}");
+    assert!(opposed.why[0].starts_with("the hosts disagree: B/A 0.70"), "{opposed:?}");
+}
+
+#[test]
+fn few_pairs_on_each_host_still_say_something_together() {
+    let hosts = |ns: f64| [("u", ns), ("v", ns + 300.0), ("w", ns + 900.0), ("x", ns + 1_700.0)];
+    let line = p50(&runs(&hosts(1_000.0), 12), &runs(&hosts(1_100.0), 12));
+    assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
+    assert!(line.hosts.iter().all(|host| host.difference.is_none()) && line.disagreement().is_none());
+}

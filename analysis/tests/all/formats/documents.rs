@@ -1,0 +1,201 @@
+//! The JSON documents: each has a golden file with every key of its present version, and is refused in words where it is
+//! another version's, another document, cut short or damaged.
+
+use super::{golden, golden_file};
+use analysis::document::{Document, DocumentError};
+use analysis::experiment::{Bill, Boards, Comparisons, Containments, Lab, SweepPlan, SweepRecord};
+use analysis::record::RunRecord;
+use analysis::summary::Summary;
+use analysis::tail::{NoiseSlice, Tail};
+use analysis::timeline::Timeline;
+use std::fmt::Debug;
+use std::fs;
+use std::process::Command;
+
+/// Reads a document from these bytes.
+fn read<D: Document>(bytes: &[u8]) -> Result<D, DocumentError> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(D::FILE), bytes).unwrap();
+    D::read(folder.path())
+}
+
+/// The error on these bytes; it names the file.
+fn error<D: Document + Debug>(bytes: &[u8]) -> DocumentError {
+    let error = read::<D>(bytes).unwrap_err();
+    assert!(error.to_string().contains(D::FILE), "{error}");
+    error
+}
+
+/// Everything that holds for every document.
+fn check<D: Document + Debug + PartialEq>() {
+    let document: D = golden();
+    let json = document.json().unwrap();
+    if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
+        fs::write(golden_file::<D>(), &json).unwrap();
+    }
+    let saved = fs::read(golden_file::<D>()).unwrap();
+    assert!(
+        json == saved,
+        "the format of {} is not that of its golden file. If a key was added: BULKHEAD_GOLDEN=1 writes the file again, and \
+         then give the key a value in it. A key that was removed or means something else needs a new version as well. Written \
+         now:\n{}",
+        D::FILE,
+        String::from_utf8_lossy(&json)
+    );
+
+    assert_eq!(read::<D>(&json).unwrap(), document);
+    let folder = tempfile::tempdir().unwrap();
+    document.save(folder.path()).unwrap();
+    assert_eq!(fs::read(folder.path().join(D::FILE)).unwrap(), json);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+
+    refuses_others::<D>(&json);
+    refuses_damage::<D>(&json);
+    refuses_what_is_no_file::<D>();
+}
+
+fn refuses_others<D: Document + Debug + PartialEq>(json: &[u8]) {
+    let text = String::from_utf8(json.to_vec()).unwrap();
+    let with = |schema: &str| text.replacen(&D::schema(), schema, 1).into_bytes();
+    for version in [0, D::VERSION - 1, D::VERSION + 1, u32::MAX] {
+        let other = format!("{}/{version}", D::NAME);
+        let error = error::<D>(&with(&other));
+        assert!(matches!(error, DocumentError::Version { .. }), "{error:?}");
+        let said = error.to_string();
+        for word in [other.as_str(), D::schema().as_str(), "use the launcher that wrote it"] {
+            assert!(said.contains(word), "{said}");
+        }
+    }
+    // The rest of another version need not make sense.
+    let bare = format!("{{\"schema\": \"{}/{}\"}}", D::NAME, D::VERSION + 1);
+    assert!(matches!(error::<D>(bare.as_bytes()), DocumentError::Version { .. }));
+    for other in ["bulkhead.other/1", "bulkhead.runs/3", "", "7"] {
+        let error = error::<D>(&with(other));
+        assert!(matches!(error, DocumentError::Other { .. }), "{error:?}");
+        assert!(error.to_string().contains(D::REMEDY), "{error}");
+    }
+    // A build of the same version that knows more may have written it.
+    let known: D = read(json).unwrap();
+    let more = text.replacen('{', "{\"a_key_of_tomorrow\": [1],", 1).into_bytes();
+    assert_eq!(read::<D>(&more).unwrap(), known);
+}
+
+fn refuses_damage<D: Document + Debug>(json: &[u8]) {
+    let end = json.trim_ascii_end().len();
+    for cut in (0..end).step_by(end / 97 + 1).chain([end - 1]) {
+        let error = error::<D>(&json[..cut]);
+        assert!(matches!(error, DocumentError::Json { .. }), "cut at {cut}: {error:?}");
+        assert!(error.to_string().contains("cut short") && error.to_string().contains(D::REMEDY), "{error}");
+    }
+    let garbage: [&[u8]; 6] =
+        [b"null", b"[]", b"{}", b"{\"schema\": 3}", b"PK\x03\x04", b"{\"schema\": \"\x01\"}"];
+    for bytes in garbage {
+        let error = error::<D>(bytes);
+        assert!(matches!(error, DocumentError::Json { .. }), "{bytes:?}: {error:?}");
+    }
+    let mut torn = json.to_vec();
+    torn[json.len() / 2] = 0xFF;
+    let error = error::<D>(&torn);
+    let at = format!("byte {}", json.len() / 2);
+    assert!(matches!(error, DocumentError::NotText { .. }) && error.to_string().contains(&at), "{error:?}");
+    // Each byte of a row overwritten: whatever comes of it, no panic.
+    for at in (0..json.len()).step_by(json.len() / 61 + 1) {
+        let mut scribbled = json.to_vec();
+        scribbled[at] ^= 0x15;
+        let _ = read::<D>(&scribbled);
+    }
+}
+
+fn refuses_what_is_no_file<D: Document + Debug>() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(D::FILE);
+    let absent = D::read(folder.path()).unwrap_err();
+    let said = absent.to_string();
+    assert!(matches!(absent, DocumentError::Absent { .. }), "{said}");
+    assert!(said.contains(D::FILE) && said.contains(D::ABSENT), "{said}");
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
+    fs::remove_dir(&path).unwrap();
+    // Nobody writes to it: opening it would wait for ever.
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
+}
+
+#[test]
+fn documents_of_a_run_keep_their_formats() {
+    check::<RunRecord>();
+    check::<Summary>();
+    check::<Timeline>();
+    check::<Tail>();
+}
+
+#[test]
+fn documents_of_experiments_keep_their_formats() {
+    check::<SweepRecord>();
+    check::<SweepPlan>();
+    check::<Bill>();
+    check::<Comparisons>();
+    check::<Containments>();
+    check::<Lab>();
+    check::<Boards>();
+}
+
+#[test]
+fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
+    let mut lab: Lab = golden();
+    for cell in &mut lab.cells {
+        cell.technique = protocol::plan::Technique::from_name("crossbeam-array-queue").unwrap();
+        (cell.producers, cell.consumers) = (64, 64);
+    }
+    let mut grids = analysis::report::lab::narrow(&lab);
+    grids.extend(analysis::report::lab::narrow(&golden()));
+    let said: String = grids.iter().map(|grid| grid.terminal(false)).collect();
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    // Times of the sound runs alone; CPU of 10,000 events; both ends' switches of a thousand, and wakes of one.
+    for word in
+        ["array-queue, process, 64 to 64", "52.0 ms", "5,000 ns", "800 ns", "1.00", "240 ns", "2,000 ns"]
+    {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert_eq!(lab.progress(), (2, 4), "the runs that failed are to be made again");
+}
+
+#[test]
+fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
+    let boards: Boards = golden();
+    let said: String =
+        analysis::report::board::grids(&boards).iter().map(|grid| grid.terminal(false)).collect();
+    for word in [
+        "poisson:10000",
+        "NOT SOUND: a problem",
+        "WARNING: poisson:10000: p99 of the writer is 60 ns",
+        "33,001",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    boards.save(folder.path()).unwrap();
+    let page = analysis::html::render(folder.path()).unwrap();
+    // Three parts of the time, one of them without values.
+    for word in ["data-torn=\"2\"", "data-series=\"write\"", "data-points=\"2\"", "a problem", "from due"] {
+        assert!(page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_together_is_damage() {
+    let mut run: RunRecord = golden();
+    run.plan.threads[0].name = "../strategy-0".into();
+    let mut timeline: Timeline = golden();
+    timeline.max_ns.pop();
+    let mut tail: Tail = golden();
+    tail.noise.slices = 0;
+    tail.noise.threads[0].slices = vec![NoiseSlice::default()];
+    let run = error::<RunRecord>(&run.json().unwrap());
+    let timeline = error::<Timeline>(&timeline.json().unwrap());
+    let tail = error::<Tail>(&tail.json().unwrap());
+    for error in [run, timeline, tail] {
+        assert!(matches!(error, DocumentError::Content { .. }), "{error:?}");
+    }
+}

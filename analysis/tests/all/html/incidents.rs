@@ -1,0 +1,130 @@
+//! The page of a run in which strategies died: the table, the figures over all, and the marks on the time line.
+
+use super::dom::{check_alone, having, text};
+use super::fixtures::{keep, page};
+use super::run_page::check_figures;
+use crate::common::evaluated;
+use crate::fixture::killing::Death;
+use crate::fixture::{Fixture, START, Shape};
+use analysis::summary::{IncidentSummary, Summary, worst};
+use protocol::stamps::Point;
+use protocol::supervision::Misconduct;
+use tempfile::TempDir;
+
+/// Deaths of three strategies in turn, in the middle of the run.
+fn deaths(number: u64) -> (TempDir, Summary) {
+    let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
+    for number in 0..number {
+        let at = 4_000_000 + number * 600_000;
+        fixture.kill(Death { restart: Some(100_000), ..Death::of((number % 3) as u16, at) });
+    }
+    evaluated(&fixture)
+}
+
+fn name(incident: &IncidentSummary) -> String {
+    match incident.epoch {
+        0 => incident.strategy.to_string(),
+        epoch => format!("{}.{epoch}", incident.strategy),
+    }
+}
+
+/// Table and marks show the incidents that the survivors felt most.
+fn check_incidents(html: &str, summary: &Summary) {
+    let shown = worst(&summary.incidents, 50);
+    let (rows, marks) = (having(html, "data-died"), having(html, "data-incident"));
+    assert_eq!((rows.len(), marks.len()), (shown.len(), shown.len()));
+    for ((row, mark), incident) in rows.iter().zip(&marks).zip(&shown) {
+        assert_eq!(row.get("data-died"), Some(name(incident).as_str()));
+        assert_eq!(row.whole("data-detected-ns"), Some(incident.detected_ns));
+        assert_eq!(row.whole("data-touched"), Some(incident.survivors.orders));
+        assert_eq!(row.whole("data-greatest-ns"), incident.survivors.max_ns);
+        assert_eq!(mark.get("data-incident"), Some(name(incident).as_str()));
+        assert_eq!(mark.whole("data-at-ns"), incident.fault_ns);
+    }
+    let containment = summary.containment.as_ref().unwrap();
+    let all = &having(html, "data-incidents")[0];
+    assert_eq!(all.whole("data-incidents"), Some(containment.incidents));
+    assert_eq!(all.whole("data-lost-of-survivors"), Some(containment.lost_of_survivors));
+    let figures = having(html, "data-containment");
+    assert_eq!(figures.len(), 3);
+    for (row, (name, expected)) in figures.iter().zip(containment.distributions()) {
+        assert_eq!(row.get("data-containment"), Some(name));
+        assert_eq!(row.whole("data-samples"), Some(expected.count));
+        assert_eq!(row.whole("data-greatest-ns"), expected.max_ns);
+    }
+}
+
+fn lines(html: &str) -> Vec<f64> {
+    having(html, "data-incident").iter().map(|mark| mark.number("x").unwrap()).collect()
+}
+
+#[test]
+fn every_incident_stands_in_the_table_and_on_the_time_line() {
+    let (folder, summary) = deaths(7);
+    let html = page(&folder);
+    check_alone(&html);
+    check_figures(&html, &summary);
+    check_incidents(&html, &summary);
+    let text = text(&html);
+    assert!(text.contains("Strategies that died") && text.contains("7 deaths of 3 strategies"), "{text}");
+    assert!(text.contains(" cancelled, ") && text.contains(" orphaned, "));
+    // As far apart in the chart as in time: the one scale for all.
+    let places = lines(&html);
+    let at = |place: usize| summary.incidents[place].fault_ns.unwrap() as f64;
+    let scale = (places[6] - places[0]) / (at(6) - at(0));
+    for (place, x) in places.iter().enumerate() {
+        assert!((x - places[0] - (at(place) - at(0)) * scale).abs() < 0.2, "{places:?}");
+    }
+}
+
+#[test]
+fn of_many_incidents_the_worst_are_shown() {
+    let (folder, summary) = deaths(70);
+    let html = page(&folder);
+    keep("deaths.html", &html);
+    check_alone(&html);
+    check_incidents(&html, &summary);
+    assert_eq!(lines(&html).len(), 50);
+    // A lane for each strategy that died, whatever their deaths; each band ends where the strategy was back.
+    for lane in ["strategy 0", "strategy 1", "strategy 2"] {
+        assert!(html.contains(&format!(">{lane}</text>")), "{lane}");
+    }
+    let bands = having(&html, "data-incident");
+    let heights: std::collections::BTreeSet<_> =
+        bands.iter().map(|band| band.get("y").unwrap().to_owned()).collect();
+    assert_eq!(heights.len(), 3);
+    assert!(bands.iter().all(|band| band.whole("data-back-ns") > band.whole("data-at-ns")));
+    assert!(text(&html).contains("20 incidents that the survivors felt less are in summary.json."));
+}
+
+#[test]
+fn a_run_without_deaths_says_nothing_of_them() {
+    let (folder, summary) = evaluated(&Fixture::new(Shape::PLAIN));
+    let html = page(&folder);
+    assert_eq!(summary.containment, None);
+    for attribute in ["data-incidents", "data-incident", "data-died", "data-containment"] {
+        assert!(having(&html, attribute).is_empty(), "{attribute}");
+    }
+    assert!(!text(&html).contains("Strategies that died") && !text(&html).contains("cancelled"));
+}
+
+#[test]
+fn odd_incidents_draw_all_the_same() {
+    let mut fixture = Fixture::new(Shape::PLAIN);
+    let quarantined = Some(Misconduct::Flood);
+    fixture.kill(Death { quarantined, ..Death::of(1, 60_000) });
+    fixture.logs[0].retain(|record| record.point != Point::StrategyRecv || record.value < START);
+    let incident = &mut fixture.record.incidents[0];
+    incident.cause = "<script>alert(1)</script>\n\u{1b}[31m".into();
+    (incident.detected_ns, incident.fenced_ns) = (u64::MAX, 0);
+    (incident.repaired_ns, incident.restarted_ns) = (Some(3), Some(1));
+    let mut unknown = incident.clone();
+    (unknown.strategy, unknown.epoch, unknown.repaired_ns) = (999, 65_535, None);
+    fixture.record.incidents.push(unknown);
+    let (folder, summary) = evaluated(&fixture);
+    let html = page(&folder);
+    check_alone(&html);
+    assert_eq!(summary.incidents.len(), 2);
+    assert!(html.contains("&lt;script&gt;alert(1)") && !html.contains('\u{1b}'));
+    assert!(text(&html).contains("No order came back."));
+}

@@ -1,0 +1,42 @@
+//! The page of a lab, from a made-up `lab.json`: every cell is in every picture, with its figures.
+
+use super::browser::{check_quiet, open};
+use super::dom::{having, text};
+use super::fixtures::written;
+use crate::formats::golden;
+use analysis::document::Document;
+use analysis::experiment::{Lab, LabRun, Wait, histogram};
+
+#[test]
+fn every_cell_is_drawn_with_its_figures() {
+    let mut lab: Lab = golden();
+    lab.runs = 20;
+    let cell = lab.cells[0].clone();
+    // Two kinds of runs, beside the one that was there.
+    for number in 2..20 {
+        let run_ns = if number % 3 == 0 { 90_000_000 } else { 52_000_000 } + u64::from(number);
+        let run = LabRun { number, run_ns, ..cell.made[0].clone() };
+        lab.cells[0].add(run, &histogram()).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    lab.save(folder.path()).unwrap();
+    let page = written(folder.path());
+    // A point, a bar and a strip for each cell.
+    for wait in [Wait::Busy, Wait::Park] {
+        let name = format!("data-cell=\"array-queue process 2→1 slow→fast {wait}\"");
+        assert_eq!(page.matches(&name).count(), 3, "{wait}");
+    }
+    assert!(page.contains("data-p50=\"240\" data-p99=\"900\""), "{page}");
+    assert!(page.contains("data-producer=\"5000\" data-consumer=\"800\""), "of 10,000 events");
+    assert_eq!(having(&page, "data-runs").len(), 2);
+    let said = text(&page);
+    assert!(
+        said.contains(
+            "two peaks: array-queue process 2→1 slow→fast busy: 52.0 ms (13 runs) and 90.0 ms (6 runs)"
+        ),
+        "{said}"
+    );
+    let Some(seen) = open(&folder.path().join("report.html"), false) else { return };
+    check_quiet(&seen);
+    assert_eq!(having(&seen.dom, "data-cell").len(), having(&page, "data-cell").len());
+}

@@ -1,0 +1,228 @@
+//! The page of a run against its summary and its time line.
+
+use super::dom::{Element, check_alone, elements, having, text};
+use super::fixtures::{page, tailed};
+use crate::common::evaluated;
+use crate::fixture::{Fixture, Shape};
+use analysis::evaluation::evaluate;
+use analysis::summary::{Distribution, Measure, Summary};
+use analysis::timeline::Timeline;
+use protocol::flow::Stage;
+use std::time::{Duration, Instant};
+use system::scratch::Room;
+use tempfile::TempDir;
+
+/// What a chart of percentiles shows of a measure.
+pub fn percentiles(element: &Element) -> [Option<u64>; 8] {
+    ["count", "min-ns", "p50-ns", "p90-ns", "p99-ns", "p999-ns", "p9999-ns", "max-ns"]
+        .map(|key| element.whole(&format!("data-{key}")))
+}
+
+fn of(figures: &Distribution) -> [Option<u64>; 8] {
+    let Distribution { count, min_ns, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
+    [Some(count), min_ns, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns]
+}
+
+fn named(name: &str) -> Measure {
+    Measure::ALL.into_iter().find(|measure| measure.name() == name).unwrap()
+}
+
+/// Every figure in the page is that of the summary. Also used on what a browser made of the page.
+pub fn check_figures(html: &str, summary: &Summary) {
+    let series: Vec<Element> = having(html, "data-p50-ns");
+    assert_eq!(series.len(), 6);
+    for element in &series {
+        let measure = named(element.get("data-series").unwrap());
+        assert_eq!(percentiles(element), of(summary.distribution(measure)), "{measure:?}");
+    }
+    let pieces = having(html, "data-stage");
+    assert_eq!(pieces.len(), 12);
+    for piece in &pieces {
+        let around =
+            summary.around.iter().find(|around| piece.get("data-percentile") == Some(&around.percentile));
+        let stage = around.unwrap().stages.iter().find(|part| piece.get("data-stage") == Some(&part.stage));
+        assert_eq!(piece.number("data-ns"), Some(stage.unwrap().mean_ns));
+    }
+    for around in &summary.around {
+        let sum: f64 = around.stages.iter().map(|part| part.mean_ns).sum();
+        assert!(
+            (sum - around.rt_venue_ns).abs() <= around.rt_venue_ns * 1e-9,
+            "the pieces add up: {around:?}"
+        );
+        let [low, high] = [around.from_ns, around.to_ns].map(|ns| ns as f64);
+        assert!((low - 1.0..=high + 1.0).contains(&around.rt_venue_ns), "{around:?}");
+    }
+    let verdict = &having(html, "data-fit")[0];
+    assert_eq!(verdict.get("data-valid"), Some(if summary.valid { "true" } else { "false" }));
+    assert_eq!(verdict.get("data-fit"), Some(if summary.fit_for_latency { "true" } else { "false" }));
+    let threads = having(html, "data-longest-gap-ns");
+    assert_eq!(threads.len(), summary.processes.len());
+    for (element, thread) in threads.iter().zip(&summary.processes) {
+        assert_eq!(element.get("data-thread"), Some(thread.role.as_str()));
+        assert_eq!(element.whole("data-longest-gap-ns"), Some(thread.longest_gap_ns));
+    }
+    let text = text(html);
+    for reason in &summary.reasons {
+        assert!(
+            text.contains(&reason.replace('&', "&amp;").replace('"', "&quot;").replace('>', "&gt;"))
+                || text.contains(reason),
+            "{reason}"
+        );
+    }
+}
+
+fn timeline(folder: &TempDir) -> Timeline {
+    serde_json::from_slice(&std::fs::read(folder.path().join("timeline.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn every_figure_in_the_page_is_the_summarys() {
+    let (folder, summary) = evaluated(&tailed(20_000));
+    assert!(summary.rt_venue.p999_ns > summary.rt_venue.p50_ns.map(|ns| ns * 20), "{:?}", summary.rt_venue);
+    check_figures(&page(&folder), &summary);
+}
+
+#[test]
+fn figures_stand_where_the_scale_says() {
+    let (folder, _) = evaluated(&tailed(20_000));
+    let html = page(&folder);
+    // On a logarithmic axis height is a straight line over the logarithm of what is shown.
+    let dots: Vec<(f64, f64)> = having(&html, "data-mark")
+        .iter()
+        .map(|dot| (dot.number("data-ns").unwrap().log10(), dot.number("cy").unwrap()))
+        .collect();
+    assert!(dots.len() >= 20, "{}", dots.len());
+    let least = dots.iter().copied().fold((f64::MAX, 0.0), |a, b| if b.0 < a.0 { b } else { a });
+    let most = dots.iter().copied().fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+    let slope = (most.1 - least.1) / (most.0 - least.0);
+    assert!(slope < -20.0, "more is higher: {slope}");
+    for (log, y) in dots {
+        let expected = least.1 + slope * (log - least.0);
+        assert!((y - expected).abs() < 0.3, "{y} for 10^{log}, not {expected}");
+    }
+    // On a linear one a length is a share of the sum.
+    let bars: Vec<Element> = having(&html, "data-stage")
+        .into_iter()
+        .filter(|bar| bar.get("data-percentile") == Some("p99"))
+        .collect();
+    let sum = |key: &str| bars.iter().filter_map(|bar| bar.number(key)).sum::<f64>();
+    for bar in &bars {
+        let (share, drawn) =
+            (bar.number("data-ns").unwrap() / sum("data-ns"), bar.number("width").unwrap() / sum("width"));
+        assert!((share - drawn).abs() < 0.001, "{bar:?}");
+    }
+    assert_eq!(bars[0].get("data-stage"), Some(Stage::Submit.name()));
+}
+
+#[test]
+fn the_time_line_agrees_with_the_summary() {
+    let (folder, summary) = evaluated(&tailed(20_000));
+    let timeline = timeline(&folder);
+    assert_eq!(timeline.count.iter().sum::<u64>(), summary.rt_venue.count);
+    assert_eq!(timeline.max_ns.iter().flatten().max().copied(), summary.rt_venue.max_ns);
+    assert!(timeline.count.len() <= 600 && timeline.count.len() > 300, "{}", timeline.count.len());
+    assert_eq!(timeline.p99_ns.len(), timeline.count.len().div_ceil(timeline.p99_every));
+    let known = timeline.p99_ns.iter().flatten().count();
+    assert!(known * 2 > timeline.p99_ns.len(), "most groups have enough orders: {timeline:?}");
+
+    let html = page(&folder);
+    let drawn = |name: &str| {
+        let all = having(&html, "data-points");
+        all.into_iter().find(|path| path.get("data-series") == Some(name)).unwrap()
+    };
+    for (name, values) in [("max", &timeline.max_ns), ("p99", &timeline.p99_ns), ("p50", &timeline.p50_ns)] {
+        let path = drawn(name);
+        assert_eq!(path.whole("data-points"), Some(values.iter().flatten().count() as u64), "{name}");
+        assert_eq!(path.whole("data-max-ns"), values.iter().flatten().max().copied(), "{name}");
+    }
+    let stalls = having(&html, "data-stall");
+    assert_eq!(stalls.len(), timeline.stalls.len());
+    assert!(!stalls.is_empty());
+    for (element, stall) in stalls.iter().zip(&timeline.stalls) {
+        assert_eq!(element.whole("data-at-ns"), Some(stall.at_ns));
+        assert_eq!(element.whole("data-length-ns"), Some(stall.length_ns));
+        assert_eq!(stall.stage, "return", "the reports were made late");
+    }
+    assert!(timeline.stalls_total > timeline.stalls.len() as u64);
+}
+
+#[test]
+fn the_file_stands_alone_and_is_small() {
+    let (folder, _) = evaluated(&tailed(20_000));
+    let html = page(&folder);
+    check_alone(&html);
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+}
+
+#[test]
+fn too_few_orders_are_said_to_be_too_few() {
+    for (orders, strategies) in [(0, 1), (1, 1), (15, 1), (150, 30)] {
+        let (folder, summary) = evaluated(&Fixture::new(Shape { orders, strategies, ..Shape::PLAIN }));
+        let html = page(&folder);
+        check_alone(&html);
+        let text = text(&html);
+        assert_eq!(
+            text.contains("Too few orders came back for those around the p99 of rt_venue"),
+            orders * u64::from(strategies) < 1_000
+        );
+        assert_eq!(text.contains("No order came back."), orders == 0);
+        assert!(having(&html, "data-p99-ns").is_empty() == summary.rt_venue.p99_ns.is_none());
+        assert!(text.contains("Not fit for latency claims"));
+    }
+}
+
+#[test]
+fn names_from_outside_stay_text() {
+    let mut fixture = tailed(100);
+    fixture.record.machine.hostname = "<script>alert(1)</script>".into();
+    fixture.record.machine.cpu_model = "\" onload=\"x & <b>".into();
+    fixture.record.warnings.push("</style><img src=x>".into());
+    let (folder, _) = evaluated(&fixture);
+    let html = page(&folder);
+    let tags: Vec<String> = elements(&html).into_iter().map(|element| element.name).collect();
+    assert!(!tags.iter().any(|tag| ["script", "img", "b"].contains(&tag.as_str())));
+    assert!(html.contains("&lt;script&gt;alert(1)"));
+}
+
+#[test]
+fn odd_figures_draw_all_the_same() {
+    let mut fixture = tailed(2_000);
+    for words in &mut fixture.statuses {
+        words[1..].fill(u64::MAX);
+    }
+    fixture.record.floor.before_ns = Some(f64::MAX);
+    fixture.record.input.window_ns = u64::MAX;
+    let (folder, _) = evaluated(&fixture);
+    check_alone(&page(&folder));
+}
+
+/// `BULKHEAD_SLOW=1 cargo test --release -p analysis --test all four_million -- --nocapture`
+#[test]
+fn four_million_orders_are_drawn_in_time() {
+    if std::env::var_os("BULKHEAD_SLOW").is_none() {
+        eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to make a run of 4 million orders: a minute and 1 GB");
+        return;
+    }
+    let (strategies, venues, orders) = (8, 4, 500_000);
+    let shape = Shape { strategies, venues, orders, period: 2_000, delay: 10_000_000, ..Shape::PLAIN };
+    let fixture = Fixture::new(shape);
+    let (record, folder) = (fixture.record.clone(), fixture.write());
+    drop(fixture);
+    let start = Instant::now();
+    evaluate(&Room::memory(), folder.path(), &record, |_| {}).unwrap();
+    let evaluated = start.elapsed();
+    let start = Instant::now();
+    let html = analysis::html::render(folder.path()).unwrap();
+    let rendered = start.elapsed();
+    let timeline = std::fs::metadata(folder.path().join("timeline.json")).unwrap().len();
+    let merged = analysis::merge::merge(folder.path(), &record, |_, _| {}).unwrap();
+    let figures = analysis::summary::Figures::measure(&merged, record.clock.ns_per_tick);
+    let start = Instant::now();
+    std::hint::black_box(Timeline::measure(&record, &merged, &figures).unwrap());
+    println!("of that, the time line {:.0?}", start.elapsed());
+    println!(
+        "merge and all results {evaluated:.2?}, page {rendered:.1?}, {} bytes, timeline.json {timeline} bytes",
+        html.len()
+    );
+    assert!(html.len() < 2_000_000 && rendered < Duration::from_secs(3));
+}

@@ -1,0 +1,227 @@
+//! Positions from the logged fills against the orchestrator's, and orders after kill switches: honest runs are counted exactly,
+//! every lie is found.
+
+use super::merging::with_reports;
+use crate::common::{kinds, run, stamp};
+use crate::fixture::{Fixture, Shape, fill_of};
+use analysis::merge::ViolationKind::{self, Fill, Killed, NotDead, Position};
+use analysis::merge::{Account, Merged};
+use protocol::kill::{Cause, Scope, Switch};
+use protocol::plan::Threading;
+use protocol::stamps::{Point, PositionField, Record};
+use protocol::wire::OrderId;
+
+const FILLS: Shape = Shape { fills: true, ..Shape::PLAIN };
+const ID: OrderId = OrderId::new(1, 0, 7);
+
+#[test]
+fn positions_are_those_of_the_fills() {
+    for threading in [Threading::Dedicated, Threading::Shared] {
+        let merged = run(&Fixture::new(Shape { threading, ..FILLS }));
+        assert_eq!(merged.violations, []);
+        let mut wanted = Account::default();
+        // Strategy 1 has every other number.
+        (0..20)
+            .map(|sequence| fill_of(2 * sequence + 1))
+            .filter(|(instrument, ..)| *instrument == 1)
+            .for_each(|(_, quantity, price)| wanted.fill(quantity, price));
+        let found =
+            merged.positions.iter().find(|position| (position.strategy, position.instrument) == (1, 1));
+        let found = found.unwrap().account;
+        // What is realised depends on the order in which the orchestrator took the reports.
+        assert_eq!((found.net, found.cost, found.fills), (wanted.net, wanted.cost, wanted.fills));
+        assert_ne!(found.realised, wanted.realised);
+        assert_eq!(merged.positions.iter().map(|position| position.account.fills).sum::<u64>(), 40);
+        assert!(merged.positions.iter().all(|position| position.last_price.is_some()));
+    }
+}
+
+/// The kinds of violations of a run, and the first example of all.
+fn found(merged: &Merged) -> (Vec<ViolationKind>, String) {
+    (kinds(merged), merged.violations.first().map(|violation| violation.first.clone()).unwrap_or_default())
+}
+
+/// Spoils an honest run with fills.
+fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
+    let mut fixture = Fixture::new(FILLS);
+    spoil(&mut fixture);
+    found(&run(&fixture))
+}
+
+/// Changes both records of an order's fill.
+fn change_fill(run: &mut Fixture, change: impl Fn(&mut Record)) {
+    let (thread, place) = run.find(Point::FillQuantity, ID);
+    run.logs[thread][place..place + 2].iter_mut().for_each(change);
+}
+
+#[test]
+fn a_log_that_lies_about_a_fill_is_found() {
+    type Lie = fn(&mut Fixture);
+    let lies: [(&[ViolationKind], &str, Lie); 10] = [
+        (&[Position], "by the gateways' reports", |run| run.set(Point::FillQuantity, ID, |n| n + 1)),
+        (&[Position], "", |run| run.set(Point::FillQuantity, ID, u64::wrapping_neg)),
+        (&[Position], "", |run| run.set(Point::FillPrice, ID, |price| price + 1)),
+        (&[Position], "", |run| {
+            run.remove(Point::FillQuantity, ID);
+            run.remove(Point::FillPrice, ID);
+        }),
+        (&[Fill, Position], "order 7: the fill of report 0 has no price", |run| {
+            run.remove(Point::FillPrice, ID);
+        }),
+        (&[Fill, Position], "order 7: a price of report 0, which has no fill", |run| {
+            run.remove(Point::FillQuantity, ID);
+        }),
+        (&[Fill], "order 7: report 0 is filled twice", |run| {
+            let (thread, place) = run.find(Point::FillQuantity, ID);
+            let pair = [run.logs[thread][place], run.logs[thread][place + 1]];
+            run.logs[thread].splice(place..place, pair);
+        }),
+        // Of a report that does not exist, of another order, and of nothing.
+        (&[Fill, Position], "order 7: a fill of report 3, which has no t5 before it", |run| {
+            change_fill(run, |record| record.detail = 3);
+        }),
+        (&[Fill, Position], "", |run| change_fill(run, |record| record.id = OrderId::new(1, 0, 9))),
+        (&[Fill, Position], "", |run| run.set(Point::FillQuantity, ID, |_| 0)),
+    ];
+    for (wanted, words, lie) in lies {
+        let (kinds, first) = spoiled(lie);
+        assert_eq!(kinds, wanted, "{words}: {first}");
+        assert!(first.starts_with("strategy 1 ") && first.contains(words), "{words}: {first}");
+    }
+}
+
+#[test]
+fn the_instrument_of_a_fill_counts() {
+    let sequence = (0..20).find(|sequence| fill_of(2 * sequence + 1).0 == 1).unwrap();
+    let id = OrderId::new(1, 0, sequence);
+    assert_eq!(spoiled(|run| _ = run.remove(Point::Instrument, id)).0, [Position]);
+    assert_eq!(spoiled(|run| run.set(Point::Instrument, id, |_| 5_000)).0, [Fill, Position]);
+}
+
+/// Changes the orchestrator's log of a run with fills: its positions do not match any more.
+fn misstated(change: impl FnOnce(&mut Vec<Record>)) -> String {
+    let (kinds, what) = spoiled(|run| {
+        let thread = run.thread("orchestrator");
+        change(&mut run.logs[thread]);
+    });
+    assert_eq!(kinds, [Position], "{what}");
+    what
+}
+
+#[test]
+fn each_wrong_figure_of_a_position_is_found() {
+    for field in PositionField::ALL {
+        let is_it = |record: &Record| (record.point, record.detail) == (Point::Position, field as u8);
+        let what = misstated(|log| {
+            let record = log.iter_mut().find(|record| is_it(record)).unwrap();
+            record.value = record.value.wrapping_sub(1);
+        });
+        assert!(what.contains(&format!("{field:?}")), "{what}");
+        // One figure is not there, also where it would be 0.
+        let what = misstated(|log| log.retain(|record| !is_it(record) || record.id != OrderId::new(1, 0, 1)));
+        assert!(
+            what.contains(&format!("1 instrument 1: {field:?}")) && what.contains("nothing by"),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn accounts_that_are_missing_unknown_or_doubled_are_found() {
+    let without = |log: &mut Vec<Record>| log.retain(|record| record.point != Point::Position);
+    misstated(without);
+    let broken_off = spoiled(|run| {
+        let thread = run.thread("orchestrator");
+        without(&mut run.logs[thread]);
+        run.fail("engine");
+    });
+    assert_eq!(broken_off.0, [], "a run that broke off may have none");
+    let is_whole = |record: &Record| record.point == Point::Position && record.id.strategy() == 1;
+    let what = misstated(|log| log.retain(|record| !is_whole(record)));
+    assert!(what.contains("nothing by the orchestrator"), "{what}");
+    for (id, detail) in
+        [(OrderId::new(9, 0, 0), 0), (OrderId::new(0, 0, 1 << 20), 0), (OrderId::new(0, 0, 0), 9)]
+    {
+        misstated(|log| log.push(Record { detail, ..stamp(Point::Position, id, 1) }));
+    }
+    let what = misstated(|log| log.extend(log.last().copied()));
+    assert!(what.contains("stated twice"), "{what}");
+}
+
+/// The records of a switch that is turned by an operator.
+fn turned(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> Record {
+    let (id, detail) = Switch { number, scope, is_on, cause: Cause::Operator }.to_record();
+    Record { point, id, detail, value }
+}
+
+/// The honest run with a kill switch that is seen just before the t3 of an order, and revived later.
+fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<ViolationKind>, String) {
+    let mut fixture = Fixture::new(Shape { threading, ..FILLS });
+    let (thread, place) = fixture.find(Point::OrchDispatch, ID);
+    let log = &mut fixture.logs[thread];
+    let t3 = log[place].value;
+    log[place].detail = u8::from(is_excused);
+    log.insert(place + 1, turned(false, 1, scope, Point::KillSeen, t3 + 1));
+    let on = [(Point::KillSeen, t3 - 5), (Point::KillDone, t3 - 1)];
+    log.splice(place..place, on.map(|(point, value)| turned(true, 0, scope, point, value)));
+    let merged = run(&fixture);
+    let [kill] = merged.kills.as_slice() else { panic!("{:?}", merged.kills) };
+    assert_eq!((kill.seen, kill.done, kill.revived), (t3 - 5, Some(t3 - 1), Some(t3 + 1)));
+    found(&merged)
+}
+
+#[test]
+fn an_order_that_a_kill_switch_let_through_is_found() {
+    let instrument = fill_of(2 * 7 + 1).0;
+    for threading in [Threading::Dedicated, Threading::Shared] {
+        for scope in [Scope::All, Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
+            let words =
+                format!("strategy 1 order 7: dispatched although the kill switch of {scope} had been seen");
+            assert_eq!(killed(scope, threading, false), (vec![Killed], words), "{threading}");
+            assert_eq!(killed(scope, threading, true).0, [], "a cancel may pass");
+        }
+        for scope in [Scope::Strategy(0), Scope::Venue(0), Scope::Instrument(1 - instrument)] {
+            assert_eq!(killed(scope, threading, false).0, [], "{scope} {threading}");
+        }
+    }
+}
+
+#[test]
+fn a_switch_is_off_once_its_scope_or_everybody_is_revived() {
+    let instrument = fill_of(2 * 7 + 1).0;
+    for scope in [Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
+        for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Credential(0), false)] {
+            let mut fixture = Fixture::new(FILLS);
+            let (thread, place) = fixture.find(Point::OrchDispatch, ID);
+            let log = &mut fixture.logs[thread];
+            let t3 = log[place].value;
+            // At one tick: what comes first stands first.
+            let seen = |is_on, number, scope| turned(is_on, number, scope, Point::KillSeen, t3);
+            log.splice(place + 1..place + 1, [seen(true, 2, scope), seen(false, 3, scope)]);
+            log.splice(place..place, [seen(true, 0, scope), seen(false, 1, revived)]);
+            let wanted: &[ViolationKind] = if is_off { &[] } else { &[Killed] };
+            assert_eq!(kinds(&run(&fixture)), wanted, "{scope}, revived: {revived}");
+        }
+    }
+}
+
+/// An order that had rested, as its first report says, when a switch was turned and its last report came.
+#[test]
+fn a_kill_switch_cancels_what_had_been_accepted_before() {
+    for is_killed in [true, false] {
+        let mut fixture = Fixture::new(Shape::PLAIN);
+        with_reports(&mut fixture, ID);
+        let (thread, _) = fixture.find(Point::GatewayDone, ID);
+        let log = &mut fixture.logs[thread];
+        let is_last = |r: &Record| (r.point, r.id, r.detail) == (Point::GatewayDone, ID, 2);
+        let place = log.iter().position(is_last).unwrap();
+        let last = log[place];
+        log.insert(place, Record { point: Point::Cancelled, ..last });
+        if is_killed {
+            let seen = turned(true, 0, Scope::Strategy(1), Point::KillSeen, last.value - 1);
+            fixture.push("orchestrator", seen);
+        }
+        let wanted: &[ViolationKind] = if is_killed { &[] } else { &[NotDead] };
+        assert_eq!(kinds(&run(&fixture)), wanted, "{is_killed}");
+    }
+}

@@ -1,0 +1,284 @@
+//! Strategies that die in the middle of a run: every order in exactly one category, nothing excused but what a death
+//! explains.
+
+use crate::common::{all_accounted, check_each, only, run, stamp};
+use crate::fixture::killing::{Death, GONE};
+use crate::fixture::{Fixture, START, Shape};
+use analysis::merge::ViolationKind as Kind;
+use analysis::merge::{Losses, Merged};
+use analysis::record::{Incident, Outcome};
+use proptest::prelude::*;
+use protocol::plan::Threading;
+use protocol::stamps::{Point, Record};
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
+
+/// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25 to 75 µs.
+const SHAPE: Shape = Shape { strategies: 3, orders: 40, reject_every: 7, period: 3_000, ..Shape::PLAIN };
+/// When strategy 1 sends its 20th order (counted from 0), in ticks since the start.
+pub const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
+
+/// The run with these deaths in it.
+pub fn killed(deaths: &[Death]) -> Fixture {
+    let mut fixture = Fixture::new(SHAPE);
+    deaths.iter().for_each(|death| fixture.kill(*death));
+    fixture
+}
+
+/// A run in which strategy 1 was killed.
+fn one_killed() -> Fixture {
+    killed(&[Death::of(1, T1_OF_20 + 50)])
+}
+
+/// A run in which strategy 1 was killed and started again.
+fn again() -> Fixture {
+    killed(&[Death { restart: Some(20_000), ..Death::of(1, T1_OF_20) }])
+}
+
+/// An order of the dead strategy that was cancelled: the first.
+fn cancelled(fixture: &Fixture) -> OrderId {
+    let has = |point: Point, id: OrderId| {
+        fixture.logs.iter().flatten().any(|record| record.point == point && record.id == id)
+    };
+    let mut ids = (0..40).map(|sequence| OrderId::new(1, 0, sequence));
+    ids.find(|id| has(Point::Cancelled, *id) && !has(Point::OrchReturn, *id)).unwrap()
+}
+
+/// Takes the report of an order of a survivor out.
+fn keep_back(fixture: &mut Fixture) {
+    for point in [Point::OrchReturn, Point::StrategyRecv] {
+        fixture.remove(point, OrderId::new(2, 0, 20));
+    }
+}
+
+#[test]
+fn every_order_of_the_dead_is_in_one_category() {
+    // Order 20 stands in the submit ring at the fence; the ones before it are at their venues.
+    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    let orders = merged.orders;
+    all_accounted(&orders);
+    assert_eq!((orders.sent, orders.lost, orders.orphaned), (40 + 21 + 40, 0, 1));
+    assert!(orders.cancelled >= 3, "{orders:?}");
+    assert_eq!(merged.losses, [Losses { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
+    assert_eq!((merged.losses[0].all(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
+    // Cancelled and refused orders are in no figure.
+    let refused = merged.orders().filter(|(_, row)| row.reason() == Some(GONE as u8)).count();
+    assert_eq!(refused, 1);
+    assert!(merged.measured().all(|(_, row)| !row.has(Point::Cancelled)));
+    assert_eq!(merged.measured().count() as u64, orders.returned);
+    keep_back(&mut fixture);
+    assert_eq!(run(&fixture).lost_of_survivors, 1);
+}
+
+#[test]
+fn the_order_in_the_push_may_be_lost_and_no_other() {
+    let mut fixture = killed(&[Death { unfinished: true, ..Death::of(1, T1_OF_20 + 50) }]);
+    let merged = run(&fixture);
+    assert_eq!((merged.violations.as_slice(), merged.losses[0].lost), ([].as_slice(), 1));
+    all_accounted(&merged.orders);
+
+    // The one before it too: that one had been pushed.
+    let pushed = OrderId::new(1, 0, 19);
+    fixture.logs[3..].iter_mut().for_each(|log| log.retain(|record| record.id != pushed));
+    let merged = run(&fixture);
+    assert_eq!((merged.violations.len(), merged.violations[0].kind), (1, Kind::Lost));
+    assert!(merged.violations[0].first.starts_with("strategy 1 order 19: lost, and not in the last push"));
+    assert_eq!((merged.orders.lost, merged.lost_of_survivors), (2, 0));
+}
+
+#[test]
+fn no_death_excuses_anything_else() {
+    assert_eq!(run(&one_killed()).violations, []);
+    check_each(
+        one_killed,
+        &[
+            // An order that the engine had is never lost, and a cancel must reach the engine.
+            (Kind::Lost, "it has t1 t2 t3 t4 due release", |f| {
+                let id = cancelled(f);
+                for point in [Point::Cancelled, Point::GatewayDone, Point::OrchRecvCompletion] {
+                    f.remove(point, id);
+                }
+            }),
+            (Kind::MissingPoint, "has no t6", |f| _ = f.remove(Point::OrchRecvCompletion, cancelled(f))),
+            (Kind::NeverSent, "strategy 1 order 19: t2 t3 t4", |f| {
+                f.remove(Point::StrategySend, OrderId::new(1, 0, 19));
+            }),
+            (
+                Kind::NotDead,
+                "strategy 0 order 5: ended as an order of the dead, yet its strategy lived",
+                |f| {
+                    let (thread, place) = f.find(Point::GatewayDone, OrderId::new(0, 0, 5));
+                    let done = f.logs[thread][place];
+                    f.logs[thread].insert(place, Record { point: Point::Cancelled, ..done });
+                },
+            ),
+            (Kind::NotDead, "yet a report was given to its strategy", |f| {
+                let (thread, place) = f.find(Point::OrchRecvCompletion, cancelled(f));
+                let taken = f.logs[thread][place];
+                f.logs[thread].insert(place + 1, Record { point: Point::OrchReturn, ..taken });
+            }),
+            (Kind::Lost, "strategy 2 order 20: sent and never returned", keep_back),
+            (
+                Kind::NotInPlan,
+                "strategy 1 epoch 2 order 0: t2, but by the record its last epoch was 1",
+                |f| {
+                    f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 2, 0), START));
+                },
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_interrupted_run_may_lose_orders_of_the_dead_as_well() {
+    let mut fixture = one_killed();
+    fixture.remove(Point::OrchRecvCompletion, cancelled(&fixture));
+    fixture.record.outcome = Outcome::Interrupted;
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    all_accounted(&merged.orders);
+}
+
+#[test]
+fn incarnations_count_apart_and_counters_are_of_the_last() {
+    let again = |at| Death { restart: Some(20_000), ..Death::of(1, at) };
+    let mut fixture = killed(&[again(T1_OF_20 - 100_000), Death { unfinished: true, ..again(T1_OF_20) }]);
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    all_accounted(&merged.orders);
+    assert_eq!((merged.losses.len(), merged.losses[1].lost), (2, 1));
+    let epochs = |epoch| merged.orders().filter(|(id, _)| (id.strategy(), id.epoch()) == (1, epoch)).count();
+    assert!((0..3).all(|epoch| epochs(epoch) > 5) && epochs(3) == 0);
+
+    let sent = fixture.counters[1][1];
+    fixture.counter("strategy-1", "sent", sent + 1);
+    let (kind, first) = only(&run(&fixture));
+    assert!(kind == Kind::Counters && first.contains(&format!("its log has {sent}")), "{first}");
+}
+
+#[test]
+fn a_second_incarnation_ends_the_first() {
+    // The first incarnation's orders are stamped after those of the second.
+    let words =
+        |first, what| format!("order {first}: {what} after the next incarnation of its strategy had begun");
+    let mut fixture = again();
+    fixture.swap(Point::OrchRecvSubmit, OrderId::new(1, 0, 19), OrderId::new(1, 1, 0));
+    let (kind, first) = only(&run(&fixture));
+    assert!(kind == Kind::SubmitOrder && first.ends_with(&words(19, "dispatched")), "{first}");
+    // In its own log that is the strategy's own affair.
+    let mut fixture = again();
+    fixture.swap(Point::StrategySend, OrderId::new(1, 0, 20), OrderId::new(1, 1, 0));
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    assert!(merged.notes[0].contains(&words(20, "sent")), "{:?}", merged.notes);
+    // What is refused may come out of a shared ring as late as it will.
+    let mut fixture = again();
+    let (thread, place) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));
+    let log = &mut fixture.logs[thread];
+    let (rejected, taken) = (log.remove(place), log.remove(place - 1));
+    assert_eq!(taken.point, Point::OrchRecvSubmit);
+    log.extend([taken, rejected]);
+    assert_eq!(run(&fixture).violations, []);
+}
+
+/// A launcher that was killed wrote no incidents down, and no exits.
+#[test]
+fn epochs_are_believed_where_nobody_wrote_incidents_down() {
+    let first = |merged: &Merged| merged.violations[0].kind;
+    let mut fixture = again();
+    fixture.record.incidents.clear();
+    assert_eq!(first(&run(&fixture)), Kind::NotInPlan);
+    let what = "died before the run had ended".into();
+    fixture.record.outcome = Outcome::Failed { process: "launcher".into(), pid: 1, what };
+    assert_eq!(first(&run(&fixture)), Kind::NotInPlan, "one that lived to the end knows all incidents");
+    fixture.record.exits.clear();
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    all_accounted(&merged.orders);
+}
+
+/// A strategy that died after every second order.
+pub fn mortal(epochs: u16) -> Fixture {
+    let orders = u64::from(epochs) * 2;
+    let mut fixture = Fixture::new(Shape { orders, strategies: 2, delay: 100, period: 5_000, ..SHAPE });
+    for record in fixture.logs.iter_mut().flatten().filter(|record| record.id.strategy() == 1) {
+        let sequence = record.id.sequence();
+        record.id = OrderId::new(1, (sequence / 2) as u16, sequence % 2);
+    }
+    let incident = |epoch: u16| {
+        let ns = u64::from(epoch) * 10_000 + 9_000;
+        Incident {
+            strategy: 1,
+            epoch,
+            pid: 4_001,
+            cause: "signal 9 (SIGKILL)".into(),
+            quarantined: None,
+            fault_ns: None,
+            detected_ns: ns,
+            fenced_ns: ns + 100,
+            repaired_ns: Some(ns + 200),
+            restarted_ns: Some(ns + 500),
+            stayed_down: None,
+        }
+    };
+    fixture.record.incidents = (0..epochs - 1).map(incident).collect();
+    fixture.counter("strategy-1", "sent", 2);
+    fixture
+}
+
+#[test]
+fn a_thousand_epochs_are_merged() {
+    let merged = run(&mortal(1_000));
+    assert_eq!(merged.violations, []);
+    assert_eq!((merged.orders.sent, merged.orders.lost), (4_000, 0));
+    assert_eq!(merged.orders().filter(|(id, _)| id.epoch() == 999).count(), 2);
+    assert_eq!(merged.losses, vec![Losses::default(); 999]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_deaths_leave_every_order_accounted_for(
+        deaths in prop::collection::vec((0u16..3, 0u64..60_000, any::<bool>(), 0u64..90_000), 1..12), shared: bool,
+    ) {
+        let threading = if shared { Threading::Shared } else { Threading::Dedicated };
+        let mut fixture = Fixture::new(Shape { threading, orders: 100, ..SHAPE });
+        let mut next = [0; 3];
+        for (strategy, after, unfinished, later) in deaths {
+            let at = &mut next[usize::from(strategy)];
+            *at += after;
+            fixture.kill(Death { unfinished, restart: Some(later), ..Death::of(strategy, *at) });
+            *at += later;
+        }
+        let merged = run(&fixture);
+        prop_assert_eq!(&merged.violations, &[]);
+        all_accounted(&merged.orders);
+        let losses = |of: fn(&Losses) -> u64| merged.losses.iter().map(of).sum::<u64>();
+        prop_assert_eq!(losses(|losses| losses.lost), merged.orders.lost);
+        prop_assert_eq!(losses(|losses| losses.cancelled), merged.orders.cancelled);
+        prop_assert_eq!(losses(|losses| losses.orphaned), merged.orders.orphaned);
+        prop_assert_eq!(merged.measured().count() as u64, merged.orders.returned);
+    }
+
+    #[test]
+    fn any_cut_leaves_every_order_accounted_for(
+        strategy in 0u16..3, cut in 0usize..120, others in prop::collection::vec((0usize..6, 0usize..300), 0..3),
+        is_quarantined: bool, outcome in 0..3,
+    ) {
+        let quarantined = is_quarantined.then_some(Misconduct::Flood);
+        let mut fixture = killed(&[Death { quarantined, ..Death::of(strategy, T1_OF_20) }]);
+        fixture.logs[usize::from(strategy)].truncate(cut);
+        for (thread, cut) in others {
+            fixture.logs[thread].truncate(cut);
+        }
+        match outcome {
+            0 => {}
+            1 => fixture.record.outcome = Outcome::Interrupted,
+            _ => fixture.fail("engine"),
+        }
+        all_accounted(&run(&fixture).orders);
+    }
+}

@@ -1,0 +1,231 @@
+//! A strategy's log that is damaged or forged costs the strategy its figures, and nobody else anything.
+
+use crate::common::{Spoil, all_accounted, kinds, run, scribbled, stamp, summary};
+use crate::fixture::{Fixture, START, Shape};
+use analysis::merge::{Merged, ViolationKind};
+use proptest::prelude::*;
+use protocol::plan::Isolation;
+use protocol::stamps::{Point, Record};
+use protocol::status::{Field, LOG_OFFSET, ThreadState};
+use protocol::wire::OrderId;
+use shm::memory::header::HEADER_WORDS;
+
+const ID: OrderId = OrderId::new(1, 0, 7);
+
+/// Strategies 0 and 1 with 20 orders each.
+fn honest(isolation: Isolation) -> Fixture {
+    let mut fixture = Fixture::new(Shape::PLAIN);
+    fixture.record.plan.isolation = isolation;
+    fixture
+}
+
+/// Strategy 1 is believed in nothing, and all that the engine knows of its orders and all of strategy 0's stand.
+pub(super) fn is_contained(merged: &Merged, words: &str) {
+    assert_eq!(merged.violations, [], "{words}");
+    assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
+    assert_eq!(merged.threads[1].status.get(Field::Pid), 0);
+    let [note] = merged.notes.as_slice() else { panic!("one note, got {:?}", merged.notes) };
+    assert!(note.starts_with("the log and the counters of strategy-1 are damaged or forged ("), "{note}");
+    assert!(note.contains(words), "{note}");
+    assert_eq!((merged.orders.sent, merged.orders.returned), (40, 40), "{words}");
+    all_accounted(&merged.orders);
+    assert!(merged.measured().all(|(id, _)| id.strategy() == 0) && merged.measured().count() == 20);
+}
+
+/// What no strategy needs to be hostile for: a stray store is enough.
+#[test]
+fn nonsense_in_a_strategys_log_is_its_own_affair() {
+    let spoils: [(&str, Spoil); 7] = [
+        ("7 records did not fit its log", |f| f.status("strategy-1", Field::RecordsDropped, 7)),
+        ("strategy 0 order 3: t8 stands in strategy-1.stamps", |f| {
+            f.push("strategy-1", stamp(Point::StrategyRecv, OrderId::new(0, 0, 3), 1));
+        }),
+        ("strategy 1 order 3: t4 stands in strategy-1.stamps", |f| {
+            f.push("strategy-1", stamp(Point::GatewayRecv, OrderId::new(1, 0, 3), 1));
+        }),
+        ("strategy 1 epoch 9 order 3: t1, but by the record its last epoch was 0", |f| {
+            f.push("strategy-1", stamp(Point::StrategySend, OrderId::new(1, 9, 3), 1));
+        }),
+        ("strategy 1 order 20: t1, but the plan has 20 orders", |f| {
+            f.push("strategy-1", stamp(Point::StrategySend, OrderId::new(1, 0, 20), 1));
+        }),
+        ("strategy 1 order 7: t1 twice", |f| {
+            f.push("strategy-1", stamp(Point::StrategySend, ID, 1));
+        }),
+        ("strategy 1 order 7: sent after a later one of its strategy", |f| {
+            f.swap(Point::StrategySend, ID, OrderId::new(1, 0, 8));
+        }),
+    ];
+    for isolation in [Isolation::Process, Isolation::Sandbox] {
+        for (words, spoil) in spoils {
+            let mut fixture = honest(isolation);
+            spoil(&mut fixture);
+            is_contained(&run(&fixture), words);
+        }
+        type Scribble = fn(&mut Vec<u8>);
+        let scribbles: [(&str, Scribble); 5] = [
+            ("strategy-1.stamps", |bytes| bytes[..HEADER_WORDS * 8].fill(0xA5)),
+            ("record 9 (at byte", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0),
+            ("the log ends at record 9, yet", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9..][..16].fill(0)),
+            ("ends inside record 5", |bytes| bytes.truncate(LOG_OFFSET * 8 + 16 * 5 + 3)),
+            ("ends inside the status block", |bytes| bytes.truncate(HEADER_WORDS * 8 + 5)),
+        ];
+        for (words, scribble) in scribbles {
+            is_contained(&scribbled(&honest(isolation), "strategy-1", scribble).unwrap(), words);
+        }
+    }
+}
+
+/// Contradictions with the engine. In a process of its own a strategy that lies is as likely as an engine that is wrong, so
+/// somebody has to look; in the sandbox, where strategies may be hostile, nobody's run becomes invalid by a lie.
+#[test]
+fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
+    let spoils: [(ViolationKind, &str, Spoil); 9] = [
+        (ViolationKind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
+            f.set(Point::StrategySend, ID, |t1| t1 + 401)
+        }),
+        (ViolationKind::ReturnOrder, "reached its strategy in another order", |f| {
+            // Two reports that came one after the other change places, and their times with them.
+            let reports = (0..f.logs[1].len()).filter(|at| f.logs[1][*at].point == Point::StrategyRecv);
+            let [first, second] = reports.take(2).collect::<Vec<_>>()[..] else { panic!("two reports") };
+            let earlier = f.logs[1].remove(first);
+            let value = f.logs[1][second - 1].value + 1;
+            f.logs[1].insert(second, Record { value, ..earlier });
+        }),
+        (ViolationKind::Lost, "strategy 1 order 7: sent and never returned", |f| {
+            f.remove(Point::StrategyRecv, ID);
+        }),
+        (ViolationKind::NeverSent, "but its strategy never sent it", |f| {
+            f.remove(Point::StrategySend, ID);
+            f.counter("strategy-1", "sent", 19);
+        }),
+        (ViolationKind::MissingPoint, "strategy 1 order 7: has no due", |f| {
+            f.remove(Point::Due, ID);
+        }),
+        (ViolationKind::Counters, "strategy-1: counted 21 orders sent, its log has 20", |f| {
+            f.counter("strategy-1", "sent", 21);
+        }),
+        (ViolationKind::PeerFaults, "strategy-1: was handed 3 messages", |f| {
+            f.counter("strategy-1", "protocol-errors", 3)
+        }),
+        (ViolationKind::Checksum, "submit of strategy-1: what was taken is not what was pushed", |f| {
+            f.sums[1][0].1 = 1
+        }),
+        (ViolationKind::Checksum, "return of strategy-1: a log ends without its checksum", |f| {
+            f.sums[1].pop();
+        }),
+    ];
+    for (kind, words, spoil) in spoils {
+        let mut fixture = honest(Isolation::Process);
+        spoil(&mut fixture);
+        let merged = run(&fixture);
+        let found = merged.violations.iter().find(|violation| violation.kind == kind);
+        assert!(found.is_some_and(|found| found.first.contains(words)), "{words}: {:?}", merged.violations);
+        fixture.record.plan.isolation = Isolation::Sandbox;
+        is_contained(&run(&fixture), words);
+    }
+}
+
+#[test]
+fn what_the_engine_itself_shows_is_a_violation_everywhere() {
+    let spoils: [(ViolationKind, Spoil); 6] = [
+        (ViolationKind::TimeOrder, |f| f.set(Point::GatewayDone, ID, |_| 1)),
+        (ViolationKind::Lost, |f| {
+            for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
+                f.remove(point, ID);
+            }
+        }),
+        (ViolationKind::MissingPoint, |f| {
+            f.remove(Point::GatewayRecv, ID);
+        }),
+        (ViolationKind::SubmitOrder, |f| f.swap(Point::OrchRecvSubmit, ID, OrderId::new(1, 0, 8))),
+        (ViolationKind::PeerFaults, |f| f.counter("orchestrator", "protocol-errors", 1)),
+        (ViolationKind::Checksum, |f| f.sums[3][0].1 = 1),
+    ];
+    for (kind, spoil) in spoils {
+        let mut fixture = honest(Isolation::Sandbox);
+        spoil(&mut fixture);
+        let merged = run(&fixture);
+        assert!(kinds(&merged).contains(&kind), "{kind:?}: {:?}", merged.violations);
+    }
+}
+
+#[test]
+fn a_strategy_that_hides_its_log_hides_none_of_its_orders() {
+    let mut fixture = Fixture::new(Shape { orders: 6_000, ..Shape::PLAIN });
+    fixture.record.plan.isolation = Isolation::Sandbox;
+    fixture.logs[1].truncate(3);
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    assert_eq!((merged.orders.sent, merged.orders.returned), (12_000, 12_000));
+}
+
+/// Reports that only the strategy says that it had, behind the last one.
+#[test]
+fn a_report_that_the_engine_never_gave_is_its_strategy_s_tale() {
+    for number in [1, 2, 127, 201, 255] {
+        let mut fixture = honest(Isolation::Sandbox);
+        let value = fixture.logs[1].last().map_or(START, |last| last.value + 1);
+        fixture.logs[1].push(Record { point: Point::StrategyRecv, id: ID, detail: number, value });
+        let merged = run(&fixture);
+        assert_eq!(merged.violations, [], "{number}");
+        assert_eq!(merged.orders.further_reports, 0, "{number}");
+        // Outside the sandbox nobody can tell who it was.
+        fixture.record.plan.isolation = Isolation::Process;
+        assert_ne!(run(&fixture).violations, [], "{number}");
+    }
+}
+
+#[test]
+fn the_verdict_says_who_is_not_believed() {
+    let mut fixture = honest(Isolation::Sandbox);
+    fixture.set(Point::StrategySend, ID, |t1| t1 + 401);
+    let summary = summary(&fixture);
+    assert!(summary.valid && !summary.fit_for_latency);
+    let said = |words: &str| summary.reasons.iter().any(|reason| reason.contains(words));
+    assert!(
+        said("the logs of 1 strategies prove nothing, first that of strategy-1"),
+        "{:?}",
+        summary.reasons
+    );
+    assert_eq!(summary.round_trip.count, 20);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever a sandboxed strategy writes into the memory that it can write.
+    #[test]
+    fn no_sandboxed_strategy_makes_a_run_invalid(
+        bytes in prop::collection::vec((0usize..3_000, any::<u8>()), 0..40),
+        records in prop::collection::vec((0usize..60, 1u8..15, 0u16..3, 0u16..2, 0u64..22, any::<(u8, u32)>()), 0..12),
+        words in prop::collection::vec((1usize..64, any::<u64>()), 0..6), done: bool,
+    ) {
+        let mut fixture = honest(Isolation::Sandbox);
+        for (place, point, strategy, epoch, sequence, (detail, value)) in records {
+            let forged = Record {
+                point: Point::from_code(point).unwrap(), id: OrderId::new(strategy, epoch, sequence),
+                detail: detail * u8::from(detail > 200), value: START + u64::from(value) % 600_000,
+            };
+            let place = place.min(fixture.logs[1].len());
+            fixture.logs[1].insert(place, forged);
+        }
+        for (word, value) in words {
+            fixture.statuses[1][word] = value;
+        }
+        if !done {
+            fixture.statuses[1][Field::State as usize] = ThreadState::Running as u64;
+        }
+        let merged = scribbled(&fixture, "strategy-1", |log| {
+            for (place, byte) in bytes {
+                let len = log.len();
+                log[place % len] = byte;
+            }
+        });
+        let merged = merged.unwrap();
+        prop_assert_eq!(&merged.violations, &[]);
+        all_accounted(&merged.orders);
+        prop_assert_eq!((merged.orders.sent, merged.orders.duplicated), (40, 0));
+        prop_assert_eq!(merged.measured().filter(|(id, _)| id.strategy() == 0).count(), 20);
+    }
+}

@@ -1,0 +1,193 @@
+//! Venues that are exchanges: their part of venue_service, to the tick, and what their logs must not say.
+
+use super::merging::with_reports;
+use crate::common::{check_each, fault, kinds, only, run, summary};
+use crate::fixture::{Fixture, SESSION, Shape};
+use analysis::merge::ViolationKind as Kind;
+use analysis::report::{csv, markdown, terminal};
+use analysis::summary::{Figures, Measure};
+use protocol::flow::Stage;
+use protocol::plan::{FaultKind, Target, Threading};
+use protocol::stamps::{Point, Record};
+use protocol::wire::OrderId;
+
+const ID: OrderId = OrderId::new(1, 0, 7);
+const NAME: &str = "strategy 1 order 7: ";
+
+const BOOK: Shape = Shape { book: true, ..Shape::PLAIN };
+
+fn honest() -> Fixture {
+    Fixture::new(BOOK)
+}
+
+#[test]
+fn the_parts_of_each_order_sum_to_its_time_at_the_venue() {
+    for threading in [Threading::Dedicated, Threading::Shared] {
+        let mut fixture = Fixture::new(Shape { threading, ..BOOK });
+        with_reports(&mut fixture, ID);
+        let merged = run(&fixture);
+        assert_eq!(merged.violations, []);
+        let mut measured = 0;
+        for (id, row) in merged.measured() {
+            let parts = merged.at_exchange(id).parts(row).unwrap();
+            assert_eq!((parts[0], parts[2]), (SESSION[0], SESSION[1]));
+            assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
+            measured += 1;
+        }
+        assert_eq!(measured, 40);
+        let figures = Figures::measure(&merged, 1.0);
+        let part = |number: usize| figures.distribution(Measure::EXCHANGE[number]);
+        assert_eq!((part(0).count, part(0).min_ns, part(0).max_ns), (40, Some(120), Some(120)));
+        let venue = figures.distribution(Measure::Stage(Stage::VenueService));
+        let means = (0..3).map(|number| part(number).mean_ns.unwrap()).sum::<f64>();
+        assert!((means - venue.mean_ns.unwrap()).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn reports_show_the_parts_where_there_is_an_exchange_and_only_there() {
+    let told = |shape| {
+        let summary = summary(&Fixture::new(shape));
+        let (mut table, mut document) = (Vec::new(), Vec::new());
+        csv(&summary, &mut table).unwrap();
+        markdown(&summary, &mut document).unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let json = serde_json::to_string(&summary.exchange).unwrap();
+        [terminal(&summary, false), text(table), text(document), json]
+    };
+    let parts = ["session_out", "match", "session_back"];
+    for text in told(BOOK) {
+        let places = parts.map(|part| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}")));
+        assert!(places.is_sorted(), "{text}");
+    }
+    let [text, table, ..] = told(BOOK);
+    let line = text.lines().find(|line| line.starts_with("· session_out")).unwrap();
+    assert!(line.contains(" 60 ns"), "{line}");
+    let next = table.lines().skip_while(|line| !line.starts_with("venue_service,")).nth(1).unwrap();
+    assert!(next.starts_with("session_out,40,60,60,"), "{table}");
+    for text in told(Shape::PLAIN) {
+        assert!(parts.iter().all(|part| !text.contains(part)), "{text}");
+    }
+}
+
+/// A report of an exchange that nobody asked for.
+fn done(id: OrderId, detail: u8) -> Record {
+    Record { point: Point::ExchangeDone, id, detail, value: 9_000_000 }
+}
+
+fn double(fixture: &mut Fixture, point: Point) {
+    let (thread, place) = fixture.find(point, ID);
+    let again = fixture.logs[thread][place];
+    fixture.logs[thread].push(again);
+}
+
+#[test]
+fn each_lie_of_an_exchange_is_found_and_named() {
+    let elsewhere = "strategy 1 order 7: is in exchange-0.stamps, and no gateway of that exchange had it";
+    check_each(
+        honest,
+        &[
+            (Kind::MissingPoint, "strategy 1 order 7: has no exchange-recv", |f| {
+                f.remove(Point::ExchangeRecv, ID);
+            }),
+            (Kind::MissingPoint, "strategy 1 order 7: has no exchange-done", |f| {
+                f.remove(Point::ExchangeDone, ID);
+            }),
+            (Kind::MissingPoint, "strategy 1 order 7: has no exchange-recv", |f| {
+                f.remove(Point::ExchangeRecv, ID);
+                f.remove(Point::ExchangeDone, ID);
+            }),
+            (Kind::TimeOrder, "strategy 1 order 7: exchange-recv before t4", |f| {
+                f.set(Point::ExchangeRecv, ID, |ticks| ticks - SESSION[0] - 1);
+            }),
+            (Kind::TimeOrder, "strategy 1 order 7: exchange-done before exchange-recv", |f| {
+                f.set(Point::ExchangeRecv, ID, |ticks| ticks + 3 * 50_050);
+            }),
+            (Kind::TimeOrder, "strategy 1 order 7: t5 before exchange-done", |f| {
+                f.set(Point::ExchangeDone, ID, |ticks| ticks + SESSION[1] + 1);
+            }),
+            (Kind::Duplicate, "strategy 1 order 7: exchange-recv twice", |f| double(f, Point::ExchangeRecv)),
+            (Kind::Duplicate, "strategy 1 order 7: exchange-done twice", |f| double(f, Point::ExchangeDone)),
+            // By the exchange of another venue, by a thread that is none, and of an order that is none.
+            (Kind::Misplaced, elsewhere, |f| {
+                for point in [Point::ExchangeRecv, Point::ExchangeDone] {
+                    let stamp = f.remove(point, ID);
+                    f.push("exchange-0", stamp);
+                }
+            }),
+            (Kind::Misplaced, "exchange-done stands in gateway-1.stamps", |f| {
+                f.push("gateway-1", done(ID, 0))
+            }),
+            (Kind::NotInPlan, "", |f| f.push("exchange-0", done(OrderId::new(0, 0, 1_000), 0))),
+        ],
+    );
+    let mut fixture = honest();
+    fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000);
+    assert_eq!(run(&fixture).measured().count(), 39, "an impossible order is in no figure");
+    // An order that no venue had, and a report that nobody had.
+    let mut fixture = Fixture::new(Shape { reject_every: 5, ..BOOK });
+    fixture.push("exchange-0", done(OrderId::new(0, 0, 4), 0));
+    assert_eq!(run(&fixture).violations[0].kind, Kind::Misplaced);
+    let mut fixture = honest();
+    fixture.push("exchange-1", done(ID, 1));
+    assert_eq!(kinds(&run(&fixture)), [Kind::LastReport, Kind::MissingPoint]);
+    // In a run that broke off some may be missing.
+    let mut fixture = honest();
+    fixture.remove(Point::ExchangeDone, ID);
+    fixture.fail("engine");
+    assert_eq!(run(&fixture).violations, []);
+}
+
+#[test]
+fn a_fault_of_one_venue_excuses_no_other() {
+    for excuse in ["a fault of its venue", "a fault of the other venue", "a limit"] {
+        for spoils in 0..5 {
+            let mut fixture = honest();
+            with_reports(&mut fixture, ID);
+            let own = u16::from(fixture.stamp(Point::GatewayRecv, ID).detail);
+            let exchange = format!("exchange-{own}");
+            match excuse {
+                "a limit" => fixture.record.plan.trading_mut().venue_limit = 1_000,
+                _ => {
+                    let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
+                    fixture.record.plan.faults.push(fault(FaultKind::Mute, Target::Venue(venue), 0));
+                }
+            }
+            match spoils {
+                0 => _ = fixture.remove(Point::ExchangeRecv, ID),
+                1 => _ = fixture.remove(Point::ExchangeDone, ID),
+                2 => fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000),
+                // A report that the gateway did not hear, or not believe.
+                3 => fixture.push(&exchange, done(ID, 3)),
+                _ => {
+                    let thread = fixture.thread(&exchange);
+                    fixture.logs[thread].retain(|record| (record.id, record.detail) != (ID, 2));
+                }
+            }
+            let is_found = !run(&fixture).violations.is_empty();
+            assert_eq!(is_found, excuse == "a fault of the other venue", "{excuse}, {spoils}");
+        }
+    }
+}
+
+#[test]
+fn further_reports_have_the_stamp_of_the_exchange_too() {
+    let ways: [(Kind, &str, fn(u64) -> Option<u64>); 3] = [
+        (Kind::MissingPoint, "report 2 has no exchange-done", |_| None),
+        (Kind::TimeOrder, "report 2 has a t5 before the exchange gave it", |ticks| Some(ticks + 1_000)),
+        (Kind::TimeOrder, "", |_| Some(1)),
+    ];
+    for (kind, words, change) in ways {
+        let mut fixture = honest();
+        with_reports(&mut fixture, ID);
+        let thread = fixture.thread("exchange-1");
+        fixture.logs[thread].retain_mut(|record| {
+            let is_second = (record.point, record.id, record.detail) == (Point::ExchangeDone, ID, 2);
+            let changed = if is_second { change(record.value) } else { Some(record.value) };
+            record.value = changed.unwrap_or_default();
+            changed.is_some()
+        });
+        let (found, first) = only(&run(&fixture));
+        assert!(found == kind && first.starts_with(NAME) && first.contains(words), "{kind:?}: {first}");
+    }
+}

@@ -1,0 +1,154 @@
+//! The figures of made-up runs are known in advance; the histograms read back.
+
+use crate::common::{run, summary};
+use crate::fixture::{Fixture, NS_PER_TICK, RT_VENUE, STAGES, Shape};
+use analysis::document::Document;
+use analysis::summary::{Distribution, Figures, Measure, Summary};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use protocol::flow::Stage;
+use protocol::plan::{Pacing, Stamps};
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
+
+#[test]
+fn fixed_stages_come_out_exactly() {
+    let summary = summary(&Fixture::new(Shape { reject_every: 4, ..Shape::PLAIN }));
+    let stages = &summary.stages;
+    let fixed = [
+        (stages[Stage::Submit], STAGES[1]),
+        (stages[Stage::OrchPreDispatch], STAGES[2]),
+        (stages[Stage::Dispatch], STAGES[3]),
+        (stages[Stage::Completion], STAGES[5]),
+        (stages[Stage::OrchPostProcess], STAGES[6]),
+        (stages[Stage::Return], STAGES[7]),
+        (summary.rt_venue, RT_VENUE),
+        (summary.rt_venue_from_due, RT_VENUE + STAGES[0]),
+        (summary.slip, STAGES[0]),
+        (summary.gateway_lateness, STAGES[4]),
+    ];
+    for (figures, ticks) in fixed {
+        let ns = ticks / 2;
+        assert_eq!(figures.count, 30, "rejected orders are in no stage");
+        assert_eq!([figures.min_ns, figures.p50_ns, figures.max_ns], [Some(ns); 3]);
+        assert_eq!(figures.mean_ns, Some(ns as f64));
+        assert_eq!([figures.p90_ns, figures.p99_ns, figures.p999_ns, figures.p9999_ns], [None; 4]);
+    }
+    let (venue, trip) = (stages[Stage::VenueService], summary.round_trip);
+    assert_eq!(trip.min_ns, venue.min_ns.map(|ns| ns + RT_VENUE / 2));
+    assert_eq!(trip.max_ns, venue.max_ns.map(|ns| ns + RT_VENUE / 2));
+}
+
+/// Takes out what a run does not stamp that stamps only the ends.
+fn ends_only(mut fixture: Fixture) -> Fixture {
+    fixture.record.plan.stamps = Stamps::Ends;
+    fixture.logs.iter_mut().for_each(|log| log.retain(|record| record.point.is_taken(Stamps::Ends)));
+    fixture
+}
+
+#[test]
+fn the_ends_alone_give_rt_venue_and_no_stages() {
+    let shape = Shape { reject_every: 4, ..Shape::PLAIN };
+    let (all, ends) = (summary(&Fixture::new(shape)), summary(&ends_only(Fixture::new(shape))));
+    assert!(ends.valid, "{:?}", ends.violations);
+    assert_eq!((ends.orders, ends.rt_venue, ends.slip), (all.orders, all.rt_venue, all.slip));
+    assert_eq!(ends.stages[Stage::VenueService], all.stages[Stage::VenueService]);
+    for stage in [Stage::Submit, Stage::Dispatch, Stage::Completion, Stage::Return] {
+        assert_eq!(ends.stages[stage], Distribution::default());
+    }
+    // The fixture's clock takes 12.5 ns a look; rt_venue holds six of them, or two.
+    assert_eq!((all.clock.stamps_ns, ends.clock.stamps_ns), (75.0, 25.0));
+}
+
+#[test]
+fn a_run_that_stamps_the_ends_still_needs_those() {
+    let mut fixture = ends_only(Fixture::new(Shape::PLAIN));
+    fixture.remove(Point::GatewayRecv, OrderId::new(0, 0, 3));
+    assert!(!summary(&fixture).valid);
+    // A run that stamps all needs all.
+    let mut fixture = ends_only(Fixture::new(Shape::PLAIN));
+    fixture.record.plan.stamps = Stamps::All;
+    assert!(!summary(&fixture).valid);
+}
+
+#[test]
+fn a_percentile_needs_ten_samples_beyond_it() {
+    let known = |orders| {
+        let figures = summary(&Fixture::new(Shape { orders, strategies: 1, ..Shape::PLAIN })).round_trip;
+        let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, .. } = figures;
+        [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns].iter().filter(|value| value.is_some()).count()
+    };
+    assert_eq!([19, 20, 99, 100, 999, 1_000, 9_999, 10_000].map(known), [0, 1, 1, 2, 2, 3, 3, 4]);
+}
+
+#[test]
+fn without_orders_there_are_no_figures() {
+    let summary = summary(&Fixture::new(Shape { orders: 0, ..Shape::PLAIN }));
+    assert_eq!(summary.round_trip, Distribution::default());
+    assert_eq!((summary.rate.achieved_per_s, summary.in_flight.measured), (None, None));
+    assert!(summary.valid && !summary.fit_for_latency);
+}
+
+#[test]
+fn rates_and_orders_in_flight_agree() {
+    let summary = summary(&Fixture::new(Shape { orders: 500, ..Shape::PLAIN }));
+    let offered = summary.rate.offered_per_s.unwrap();
+    assert!((summary.rate.achieved_per_s.unwrap() / offered - 1.0).abs() < 0.001, "{:?}", summary.rate);
+    let flight = &summary.in_flight;
+    assert!(flight.difference.unwrap().abs() < 1e-9, "{flight:?}");
+    // Delays from 50,000 to 150,000 ticks at one order every 10,000: about ten are open.
+    assert!((9.0..12.0).contains(&flight.measured.unwrap()), "{flight:?}");
+    assert_eq!(flight.max, Some(8));
+}
+
+#[test]
+fn closed_pacing_has_no_slip() {
+    let summary = summary(&Fixture::new(Shape { pacing: Pacing::Closed, ..Shape::PLAIN }));
+    assert_eq!((summary.slip.count, summary.rt_venue_from_due.count), (0, 0));
+    assert_eq!((summary.rt_venue.count, summary.rate.offered_per_s), (40, None));
+}
+
+#[test]
+fn a_summary_survives_json() {
+    let summary = summary(&Fixture::new(Shape::PLAIN));
+    let json: serde_json::Value = serde_json::from_slice(&summary.json().unwrap()).unwrap();
+    assert_eq!(json["stages"]["return"]["p50_ns"], 160);
+    assert_eq!(json["round_trip"]["p99_ns"], serde_json::Value::Null);
+    assert_eq!(
+        (&json["processes"][0]["role"], &json["technique"]),
+        (&"strategy-0".into(), &"spsc-mux".into())
+    );
+    assert_eq!(json["processes"][4]["process"], "engine");
+    assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), summary);
+}
+
+#[test]
+fn the_histogram_log_reads_back() {
+    let fixture = Fixture::new(Shape::PLAIN);
+    let merged = run(&fixture);
+    let figures = Figures::measure(&merged, NS_PER_TICK);
+    let mut bytes = Vec::new();
+    analysis::hlog::write(&fixture.record, &merged, &figures, &mut bytes).unwrap();
+
+    let mut tags = Vec::new();
+    for entry in IntervalLogIterator::new(&bytes) {
+        match entry.unwrap() {
+            LogEntry::Interval(line) => {
+                let tag = line.tag().unwrap().as_str().to_owned();
+                let packed = STANDARD.decode(line.encoded_histogram()).unwrap();
+                let histogram: Histogram<u64> =
+                    Deserializer::new().deserialize(&mut packed.as_slice()).unwrap();
+                let measure = Measure::ALL.into_iter().find(|measure| measure.name() == tag).unwrap();
+                assert_eq!(&histogram, figures.series(measure).histogram());
+                // The first order is sent 50 ns in; the format keeps milliseconds.
+                assert_eq!(line.start_timestamp().as_millis(), 0);
+                tags.push(tag);
+            }
+            LogEntry::StartTime(time) | LogEntry::BaseTime(time) => assert_eq!(time.as_secs(), 1_795_155_302),
+        }
+    }
+    assert_eq!(tags, Measure::ALL.map(Measure::name));
+}

@@ -1,0 +1,119 @@
+//! Venues that do not keep the rules for several reports an order, in a whole run: the merge finds each.
+
+use super::broken_links::play_with;
+use crate::common::kinds;
+use analysis::merge::{Merged, ViolationKind};
+use gateway::{Held, Reports, Sweep, Venue, VenueRecord, in_full};
+use protocol::wire::{Order, OrderId, OrderStatus, Report};
+
+/// What a venue does with some of its orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    None,
+    /// Calls the second of three reports the last, and the third as well.
+    TwoLast,
+    /// Calls none the last.
+    NoneLast,
+    /// Calls the first the last and then none: as many last ones as there are orders.
+    TooEarly,
+    /// Leaves the second out.
+    SkipsOne,
+    /// Gives the second twice.
+    Doubles,
+    /// Gives the first after the second.
+    Swaps,
+    /// Reports an order that nobody sent.
+    UnknownOrder,
+}
+
+/// Accepts each order at once, and fills it in two parts, each after a while.
+struct Liar {
+    lie: Lie,
+    open: Held<(Order, u8)>,
+}
+
+impl Liar {
+    fn lies(&self, order: &Order) -> bool {
+        order.id.sequence() % 16 == 5
+    }
+}
+
+const PART: u64 = 40;
+
+impl Venue for Liar {
+    const RECORD: VenueRecord = VenueRecord { reports_an_order: 5, reports_at_once: 1, tells_release: true };
+
+    fn has_room(&self) -> bool {
+        !self.open.is_full()
+    }
+
+    fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
+        let lie = if self.lies(order) { self.lie } else { Lie::None };
+        let number = if lie == Lie::Swaps { 1 } else { 0 };
+        let accepted =
+            Report { status: OrderStatus::Accepted, filled: 0, number, is_last: false, ..in_full(order) };
+        reports.send(Report { is_last: lie == Lie::TooEarly, ..accepted }).unwrap();
+        self.open.push(now + PART, (*order, 1));
+        Some(now)
+    }
+
+    fn advance(&mut self, now: u64, reports: &mut impl Reports) {
+        while reports.has_room() {
+            let Some((order, number)) = self.open.pop_due(now) else { break };
+            let lie = if self.lies(&order) { self.lie } else { Lie::None };
+            let mut report = Report { number, is_last: number == 2, ..in_full(&order) };
+            if number == 1 {
+                self.open.push(now + PART, (order, 2));
+            }
+            match (lie, number) {
+                (Lie::TwoLast, 1) => report.is_last = true,
+                (Lie::NoneLast | Lie::TooEarly, 2) => report.is_last = false,
+                (Lie::SkipsOne, 1) => continue,
+                (Lie::Doubles, 1) if reports.send(report).is_err() => continue,
+                (Lie::Swaps, 1) => report.number = 0,
+                (Lie::UnknownOrder, 1) => {
+                    report.id = OrderId::new(order.id.strategy(), 0, 5_000 + order.id.sequence());
+                }
+                _ => {}
+            }
+            // No room: only what the liar doubles can come to that.
+            let _ = reports.send(report);
+        }
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.open.next_release()
+    }
+
+    fn cancel_all(&mut self, _: &mut Sweep, _: &mut impl Reports) -> bool {
+        true
+    }
+}
+
+fn play(lie: Lie) -> Merged {
+    play_with(|| Liar { lie, open: Held::with_capacity(64) })
+}
+
+#[test]
+fn an_honest_venue_of_three_reports_leaves_nothing_to_say() {
+    let merged = play(Lie::None);
+    assert_eq!(merged.violations, []);
+    assert_eq!((merged.orders.returned, merged.orders.further_reports), (200, 400));
+    assert_eq!(merged.measured().count(), 200);
+}
+
+#[test]
+fn every_lie_is_found() {
+    for (lie, kind) in [
+        (Lie::TwoLast, ViolationKind::LastReport),
+        (Lie::NoneLast, ViolationKind::LastReport),
+        (Lie::TooEarly, ViolationKind::LastReport),
+        (Lie::SkipsOne, ViolationKind::MissingPoint),
+        (Lie::Doubles, ViolationKind::Duplicate),
+        (Lie::Swaps, ViolationKind::TimeOrder),
+        (Lie::UnknownOrder, ViolationKind::NotInPlan),
+    ] {
+        let merged = play(lie);
+        assert!(kinds(&merged).contains(&kind), "{lie:?}: {:?}", merged.violations);
+    }
+}

@@ -1,0 +1,165 @@
+//! Market data: from the write of a touch to the order that it triggered, and what orders must not say triggered them.
+
+use crate::common::{check_each, kinds, run, summary};
+use crate::fixture::{Fixture, SESSION, STAGES, Shape, TICK};
+use analysis::inspect::{Options, inspect};
+use analysis::merge::{Trigger, ViolationKind as Kind};
+use analysis::report::{csv, terminal};
+use analysis::summary::{Figures, Measure};
+use protocol::plan::{Isolation, Threading};
+use protocol::stamps::{Point, Record, TouchWritten};
+use protocol::wire::OrderId;
+
+const ID: OrderId = OrderId::new(1, 0, 7);
+
+const MARKET: Shape = Shape { book: true, market: true, ..Shape::PLAIN };
+
+fn honest() -> Fixture {
+    Fixture::new(MARKET)
+}
+
+#[test]
+fn tick_to_trade_is_measured_from_the_exchanges_own_write() {
+    for threading in [Threading::Dedicated, Threading::Shared] {
+        let merged = run(&Fixture::new(Shape { threading, ..MARKET }));
+        assert_eq!((merged.violations.as_slice(), merged.touches_written), (&[][..], 40));
+        let row = merged.orders().find(|(id, _)| *id == ID).unwrap().1;
+        let written = row.at(Point::StrategySend).map(|sent| sent - TICK);
+        assert_eq!(merged.trigger(ID), Some(Trigger { version: 8, written }));
+        let figures = Figures::measure(&merged, 1.0);
+        let [trade, exchange] = Measure::MARKET.map(|measure| figures.distribution(measure));
+        assert_eq!((trade.count, trade.min_ns, trade.max_ns), (40, Some(TICK), Some(TICK)));
+        let way = TICK + STAGES[1..4].iter().sum::<u64>() + SESSION[0];
+        assert_eq!((exchange.count, exchange.min_ns, exchange.max_ns), (40, Some(way), Some(way)));
+    }
+}
+
+#[test]
+fn only_orders_that_were_triggered_count() {
+    let mut fixture = honest();
+    fixture.remove(Point::Trigger, ID);
+    let merged = run(&fixture);
+    assert_eq!((merged.violations.as_slice(), merged.trigger(ID)), (&[][..], None));
+    assert_eq!(Figures::measure(&merged, 1.0).distribution(Measure::TickToTrade).count, 39);
+}
+
+#[test]
+fn reports_show_it_where_there_is_market_data_and_only_there() {
+    let told = |shape| {
+        let summary = summary(&Fixture::new(shape));
+        let mut table = Vec::new();
+        csv(&summary, &mut table).unwrap();
+        [
+            terminal(&summary, false),
+            String::from_utf8(table).unwrap(),
+            serde_json::to_string(&summary.market).unwrap(),
+        ]
+    };
+    let [text, table, json] = told(MARKET);
+    assert!(text.contains("orders triggered 40"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("tick_to_trade")).unwrap();
+    assert!(line.contains(" 30 ns"), "{line}");
+    assert!(table.contains("\ntick_to_exchange,40,470,470,"), "{table}");
+    assert!(json.contains("\"versions_written\":40"), "{json}");
+    for text in told(Shape { market: false, ..MARKET }) {
+        assert!(!text.contains("tick_to") && !text.contains("versions"), "{text}");
+    }
+}
+
+#[test]
+fn an_order_shows_the_touch_that_triggered_it() {
+    let show = |fixture: &Fixture| {
+        let folder = fixture.write();
+        let options = Options { order: Some(ID), ..Options::default() };
+        let mut out = Vec::new();
+        let result = inspect(folder.path(), &options, &mut out);
+        (String::from_utf8(out).unwrap(), result.is_ok())
+    };
+    let mut fixture = honest();
+    let (text, is_good) = show(&fixture);
+    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+    assert!(is_good, "{text}");
+    assert!(place("\ntouch") < place("\nt1") && place("\nt1") < place("\ntrigger"), "{text}");
+    assert!(text.contains("tick_to_trade"), "{text}");
+    fixture.set(Point::Trigger, ID, |_| 99);
+    let (text, is_good) = show(&fixture);
+    assert!(
+        !is_good && text.contains("triggered by version 99 of its touch, which was never written"),
+        "{text}"
+    );
+}
+
+/// What a strategy writes into its own log and only an exchange may say costs it its figures, and the run nothing.
+fn assert_is_its_own_affair(spoil: impl FnOnce(&mut Fixture)) {
+    let mut fixture = honest();
+    spoil(&mut fixture);
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    assert!(merged.threads[0].is_untrusted && !merged.threads[1].is_untrusted, "{:?}", merged.notes);
+}
+
+/// Says once more what triggered the order.
+fn say_again(fixture: &mut Fixture, thread: &str) {
+    let record = *fixture.stamp(Point::Trigger, ID);
+    fixture.push(thread, record);
+}
+
+#[test]
+fn a_forged_trigger_is_found() {
+    let never = "strategy 1 order 7: triggered by version 1000, which was never written";
+    let later = "strategy 1 order 7: triggered by version 9, which was written after it was sent";
+    check_each(
+        honest,
+        &[
+            (Kind::Trigger, never, |f| f.set(Point::Trigger, ID, |_| 1_000)),
+            (Kind::Trigger, later, |f| f.set(Point::Trigger, ID, |version| version + 1)),
+            (Kind::Trigger, "", |f| f.set(Point::Trigger, ID, |_| u64::MAX)),
+            // Said twice, and by an exchange that never had the order.
+            (Kind::Duplicate, "", |f| say_again(f, "exchange-1")),
+            (Kind::Misplaced, "", |f| say_again(f, "exchange-0")),
+        ],
+    );
+    assert_is_its_own_affair(|fixture| say_again(fixture, "strategy-0"));
+}
+
+/// In the sandbox, where strategies may be hostile, it costs the one that forged it its figures, and nobody else anything.
+#[test]
+fn in_the_sandbox_who_forges_a_trigger_is_believed_in_nothing() {
+    let mut fixture = honest();
+    fixture.record.plan.isolation = Isolation::Sandbox;
+    fixture.set(Point::Trigger, ID, |_| 1_000);
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{:?}", merged.notes);
+    assert!(merged.notes[0].contains("triggered by version 1000"), "{:?}", merged.notes);
+    assert_eq!(Figures::measure(&merged, 1.0).distribution(Measure::TickToTrade).count, 20);
+}
+
+#[test]
+fn what_an_exchange_says_that_it_wrote_makes_sense() {
+    const NEXT: TouchWritten = TouchWritten { venue: 1, instrument: 0, version: 21, ticks: u64::MAX };
+    fn write(fixture: &mut Fixture, thread: &str, written: TouchWritten) {
+        fixture.push(thread, written.record());
+    }
+    check_each(
+        honest,
+        &[
+            (Kind::Touch, "", |f| write(f, "exchange-1", TouchWritten { version: 22, ..NEXT })),
+            (Kind::Touch, "", |f| write(f, "exchange-1", TouchWritten { version: 3, ..NEXT })),
+            (Kind::Touch, "", |f| write(f, "exchange-1", TouchWritten { ticks: 1, ..NEXT })),
+            (Kind::Misplaced, "", |f| write(f, "exchange-0", NEXT)),
+            (Kind::Misplaced, "", |f| write(f, "exchange-1", TouchWritten { instrument: 1, ..NEXT })),
+            (Kind::Misplaced, "", |f| write(f, "exchange-1", TouchWritten { venue: 9, ..NEXT })),
+        ],
+    );
+    assert_is_its_own_affair(|fixture| write(fixture, "strategy-0", NEXT));
+    // A version that is left out makes who names it a liar; the one behind it has lost its place.
+    let mut fixture = honest();
+    let of = TouchWritten { venue: 1, instrument: 0, version: 20, ticks: 0 };
+    let is_last = |record: &Record| {
+        TouchWritten::of(record).is_some_and(|written| TouchWritten { ticks: 0, ..written } == of)
+    };
+    let thread = fixture.thread("exchange-1");
+    fixture.logs[thread].retain(|record| !is_last(record));
+    assert_eq!(kinds(&run(&fixture)), [Kind::Trigger]);
+}

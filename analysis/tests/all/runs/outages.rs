@@ -1,0 +1,130 @@
+//! Gateways that die while the run goes on: what the merge accepts of their orders, and that it accepts nothing else.
+
+use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
+use crate::fixture::{Fixture, Shape};
+use analysis::merge::ViolationKind as Kind;
+use analysis::record::Outage;
+use protocol::reject::Reject;
+use protocol::stamps::{Point, Record};
+use protocol::wire::{ENGINE_REPORT, OrderId};
+
+const SHAPE: Shape = Shape { strategies: 3, orders: 40, period: 3_000, ..Shape::PLAIN };
+
+fn outage(gateway: u16) -> Outage {
+    Outage {
+        process: format!("gateway-{gateway}"),
+        gateways: vec![gateway],
+        pid: 77,
+        cause: "signal 9 (SIGKILL)".into(),
+        fault_ns: None,
+        detected_ns: 1,
+        fenced_ns: 2,
+        repaired_ns: Some(3),
+        unknown: 1,
+        restarted_ns: None,
+        stayed_down: None,
+    }
+}
+
+/// The last order of strategy 0 that gateway 1 had.
+fn victim(fixture: &Fixture) -> OrderId {
+    let is_there = |record: &&Record| {
+        record.point == Point::GatewayRecv && record.detail == 1 && record.id.strategy() == 0
+    };
+    fixture.logs.iter().flatten().rfind(is_there).unwrap().id
+}
+
+/// A run in which gateway 1 died with one order open, which the engine then closed. `is_stamped`: the gateway had stamped its report.
+fn died(is_stamped: bool) -> Fixture {
+    let mut fixture = Fixture::new(SHAPE);
+    let id = victim(&fixture);
+    close(&mut fixture, id);
+    if !is_stamped {
+        fixture.remove(Point::GatewayDone, id);
+        fixture.remove(Point::Release, id);
+    }
+    fixture.record.outages = vec![outage(1)];
+    fixture
+}
+
+/// Makes an order that came back one that the engine closed, because its gateway died with its stamped report.
+fn close(fixture: &mut Fixture, id: OrderId) {
+    fixture.remove(Point::OrchRecvCompletion, id);
+    for point in [Point::OrchReturn, Point::StrategyRecv] {
+        fixture.stamp(point, id).detail = ENGINE_REPORT;
+    }
+    let (thread, place) = fixture.find(Point::OrchReturn, id);
+    fixture.logs[thread].insert(place, stamp(Point::Rejected, id, Reject::VenueUnknown as u64));
+}
+
+#[test]
+fn order_of_dead_gateway_is_closed_once() {
+    for is_stamped in [false, true] {
+        let fixture = died(is_stamped);
+        let merged = run(&fixture);
+        assert_eq!(merged.violations, [], "{is_stamped}");
+        all_accounted(&merged.orders);
+        let orders = merged.orders;
+        assert_eq!((orders.sent, orders.returned, orders.rejected), (120, 119, 1));
+        assert_eq!((orders.further_reports, orders.lost), (0, 0));
+        assert_eq!(merged.rejections, [(Reject::VenueUnknown.code(), 1)]);
+        let id = victim(&fixture);
+        assert!(merged.measured().all(|(measured, _)| measured != id), "it is in no figure");
+    }
+}
+
+#[test]
+fn fill_that_died_with_its_gateway_is_in_no_position() {
+    // Others of the gateway were taken after it, as from a next incarnation; and without a death the fill is missed.
+    for (outages, is_excused) in
+        [(vec![Outage { restarted_ns: Some(4), ..outage(1) }], true), (vec![], false)]
+    {
+        let mut fixture = Fixture::new(Shape { fills: true, ..SHAPE });
+        let has_fill = |record: &&Record| record.point == Point::FillQuantity && record.id.strategy() == 0;
+        let fills: Vec<Record> = fixture.logs.iter().flatten().filter(has_fill).copied().collect();
+        let fill = fills.iter().find(|fill| fixture.stamp(Point::GatewayRecv, fill.id).detail == 1).unwrap();
+        assert!(fill.value != 0);
+        close(&mut fixture, fill.id);
+        fixture.record.outages = outages;
+        // The made-up engine states what all fills make: without this one its figures differ.
+        let found = kinds(&run(&fixture));
+        assert_eq!(found.contains(&Kind::Position), is_excused, "{found:?}");
+    }
+}
+
+#[test]
+fn closed_order_needs_dead_gateway_dispatch_and_return() {
+    let lived = "yet by the record its gateway lived";
+    check_each(
+        || died(false),
+        &[
+            (Kind::RejectedDispatched, lived, |f| f.record.outages.clear()),
+            (Kind::RejectedDispatched, lived, |f| f.record.outages = vec![outage(0)]),
+            (Kind::RejectedDispatched, "yet it was not dispatched", |f| {
+                f.remove(Point::OrchDispatch, victim(f));
+            }),
+            (Kind::MissingPoint, "has no t7", |f| _ = f.remove(Point::OrchReturn, victim(f))),
+        ],
+    );
+    // Nothing says that the engine closed it, or its strategy never hears of it.
+    let ways: [Spoil; 2] =
+        [|f| _ = f.remove(Point::Rejected, victim(f)), |f| _ = f.remove(Point::StrategyRecv, victim(f))];
+    for spoil in ways {
+        let mut fixture = died(false);
+        spoil(&mut fixture);
+        let merged = run(&fixture);
+        all_accounted(&merged.orders);
+        assert!(merged.orders.lost == 1 && kinds(&merged).contains(&Kind::Lost), "{:?}", merged.violations);
+    }
+}
+
+#[test]
+fn closed_order_has_no_last_report() {
+    let mut fixture = died(true);
+    let id = victim(&fixture);
+    let (thread, place) = fixture.find(Point::Rejected, id);
+    let value = fixture.logs[thread][place + 1].value;
+    fixture.logs[thread].insert(place, stamp(Point::OrchRecvCompletion, id, value));
+    let (_, first) = only(&run(&fixture));
+    assert!(first.contains("yet the engine had its last report"), "{first}");
+}

@@ -1,0 +1,141 @@
+//! Strategies that were quarantined: whatever they wrote, the run is merged, and they are in no figure.
+
+use super::deaths::{T1_OF_20, killed};
+use crate::common::{all_accounted, fault, run, scribbled, stamp};
+use crate::fixture::Fixture;
+use crate::fixture::killing::Death;
+use analysis::merge::ViolationKind;
+use proptest::prelude::*;
+use protocol::plan::{Fault, FaultKind, Isolation, Target};
+use protocol::stamps::{Point, Record};
+use protocol::status::{Field, LOG_OFFSET};
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
+use shm::memory::header::HEADER_WORDS;
+
+fn quarantined() -> Fixture {
+    killed(&[Death { quarantined: Some(Misconduct::BadCursor), ..Death::of(1, T1_OF_20) }])
+}
+
+/// What the engine stamped of strategy 1.
+fn taken(fixture: &Fixture) -> u64 {
+    let log = &fixture.logs[fixture.thread("orchestrator")];
+    let of_strategy = |record: &&Record| record.id.strategy() == 1 && record.point == Point::OrchRecvSubmit;
+    log.iter().filter(of_strategy).count() as u64
+}
+
+#[test]
+fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
+    let fixture = quarantined();
+    let whole = run(&fixture);
+    assert_eq!(whole.violations, []);
+    assert_eq!(whole.orders.sent, 80 + taken(&fixture));
+    all_accounted(&whole.orders);
+    assert!(whole.measured().all(|(id, _)| id.strategy() != 1));
+    assert!(whole.threads[1].is_untrusted && !whole.threads[0].is_untrusted);
+    assert_eq!(whole.threads[1].status.get(Field::Pid), 0);
+    assert!(whole.notes[0].contains("the log and the counters of strategy-1"), "{:?}", whole.notes);
+
+    // Its header, its status, the keys of its records, all of it, and its end.
+    let scribbles: [fn(&mut Vec<u8>); 7] = [
+        |bytes| bytes[..HEADER_WORDS * 8].fill(0xA5),
+        |bytes| bytes[HEADER_WORDS * 8..LOG_OFFSET * 8].fill(0xFF),
+        |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0,
+        |bytes| bytes[LOG_OFFSET * 8 + 16 * 9..][..16].fill(0),
+        |bytes| bytes.fill(0x11),
+        |bytes| bytes.truncate(LOG_OFFSET * 8 + 5),
+        |bytes| bytes.truncate(20),
+    ];
+    for scribble in scribbles {
+        let merged = scribbled(&fixture, "strategy-1", scribble).unwrap();
+        assert_eq!(merged.violations, []);
+        assert_eq!((merged.orders.sent, merged.orders.full), (80 + taken(&fixture), 0));
+        all_accounted(&merged.orders);
+        assert_eq!(merged.span, whole.span);
+    }
+    let merged = scribbled(&fixture, "strategy-1", scribbles[2]).unwrap();
+    assert!(merged.notes[0].contains("strategy-1.stamps: record 9"), "{:?}", merged.notes);
+}
+
+#[test]
+fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() {
+    let with = |why, isolation, faults: &[Fault]| {
+        let mut fixture = killed(&[Death { quarantined: Some(why), ..Death::of(1, T1_OF_20) }]);
+        (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
+        run(&fixture).violations
+    };
+    let [other, scribble] = [0, 1].map(|index| fault(FaultKind::Scribble, Target::Strategy(index), 0));
+    for faults in [&[][..], &[other]] {
+        let found = with(Misconduct::OutOfSequence, Isolation::Process, faults);
+        assert_eq!((found.len(), found[0].kind), (1, ViolationKind::PeerFaults), "{found:?}");
+        let said = "strategy-1 was quarantined (out-of-sequence), and no fault of the plan explains it";
+        assert!(found[0].first.starts_with(said), "{found:?}");
+    }
+    assert_eq!(with(Misconduct::OutOfSequence, Isolation::Process, &[scribble]), []);
+    assert_eq!(
+        with(Misconduct::OutOfSequence, Isolation::Sandbox, &[]),
+        [],
+        "there strategies may be hostile"
+    );
+    assert_eq!(with(Misconduct::Flood, Isolation::Process, &[]), [], "no ring makes a flood");
+}
+
+#[test]
+fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
+    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
+    fixture.record.plan.isolation = Isolation::Thread;
+    let try_merge = |fixture: &Fixture| {
+        scribbled(fixture, "strategy-1", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0)
+    };
+    assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
+    // Unless somebody in that process was told to scribble, caught at it or not.
+    fixture.record.plan.faults = vec![fault(FaultKind::Scribble, Target::Strategy(0), 0)];
+    assert_eq!(try_merge(&fixture).unwrap().violations, []);
+    fixture.record.plan.faults.clear();
+    fixture.record.plan.isolation = Isolation::Process;
+    assert_eq!(try_merge(&fixture).unwrap().violations, [], "in a process of its own it was the strategy");
+}
+
+#[test]
+fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
+    let mut fixture = quarantined();
+    for (point, id) in [
+        (Point::OrchReturn, OrderId::new(1, 0, 3)),
+        (Point::StrategyRecv, OrderId::new(0, 0, 3)),
+        (Point::StrategySend, OrderId::new(1, 4_000, 3)),
+        (Point::StrategySend, OrderId::new(1, 0, 1 << 31)),
+        (Point::StrategySend, OrderId::new(200, 0, 3)),
+    ] {
+        fixture.push("strategy-1", stamp(point, id, 1));
+    }
+    // Not one more sent, however often it says so.
+    fixture.push("strategy-1", stamp(Point::StrategySend, OrderId::new(1, 0, 39), 1));
+    fixture.status("strategy-1", Field::RecordsDropped, 7);
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    assert_eq!(merged.orders.sent, 80 + taken(&fixture));
+    assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
+    // What others log of it is not excused.
+    fixture.push("gateway-0", stamp(Point::StrategySend, OrderId::new(1, 0, 3), 1));
+    assert_eq!(run(&fixture).violations[0].kind, ViolationKind::Misplaced);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_scribble_is_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
+        let fixture = quarantined();
+        let merged = scribbled(&fixture, "strategy-1", |bytes| {
+            for (place, byte) in scribbles {
+                let len = bytes.len();
+                bytes[place % len] = byte;
+            }
+        });
+        let merged = merged.unwrap();
+        prop_assert_eq!(&merged.violations, &[]);
+        all_accounted(&merged.orders);
+        prop_assert_eq!(merged.orders.sent, 80 + taken(&fixture));
+        prop_assert!(merged.measured().all(|(id, _)| id.strategy() != 1));
+    }
+}

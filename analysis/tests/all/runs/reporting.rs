@@ -1,0 +1,126 @@
+//! The report: readable, narrow, verdict first.
+
+use super::deaths::mortal;
+use crate::common::{fault, summary};
+use crate::fixture::killing::Death;
+use crate::fixture::{Fixture, Shape};
+use analysis::report::{WIDTH, csv, markdown, terminal};
+use analysis::summary::Summary;
+use protocol::plan::{FaultKind, Target};
+use protocol::status::Field;
+use protocol::supervision::Misconduct;
+
+fn narrow(summary: &Summary) -> String {
+    let text = terminal(summary, false);
+    for line in text.lines() {
+        assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
+        assert_eq!(line, line.trim_end());
+    }
+    assert!(!text.contains('\x1b'));
+    text
+}
+
+#[test]
+fn the_report_of_a_good_run() {
+    let summary = summary(&Fixture::new(Shape { orders: 5_000, reject_every: 100, ..Shape::PLAIN }));
+    insta::assert_snapshot!(narrow(&summary));
+}
+
+#[test]
+fn the_report_of_a_bad_run() {
+    let mut fixture = Fixture::new(Shape { strategies: 30, venues: 3, ..Shape::PLAIN });
+    fixture.status("gateway-0", Field::RecordsDropped, 3);
+    fixture.status("strategy-7", Field::LongestGapTicks, 3_000_000);
+    fixture.record.warnings.push(
+        "32 spinning threads share 2 cores: every figure is a figure of the scheduler; use --threading shared".into(),
+    );
+    insta::assert_snapshot!(narrow(&summary(&fixture)));
+}
+
+#[test]
+fn the_report_of_a_run_with_deaths() {
+    let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
+    fixture.record.plan.faults.push(fault(FaultKind::Scribble, Target::Strategy(2), 20_000_000));
+    for number in 0..10 {
+        let restart = (number != 8).then_some(100_000);
+        let quarantined = (number == 8).then_some(Misconduct::OutOfSequence);
+        let strategy = if number == 8 { 2 } else { (number % 2) as u16 };
+        fixture.kill(Death { restart, quarantined, ..Death::of(strategy, 4_000_000 + number * 5_000_000) });
+    }
+    insta::assert_snapshot!(narrow(&summary(&fixture)));
+}
+
+#[test]
+fn incidents_of_any_size_stay_within_the_page() {
+    let mut summary = summary(&mortal(20));
+    for incident in &mut summary.incidents {
+        incident.strategy = 255;
+        incident.epoch = 4_095;
+        incident.cause = "hangs: no duty cycle for 200ms,\n and so on and on".into();
+        incident.detected_ns = u64::MAX;
+        (incident.detect_to_repair_ns, incident.repair_to_restart_ns) = (Some(9_999_000), Some(u64::MAX));
+        incident.orders.cancelled = 123_456_789;
+        incident.survivors.max_ns = Some(9_999_000);
+    }
+    narrow(&summary);
+}
+
+#[test]
+fn colours_only_when_asked_for() {
+    let summary = summary(&Fixture::new(Shape::PLAIN));
+    let coloured = terminal(&summary, true);
+    let plain: String = coloured
+        .split('\x1b')
+        .enumerate()
+        .map(|(number, part)| if number == 0 { part } else { part.split_once('m').unwrap().1 })
+        .collect();
+    assert_ne!(coloured, plain);
+    assert_eq!(plain, terminal(&summary, false));
+}
+
+#[test]
+fn odd_values_stay_within_the_page() {
+    let mut fixture = Fixture::new(Shape::PLAIN);
+    for words in &mut fixture.statuses {
+        words[1..].fill(u64::MAX);
+    }
+    fixture.counters.iter_mut().for_each(|words| words.fill(u64::MAX));
+    fixture.record.machine.cpu_model = "x".repeat(300);
+    fixture.record.warnings.push("y".repeat(300));
+    fixture.record.plan.trading_mut().orders[0] = u64::MAX;
+    narrow(&summary(&fixture));
+}
+
+/// The report as CSV and as Markdown.
+fn exported(summary: &Summary) -> [String; 2] {
+    let (mut table, mut document) = (Vec::new(), Vec::new());
+    csv(summary, &mut table).unwrap();
+    markdown(summary, &mut document).unwrap();
+    [table, document].map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+fn rows(document: &str) -> usize {
+    document.lines().filter(|line| line.starts_with('|')).count()
+}
+
+#[test]
+fn csv_and_markdown_carry_every_measure() {
+    let [table, document] = exported(&summary(&Fixture::new(Shape::PLAIN)));
+    assert_eq!(table.lines().count(), 13);
+    assert!(table.starts_with("stage,count,min_ns,p50_ns,"), "{table}");
+    assert!(table.contains("\nsubmit,40,200,200,,,,,200,200.0\n"), "{table}");
+    assert!(document.contains("**not fit for latency claims**"), "{document}");
+    assert!(document.contains("- 40 orders came back") && rows(&document) == 14, "{document}");
+}
+
+#[test]
+fn csv_and_markdown_carry_the_incidents() {
+    let [table, document] = exported(&summary(&mortal(60)));
+    assert_eq!(table.lines().count(), 16);
+    assert!(table.contains("\ndetect_to_repair,59,200,200,,,,,200,200.0\nsurvivors_before,"), "{table}");
+    let all = "Incidents: 59 deaths of 1 strategy, quarantined 0, restarted 59";
+    assert!(document.contains(all), "{document}");
+    assert!(document.ends_with("\n9 more, felt less: see summary.json.\n"), "{document}");
+    // Two more tables, each with head and rule: three distributions, and the fifty worst.
+    assert_eq!(rows(&document), 14 + 2 + 3 + 2 + 50, "{document}");
+}

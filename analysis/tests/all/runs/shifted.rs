@@ -1,0 +1,127 @@
+//! A strategy that changes its own stamps afterwards. Where a stamp passes another one its log proves nothing from then on; where none
+//! does, the run says how much its pooled figures depend on that strategy.
+
+use super::distrust::is_contained;
+use crate::common::{run, summary};
+use crate::fixture::{Fixture, RT_VENUE, Shape};
+use protocol::plan::Isolation;
+use protocol::stamps::{Point, Record};
+
+/// By how much stamps are moved, in ticks.
+const SHIFT: u64 = 900_000;
+
+fn honest(isolation: Isolation, orders: u64) -> Fixture {
+    let mut fixture = Fixture::new(Shape { orders, ..Shape::PLAIN });
+    fixture.record.plan.isolation = isolation;
+    fixture
+}
+
+/// The stamps of strategy 1 at that point and, with t1, when the orders were due: no order is sent before it is due.
+fn stamps(fixture: &mut Fixture, point: Point) -> impl Iterator<Item = &mut Record> {
+    let is_due = move |record: &Record| point == Point::StrategySend && record.point == Point::Due;
+    fixture.logs[1].iter_mut().filter(move |record| record.point == point || is_due(record))
+}
+
+#[test]
+fn stamps_moved_past_others_make_log_untrusted() {
+    type Spoil = fn(&mut Fixture);
+    let spoils: [(&str, Spoil); 5] = [
+        ("all t1", |f| stamps(f, Point::StrategySend).for_each(|record| record.value -= SHIFT)),
+        ("some t1", |f| {
+            let some = stamps(f, Point::StrategySend).filter(|record| record.id.sequence() % 7 == 3);
+            some.for_each(|record| record.value -= SHIFT);
+        }),
+        ("one t1", |f| {
+            let one = stamps(f, Point::StrategySend).filter(|record| record.id.sequence() == 9);
+            one.for_each(|record| record.value -= 25_000);
+        }),
+        ("t1 backwards", |f| {
+            stamps(f, Point::StrategySend).for_each(|record| record.value -= 30_000 * record.id.sequence());
+        }),
+        ("all t8", |f| stamps(f, Point::StrategyRecv).for_each(|record| record.value += SHIFT)),
+    ];
+    for isolation in [Isolation::Process, Isolation::Sandbox] {
+        for (words, spoil) in spoils {
+            let mut fixture = honest(isolation, 20);
+            spoil(&mut fixture);
+            let merged = run(&fixture);
+            is_contained(&merged, "before the stamp in front of it in strategy-1.stamps");
+            let summary = summary(&fixture);
+            assert!(summary.valid && !summary.fit_for_latency, "{words}");
+            let said = |reason: &String| reason.contains("prove nothing, first that of strategy-1");
+            assert!(summary.reasons.iter().any(said), "{words}: {:?}", summary.reasons);
+            assert_eq!(summary.rt_venue.p50_ns, Some(RT_VENUE / 2), "{words}: the other strategy's alone");
+        }
+    }
+}
+
+#[test]
+fn time_going_back_in_engine_log_makes_run_unfit() {
+    for isolation in [Isolation::Process, Isolation::Sandbox] {
+        let mut fixture = honest(isolation, 20);
+        let engine = fixture.thread("orchestrator");
+        // Of two orders, at two points: no hand-off is out of order.
+        let are_apart = |pair: &[Record]| {
+            pair[0].point == Point::OrchReturn
+                && pair[1].point == Point::OrchRecvSubmit
+                && pair[0].value < pair[1].value
+        };
+        let place = fixture.logs[engine].windows(2).position(are_apart).unwrap();
+        fixture.logs[engine].swap(place, place + 1);
+        let summary = summary(&fixture);
+        assert!(summary.valid && !summary.fit_for_latency);
+        let is_said = |lines: &[String], words| lines.iter().any(|line| line.contains(words));
+        let reason = "the clock of orchestrator went back 1 times";
+        assert!(is_said(&summary.reasons, reason), "{:?}", summary.reasons);
+        let note = "before the stamp in front of it in orchestrator.stamps";
+        assert!(is_said(&summary.notes, note), "{:?}", summary.notes);
+    }
+}
+
+/// The log is written anew in the order of the moved times: nothing in it contradicts anything.
+#[test]
+fn consistent_shift_shows_in_leave_one_out() {
+    let fixture = honest(Isolation::Sandbox, 1_200);
+    let before = summary(&fixture);
+    let percentiles = |summary: &analysis::summary::Summary| {
+        let without = |one: &analysis::summary::LeaveOneOut| (one.strategy, one.orders, one.rt_venue.p50_ns);
+        summary.leave_one_out.iter().map(without).collect::<Vec<_>>()
+    };
+    let honest_p50 = Some(RT_VENUE / 2);
+    assert_eq!(percentiles(&before), [(0, 1_200, honest_p50), (1, 1_200, honest_p50)]);
+    assert_eq!(before.notes, [""; 0]);
+
+    type Move = fn(&mut Fixture);
+    let moves: [(&str, Move); 2] = [
+        ("submit", |f| stamps(f, Point::StrategySend).for_each(|record| record.value -= SHIFT)),
+        ("return", |f| stamps(f, Point::StrategyRecv).for_each(|record| record.value += SHIFT)),
+    ];
+    for (stage, spoil) in moves {
+        let mut shifted = honest(Isolation::Sandbox, 1_200);
+        spoil(&mut shifted);
+        // By time, what is due in front of the t1 that it is for.
+        shifted.logs[1].sort_by_key(|record| record.value);
+        let after = summary(&shifted);
+        assert!(after.valid, "{stage}: {:?}", after.violations);
+        assert!(after.rt_venue.p99_ns > Some(SHIFT / 2), "{stage}: the pool moved");
+        let without = &after.leave_one_out[1];
+        assert_eq!((without.strategy, without.rt_venue.p50_ns), (1, honest_p50), "{stage}");
+        assert_eq!(without.rt_venue.p99_ns, honest_p50, "{stage}");
+        let said =
+            |note: &String| note.contains(stage) && note.contains("depends on the stamps of one strategy");
+        assert!(after.notes.iter().any(said), "{stage}: {:?}", after.notes);
+        let text = analysis::report::terminal(&after, false);
+        assert!(text.contains("less one") && text.contains("depends on the stamps"), "{text}");
+        let json = serde_json::to_value(&after).unwrap();
+        assert_eq!(json["leave_one_out"][1]["rt_venue"]["p50_ns"], RT_VENUE / 2, "{stage}");
+    }
+}
+
+#[test]
+fn untrusted_strategy_is_in_no_pool() {
+    let mut fixture = honest(Isolation::Sandbox, 1_200);
+    stamps(&mut fixture, Point::StrategySend).for_each(|record| record.value -= SHIFT);
+    let summary = summary(&fixture);
+    assert_eq!((summary.rt_venue.count, summary.rt_venue.p99_ns), (1_200, Some(RT_VENUE / 2)));
+    assert_eq!(summary.leave_one_out, [], "one strategy is left");
+}

@@ -1,0 +1,61 @@
+//! Files that a wrong spiller leaves: whatever it does with a chunk, the merge finds that the run is not whole.
+
+use crate::common::scribbled;
+use crate::fixture::{Fixture, Shape};
+use analysis::merge::MergeError;
+use protocol::plan::Role;
+use protocol::status::LOG_OFFSET;
+
+/// Bytes of a chunk here: 16 records.
+const CHUNK: usize = 256;
+/// The chunk that is done wrong.
+const WRONG: usize = 5;
+
+/// What is wrong with a run whose log of that thread was spilled so; `None`: nothing. A strategy's log that is damaged is a note, and it is in no
+/// figure then.
+fn found(role: Role, spill: impl FnOnce(&mut Vec<u8>)) -> Option<String> {
+    let fixture = Fixture::new(Shape { orders: 100, ..Shape::PLAIN });
+    let thread = fixture.record.plan.thread_of(role).unwrap();
+    let name = fixture.record.plan.threads[thread].name.clone();
+    let merged = scribbled(&fixture, &name, |bytes| {
+        let mut records = bytes.split_off(LOG_OFFSET * 8);
+        assert!(records.len() > (WRONG + 4) * CHUNK, "{name} has enough chunks");
+        spill(&mut records);
+        bytes.append(&mut records);
+    });
+    match merged {
+        Ok(merged) => {
+            let violation = merged.violations.first().map(|violation| format!("{violation:?}"));
+            violation.or_else(|| merged.notes.first().cloned())
+        }
+        Err(MergeError::Log(error)) => Some(error.to_string()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn copy(records: &mut [u8], from: usize, to: usize) {
+    records.copy_within(from * CHUNK..(from + 1) * CHUNK, to * CHUNK);
+}
+
+#[test]
+fn a_chunk_that_is_left_out_doubled_or_written_late_is_found() {
+    type Spill = fn(&mut Vec<u8>);
+    let spills: [(&str, Spill); 5] = [
+        ("leaves one out, at its place", |r| r[WRONG * CHUNK..(WRONG + 1) * CHUNK].fill(0)),
+        ("leaves one out, by appending", |r| drop(r.drain(WRONG * CHUNK..(WRONG + 1) * CHUNK))),
+        ("writes one over the next", |r| copy(r, WRONG - 1, WRONG)),
+        ("appends one twice", |r| {
+            let again = r[WRONG * CHUNK..(WRONG + 1) * CHUNK].to_vec();
+            r.splice(WRONG * CHUNK..WRONG * CHUNK, again);
+        }),
+        // When its place in the ring has been written over.
+        ("writes one late", |r| copy(r, WRONG + 3, WRONG)),
+    ];
+    for role in [Role::Orchestrator, Role::Gateway(0), Role::Strategy(0)] {
+        assert_eq!(found(role, |_| {}), None, "{role}: a sound spiller");
+        for (name, spill) in spills {
+            let found = found(role, spill);
+            assert!(found.is_some(), "{role}: a spiller that {name}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Venues with faults: what the stamps say of them, against a count by hand.
+
+use crate::common::{fault, summary};
+use crate::fixture::{Fixture, NS_PER_TICK, START, Shape, sort_by_event};
+use analysis::report::{WIDTH, terminal};
+use protocol::plan::{Fault, FaultKind, Target};
+use protocol::stamps::{Point, Record};
+
+const FROM: u64 = START + 1_000_000;
+const UNTIL: u64 = FROM + 400_000;
+/// How much longer the venue keeps what arrives while it is slow, in ticks.
+const LATER: u64 = 500_000;
+
+fn ns(ticks: u64) -> u64 {
+    (ticks as f64 * NS_PER_TICK).round() as u64
+}
+
+/// Two venues of which the second has a fault in the middle of the run.
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(Shape { strategies: 1, orders: 400, ..Shape::PLAIN });
+    let slow = fault(FaultKind::Slow, Target::Venue(1), ns(FROM - START));
+    fixture.record.plan.faults.push(Fault { lasts_ns: Some(ns(UNTIL - FROM)), ..slow });
+    fixture
+}
+
+/// t4 and t5 of the orders of a venue.
+fn at_venue(fixture: &Fixture, venue: usize) -> Vec<(u64, u64)> {
+    let log = &fixture.logs[fixture.thread(&format!("gateway-{venue}"))];
+    let of = |point: Point| log.iter().filter(move |record| record.point == point);
+    let end = |start: &Record| of(Point::GatewayDone).find(|done| done.id == start.id).unwrap().value;
+    of(Point::GatewayRecv).map(|start| (start.value, end(start))).collect()
+}
+
+#[test]
+fn stuck_orders_and_the_end_are_told_by_the_stamps() {
+    let mut fixture = fixture();
+    // What arrives while it is slow comes back later.
+    let log = &fixture.logs[fixture.thread("gateway-1")];
+    let is_late =
+        |record: &&Record| record.point == Point::GatewayRecv && (FROM..UNTIL).contains(&record.value);
+    let late: Vec<_> = log.iter().filter(is_late).map(|record| record.id).collect();
+    assert!(late.len() > 10);
+    for id in &late {
+        for point in [Point::GatewayDone, Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
+            fixture.set(point, *id, |ticks| ticks + LATER);
+        }
+    }
+    fixture.logs.iter_mut().for_each(|log| sort_by_event(log));
+    let summary = summary(&fixture);
+    let [incident] = &summary.venue_incidents[..] else { panic!("{:?}", summary.venue_incidents) };
+    assert_eq!((incident.venue, incident.fault), (1, FaultKind::Slow));
+    assert_eq!((incident.from_ns, incident.until_ns), (ns(FROM - START), Some(ns(UNTIL - START))));
+    let there = at_venue(&fixture, 1);
+    let then = there.iter().filter(|(t4, t5)| *t4 < UNTIL && *t5 >= FROM).count();
+    assert_eq!((incident.orders, incident.stuck), (then as u64, late.len() as u64));
+    let last = there.iter().filter(|(t4, _)| (FROM..UNTIL).contains(t4)).map(|(_, t5)| *t5).max().unwrap();
+    assert_eq!(incident.recover_ns, Some(ns(last - UNTIL)));
+    let longest = there.iter().map(|(t4, t5)| t5 - t4).max().unwrap();
+    assert_eq!(incident.longest_ns, Some(ns(longest)));
+    let before = there.iter().filter(|(_, t5)| *t5 < FROM).map(|(t4, t5)| t5 - t4).max().unwrap();
+    assert_eq!(incident.usual_ns, ns(before));
+    // The other venue's, which nothing happened to.
+    let (others_before, others_during) = (&incident.others_before, &incident.others_during);
+    assert!(others_before.count > 30 && others_during.count > 15, "{others_before:?} {others_during:?}");
+    assert_eq!(others_before.p50_ns, others_during.p50_ns);
+    let text = terminal(&summary, false);
+    assert!(text.contains("venue-1") && text.contains("slow"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+}
+
+#[test]
+fn a_venue_that_keeps_nothing_for_longer_has_nothing_stuck() {
+    let incident = &summary(&fixture()).venue_incidents[0];
+    assert!(incident.orders > 10 && incident.stuck <= 1, "one may be the slowest of all: {incident:?}");
+    let mut sound = fixture();
+    sound.record.plan.faults.clear();
+    assert_eq!(summary(&sound).venue_incidents, []);
+}

@@ -1,0 +1,132 @@
+//! Each thing that makes a latency figure worthless is said, in words that tell what to do.
+
+use crate::common::{Spoil, summary};
+use crate::fixture::{Fixture, START, Shape};
+use analysis::record::Outcome;
+use protocol::stamps::Point;
+use protocol::status::Field;
+use std::sync::LazyLock;
+
+/// Enough orders for a p99.9.
+const SHAPE: Shape = Shape { orders: 5_000, ..Shape::PLAIN };
+
+fn reasons(spoil: impl FnOnce(&mut Fixture)) -> Vec<String> {
+    static GOOD: LazyLock<Fixture> = LazyLock::new(|| Fixture::new(SHAPE));
+    let mut fixture = GOOD.clone();
+    spoil(&mut fixture);
+    let summary = summary(&fixture);
+    assert_eq!(summary.fit_for_latency, summary.reasons.is_empty());
+    assert!(summary.reasons.iter().all(|reason| !reason.contains('\n')));
+    summary.reasons
+}
+
+/// Expects exactly one reason, with these words in it.
+fn only(words: &str, spoil: impl FnOnce(&mut Fixture)) {
+    let reasons = reasons(spoil);
+    let [reason] = reasons.as_slice() else { panic!("one reason expected, got {reasons:?}") };
+    assert!(reason.contains(words), "{reason}");
+}
+
+#[test]
+fn a_good_run_is_fit() {
+    assert_eq!(reasons(|_| {}), [""; 0]);
+}
+
+#[test]
+fn each_flaw_is_a_reason() {
+    only("two roles on one core", |f| f.record.warnings.push("two roles\non one core".into()));
+    only("interrupted", |f| f.record.outcome = Outcome::Interrupted);
+    only("failed: engine (pid 77): signal 9", |f| f.fail("engine"));
+    only("offered 220,000/s but sent 200,", |f| f.record.input.offered_per_s = Some(220_000.0));
+    only("7 pushes found a ring full, most on strategy-1", |f| f.counter("strategy-1", "full", 7));
+    only("strategy-0 was to be on core 0, is pinned on core 3", |f| {
+        f.status("strategy-0", Field::CorePlusOne, 4)
+    });
+    only("is pinned nowhere", |f| f.status("strategy-0", Field::CorePlusOne, 0));
+    only("gateway-0 was away for 1,500 µs", |f| f.status("gateway-0", Field::LongestGapTicks, 3_000_000));
+    only("orchestrator was preempted 99.0 times a second", |f| {
+        f.status("orchestrator", Field::InvoluntarySwitches, 99);
+    });
+    only("waited for a device on 1 page faults", |f| f.status("gateway-1", Field::MajorFaults, 1));
+    // 20.1 are open by the stamps. A tenth more by the counters is more than chance and lag explain, a twentieth is not.
+    let counted = |f: &mut Fixture, factor: f64| {
+        let open = f.record.open_orders.as_mut().unwrap();
+        (open.samples, open.order_ticks) = (10_000, open.order_ticks * factor);
+    };
+    only("by 10,000 samples of the counters", |f| counted(f, 1.11));
+    only("by Little's law", |f| counted(f, 0.89));
+    assert_eq!(reasons(|f| counted(f, 1.05)), [""; 0]);
+    only("drifted by -80 ppm", |f| f.record.clock.drift_ppm = -80.0);
+    only("104 ns before the run, 490 ns after", |f| f.record.floor.after_ns = Some(490.0));
+    only("busy 96% of its time", |f| {
+        let orchestrator = f.thread("orchestrator");
+        let span = f.statuses[orchestrator][Field::EndedTicks as usize] - START;
+        f.status("orchestrator", Field::BusyTicks, span * 96 / 100);
+    });
+    only("senders lag: slip p99 is 5,050 ns, rt_venue p50 790 ns", |f| {
+        for record in f.logs.iter_mut().flatten().filter(|record| record.point == Point::Due) {
+            record.value -= 10_000;
+        }
+    });
+}
+
+#[test]
+fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none() {
+    let more = |f: &mut Fixture| f.record.plan.trading_mut().orders[1] += 7;
+    let said = |spoil: &dyn Fn(&mut Fixture)| {
+        let reasons = reasons(|f| spoil(f));
+        reasons.into_iter().find(|reason| reason.contains("orders were not sent"))
+    };
+    let reason = said(&more).expect("seven are missing");
+    assert!(reason.starts_with("7 of 10,007 orders were not sent: nothing had moved"), "{reason}");
+    let excuses: [Spoil; 2] = [
+        |f| f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()],
+        // Another reason says so.
+        |f| f.record.outcome = Outcome::Interrupted,
+    ];
+    for excuse in excuses {
+        let both = |f: &mut Fixture| {
+            more(f);
+            excuse(f);
+        };
+        assert_eq!(said(&both), None);
+    }
+}
+
+#[test]
+fn who_is_not_believed_is_named() {
+    let reasons = reasons(|f| f.status("strategy-0", Field::RecordsDropped, 1));
+    let words = "the logs of 1 strategies prove nothing, first that of strategy-0";
+    assert!(reasons[0].starts_with(words), "{reasons:?}");
+    // What is known of the other one's orders alone is held against nobody.
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons[1].contains("5,000 orders came back"), "{reasons:?}");
+}
+
+#[test]
+fn an_invalid_run_says_so_first() {
+    let mut fixture = Fixture::new(Shape::PLAIN);
+    fixture.status("gateway-0", Field::RecordsDropped, 3);
+    let summary = summary(&fixture);
+    let [first, second, ..] = summary.reasons.as_slice() else { panic!("{:?}", summary.reasons) };
+    assert!(!summary.valid && first.starts_with("invalid: 3 violations, first gateway-0"), "{first}");
+    assert!(second.contains("40 orders came back, a p99.9 needs 10,000"), "{second}");
+}
+
+#[test]
+fn orders_that_no_incident_explains_make_a_broken_off_run_invalid() {
+    let lose = |fixture: &mut Fixture| {
+        for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
+            fixture.remove(point, protocol::wire::OrderId::new(0, 0, 7));
+        }
+        fixture.record.outcome = Outcome::Interrupted;
+    };
+    let mut fixture = Fixture::new(Shape { orders: 40, ..SHAPE });
+    fixture.record.outcome = Outcome::Interrupted;
+    assert!(summary(&fixture).valid, "nothing was lost");
+    lose(&mut fixture);
+    let summary = summary(&fixture);
+    assert!(!summary.valid && summary.violations.is_empty());
+    let is_said = summary.reasons.iter().any(|reason| reason.contains("1 orders were lost"));
+    assert!(is_said, "{:?}", summary.reasons);
+}

@@ -1,0 +1,67 @@
+//! The macro behind the table of settings in [`super::settings`].
+
+/// Makes [`Settings`] and its table: `KEY "PLACEHOLDER": TYPE = DEFAULT, in RANGE;` under a heading of the help.
+macro_rules! settings {
+    ($($heading:literal { $(
+        $(#[doc = $doc:literal])+
+        $key:ident $placeholder:literal: $type:ty $(= $default:expr)? $(=> $implied:expr)? $(, in $range:expr)?;
+    )+ })+) => {
+        /// What can be set, on the command line or under the same name in the config file.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Settings { $($(
+            $(#[doc = $doc])+
+            pub $key: Option<$type>,
+        )+)+ }
+
+        impl Settings {
+            /// The names of all settings: keys of the config file and, with `-` for `_`, flags.
+            pub const KEYS: &'static [&'static str] = &[$($(stringify!($key)),+),+];
+
+            /// All settings, in the order of the help.
+            pub const TABLE: &'static [Setting] = &[$($( Setting {
+                key: stringify!($key),
+                heading: $heading,
+                placeholder: $placeholder,
+                help: concat!($($doc),+),
+                is_list: <$type as Value>::IS_LIST,
+                flag: <$type as Value>::flag,
+                default: || None $(.or(Some(<$type as Value>::text(&$default))))? $(.or(Some(<$type as Value>::text(&$implied))))?,
+                set: |settings, text| Value::parse(text).map(|value| settings.$key = Some(value)),
+                read: |settings, matches| {
+                    let given = matches.get_many::<$type>(stringify!($key)).unwrap_or_default();
+                    settings.$key = given.cloned().reduce(Value::and);
+                },
+                text: |settings| settings.$key.as_ref().map(Value::text),
+                clear: |settings| settings.$key = None,
+                fill: |settings| { let _ = settings; $(settings.$key.get_or_insert_with(|| $default);)? },
+                take_open: |settings, below| {
+                    if settings.$key.is_none() {
+                        settings.$key.clone_from(&below.$key);
+                    }
+                },
+                check: |settings| {
+                    let range: Option<std::ops::RangeInclusive<u64>> = None $(.or(Some($range)))?;
+                    settings.$key.as_ref().map_or(Ok(()), |value| Value::check(value, range))
+                },
+                #[cfg(test)]
+                any_text: <$type as Value>::any_text,
+            } ),+),+];
+
+            $($(
+                $(
+                    #[doc = concat!("[`Self::", stringify!($key), "`], or its default.")]
+                    pub fn $key(&self) -> $type {
+                        self.$key.clone().unwrap_or_else(|| $default)
+                    }
+                )?
+                $(
+                    #[doc = concat!("[`Self::", stringify!($key), "`], or its default.")]
+                    pub fn $key(&self) -> $type {
+                        self.$key.clone().unwrap_or_else(|| $implied)
+                    }
+                )?
+            )+)+
+        }
+    };
+}
+pub(super) use settings;

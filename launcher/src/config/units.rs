@@ -1,0 +1,325 @@
+//! Values with a notation of their own: `fixed:5ms`, `0,2-5`, `fifo:50`, `1000/s,reject`, `512MiB`, `2G`, `5%`.
+
+use super::DelayRange;
+use super::value::{Value, text_values};
+use analysis::lists;
+use analysis::units::{Count, Nanos, UnitError, clip};
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
+use system::priority::FIFO;
+
+/// Reads `fixed:5ms` or `uniform:5ms..500ms`.
+///
+/// # Errors
+/// What is not a delay, with an example of one.
+pub fn parse_delay(text: &str) -> Result<DelayRange, UnitError> {
+    let trimmed = text.trim();
+    let range = if let Some(fixed) = trimmed.strip_prefix("fixed:") {
+        let Nanos(ns) = fixed.parse()?;
+        DelayRange { min_ns: ns, max_ns: ns }
+    } else if let Some((min, max)) = trimmed.strip_prefix("uniform:").and_then(|r| r.split_once("..")) {
+        DelayRange { min_ns: min.parse::<Nanos>()?.0, max_ns: max.parse::<Nanos>()?.0 }
+    } else {
+        return Err(UnitError::Delay(clip(text)));
+    };
+    if range.min_ns > range.max_ns { Err(UnitError::Backwards(clip(text))) } else { Ok(range) }
+}
+
+impl Value for DelayRange {
+    fn parse(text: &str) -> Result<Self, String> {
+        parse_delay(text).map_err(|error| error.to_string())
+    }
+    fn text(&self) -> String {
+        match (Nanos(self.min_ns), Nanos(self.max_ns)) {
+            (min, max) if min == max => format!("fixed:{min}"),
+            (min, max) => format!("uniform:{min}..{max}"),
+        }
+    }
+    fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
+        match range.map(|range| *range.end()) {
+            Some(max) if self.max_ns > max => {
+                Err(format!("at most {}, the run lasts that much longer", Nanos(max)))
+            }
+            _ => Ok(()),
+        }
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        let text = |(a, b): (u64, u64)| DelayRange { min_ns: a.min(b), max_ns: a.max(b) }.text();
+        any::<(u64, u64)>().prop_map(text).boxed()
+    }
+}
+
+/// Which cores to use: `0,2-5`. Ascending, without doubles, never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreList(pub Vec<u32>);
+
+impl FromStr for CoreList {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match lists::parse(text) {
+            Some(cores) if !cores.is_empty() => Ok(CoreList(cores)),
+            _ => Err(format!("{:?} is not a list of cores: expected for example 0,2-5", text.trim())),
+        }
+    }
+}
+
+impl fmt::Display for CoreList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&lists::format(&self.0))
+    }
+}
+
+/// A factor by which a recorded schedule is played faster (above 1) or slower (below 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor(pub f64);
+
+impl FromStr for Factor {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim().trim_end_matches('x').parse::<f64>() {
+            Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(Factor(factor)),
+            _ => Err(format!(
+                "{:?} is not a factor: expected a number above 0, for example 10 or 0.5",
+                text.trim()
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The scheduling priority of a run's threads under `SCHED_FIFO`, 1 to 99: `fifo:50`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priority(u8);
+
+impl Priority {
+    /// The priority of that number, if there is one.
+    pub fn new(fifo: u8) -> Option<Self> {
+        FIFO.contains(&fifo).then_some(Self(fifo))
+    }
+
+    /// The number as the kernel counts it.
+    pub const fn fifo(self) -> u8 {
+        self.0
+    }
+}
+
+impl FromStr for Priority {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.trim().strip_prefix("fifo:").and_then(|number| number.parse().ok());
+        let wrong = || {
+            let (low, high) = (FIFO.start(), FIFO.end());
+            format!(
+                "{text:?} is no priority: expected fifo:N with N from {low} to {high}, for example fifo:50"
+            )
+        };
+        number.and_then(Self::new).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fifo:{}", self.0)
+    }
+}
+
+/// How many messages a second a venue takes, and what becomes of more: `1000/s`, or `1000/s,reject`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VenueLimit {
+    /// Messages a second, from 1.
+    pub per_second: u32,
+    /// More are rejected. Else they wait.
+    pub rejects: bool,
+}
+
+impl FromStr for VenueLimit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no message limit: write for example 1000/s, or 1000/s,reject");
+        let (rate, rejects) = match text.trim().split_once(',') {
+            Some((rate, "reject")) => (rate, true),
+            Some(_) => return Err(wrong()),
+            None => (text.trim(), false),
+        };
+        let count = rate.strip_suffix("/s").ok_or_else(wrong)?.parse::<Count>().map_err(|_| wrong())?;
+        let per_second = u32::try_from(count.0).ok().filter(|count| *count > 0).ok_or_else(wrong)?;
+        Ok(Self { per_second, rejects })
+    }
+}
+
+impl fmt::Display for VenueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/s{}", self.per_second, if self.rejects { ",reject" } else { "" })
+    }
+}
+
+/// Whether logs are spilled, and how much of `/dev/shm` they take meanwhile: `on`, `off`, `64MiB`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpillRoom {
+    /// They are not: each has room for all that may be logged.
+    #[default]
+    Off,
+    /// They are, and the planner decides by what is free.
+    Auto,
+    /// They are, and all of them together take about so many MiB, at least 1.
+    MiB(u32),
+}
+
+impl FromStr for SpillRoom {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let number = text.strip_suffix("MiB").and_then(|number| number.parse().ok());
+        match (text, number) {
+            ("off", _) => Ok(Self::Off),
+            ("on", _) => Ok(Self::Auto),
+            (_, Some(number)) if number > 0 => Ok(Self::MiB(number)),
+            _ => Err(format!(
+                "{text:?} is no room for logs: expected on, off or a number of MiB, for example 512MiB"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for SpillRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.pad("off"),
+            Self::Auto => f.pad("on"),
+            Self::MiB(number) => write!(f, "{number}MiB"),
+        }
+    }
+}
+
+text_values! {
+    CoreList: proptest::collection::btree_set(0u32..200, 1..20)
+        .prop_map(|cores| CoreList(cores.into_iter().collect()).to_string());
+    Factor: (1e-6f64..1e6).prop_map(|factor| Factor(factor).to_string());
+    Priority: (1u8..=99).prop_map(|fifo| Priority(fifo).to_string());
+    VenueLimit: (1u32.., any::<bool>())
+        .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }.to_string());
+    SpillRoom: proptest::option::of(1u32..)
+        .prop_map(|size| size.map_or(SpillRoom::Auto, SpillRoom::MiB).to_string()),
+        fn flag(arg: clap::Arg) -> clap::Arg {
+            let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("on");
+            arg.value_parser(|text: &str| text.parse::<Self>())
+        };
+}
+
+/// A size in bytes with its unit, a power of 1024: `512M`, `2G`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+const SIZES: [(&str, u32); 3] = [("K", 10), ("M", 20), ("G", 30)];
+
+impl FromStr for Size {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no size: a whole number with its unit, for example 512M or 2G");
+        let of = |(unit, shift): (&str, u32)| Some((text.strip_suffix(unit)?, shift));
+        let (number, shift) = SIZES.into_iter().find_map(of).ok_or_else(wrong)?;
+        let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u64 = number.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
+        number.checked_mul(1 << shift).map(Self).ok_or_else(|| format!("{text:?} is more than there is"))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |(_, shift): &&(&str, u32)| self.0 > 0 && self.0.is_multiple_of(1 << shift);
+        match SIZES.iter().rev().find(fits) {
+            Some((unit, shift)) => write!(f, "{}{unit}", self.0 >> shift),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+/// By how much B may be slower than A, as a share: `5%` is 0.05.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slower(f64);
+
+impl FromStr for Slower {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+        match number.filter(|number| (0.0..=1_000.0).contains(number)) {
+            Some(percent) => Ok(Self(percent / 100.0)),
+            None => Err(format!("{text:?} is no share: expected a number and %, for example 5%")),
+        }
+    }
+}
+
+impl fmt::Display for Slower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0 * 100.0)
+    }
+}
+
+impl Slower {
+    /// As a share: 0.05 is 5 %.
+    pub const fn share(self) -> f64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_notation_is_read_and_written_back() {
+        fn same<T: Value>(text: &str, written: &str) {
+            assert_eq!(T::parse(text).map(|value| value.text()), Ok(written.into()), "{text}");
+        }
+        same::<DelayRange>(" fixed:5000us", "fixed:5ms");
+        same::<DelayRange>("uniform:5us..1s", "uniform:5us..1s");
+        same::<CoreList>("5,0,2-4", "0,2-5");
+        same::<Factor>("2.50x", "2.5");
+        same::<Priority>(" fifo:50", "fifo:50");
+        same::<VenueLimit>("1k/s", "1000/s");
+        same::<VenueLimit>("5/s,reject", "5/s,reject");
+        for text in ["off", "on", "1MiB", "4294967295MiB"] {
+            same::<SpillRoom>(text, text);
+        }
+        let sizes = ["64M", "2G", "1K"].map(|text| text.parse::<Size>().unwrap());
+        assert_eq!(sizes, [Size(64 << 20), Size(2 << 30), Size(1024)]);
+        assert_eq!(sizes.map(|size| size.to_string()), ["64M", "2G", "1K"]);
+        let slower: Slower = "2.5%".parse().unwrap();
+        assert_eq!((slower.share(), slower.to_string().as_str()), (0.025, "2.5%"));
+    }
+
+    #[test]
+    fn wrong_notation_is_answered_with_an_example() {
+        fn wrong<T: FromStr<Err = String>>(texts: &[&str], example: &str) {
+            for text in texts {
+                let message = text.parse::<T>().err().unwrap_or_default();
+                assert!(message.contains(example), "{text:?}: {message}");
+            }
+        }
+        for (text, message) in [
+            ("5ms", "expected fixed:5ms or uniform:5ms..500ms"),
+            ("uniform:5ms", "expected fixed"),
+            ("uniform:5..6", "has no unit"),
+            ("uniform:5ms..5us", "shorter delay first"),
+        ] {
+            assert!(DelayRange::parse(text).unwrap_err().contains(message), "{text}");
+        }
+        wrong::<Priority>(
+            &["50", "fifo:0", "fifo:100", "fifo:-1", "fifo:", "rr:5", "fifo:256", ""],
+            "fifo:50",
+        );
+        wrong::<VenueLimit>(&["", "5", "0/s", "5/s,queue", "x/s", "9999999999/s"], "1000/s,reject");
+        wrong::<SpillRoom>(&["", "0MiB", "64", "1GiB", "-1MiB", "99999999999MiB", "ON"], "512MiB");
+        wrong::<Size>(&["", "M", "64", "+1M", "-1G", "1.5G", "64MB", "64 M"], "512M or 2G");
+        wrong::<Size>(&["99999999999G"], "more than there is");
+        wrong::<Slower>(&["5", "-1%", "%", "1e9%", "NaN%"], "for example 5%");
+    }
+}

@@ -1,0 +1,279 @@
+//! Which settings cannot go together.
+
+use super::faults;
+use super::resolved::{Input, Resolved, has_book, plays_all};
+use crate::config::{Settings, Switch, UsageError, limits};
+use analysis::units::Count;
+use protocol::kill::Scope;
+use protocol::plan::{FaultKind, Isolation, Placement, Plan, Sequence, Target, Technique, Trading, When};
+use shm::ring::{LinkSpec, SegmentPlace};
+
+fn usage<T>(message: String) -> Result<T, UsageError> {
+    Err(UsageError(message))
+}
+
+/// Refuses values that depend on others, before there is a plan.
+pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
+    let (credentials, strategies) = (settings.credentials().0, settings.strategies().0);
+    if !(1..=strategies).contains(&credentials) {
+        return usage(format!("--credentials {credentials}: give a number from 1 to {strategies}"));
+    }
+    let (Count(slots), max) = (settings.capacity(), u64::from(Plan::MAX_CAPACITY));
+    if !slots.is_power_of_two() || !(2..=max).contains(&slots) {
+        let near = slots.clamp(2, max).next_power_of_two();
+        return usage(format!(
+            "--capacity {slots}: rings have a power of two from 2 to {max} slots, for example {near}"
+        ));
+    }
+    check_input(settings)?;
+    for (flag, many, kinds, Count(count)) in [
+        ("--strategy", "--strategies", settings.strategy().0.len(), settings.strategies()),
+        ("--venue", "--venues", settings.venue().0.len(), settings.venues()),
+    ] {
+        if kinds as u64 > count {
+            return usage(format!(
+                "{flag} names {kinds} kinds, and the run has {count}: use {many} {kinds} or more"
+            ));
+        }
+    }
+    if has_book(settings) {
+        return Ok(());
+    }
+    for (flag, is_there) in [
+        ("--book", settings.book.is_some()),
+        ("--exchange", settings.exchange.is_some()),
+        ("--journal", settings.journal.is_some()),
+        ("--market-data", settings.market_data == Some(Switch::On)),
+    ] {
+        if is_there {
+            return usage(format!(
+                "{flag} is for exchanges, and no venue is one: use --venue {}",
+                Trading::BOOK
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A flow is drawn or recorded.
+fn check_input(settings: &Settings) -> Result<(), UsageError> {
+    if settings.schedule.is_none() {
+        return match settings.speed {
+            Some(_) => usage(
+                "--speed plays a recorded flow: give one with --schedule FILE, or leave --speed out".into(),
+            ),
+            None => Ok(()),
+        };
+    }
+    for (is_given, flag) in [
+        (settings.orders.is_some(), "--orders"),
+        (settings.window.is_some(), "--window"),
+        (settings.arrivals.is_some(), "--arrivals"),
+    ] {
+        if is_given {
+            return usage(format!(
+                "{flag} with --schedule: the recorded flow says how many orders come and when.\n\
+                 Leave {flag} out; --speed plays it faster or slower"
+            ));
+        }
+    }
+    if settings.laps().0 > 1 {
+        return usage(
+            "--laps with --schedule: a recorded flow is played once. Leave one of the two out".into(),
+        );
+    }
+    let speed = settings.speed().0;
+    if (0.001..=1_000_000.0).contains(&speed) {
+        return Ok(());
+    }
+    usage(format!("--speed {speed}: give a factor from 0.001 to 1000000"))
+}
+
+/// Refuses what a run of that plan cannot have.
+pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result<(), UsageError> {
+    check_reach(plan.technique, plan.isolation)?;
+    if plan.placement != Placement::Engine && plan.isolation == Isolation::Thread {
+        return usage(format!(
+            "--process {} with --isolation thread: there all roles are threads of one process.\n\
+             Use --isolation process or sandbox, or leave --process out",
+            plan.placement
+        ));
+    }
+    faults::check(&settings.fault().0, plan)?;
+    check_programs(settings, plan)?;
+    let trading = plan.trading();
+    let is_missing = |scope| matches!(scope, Scope::Strategy(index) if index >= trading.strategies);
+    if let Some(limit) = trading.limits.iter().find(|limit| is_missing(limit.scope)) {
+        return usage(format!(
+            "--limits {}: the run has strategies 0 to {}",
+            limits::limit_text(limit),
+            trading.strategies - 1
+        ));
+    }
+    if trading.sequence == Sequence::Recorded && matches!(input, Input::Drawn { .. }) {
+        return usage("--sequence recorded is for a recorded flow: give it with --schedule".into());
+    }
+    if trading.sequence == Sequence::Recorded && !plays_all(settings) {
+        return usage(format!(
+            "--sequence recorded waits for each order of the recording, and --strategy {} does not send them all: leave one of \
+             the two out",
+            trading.strategy_kinds.join(",")
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a technique can run at that level: what the planner refuses, experiments leave out.
+pub fn reaches(technique: Technique, isolation: Isolation) -> bool {
+    check_reach(technique, isolation).is_ok()
+}
+
+/// Refuses a technique that the level does not reach.
+///
+/// # Errors
+/// The flag, what is wrong with it, and the way out.
+pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), UsageError> {
+    let refuse = |why: &str, instead: &str| {
+        usage(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"))
+    };
+    if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
+        return usage(format!(
+            "--technique {technique} lives on the heap of one process, --isolation {isolation} has several.\n\
+             Use --technique {twin}, its twin over shared memory, or --isolation thread"
+        ));
+    }
+    match isolation {
+        Isolation::Sandbox if technique.is_foreign() => refuse(
+            "it makes and opens files of its own by their names, and a sandboxed process opens none: it has what was handed over",
+            "--isolation process, or another --technique",
+        ),
+        Isolation::Container if technique.is_foreign() => refuse(
+            "it makes and opens files of its own in the machine's /dev/shm, and a container has a /dev/shm of its own with what was handed \
+             over",
+            "--isolation process, or another --technique",
+        ),
+        Isolation::Container if has_sockets(technique) => refuse(
+            "its sockets are made after the container, and each end asks for the other's process, which cannot be seen from there",
+            "another --technique, or --isolation process",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A hand-off can be shown in a container that is made before its ends are: memory and pipes can.
+fn has_sockets(technique: Technique) -> bool {
+    let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
+    technique.segments(&link).iter().any(|segment| segment.place == SegmentPlace::Socket)
+}
+
+/// Refuses what strategies cannot have that are programs of somebody else's.
+fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
+    let kinds = &plan.trading().strategy_kinds;
+    for name in kinds.iter().filter(|kind| Trading::command_of(kind).is_some()) {
+        let refuse = |why: String| usage(format!("--strategy {name}: {why}"));
+        match plan.isolation {
+            Isolation::Thread => {
+                return refuse(
+                    "a program is a process, and with --isolation thread all roles are threads of one.\n\
+                     Use --isolation process"
+                        .into(),
+                );
+            }
+            Isolation::Sandbox => {
+                return refuse(
+                    "the sandbox is for strategies in Rust, which confine themselves when they have attached; a program needs files and \
+                     threads to start, and a runtime for as long as it lives.\n\
+                     Use --isolation container: namespaces, a read-only root, limits and no network; or --isolation process"
+                        .into(),
+                );
+            }
+            Isolation::Process | Isolation::Container => {}
+        }
+        if !Technique::built_in().contains(&plan.technique) {
+            return refuse(format!(
+                "the library that it trades through knows bulkhead's own techniques, and --technique {} is of this launcher.\n\
+                 Use one of bulkhead's own",
+                plan.technique
+            ));
+        }
+    }
+    for fault in settings.fault().0 {
+        let by_signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop)
+            && !matches!(fault.when, Some(When::Push { .. }));
+        let Target::Strategy(index) = fault.target else { continue };
+        if plan.trading().program_of(index).is_some() && !by_signal {
+            return usage(format!(
+                "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and --strategy {} is a program.\n\
+                 Use kill or stop at a time, for example kill:strategy-0@1s, or let the program do it",
+                plan.trading().strategy_kind(index)
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{planned_with, refused_with};
+    use super::*;
+    use crate::host::fake;
+    use shm::attached::Attached;
+    use shm::memory::RegionError;
+    use shm::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
+    use shm::ring::{Home, Link, Record};
+
+    /// Somebody else's transport, as far as the planner knows it.
+    struct Theirs;
+
+    impl Link for Theirs {
+        const RECORD: Record = Record::new("theirs", Home::Foreign);
+        type Producer = SpscMuxProducer;
+        type Consumer = Mux;
+        fn producer(
+            spec: &LinkSpec,
+            index: usize,
+            attached: &mut Attached,
+        ) -> Result<SpscMuxProducer, RegionError> {
+            SpscMux::producer(spec, index, attached)
+        }
+        fn consumer(spec: &LinkSpec, attached: &mut Attached) -> Result<Mux, RegionError> {
+            SpscMux::consumer(spec, attached)
+        }
+    }
+
+    #[test]
+    fn what_a_level_does_not_reach_is_refused_with_the_way_out() {
+        let refused = |technique, isolation| check_reach(technique, isolation).err().map(|error| error.0);
+        let named = |name| Technique::from_name(name).unwrap();
+        for isolation in Isolation::ALL {
+            assert_eq!(refused(Technique::default(), *isolation), None);
+        }
+        for (technique, isolation, words) in [
+            (named("unix-seqpacket"), Isolation::Container, "Use another --technique"),
+            (named("std-mpsc"), Isolation::Process, "its twin over shared memory"),
+            (Technique::of::<Theirs>(), Isolation::Container, "a /dev/shm of its own"),
+            (Technique::of::<Theirs>(), Isolation::Sandbox, "opens none"),
+        ] {
+            let error = refused(technique, isolation).unwrap();
+            assert!(error.contains(words) && error.contains("\nUse "), "{error}");
+        }
+        assert!(reaches(Technique::of::<Theirs>(), Isolation::Process));
+    }
+
+    #[test]
+    fn what_a_program_cannot_have_is_refused_with_the_way_out() {
+        let machine = fake::two_core_vm().machine();
+        let words = |words: &str| format!("strategies=4 {words}");
+        let fine = words("strategy=player,exec:sh");
+        assert!(planned_with(&fine, "kill:strategy-1@1s; hang:strategy-0@1s", &machine).is_ok());
+        for (asked, fault, wanted) in [
+            ("strategy=exec:sh isolation=thread", "", "--isolation process"),
+            ("strategy=player,exec:sh isolation=sandbox", "", "--isolation container"),
+            ("strategy=player,exec:sh", "hang:strategy-1@1s", "--strategy exec:sh is a program"),
+            ("strategy=player,exec:sh", "kill:strategy-3@order:5", "kill or stop at a time"),
+        ] {
+            let error = refused_with(&words(asked), fault, &machine);
+            assert!(error.contains(wanted), "{asked}: {error}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The runs on this machine, of whoever started them: which are active, and which cores each one
+//! holds.
+//!
+//! | the run's control segment | its run |
+//! |---|---|
+//! | is locked, by its launcher or its warden | is active |
+//! | is not | is dead, whoever has the process id in its name by now |
+//! | is not there | is active if the process in its name lives (it is ending), else dead |
+//!
+//! The lock comes first since process ids say nothing across PID namespaces: containers may share
+//! `/dev/shm`.
+
+use crate::runtime::run_id::RunId;
+use analysis::lists;
+use protocol::control::RunState;
+use protocol::plan::Plan;
+use protocol::segments::{CONTROL, open_control};
+use shm::memory::{list_segments, lock, open_safely};
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind};
+use system::process;
+
+/// Whether a run still needs its segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunLife {
+    Active,
+    Dead,
+    /// It is dead, and its control segment has been removed.
+    NoControl,
+}
+
+impl RunLife {
+    /// Judges a run by its control segment.
+    pub fn of(run: RunId) -> Self {
+        let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
+        let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
+        match open_safely(&control, OpenOptions::new().read(true)) {
+            Ok(control) => match lock::is_held(&control) {
+                Ok(true) => Self::Active,
+                Ok(false) => Self::Dead,
+                Err(_) => by_pid(Self::Dead),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => by_pid(Self::NoControl),
+            Err(_) => by_pid(Self::Dead),
+        }
+    }
+}
+
+/// Returns the runs that have a control segment and live like that, in the order in which they
+/// began.
+fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
+    let id = |name: String| RunId::of_segment(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run);
+    let mut runs: Vec<RunId> = list_segments()?.into_iter().filter_map(id).collect();
+    runs.retain(|run| RunLife::of(*run) == life);
+    runs.sort_by_key(RunId::to_string);
+    Ok(runs)
+}
+
+/// Returns the active runs, in the order in which they began.
+pub fn active_runs() -> io::Result<Vec<RunId>> {
+    runs(RunLife::Active)
+}
+
+/// Returns the runs that are over and were not cleaned up after, in the order in which they began.
+pub fn dead_runs() -> io::Result<Vec<RunId>> {
+    runs(RunLife::Dead)
+}
+
+/// An active run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveRun {
+    pub run: String,
+    /// Its launcher.
+    pub pid: u32,
+    /// The cores that its threads are pinned to; empty: nobody can say.
+    pub cores: BTreeSet<u32>,
+}
+
+impl ActiveRun {
+    /// Returns the active runs but those that are just ending. One whose plan cannot be read (it is
+    /// being written, or another version's) has no cores.
+    pub fn all() -> Vec<Self> {
+        let read = |id: RunId| match open_control(&id.to_string()) {
+            Ok((control, _)) if control.state() == RunState::Stop => None,
+            Ok((_, plan)) => Some(Self { run: plan.run.clone(), pid: id.pid, cores: cores(&plan) }),
+            Err(_) => Some(Self { run: id.to_string(), pid: id.pid, cores: BTreeSet::new() }),
+        };
+        active_runs().unwrap_or_default().into_iter().filter_map(read).collect()
+    }
+
+    /// The cores that it shares with those.
+    pub fn shared(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
+        self.cores.intersection(cores).copied().collect()
+    }
+
+    /// The run and its cores in words: `run X (pid 7) holds cores 0,1`.
+    pub fn in_words(&self, cores: &[u32]) -> String {
+        let noun = if cores.len() == 1 { "core" } else { "cores" };
+        format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, lists::format(cores))
+    }
+}
+
+/// What to say of the other runs that have threads on this run's cores.
+pub fn neighbours(plan: &Plan) -> Vec<String> {
+    said(plan, &ActiveRun::all())
+}
+
+fn said(plan: &Plan, active: &[ActiveRun]) -> Vec<String> {
+    let mine = cores(plan);
+    let others = active.iter().filter(|other| other.run != plan.run);
+    let shared = others.map(|other| (other, other.shared(&mine))).filter(|(_, shared)| !shared.is_empty());
+    let words = |(other, shared): (&ActiveRun, Vec<u32>)| {
+        format!("{} as well: wait for its end, or give one of the two other --cores", other.in_words(&shared))
+    };
+    shared.map(words).collect()
+}
+
+fn cores(plan: &Plan) -> BTreeSet<u32> {
+    plan.threads.iter().filter_map(|thread| thread.core).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+    use crate::planner::tests::planned_with;
+
+    #[test]
+    fn only_another_run_on_the_same_cores_is_said() {
+        let (plan, _) = planned_with("orders=10", "", &fake::two_core_vm().machine()).unwrap();
+        let other = |run: &str, cores: &[u32]| ActiveRun {
+            run: run.into(),
+            pid: 7,
+            cores: cores.iter().copied().collect(),
+        };
+        let said = said(
+            &plan,
+            &[other("a", &[1, 2]), other("b", &[2, 3]), other("c", &[]), other(&plan.run, &[0, 1])],
+        );
+        assert_eq!(
+            said,
+            ["run a (pid 7) holds core 1 as well: wait for its end, or give one of the two other --cores"]
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! How long processes may take to end once the run is over: a grace of their own time, not of the
+//! clock on the wall.
+//!
+//! A process that gets no core cannot end, which the kernel says. One that has its core, or sleeps,
+//! and does not end has used its grace up.
+
+use super::{CpuAccount, Deadline};
+use std::time::{Duration, Instant};
+
+/// A grace that has begun.
+pub struct Grace {
+    begun: Instant,
+    length: Duration,
+    deadline: Deadline,
+    /// When a process was last found to be waiting for a core.
+    excused_ns: u64,
+    /// What the kernel said, by process id, when the grace began or was last prolonged.
+    accounts: Vec<(u32, CpuAccount)>,
+}
+
+impl Grace {
+    /// Begins now, for these processes.
+    pub fn begin(length: Duration, pids: &[u32]) -> Self {
+        Self::with_accounts(length, accounts(pids))
+    }
+
+    fn with_accounts(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
+        let deadline = Deadline::within(length, 0);
+        Self { begun: Instant::now(), length, deadline, excused_ns: 0, accounts }
+    }
+
+    /// Returns `true` if it is over for these, which have not ended.
+    pub fn is_over(&mut self, left: &[u32]) -> bool {
+        self.is_over_at(self.begun.elapsed().as_nanos() as u64, || accounts(left))
+    }
+
+    fn is_over_at(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
+        self.deadline.look(now_ns);
+        if !self.deadline.is_over(now_ns, self.excused_ns) {
+            return false;
+        }
+        let accounts = accounts();
+        let starves = |(pid, account): &(u32, CpuAccount)| {
+            let first = self.accounts.iter().find(|(known, _)| known == pid);
+            first.is_some_and(|(_, first)| account.is_starved_since(first, self.length))
+        };
+        if accounts.iter().any(starves) {
+            (self.excused_ns, self.accounts) = (now_ns, accounts);
+        }
+        self.deadline.is_over(now_ns, self.excused_ns)
+    }
+}
+
+fn accounts(pids: &[u32]) -> Vec<(u32, CpuAccount)> {
+    pids.iter().filter_map(|pid| Some((*pid, CpuAccount::of_process(*pid)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    const MS: u64 = 1_000_000;
+
+    /// The tenth of a second at which a grace of two seconds is over for a process with such an
+    /// account at each time in milliseconds.
+    fn over(account: impl Fn(u64) -> CpuAccount) -> Option<u64> {
+        let mut grace = Grace::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
+        (1..1000).find(|at| grace.is_over_at(at * 100 * MS, || vec![(7, account(at * 100))]))
+    }
+
+    #[test]
+    fn only_a_process_without_a_core_has_more_but_not_for_ever() {
+        let account = |is_runnable, ran| CpuAccount { is_runnable, ran: Duration::from_millis(ran) };
+        assert_eq!(over(|_| account(false, 0)), Some(21), "it sleeps");
+        assert_eq!(over(|now| account(true, now)), Some(21), "it has its core");
+        assert_eq!(over(|now| account(true, now / 10)), Some(121), "six graces");
+        let freed = |now: u64| if now < 3000 { account(true, 0) } else { account(true, now) };
+        assert_eq!(over(freed), Some(42), "it has had its core since");
+    }
+
+    #[test]
+    fn kernel_says_which_process_gets_no_core() {
+        const SHORT: Duration = Duration::from_millis(400);
+        // All on one core, which the others take: what is started here inherits it.
+        system::pin::pin_to(system::pin::allowed_cores()[0]).unwrap();
+        let start = |how: &str| Command::new("sh").args(["-c", how]).spawn().unwrap();
+        let mut others: Vec<Child> = (0..4).map(|_| start("while :; do :; done")).collect();
+        let mut child = start("exec nice -n 19 sh -c 'while :; do :; done'");
+        std::thread::sleep(SHORT / 2);
+        let mut grace = Grace::begin(SHORT, &[child.id()]);
+        while !grace.is_over(&[child.id()]) && grace.begun.elapsed() < SHORT * 20 {
+            std::thread::sleep(SHORT / 20);
+        }
+        let had = grace.begun.elapsed();
+        others.iter_mut().chain([&mut child]).for_each(|child| {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+        assert!((SHORT * 2..SHORT * 20).contains(&had), "{had:?}");
+    }
+}

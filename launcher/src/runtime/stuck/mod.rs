@@ -1,0 +1,64 @@
+//! Stuck or waiting? How the launcher tells a thread, a process or a run that will never go on from
+//! one that could not go on yet.
+//!
+//! Time alone says nothing. On a busy machine a thread is silent because others have the cores;
+//! after a pause of a virtual machine everybody is late at once. The suspect's own word says
+//! nothing either: it may be broken. So each wait is a [`Deadline`]. It counts only time in which
+//! the launcher was awake, and the kernel's account of the suspect's CPU time ([`CpuAccount`])
+//! stretches it, up to a bound: which thread is its own a process says itself, and a hostile one
+//! must not be waited for without end.
+//!
+//! | the question | who answers | excused by |
+//! |---|---|---|
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | its wait for a core, up to [`liveness::STARVED`] limits |
+//! | Does a process end? | [`Grace`], by the kernel's word | a wait for a core of one of its threads, up to 6 limits |
+//! | Does the run stall? | [`StallWatch`], by the engine's counters and the schedule | a starved thread, up to 6 limits |
+//! | Is everybody ready, drained, settled, closed? | a plain [`Deadline`] of the supervisor | a starved thread, reports that still come, up to 6 limits |
+//! | Is a slot of the submit ring never written? | [`blocked_slot`], by the producers' announcements | a starved thread |
+
+mod cpu;
+mod deadline;
+mod grace;
+pub mod liveness;
+mod stall;
+
+pub use cpu::CpuAccount;
+pub use deadline::Deadline;
+pub use grace::Grace;
+pub use liveness::{Liveness, Suspicion};
+pub use stall::{Moved, StallWatch};
+
+use protocol::plan::Role;
+use protocol::supervision::Repairs;
+
+/// Names the role that ends the run by a claimed slot that is never written, and why. Returns
+/// `None` while no slot has been blocked for too long, and where the death of its claimant
+/// `is_contained`.
+///
+/// Such a slot blocks a shared submit ring while every heartbeat goes on. Its claimant is known
+/// from the announcement, which only the strategy itself can write. An honest strategy withdraws it
+/// at the end of the duty cycle in which it pushed, so a strategy that has begun another duty cycle
+/// and still announces the slot is not honest. (Whether the slot is written by then would not clear
+/// it: any producer of a shared ring may write over it.) One that has not begun another is silent,
+/// which [`Liveness`] finds.
+///
+/// | the slot is announced, after one and a half liveness deadlines, by | what follows |
+/// |---|---|
+/// | a strategy whose death is contained | it is quarantined, as an incident |
+/// | a strategy whose death is not, or that has ended | the run ends in its name |
+/// | nobody who lives | the run ends in the engine's name: the claimant is unknown, and nobody is blamed |
+pub fn blocked_slot(
+    repairs: &Repairs,
+    liveness: &Liveness,
+    is_contained: impl FnOnce(u16) -> bool,
+) -> Option<(Role, String)> {
+    let at = repairs.standstill().filter(|at| liveness.is_overdue(at.since_ticks))?;
+    let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.place);
+    match at.announcer {
+        Some(strategy) if is_contained(strategy) => None,
+        Some(strategy) => {
+            Some((Role::Strategy(strategy), format!("{blocked}, while its claimant keeps running")))
+        }
+        None => Some((Role::Orchestrator, format!("{blocked}, by an unknown claimant"))),
+    }
+}

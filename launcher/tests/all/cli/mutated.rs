@@ -1,0 +1,310 @@
+//! Folders of real runs and experiments whose files are mutated from a seed, through every command that reads them: an answer or an error
+//! that is plain text, soon, and nothing written outside of the folder. 40 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
+
+use crate::common::{Launcher, SHORT, bounded, command, slow, text};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Random numbers (splitmix64): the same ones for the same seed, on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+}
+
+/// A process of a terminal's attacker: a title, a cleared screen, a line, a tag.
+const ESCAPES: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged <script>|\u{202e}";
+
+/// Real results: a run, a run with journals and trades, a sweep, and the other experiments' documents.
+fn sources(launcher: &Launcher) -> Vec<PathBuf> {
+    let out = launcher.out.path().to_str().unwrap();
+    let journalled =
+        ["--venue", "book", "--exchange", "process", "--journal", "process", "--on-death", "restart"];
+    let sweep = ["sweep", "--isolation", "thread,process", "--repeats", "1", "--out", out];
+    let tiny =
+        ["--strategies", "1", "--venues", "1", "--orders", "200", "--window", "50ms", "--delay", "fixed:1ms"];
+    for args in [
+        [&["run", "--out", out], SHORT].concat(),
+        [&["run", "--out", out], SHORT, &journalled].concat(),
+        [&sweep[..], &tiny].concat(),
+    ] {
+        let made = command(&args).output().unwrap();
+        assert!(made.status.success(), "{args:?}: {}{}", text(&made.stdout), text(&made.stderr));
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/golden");
+    for name in ["lab.json", "board.json", "contain.json", "bill.json"] {
+        let folder = launcher.out.path().join(format!("z-{}", name.replace(".json", "")));
+        fs::create_dir(&folder).unwrap();
+        fs::copy(golden.join(name), folder.join(name)).unwrap();
+        if name == "bill.json" || name == "contain.json" {
+            fs::copy(golden.join("sweep.json"), folder.join("sweep.json")).unwrap();
+        }
+    }
+    launcher.folders()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let place = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &place);
+        } else {
+            fs::copy(entry.path(), place).unwrap();
+        }
+    }
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push(entry.path()),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Puts another value in the place of one anywhere in a document.
+fn replace(value: &mut Value, random: &mut Random) {
+    let inner: Vec<&mut Value> = match value {
+        Value::Array(all) if !all.is_empty() && random.below(8) > 0 => all.iter_mut().collect(),
+        Value::Object(all) if !all.is_empty() && random.below(8) > 0 => all.values_mut().collect(),
+        _ => Vec::new(),
+    };
+    if !inner.is_empty() {
+        let at = random.below(inner.len());
+        return replace(inner.into_iter().nth(at).unwrap(), random);
+    }
+    let nested = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    let hostile = [
+        json!(null),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(-1),
+        json!(0),
+        json!(1e308),
+        json!(-1e308),
+        json!(5e-324),
+        json!(1u64 << 53),
+        json!(65_536),
+        json!(4_294_967_296u64),
+        json!(""),
+        json!(ESCAPES),
+        json!("../../../etc/passwd"),
+        json!("x".repeat(100_000)),
+        json!([]),
+        json!({}),
+        json!(true),
+        nested,
+        Value::Array(vec![json!(7); 10_000]),
+    ];
+    *value = random.of(&hostile).clone();
+}
+
+/// Mutates a file; what was done to it.
+fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
+    let mut bytes = fs::read(path).unwrap();
+    let len = bytes.len();
+    let (start, size) = (random.below(len), 1 + random.below(600));
+    let block = start..(start + size).min(len);
+    let is_json = serde_json::from_slice::<Value>(&bytes).is_ok();
+    let kinds = if is_json { 16 } else { 10 };
+    let what = match random.below(kinds) {
+        0 | 1 if len > 0 => {
+            for _ in 0..=random.below(16) {
+                let at = random.below(len);
+                bytes[at] ^= 1 << random.below(8);
+            }
+            "bits flipped".into()
+        }
+        2 => {
+            bytes.truncate(start);
+            format!("cut at {start}")
+        }
+        3 => {
+            let twice = bytes[block.clone()].to_vec();
+            bytes.splice(start..start, twice);
+            format!("{block:?} twice")
+        }
+        4 => {
+            bytes[block.clone()].fill(0);
+            format!("{block:?} zeroed")
+        }
+        5 => {
+            let other = random.of(others);
+            bytes = fs::read(other).unwrap();
+            format!("swapped for {}", other.display())
+        }
+        6 => {
+            bytes.splice(start..start, ESCAPES.bytes());
+            format!("escapes at {start}")
+        }
+        7 => {
+            let noise: Vec<u8> = (0..size).map(|_| random.next() as u8).collect();
+            bytes.splice(block, noise);
+            format!("noise at {start}")
+        }
+        8 => {
+            fs::write(path, &bytes).unwrap();
+            File::options().write(true).open(path).unwrap().set_len(3 << 30).unwrap();
+            return "grown to 3 GiB".into();
+        }
+        9 => {
+            // Another word in the place of one, at a word's place: a length, a count, an index, a time.
+            let words = [0, 1, u64::MAX, 1 << 63, 1 << 40, 0xFFFF, 1 << 32];
+            let at = start / 8 * 8;
+            let end = (at + 8).min(len);
+            let word = random.of(&words).to_le_bytes();
+            bytes[at..end].copy_from_slice(&word[..end - at]);
+            format!("another word at {at}")
+        }
+        10 => {
+            let deep = 100_000;
+            bytes.splice(start..start, [vec![b'['; deep], vec![b']'; deep]].concat());
+            format!("nested at {start}")
+        }
+        11 => {
+            let text = text(&bytes);
+            let at = text
+                .char_indices()
+                .filter(|(_, c)| c.is_ascii_digit())
+                .map(|(at, _)| at)
+                .nth(random.below(300));
+            if let Some(at) = at {
+                bytes.splice(at..at, [b'9'; 30]);
+            }
+            "a number of 30 digits".into()
+        }
+        _ if is_json => {
+            let mut value: Value = serde_json::from_slice(&bytes).unwrap();
+            for _ in 0..=random.below(3) {
+                replace(&mut value, random);
+            }
+            bytes = serde_json::to_vec_pretty(&value).unwrap();
+            "hostile values".into()
+        }
+        _ => {
+            bytes.clear();
+            "emptied".into()
+        }
+    };
+    fs::write(path, bytes).unwrap();
+    what
+}
+
+fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<Vec<String>> {
+    let place = |path: &Path| path.to_str().unwrap().to_owned();
+    let (shelf, run) = (place(shelf), place(case));
+    let to = place(&outside.join("cwd/out"));
+    let mut commands: Vec<Vec<&str>> = vec![
+        vec!["list", &shelf],
+        vec!["list", &shelf, "--json"],
+        vec!["inspect", &run],
+        vec!["inspect", &run, "--json"],
+        vec!["inspect", &run, "--worst", "3"],
+        vec!["inspect", &run, "--order", "0/3"],
+        vec!["report", &run, "--html"],
+        vec!["open", &run],
+        vec!["compare", &run, &run],
+        vec!["compare", &run, "--a", "isolation=thread", "--b", "isolation=process"],
+        vec!["export", &run, "--perfetto", &to],
+        vec!["export", &run, "--hgrm", &run],
+        vec!["report", &run],
+        vec!["report", &run, "--json"],
+        vec!["delete", "--dry-run", &run],
+        vec!["bill", &run],
+    ];
+    let journals: Vec<String> =
+        ["journal-venue-0", "journal-venue-1"].map(|name| place(&case.join(name))).into();
+    let logs: Vec<String> = files(case)
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "stamps"))
+        .map(|path| place(path))
+        .collect();
+    for journal in journals.iter().filter(|journal| Path::new(journal).exists()) {
+        commands.extend(["list", "verify", "dump", "cut"].map(|act| vec!["journal", act, journal]));
+    }
+    for log in &logs {
+        commands.push(vec!["inspect", log, "--csv"]);
+    }
+    commands.into_iter().map(|words| words.into_iter().map(String::from).collect()).collect()
+}
+
+/// Everything outside of the case's folder and of the one file that is named for an export.
+fn outside_of(world: &Path, shelf: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let all = files(world).into_iter().filter(|path| !path.starts_with(shelf) && !path.ends_with("cwd/out"));
+    all.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn mutated_folders_give_plain_answers_in_time() {
+    let launcher = Launcher::new();
+    let sources = sources(&launcher);
+    let cases: u64 = if slow() { 1_000 } else { 40 };
+    let first: u64 = std::env::var("BULKHEAD_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mut codes: BTreeMap<i32, usize> = BTreeMap::new();
+    for seed in first..first + cases {
+        let mut random = Random(seed);
+        let world = tempfile::tempdir().unwrap();
+        let (shelf, victim) = (world.path().join("shelf"), world.path().join("victim"));
+        let case = shelf.join("case");
+        for folder in [&shelf, &world.path().join("cwd")] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(&victim, "precious").unwrap();
+        let source: &PathBuf = random.of(&sources);
+        copy(source, &case);
+        let all = files(&case);
+        let file = random.of(&all).clone();
+        let what = mutate(&file, &all, &mut random);
+        let what = format!("seed {seed}: {}: {what}", file.strip_prefix(&case).unwrap().display());
+        let before = outside_of(world.path(), &shelf);
+        let mut commands = commands(&shelf, &case, world.path());
+        while !slow() && commands.len() > 5 {
+            let at = random.below(commands.len());
+            commands.remove(at);
+        }
+        for words in commands {
+            let (code, stdout, stderr) = bounded(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            let said = format!(
+                "{what}: {words:?}: {code:?} {} {stderr}",
+                stdout.chars().take(300).collect::<String>()
+            );
+            assert!(matches!(code, Some(0..=2)), "{said}");
+            assert!(!stderr.contains("panicked"), "{said}");
+            let is_plain = |c: char| matches!(c, '\n' | '\t') || !c.is_control() && c != '\u{202e}';
+            assert!(stdout.chars().chain(stderr.chars()).all(is_plain), "{said}");
+            assert!(
+                code == Some(0)
+                    || ["journal", "delete"].contains(&words[0].as_str())
+                    || !stderr.trim().is_empty()
+                    || stdout.contains("INVALID")
+                    || stdout.contains("\"valid\": false"),
+                "{said}"
+            );
+            *codes.entry(code.unwrap_or(-1)).or_default() += 1;
+        }
+        assert_eq!(outside_of(world.path(), &shelf), before, "{what}: something outside was written");
+    }
+    eprintln!("{cases} mutated files, {} commands, by exit code: {codes:?}", codes.values().sum::<usize>());
+}

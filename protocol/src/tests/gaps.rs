@@ -1,0 +1,183 @@
+//! Gaps and sleeps as a thread's log keeps them.
+
+use crate::gaps::*;
+use crate::record::{Point, RECORD_WORDS, Record};
+use crate::stamps::StampLog;
+use crate::status::{self, LOG_OFFSET};
+use proptest::prelude::*;
+use shm::memory::{Region, Words};
+use shm::sync::Ordering;
+
+/// What keeps gaps; nanoseconds for ticks.
+type Offer = fn(&mut StampLog, u64, u64);
+
+fn ours(log: &mut StampLog, ended: u64, ticks: u64) {
+    log.offer_gap(ended, ticks, &LEAST_NS, || Switches(0));
+}
+
+/// Broken: the room is for whoever comes first, whatever its length.
+fn first_come(log: &mut StampLog, ended: u64, ticks: u64) {
+    log.append_gap(Gap { ended, ticks, switches: Switches(0) });
+}
+
+/// Broken: keeps the short ones and has no room for the long.
+fn drops_the_longest(log: &mut StampLog, ended: u64, ticks: u64) {
+    log.offer_gap(ended, ticks, &[0; PARTS], || Switches(0));
+}
+
+const SLEEPS: u64 = 30_000;
+
+/// Sleeps in a room of their own.
+fn sleeps(log: &mut StampLog, ended: u64, ticks: u64) {
+    log.offer_sleep(ended, ticks, &LEAST_NS);
+}
+
+/// Gaps of all lengths, short ones far more often: when each ended, and how long it was.
+fn gaps(seed: u64, count: usize) -> Vec<(u64, u64)> {
+    let (mut state, mut at) = (seed | 1, 0);
+    let mut draw = move || {
+        // Marsaglia's xorshift.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let gap = |_| {
+        // Pareto: of 10,000 gaps one is a hundred times as long as what one of a hundred reaches.
+        let ticks = (3_000.0 / (1.0 - draw()).max(1e-6)) as u64;
+        at += ticks + (draw() * 20_000.0) as u64;
+        (at, ticks)
+    };
+    (0..count).map(gap).collect()
+}
+
+/// A log with room for both, and one to spare.
+fn log() -> (Words, StampLog) {
+    let records = (MAX_GAPS + SLEEPS) as usize + 1;
+    let segment = Region::heap(LOG_OFFSET + records * RECORD_WORDS).words();
+    let log = StampLog::new(&segment).keeping(SLEEPS);
+    (segment, log)
+}
+
+/// What a log has of that point.
+fn kept(segment: &Words, point: Point) -> Vec<Gap> {
+    let words = segment[LOG_OFFSET..].chunks_exact(RECORD_WORDS);
+    let records = words.map_while(|words| {
+        Record::from_words(words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed))
+    });
+    records.filter(|record| record.point == point).filter_map(|record| Gap::of(&record)).collect()
+}
+
+/// What is wrong with what a log kept of these gaps.
+fn wrong(offered: &[(u64, u64)], offer: Offer) -> Option<String> {
+    wrong_of(Point::Gap, offered, offer)
+}
+
+/// The same of gaps or of sleeps.
+fn wrong_of(point: Point, offered: &[(u64, u64)], offer: Offer) -> Option<String> {
+    let (segment, mut log) = log();
+    offered.iter().for_each(|(ended, ticks)| offer(&mut log, *ended, *ticks));
+    let kept = kept(&segment, point);
+    let (room, place) = if point == Point::Gap { (MAX_GAPS, 0) } else { (SLEEPS, 1) };
+    if kept.len() as u64 > room || log.dropped() > 0 {
+        return Some("more than there is room for".into());
+    }
+    let Dropped { count, ticks } = status::read(&segment.clone().into()).dropped_gaps(SLEEPS)[place];
+    let all: u64 = offered.iter().map(|(_, ticks)| ticks).sum();
+    let found: u64 = kept.iter().map(|gap| gap.ticks).sum();
+    if (kept.len() as u64 + count, found + ticks) != (offered.len() as u64, all) {
+        return Some(format!("{} kept and {count} dropped of {}", kept.len(), offered.len()));
+    }
+    // What a reader says of it: from when on nothing below which length was kept.
+    let least = |ended: u64| {
+        raised(&kept, room)
+            .take_while(|(since, _)| *since < ended)
+            .last()
+            .map_or(Some(LEAST_NS[0]), |last| last.1)
+    };
+    let has = |ended: u64| kept.binary_search_by_key(&ended, |gap| gap.ended).is_ok();
+    let lost = offered
+        .iter()
+        .find(|(ended, ticks)| least(*ended).is_some_and(|least| *ticks >= least) != has(*ended));
+    if let Some((ended, ticks)) = lost {
+        return Some(format!("a gap of {ticks} at {ended}: kept is {}", has(*ended)));
+    }
+    let longest = offered.iter().map(|(_, ticks)| *ticks).max();
+    (longest > kept.iter().map(|gap| gap.ticks).max()).then(|| "the longest is not there".into())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
+
+    #[test]
+    fn the_longest_are_kept_and_the_rest_is_counted(seed in any::<u64>(), count in 0_usize..300_000) {
+        let count = if cfg!(miri) { count / 250 } else { count };
+        prop_assert_eq!(wrong(&gaps(seed, count), ours), None);
+        prop_assert_eq!(wrong_of(Point::Slept, &gaps(seed, count), sleeps), None);
+    }
+}
+
+/// What is kept of gaps among which there are sleeps, a hundred of them for each.
+fn among_sleeps(offered: &[(u64, u64)], sleep: Offer) -> Vec<Gap> {
+    let (segment, mut log) = log();
+    for (ended, ticks) in offered {
+        (0..100).for_each(|_| sleep(&mut log, *ended, 50_000));
+        ours(&mut log, *ended, *ticks);
+    }
+    kept(&segment, Point::Gap)
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many gaps")]
+fn sleeps_push_out_no_gap() {
+    let gaps = gaps(7, 2_000);
+    let all: Vec<Gap> = gaps
+        .iter()
+        .map(|(ended, ticks)| Gap { ended: *ended, ticks: *ticks, switches: Switches(0) })
+        .collect();
+    assert_eq!(among_sleeps(&gaps, sleeps), all);
+    // Broken: what a thread does itself is kept as what is done to it.
+    let mixed = among_sleeps(&gaps, ours);
+    assert!(all.iter().any(|gap| !mixed.contains(gap)));
+}
+
+#[test]
+fn who_has_no_room_for_sleeps_says_nothing_of_them() {
+    let segment = Region::heap(LOG_OFFSET + 4 * RECORD_WORDS).words();
+    let mut log = StampLog::new(&segment);
+    sleeps(&mut log, 9, 1 << 30);
+    log.offer_gap(10, 5_000, &LEAST_NS, || Switches(0));
+    let status = status::read(&segment.clone().into());
+    assert_eq!(kept(&segment, Point::Slept).len() + kept(&segment, Point::Gap).len(), 1);
+    assert_eq!(status.dropped_gaps(0), [Dropped::default(); 2]);
+    // An earlier build counted gaps in four parts: all of them are gaps'.
+    let at = status::GAPS.start;
+    (0..8).for_each(|word| segment[at + word].store(word as u64 + 1, Ordering::Relaxed));
+    let [gaps, sleeps] = status::read(&segment.clone().into()).dropped_gaps(0);
+    assert_eq!((gaps.count, gaps.ticks, sleeps.count), (1 + 3 + 5 + 7, 2 + 4 + 6 + 8, 0));
+}
+
+#[test]
+fn a_room_keeps_what_it_is_for() {
+    for sleeps in [0, 1, 57, 58, 1_000, 100_003, 1 << 40] {
+        assert!(part(sleeps, room_for(sleeps)) == 0, "{sleeps}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many gaps")]
+fn a_log_that_drops_the_longest_is_found() {
+    let gaps = gaps(5, 200_000);
+    assert_eq!(wrong(&gaps, ours), None);
+    for broken in [first_come as Offer, drops_the_longest] {
+        assert!(wrong(&gaps, broken).is_some());
+    }
+}
+
+#[test]
+fn parts_follow_each_other() {
+    assert_eq!(ends(MAX_GAPS), [59_392, 61_440, 63_488, 65_536]);
+    let of = [0, 59_391, 59_392, MAX_GAPS - 1, MAX_GAPS, u64::MAX].map(|kept| part(kept, MAX_GAPS));
+    assert_eq!(of, [0, 0, 1, PARTS - 1, PARTS, PARTS]);
+    assert_eq!((part(0, 0), ends(u64::MAX)[PARTS - 1]), (PARTS, u64::MAX));
+}

@@ -1,0 +1,5 @@
+//! Tests that need several modules of which one uses the other.
+
+mod counters;
+mod gaps;
+mod spill;
