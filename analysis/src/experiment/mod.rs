@@ -12,7 +12,6 @@ mod axis;
 pub mod bill;
 pub mod board;
 pub mod compare;
-mod conditions;
 pub mod contain;
 pub mod lab;
 mod plan;
@@ -26,22 +25,19 @@ pub use board::{
     BoardWriter, Boards,
 };
 pub use compare::{Comparison, Comparisons};
-pub use conditions::conditions;
 pub use contain::{Contained, Containment, Containments, Cost, RoleContainment, VenueContainment};
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use plan::SweepPlan;
 pub use report::{ALL, Answer, ExperimentReport, FILES, PAGE, Part, Section, TERMINAL, machine_facts};
 pub use sweep::{
     AxisRecord, RunEntry, Search, SearchRecord, SearchStep, SweepPoint, SweepRecord, SweepState, Texts,
+    conditions,
 };
 
 use crate::document::{Document, DocumentError};
 use std::path::Path;
 
 /// What the experiment in a folder shows; `None`: there is none in it. The first document that is there says which it is.
-///
-/// # Errors
-/// A document of another version, or a damaged one.
 pub fn saved(folder: &Path) -> Result<Option<ExperimentReport>, DocumentError> {
     let has = |file: &str| folder.join(file).exists();
     let mut report = match () {

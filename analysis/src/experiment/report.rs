@@ -110,9 +110,6 @@ impl ExperimentReport {
     }
 
     /// Writes each table as `NAME.csv`, and all of them with the notes on top as `<name>.md`.
-    ///
-    /// # Errors
-    /// A folder that cannot be written.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
         let write =
             |name: &str, bytes: &[u8]| -> Result<(), SaveError> { write_whole(&folder.join(name), bytes) };
@@ -131,7 +128,9 @@ pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
     let cores = format!("{} of {}", lists::format(&machine.cores_allowed), machine.cores_online);
-    let kernel = format!("Linux {}, clock source {}", machine.kernel, machine.clocksource);
+    let governor = machine.governor.as_deref().unwrap_or("not shown");
+    let kernel =
+        format!("Linux {}, clock source {}, governor {governor}", machine.kernel, machine.clocksource);
     [
         ("machine", format!("{}{hypervisor}", machine.hostname)),
         ("processor", machine.cpu_model.clone()),

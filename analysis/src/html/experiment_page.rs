@@ -1,6 +1,6 @@
 //! The page of any experiment, from what it shows.
 
-use super::page::{page, section};
+use super::page::{fact_columns, page, section};
 use super::table::table;
 use crate::experiment::{Answer, ExperimentReport, PAGE, Part, Section};
 use maud::{Markup, PreEscaped, html};
@@ -32,11 +32,7 @@ fn verdict(answer: &Answer) -> Markup {
 
 fn facts(report: &ExperimentReport) -> Markup {
     html! {
-        div class="columns" {
-            @for column in report.facts.chunks(report.facts.len().div_ceil(3).max(4)) {
-                dl { @for (name, text) in column { dt { (name) } dd { (text) } } }
-            }
-        }
+        (fact_columns(&report.facts))
         @if !report.notes.is_empty() { ul class="note" { @for note in &report.notes { li { (note) } } } }
     }
 }

@@ -27,9 +27,6 @@ pub enum LoadError {
 }
 
 /// A run's results. A summary is needed; a chart whose file is missing or damaged says so in its place.
-///
-/// # Errors
-/// The summary cannot be read.
 pub fn run(folder: &Path) -> Result<SavedRun, DocumentError> {
     let summary = Summary::read(folder)?;
     let curves = hlog::read(folder).map(|histograms| curve::curves(&histograms));

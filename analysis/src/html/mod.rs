@@ -51,17 +51,11 @@ use std::path::Path;
 pub const HTML_FILE: &str = "report.html";
 
 /// Writes the page of what the folder holds to a file.
-///
-/// # Errors
-/// The results cannot be read, the file cannot be written.
 pub fn write(folder: &Path, file: &Path) -> Result<()> {
     Ok(write_named(file, render(folder)?.as_bytes())?)
 }
 
 /// The page of what the folder holds: an experiment, or a run.
-///
-/// # Errors
-/// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if let Some(report) = experiment::saved(folder)? {

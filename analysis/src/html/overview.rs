@@ -1,11 +1,13 @@
 //! What stands before the charts: the verdict, the figures in large, and what was run on what.
 
+use super::page::fact_columns;
+use crate::experiment::machine_facts;
 use crate::lists;
 use crate::report::units::{count, duration, duration_or_dash, percent, plain};
-use crate::summary::{Distribution, Summary, ThreadSummary, leave_one_out_words};
-use crate::units::Nanos;
+use crate::report::{setup, tallies};
+use crate::summary::{Distribution, Summary, ThreadSummary};
 use maud::{Markup, html};
-use protocol::plan::{Pacing, Role, ThreadPlan};
+use protocol::plan::{Role, ThreadPlan};
 
 /// May the latencies be quoted, and if not, why.
 pub fn verdict(summary: &Summary) -> Markup {
@@ -78,155 +80,29 @@ pub fn subject(summary: &Summary) -> String {
     )
 }
 
-/// Machine, clock and floor on one side, load and engine on the other, the plan below.
+/// The machine and what was run on it, then the plan.
 pub fn facts(summary: &Summary) -> Markup {
+    let input = &summary.input;
+    let [_, (_, on)] = setup(summary);
+    // Rounded before it is written: there is no drift of minus nothing.
+    let drift = (summary.clock.drift_ppm * 10.0).round() / 10.0 + 0.0;
+    let trading = summary.plan.trading();
+    let is_delayed = trading.books().count() < usize::from(trading.venues);
+    let delay = if is_delayed { input.delay.clone() } else { "none: the venues are exchanges".into() };
+    // What they say of host and processor the machine's facts say too.
+    let clock = format!("{}, drift {drift:.1} ppm", on[2..].join(", "));
+    let arrivals = format!("{}, seed {}, schedule {}", input.arrivals, input.seed, input.hash);
+    let own = [("clock", clock), ("arrivals", arrivals), ("venue delay", delay)].into_iter();
+    let own = own.chain(tallies(summary).into_iter().map(|(name, parts)| (name, parts.join(", "))));
+    let own = own.map(|(name, text)| (name.to_owned(), text));
     html! {
-        div class="columns" {
-            (list(&[machine(summary), clock(summary)].concat()))
-            (list(&[load(summary), engine(summary)].concat()))
-        }
+        (fact_columns(&machine_facts(&summary.machine).into_iter().chain(own).collect::<Vec<_>>()))
         h3 { "Plan" }
         (plan(summary))
         @if !summary.notes.is_empty() {
             ul class="note" { @for note in &summary.notes { li { (note) } } }
         }
     }
-}
-
-type Fact = (&'static str, String);
-
-fn list(facts: &[Fact]) -> Markup {
-    html! { dl { @for (name, value) in facts { dt { (name) } dd { (value) } } } }
-}
-
-fn machine(summary: &Summary) -> Vec<Fact> {
-    let machine = &summary.machine;
-    let virtual_ = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
-    vec![
-        ("machine", format!("{}{virtual_}", machine.hostname)),
-        ("processor", machine.cpu_model.clone()),
-        ("cores", format!("{} of {}", lists::format(&machine.cores_allowed), machine.cores_online)),
-        (
-            "kernel",
-            format!(
-                "Linux {}, governor {}",
-                machine.kernel,
-                machine.governor.as_deref().unwrap_or("not shown")
-            ),
-        ),
-    ]
-}
-
-fn clock(summary: &Summary) -> Vec<Fact> {
-    let clock = &summary.clock;
-    let floor = &summary.floor;
-    // Rounded before it is written: there is no drift of minus nothing.
-    let drift = (clock.drift_ppm * 10.0).round() / 10.0 + 0.0;
-    let between = floor.cores.map_or_else(String::new, |(a, b)| format!("cores {a} and {b}: "));
-    let known = |ns: Option<f64>| ns.map_or_else(|| "not measured".into(), |ns| format!("{ns:.0} ns"));
-    vec![
-        (
-            "clock",
-            format!(
-                "{}, {:.1} ns a read, steps of {:.1} ns, drift {drift:.1} ppm; stamps ({}) about {:.0} ns of rt_venue",
-                clock.source, clock.read_ns, clock.step_ns, summary.plan.stamps, clock.stamps_ns
-            ),
-        ),
-        (
-            "floor",
-            format!(
-                "{between}{} before, {} after the run{}",
-                known(floor.before_ns),
-                known(floor.after_ns),
-                floor.out_of_step_ns.map_or_else(String::new, |ns| format!(", {ns:.0} ns out of step"))
-            ),
-        ),
-    ]
-}
-
-fn load(summary: &Summary) -> Vec<Fact> {
-    let (input, orders, rate) = (&summary.input, &summary.orders, &summary.rate);
-    let per_s = |rate: Option<f64>| rate.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)));
-    let if_any = |number: u64, name: &str| {
-        if number > 0 { format!("{} {name}, ", count(number)) } else { String::new() }
-    };
-    let arrivals = match summary.pacing {
-        Pacing::Closed => "closed loop".into(),
-        Pacing::Scheduled => match &input.file {
-            Some(file) => format!("recorded in {file}, over {}", duration(input.window_ns)),
-            None => format!("{} over {}", input.arrivals, Nanos(input.window_ns)),
-        },
-    };
-    let trading = summary.plan.trading();
-    let is_delayed = trading.books().count() < usize::from(trading.venues);
-    let delay = if is_delayed { input.delay.clone() } else { "none: the venues are exchanges".into() };
-    vec![
-        ("arrivals", format!("{arrivals}, seed {}, schedule {}", input.seed, input.hash)),
-        ("venue delay", delay),
-        (
-            "orders",
-            format!(
-                "{} scheduled, {} sent, {} returned, {} rejected, {}{}{} lost; {} pushes found a ring full",
-                count(orders.scheduled),
-                count(orders.sent),
-                count(orders.returned),
-                count(orders.rejected),
-                if_any(orders.cancelled, "cancelled"),
-                if_any(orders.orphaned, "orphaned"),
-                count(orders.lost),
-                count(orders.full)
-            ),
-        ),
-        (
-            "rate",
-            format!(
-                "offered {}, sent {}, completed {}",
-                per_s(rate.offered_per_s),
-                per_s(rate.achieved_per_s),
-                per_s(rate.completed_per_s)
-            ),
-        ),
-    ]
-}
-
-fn engine(summary: &Summary) -> Vec<Fact> {
-    let known = |number: Option<f64>| number.map_or_else(|| "–".into(), plain);
-    let flight = &summary.in_flight;
-    let mut facts = vec![
-        (
-            "in flight",
-            format!(
-                "{} measured in {} samples, {} by Little's law, at most {}",
-                known(flight.measured),
-                count(flight.samples),
-                known(flight.littles_law),
-                flight.max.map_or_else(|| "–".into(), count)
-            ),
-        ),
-        (
-            "orchestrator",
-            format!(
-                "busy {} of its time, start-up {}",
-                percent(summary.orchestrator_utilisation),
-                duration(summary.startup_ns)
-            ),
-        ),
-    ];
-    let less_one = leave_one_out_words(&summary.leave_one_out);
-    if !less_one.is_empty() {
-        facts.push(("less one", format!("{}, whichever strategy is left out", less_one.join(", "))));
-    }
-    if let Some(fifo) = summary.plan.priority {
-        facts.push(("priority", format!("fifo:{fifo}, of every role's thread")));
-    }
-    if summary.work.requested_ns > 0 {
-        let work = &summary.work;
-        facts.push((
-            "work",
-            format!("{} asked for, {:.0} ns done", duration(work.requested_ns), work.achieved_ns),
-        ));
-    }
-    facts
 }
 
 /// More threads than this are shown as runs of threads that are alike.

@@ -39,3 +39,14 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
 pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section id=(id) { h2 { (heading) } p class="hint" { "wider than this screen: swipe sideways →" } div class="scroll" { (content) } } }
 }
+
+/// Names and what is said of each, in columns.
+pub fn fact_columns(facts: &[(String, String)]) -> Markup {
+    html! {
+        div class="columns" {
+            @for column in facts.chunks(facts.len().div_ceil(3).max(4)) {
+                dl { @for (name, text) in column { dt { (name) } dd { (text) } } }
+            }
+        }
+    }
+}

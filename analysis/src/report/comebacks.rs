@@ -1,58 +1,48 @@
 //! Roles of the engine that died and came back from their journals.
 
-use super::units::{count, duration_or_dash};
+use super::units::{count, duration_or_dash as time};
 use crate::escape::in_a_line;
 use crate::summary::{ComebackSummary, Summary};
-use crate::table::{Grid, GridRow};
+use crate::table::Grid;
 
 /// The causes of so many deaths are named below the table.
 const CAUSES: usize = 8;
 
 /// The table; nothing for a run in which nobody came back.
 pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
-    let row = |comeback: &ComebackSummary| {
-        let detected = comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault));
-        GridRow::plain(vec![
-            comeback.role.clone(),
-            format!("{:.3}", comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9),
-            duration_or_dash(detected),
-            duration_or_dash(comeback.detect_to_recovery_ns),
-            duration_or_dash(comeback.first_served_ns),
-            count(comeback.records),
-            count(comeback.again),
-            count(comeback.in_flight),
-            count(comeback.answered),
-            duration_or_dash(comeback.longest_ns),
-        ])
+    let at = |comeback: &ComebackSummary| {
+        format!("{:.3}", comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9)
     };
-    let head = [
-        "died",
-        "at (s)",
-        "detected",
-        "recovered",
-        "served",
-        "records",
-        "again",
-        "there",
-        "answered",
-        "longest",
-    ];
-    let causes = summary.comebacks.iter().take(CAUSES).map(|comeback| {
-        let at = comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9;
-        format!("{} at {at:.3} s: {}", comeback.role, in_a_line(&comeback.cause))
-    });
-    (!summary.comebacks.is_empty()).then(|| Grid {
-        name: "comebacks".into(),
-        title: "engine roles that died and came back from their journals".into(),
-        head: head.map(str::to_owned).into(),
-        keys: 1,
-        rows: summary.comebacks.iter().map(row).collect(),
-        notes: causes
-            .chain([
-            "detected: after the fault. recovered: after the detection. served: its first order, after the death. \
-             again: records that were carried out again, the others were in a snapshot. there: orders that were at it, or came, while it was away; longest: the round trip of those."
-                .into(),
-            ])
-            .collect(),
+    let detected = |comeback: &ComebackSummary| {
+        time(comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault)))
+    };
+    let mut grid = Grid::of(
+        "comebacks",
+        "engine roles that died and came back from their journals",
+        1,
+        &[
+            ("died", &|comeback: &ComebackSummary| comeback.role.clone()),
+            ("at (s)", &at),
+            ("detected", &detected),
+            ("recovered", &|comeback| time(comeback.detect_to_recovery_ns)),
+            ("served", &|comeback| time(comeback.first_served_ns)),
+            ("records", &|comeback| count(comeback.records)),
+            ("again", &|comeback| count(comeback.again)),
+            ("there", &|comeback| count(comeback.in_flight)),
+            ("answered", &|comeback| count(comeback.answered)),
+            ("longest", &|comeback| time(comeback.longest_ns)),
+        ],
+        &summary.comebacks,
+    );
+    let cause = |comeback: &ComebackSummary| {
+        format!("{} at {} s: {}", comeback.role, at(comeback), in_a_line(&comeback.cause))
+    };
+    grid.notes = summary.comebacks.iter().take(CAUSES).map(cause).collect();
+    (!grid.rows.is_empty()).then(|| {
+        grid.note(
+            "detected: after the fault. recovered: after the detection. served: its first order, after the death. again: records that were \
+             carried out again, the others were in a snapshot. there: orders that were at it, or came, while it was away; longest: the \
+             round trip of those.",
+        )
     })
 }

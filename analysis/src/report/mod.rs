@@ -14,3 +14,4 @@ pub use crate::table::grid;
 pub use crate::table::{WIDTH, fitted, set_width, width};
 pub use export::{csv, markdown, positions_csv};
 pub use text::terminal;
+pub(crate) use text::{setup, tallies};

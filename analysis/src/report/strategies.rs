@@ -1,9 +1,9 @@
 //! Strategies of several kinds, or in several languages, beside each other.
 
-use super::units::{count, duration, duration_or_dash, percent, short};
+use super::units::{count, duration, duration_or_dash as time, percent, short};
 use crate::escape::is_obeyed;
 use crate::summary::{StrategySummary, Summary};
-use crate::table::{Grid, GridRow};
+use crate::table::{Column, Grid};
 use crate::tail::Cause;
 use protocol::plan::Trading;
 
@@ -33,21 +33,6 @@ pub fn called(kind: &str) -> String {
     if name.chars().count() <= NAME { plain.collect() } else { plain.take(NAME - 1).chain(['…']).collect() }
 }
 
-fn names(own: &StrategySummary) -> Vec<String> {
-    vec![own.strategy.to_string(), called(&own.kind)]
-}
-
-fn grid(name: &str, title: &str, head: &[&str], rows: Vec<Vec<String>>) -> Grid {
-    Grid {
-        name: name.into(),
-        title: title.into(),
-        head: head.iter().map(|head| (*head).to_owned()).collect(),
-        keys: 2,
-        rows: rows.into_iter().map(GridRow::plain).collect(),
-        notes: Vec::new(),
-    }
-}
-
 /// Mebibytes.
 fn mebibytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".into(), |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))
@@ -59,53 +44,51 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     if all.is_empty() {
         return Vec::new();
     }
-    let rows = |cells: &dyn Fn(&StrategySummary) -> Vec<String>| -> Vec<Vec<String>> {
-        all.iter().take(SHOWN).map(|own| [names(own), cells(own)].concat()).collect()
+    let keys: [Column<'_, StrategySummary>; 2] =
+        [("strategy", &|own| own.strategy.to_string()), ("program", &|own| called(&own.kind))];
+    let grid = |name, title, columns: &[Column<'_, StrategySummary>]| {
+        Grid::of(name, title, 2, &[&keys, columns].concat(), all.iter().take(SHOWN))
     };
-    let latency = rows(&|own| {
-        let (way, slip) = (&own.rt_venue, &own.slip);
-        let times = [way.p50_ns, way.p99_ns, way.p999_ns, way.max_ns, slip.p50_ns, slip.p99_ns];
-        [short(own.sent)].into_iter().chain(times.map(duration_or_dash)).collect()
-    });
-    let took = rows(&|own| {
-        let usage = own.usage.unwrap_or_default();
-        vec![
-            duration_or_dash(usage.startup_ns),
-            duration_or_dash(usage.startup_cpu_ns),
-            duration_or_dash(own.cpu_ns()),
-            mebibytes(usage.peak_bytes),
-            mebibytes(usage.shared_bytes),
-            short(own.gaps),
-            duration(own.longest_gap_ns),
-        ]
-    });
-    let why = rows(&|own| {
-        let tail = own.tail.as_ref();
-        let share = |cause| percent(tail.and_then(|tail| tail.share(cause)));
-        let touched = tail.map_or_else(|| "–".into(), |tail| short(tail.touched));
-        let orders = tail.map_or_else(|| "–".into(), |tail| short(tail.orders));
-        [touched, orders].into_iter().chain(Cause::SHOWN.map(share)).collect::<Vec<_>>()
-    });
-    let mut grids = vec![
-        grid(
-            "strategies",
-            "by strategy: rt_venue of its orders, and how late it sent those that were due (slip)",
-            &["strategy", "program", "sent", "p50", "p99", "p99.9", "max", "slip p50", "slip p99"],
-            latency,
-        ),
-        grid(
-            "strategies_usage",
-            "what each took, by the kernel: time and CPU until it was ready, CPU from then on, most memory, what of it is shared with the run",
-            &["strategy", "program", "start-up", "its CPU", "CPU", "memory", "shared", "gaps", "longest"],
-            took,
-        ),
-        grid(
-            "strategies_tail",
-            "orders that a gap touched, and where the time of the slowest 1 % of each went",
-            &[&["strategy", "program", "touched", "slowest"][..], &Cause::SHOWN.map(Cause::name)].concat(),
-            why,
-        ),
-    ];
+    let latency = grid(
+        "strategies",
+        "by strategy: rt_venue of its orders, and how late it sent those that were due (slip)",
+        &[
+            ("sent", &|own| short(own.sent)),
+            ("p50", &|own| time(own.rt_venue.p50_ns)),
+            ("p99", &|own| time(own.rt_venue.p99_ns)),
+            ("p99.9", &|own| time(own.rt_venue.p999_ns)),
+            ("max", &|own| time(own.rt_venue.max_ns)),
+            ("slip p50", &|own| time(own.slip.p50_ns)),
+            ("slip p99", &|own| time(own.slip.p99_ns)),
+        ],
+    );
+    let took = grid(
+        "strategies_usage",
+        "what each took, by the kernel: time and CPU until it was ready, CPU from then on, most memory, what of it is shared with the run",
+        &[
+            ("start-up", &|own| time(own.usage.unwrap_or_default().startup_ns)),
+            ("its CPU", &|own| time(own.usage.unwrap_or_default().startup_cpu_ns)),
+            ("CPU", &|own| time(own.cpu_ns())),
+            ("memory", &|own| mebibytes(own.usage.unwrap_or_default().peak_bytes)),
+            ("shared", &|own| mebibytes(own.usage.unwrap_or_default().shared_bytes)),
+            ("gaps", &|own| short(own.gaps)),
+            ("longest", &|own| duration(own.longest_gap_ns)),
+        ],
+    );
+    let known = |number: Option<u64>| number.map_or_else(|| "–".into(), short);
+    let touched = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.touched));
+    let slowest = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.orders));
+    let share =
+        |cause| move |own: &StrategySummary| percent(own.tail.as_ref().and_then(|tail| tail.share(cause)));
+    let shares = Cause::SHOWN.map(|cause| (cause.name(), share(cause)));
+    let mut columns: Vec<Column<'_, StrategySummary>> = vec![("touched", &touched), ("slowest", &slowest)];
+    columns.extend(shares.iter().map(|(name, share)| (*name, share as _)));
+    let why = grid(
+        "strategies_tail",
+        "orders that a gap touched, and where the time of the slowest 1 % of each went",
+        &columns,
+    );
+    let mut grids = vec![latency, took, why];
     if let Some(hidden) = all.len().checked_sub(SHOWN).filter(|hidden| *hidden > 0) {
         let note = format!("… and {} more: see summary.json", count(hidden as u64));
         grids.iter_mut().for_each(|grid| grid.notes.push(note.clone()));

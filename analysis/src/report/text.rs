@@ -36,10 +36,10 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     verdict(&mut page, summary);
     page.blank();
-    run(&mut page, summary);
-    page.blank();
-    tallies(&mut page, summary);
-    page.blank();
+    for fields in [setup(summary).to_vec(), tallies(summary)] {
+        fields.iter().for_each(|(name, parts)| page.fields(name, parts));
+        page.blank();
+    }
     let strong = [Measure::RoundTrip, Measure::RtVenue].map(Measure::name);
     for (number, line) in stage_lines(summary).iter().enumerate() {
         let name = line.split_whitespace().next().unwrap_or("");
@@ -93,7 +93,11 @@ fn verdict(page: &mut Page, summary: &Summary) {
     }
 }
 
-fn run(page: &mut Page, summary: &Summary) {
+/// A name, and what is said of it in several parts.
+pub(crate) type Fields = (&'static str, Vec<String>);
+
+/// What was run, and on what.
+pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
     let parts = [
@@ -109,8 +113,7 @@ fn run(page: &mut Page, summary: &Summary) {
         },
     ];
     let priority = plan.priority.map(|fifo| format!("priority fifo:{fifo}"));
-    let parts: Vec<String> = [summary.run.clone()].into_iter().chain(parts).chain(priority).collect();
-    page.fields("run", &parts);
+    let run: Vec<String> = [summary.run.clone()].into_iter().chain(parts).chain(priority).collect();
     let floor: String = match (summary.floor.before_ns, summary.floor.after_ns) {
         (Some(before), Some(after)) => format!("core to core {before:.0} ns, after {after:.0} ns"),
         (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),
@@ -121,10 +124,8 @@ fn run(page: &mut Page, summary: &Summary) {
     let ClockSummary { source, read_ns, step_ns, stamps_ns, .. } = summary.clock;
     let stamps = format!("stamps ({}) {stamps_ns:.0} ns of rt_venue", summary.plan.stamps);
     let clock = format!("{source} clock, {read_ns:.1} ns a read, steps of {step_ns:.1} ns");
-    page.fields(
-        "on",
-        &[summary.machine.hostname.clone(), summary.machine.cpu_model.clone(), clock, stamps, floor],
-    );
+    let on = vec![summary.machine.hostname.clone(), summary.machine.cpu_model.clone(), clock, stamps, floor];
+    [("run", run), ("on", on)]
 }
 
 /// How the orders came; a recorded flow says over which time and how fast.
@@ -138,13 +139,15 @@ fn arrivals(summary: &Summary) -> String {
     }
 }
 
-fn tallies(page: &mut Page, summary: &Summary) {
+/// What the run did, in figures.
+pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
+    let mut fields: Vec<Fields> = Vec::new();
     let orders = &summary.orders;
     let named = |name: &str, number: u64| format!("{name} {}", count(number));
     let if_any = |name: &str, number: u64| if number > 0 { named(name, number) } else { String::new() };
-    page.fields(
+    fields.push((
         "orders",
-        &[
+        vec![
             named("scheduled", orders.scheduled),
             named("sent", orders.sent),
             named("returned", orders.returned),
@@ -154,7 +157,7 @@ fn tallies(page: &mut Page, summary: &Summary) {
             named("lost", orders.lost),
             named("full", orders.full),
         ],
-    );
+    ));
     let rate = |name: &str, rate: Option<f64>| rate.map(|rate| format!("{name} {}/s", plain(rate)));
     let rates = &summary.rate;
     let rates = [
@@ -162,7 +165,7 @@ fn tallies(page: &mut Page, summary: &Summary) {
         rate("sent", rates.achieved_per_s),
         rate("completed", rates.completed_per_s),
     ];
-    page.fields("rate", &rates.into_iter().flatten().collect::<Vec<_>>());
+    fields.push(("rate", rates.into_iter().flatten().collect()));
     let flight = &summary.in_flight;
     let known = |name: &str, number: Option<f64>| number.map(|number| format!("{name} {}", plain(number)));
     let flight = [
@@ -171,7 +174,7 @@ fn tallies(page: &mut Page, summary: &Summary) {
         apart(flight),
         flight.max.map(|max| format!("at most {}", count(max))),
     ];
-    page.fields("in flight", &flight.into_iter().flatten().collect::<Vec<_>>());
+    fields.push(("in flight", flight.into_iter().flatten().collect()));
     let mut engine = vec![
         format!("orchestrator busy {}", percent(summary.orchestrator_utilisation)),
         format!("start-up {}", duration(summary.startup_ns)),
@@ -180,26 +183,28 @@ fn tallies(page: &mut Page, summary: &Summary) {
         let (asked, got) = (summary.work.requested_ns, summary.work.achieved_ns);
         engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
     }
-    page.fields("engine", &engine);
+    fields.push(("engine", engine));
     let mut less_one = leave_one_out_words(&summary.leave_one_out);
     if !less_one.is_empty() {
         less_one.push("whichever strategy is left out".into());
-        page.fields("less one", &less_one);
+        fields.push(("less one", less_one));
     }
     if let Some(traded) = &summary.trading {
-        page.fields("trading", &trading::totals(traded));
+        fields.push(("trading", trading::totals(traded)));
     }
     if let Some(market) = &summary.market {
-        page.fields(
+        fields.push((
             "market",
-            &[
+            vec![
                 named("versions", market.versions_written),
                 named("heard", market.versions_heard),
                 named("missed", market.versions_missed),
                 named("orders triggered", market.tick_to_trade.count),
             ],
-        );
+        ));
     }
+    fields.iter_mut().for_each(|(_, parts)| parts.retain(|part| !part.is_empty()));
+    fields
 }
 
 /// By how much the two counts of open orders differ, and may.

@@ -1,8 +1,8 @@
 //! Venues with faults: what they did to their own orders, and to those of the others.
 
-use super::units::{count, duration, duration_or_dash};
+use super::units::{count, duration, duration_or_dash as time};
 use crate::summary::{Summary, VenueIncident};
-use crate::table::{Grid, GridRow};
+use crate::table::Grid;
 
 /// The two tables; nothing for a run in which no venue had a fault.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
@@ -10,51 +10,44 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     if incidents.is_empty() {
         return Vec::new();
     }
-    let names = |incident: &VenueIncident| [format!("venue-{}", incident.venue), incident.fault.to_string()];
-    let own = |incident: &VenueIncident| {
-        let lasted = incident.until_ns.map(|until| duration(until.saturating_sub(incident.from_ns)));
-        let cells = [
-            format!("{:.3}", incident.from_ns as f64 / 1e9),
-            lasted.unwrap_or_else(|| "–".into()),
-            count(incident.orders),
-            count(incident.stuck),
-            duration_or_dash(incident.longest_ns),
-            duration_or_dash(incident.recover_ns),
-            count(incident.refused),
-            count(incident.errors),
-        ];
-        GridRow::plain(names(incident).into_iter().chain(cells).collect())
+    let lasted = |incident: &VenueIncident| {
+        incident.until_ns.map_or_else(|| "–".into(), |until| duration(until.saturating_sub(incident.from_ns)))
     };
-    let others = |incident: &VenueIncident| {
-        let (before, during) = (&incident.others_before, &incident.others_during);
-        let times =
-            [before.p50_ns, during.p50_ns, before.p99_ns, during.p99_ns, before.max_ns, during.max_ns];
-        let cells = [count(before.count), count(during.count)].into_iter().chain(times.map(duration_or_dash));
-        GridRow::plain(names(incident).into_iter().chain(cells).collect())
-    };
-    let grid = |name: &str, title: &str, head: &[&str], rows| Grid {
-        name: name.into(),
-        title: title.into(),
-        head: head.iter().map(|head| (*head).to_owned()).collect(),
-        keys: 2,
-        rows,
-        notes: Vec::new(),
-    };
-    vec![
-        grid(
-            "venue_incidents",
-            "venues with faults: orders there then, and those kept longer than any before",
-            &[
-                "venue", "fault", "at (s)", "lasted", "orders", "stuck", "longest", "recover", "refused",
-                "errors",
-            ],
-            incidents.iter().map(own).collect(),
-        ),
-        grid(
-            "venue_incidents_others",
-            "rt_venue of the orders at venues without a fault, before and during",
-            &["venue", "fault", "before", "during", "p50", "during ", "p99", "during  ", "max", "during   "],
-            incidents.iter().map(others).collect(),
-        ),
-    ]
+    let own = Grid::of(
+        "venue_incidents",
+        "venues with faults: orders there then, and those kept longer than any before",
+        2,
+        &[
+            ("venue", &|incident: &VenueIncident| format!("venue-{}", incident.venue)),
+            ("fault", &|incident| incident.fault.to_string()),
+            ("at (s)", &|incident| format!("{:.3}", incident.from_ns as f64 / 1e9)),
+            ("lasted", &lasted),
+            ("orders", &|incident| count(incident.orders)),
+            ("stuck", &|incident| count(incident.stuck)),
+            ("longest", &|incident| time(incident.longest_ns)),
+            ("recover", &|incident| time(incident.recover_ns)),
+            ("refused", &|incident| count(incident.refused)),
+            ("errors", &|incident| count(incident.errors)),
+        ],
+        incidents,
+    );
+    let others = Grid::of(
+        "venue_incidents_others",
+        "rt_venue of the orders at venues without a fault, before and during",
+        2,
+        &[
+            ("venue", &|incident: &VenueIncident| format!("venue-{}", incident.venue)),
+            ("fault", &|incident| incident.fault.to_string()),
+            ("before", &|incident| count(incident.others_before.count)),
+            ("during", &|incident| count(incident.others_during.count)),
+            ("p50", &|incident| time(incident.others_before.p50_ns)),
+            ("during ", &|incident| time(incident.others_during.p50_ns)),
+            ("p99", &|incident| time(incident.others_before.p99_ns)),
+            ("during  ", &|incident| time(incident.others_during.p99_ns)),
+            ("max", &|incident| time(incident.others_before.max_ns)),
+            ("during   ", &|incident| time(incident.others_during.max_ns)),
+        ],
+        incidents,
+    );
+    vec![own, others]
 }

@@ -22,7 +22,7 @@ pub use draws::Draws;
 pub use hosts::HostDifference;
 pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
 pub use outline::{MachineKey, Outline, Percentile, values};
-pub use sample::{median, spread};
+pub use sample::median;
 pub use shift::{Estimate, Sample};
 pub use spread::Spread;
 pub use verdict::{ComparisonLine, Pairing, Placed, Verdict, judge, pair};

@@ -1,4 +1,4 @@
-//! What a handful of repeats says about one figure: its median and how far the repeats lie apart.
+//! What a handful of repeats says about one figure: its median.
 
 /// The median: the middle value, or the mean of the two middle ones. `None` of nothing, or of what is no number.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -11,17 +11,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     })
 }
 
-/// The spread of repeats: (greatest − least) / median, as a share. `None` where there is no positive median.
-///
-/// With five repeats nothing finer can be said honestly: a standard deviation of five skewed values is a guess.
-pub fn spread(values: &[f64]) -> Option<f64> {
-    let sorted = sorted(values)?;
-    let middle = median(values).filter(|middle| *middle > 0.0)?;
-    Some((sorted[sorted.len() - 1] - sorted[0]) / middle)
-}
-
 /// The values in ascending order. `None` of nothing, or if one is not finite.
-pub(super) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
+fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
@@ -40,8 +31,6 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!([median(&[]), median(&[f64::NAN, 1.0])], [None, None]);
-        assert_eq!(spread(&[90.0, 100.0, 120.0]), Some(0.3));
-        assert_eq!(spread(&[0.0, 0.0]), None);
     }
 
     proptest! {

@@ -158,11 +158,6 @@ impl Pairing<'_> {
         self.caveats.extend(unfit);
     }
 
-    /// The hosts of the pairs, each once.
-    pub fn hosts(&self) -> Vec<String> {
-        hosts(&self.a).into_iter().map(|host| host.hostname.clone()).collect()
-    }
-
     /// Which host had its cores where, if there was more than one place; empty: there was not.
     pub fn placed(&self) -> Vec<Placed> {
         let all: Vec<&Outline> = self.a.iter().chain(&self.b).copied().collect();

@@ -72,32 +72,3 @@ pub(crate) fn parted(lines: Vec<String>, table: &Table, width: usize) -> Vec<Str
 fn used_by(part: &[usize], widths: &[usize]) -> usize {
     (widths[0] + part.iter().map(|column| widths[*column]).sum::<usize>()).saturating_sub(2)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::table::{ruled, table};
-
-    #[test]
-    fn a_table_that_is_too_wide_stands_in_parts_and_loses_no_cell() {
-        let mut wide = table(ruled(), &["stage", "p50", "p90", "p99", "greatest"]);
-        wide.add_row(["orch_pre_dispatch", "1,111 ns", "2,222 ns", "3,333 ns", "44.4 µs"]);
-        wide.add_row(["submit", "5 ns", "6 ns", "7 ns", "8 ns"]);
-        let lines: Vec<String> = wide.lines().collect();
-        for width in [20, 30, 40, 50, 80] {
-            let text = parted(lines.clone(), &wide, width);
-            assert!(width < 40 || text.iter().all(|line| line.chars().count() <= width), "{text:#?}");
-            for cell in ["1,111 ns", "2,222 ns", "3,333 ns", "44.4 µs", "greatest"] {
-                assert_eq!(
-                    text.iter().filter(|line| line.contains(cell)).count(),
-                    1,
-                    "{cell} of {width}: {text:#?}"
-                );
-            }
-        }
-        assert_eq!(parted(lines.clone(), &wide, 80), lines);
-        let parts = parted(lines, &wide, 40);
-        assert_eq!(parts.iter().filter(|line| line.starts_with("orch_pre_dispatch")).count(), 2);
-        assert_eq!(parts.iter().filter(|line| line.starts_with('─')).count(), 2);
-    }
-}

@@ -17,9 +17,6 @@ const LOOK: Duration = Duration::from_millis(1);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Does what the flags say.
-///
-/// # Errors
-/// No such folder, no journal in it, a damaged record (behind those before it).
 pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     let JournalFlags { act, path, from, format } = flags;
     if (from.is_some() || *format != RecordFormat::Text)

@@ -15,9 +15,6 @@ use std::time::Duration;
 
 impl Whom {
     /// The scope in a run with this plan; `None`: nobody is named.
-    ///
-    /// # Errors
-    /// Somebody whom the run does not have.
     pub fn scope(&self, plan: &Plan) -> Result<Option<Scope>, UsageError> {
         let trading = plan.trading();
         let within = |flag: &str, index: u16, many: usize| match usize::from(index) < many {
@@ -54,9 +51,6 @@ fn instrument(name: &str, plan: &Plan) -> Result<u16, UsageError> {
 }
 
 /// Turns a kill switch on, or off again.
-///
-/// # Errors
-/// No such run, nobody of that name, an engine that does not answer.
 pub fn turn(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
     let run = LiveRun::find(&flags.run)?;
     let scope = flags.whom.scope(&run.plan)?.unwrap_or_default();

@@ -15,10 +15,6 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Shows or changes limits.
-///
-/// # Errors
-/// No such run, a limit that there is not, an engine that does not answer.
 pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     let run = LiveRun::find(&flags.run)?;
     if flags.set.is_empty() {

@@ -6,10 +6,6 @@ use anyhow::{Context, Result};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Prints a shell's completions.
-///
-/// # Errors
-/// What the system refused.
 pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(flags.shell, &mut cli::command(), flags.name.clone(), &mut text);
@@ -18,9 +14,6 @@ pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
 }
 
 /// Prints the manual's first page, or writes all of them.
-///
-/// # Errors
-/// A folder that cannot be written.
 pub fn man(flags: &ManFlags) -> Result<ExitCode> {
     let mut command = cli::command();
     command.build();

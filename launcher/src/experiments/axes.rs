@@ -5,10 +5,6 @@ use analysis::experiment::Axis;
 use analysis::units::Count;
 use serde::{Deserialize, Serialize};
 
-/// Reads one value.
-///
-/// # Errors
-/// What is wrong with it, on one line with the flag's name.
 pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
     let text = text.trim();
     let wrong = |message: String| UsageError(format!("--{}: {message}", axis.name()));
@@ -26,9 +22,6 @@ pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
 }
 
 /// Reads a list of values: `0ns,500ns`.
-///
-/// # Errors
-/// An empty list or value, one that stands twice, one that is wrong.
 pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError> {
     let mut values: Vec<AxisValue> = Vec::new();
     for text in list.split(',') {
@@ -50,9 +43,7 @@ pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError>
 /// One value of an axis, as the user wrote it and known to be readable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisValue {
-    /// Of what.
     pub axis: Axis,
-    /// The value.
     pub text: String,
 }
 

@@ -67,9 +67,6 @@ pub struct Asked {
 
 impl Swept {
     /// Sorts the texts into base and axes; `config` lies below the base.
-    ///
-    /// # Errors
-    /// The flag that cannot be read, or the config file.
     pub fn asked(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<Asked, UsageError> {
         let mut asked = Asked::default();
         for (key, text) in &self.0 {

@@ -46,9 +46,6 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
 }
 
 /// Does work that makes runs with the real launcher, as a record says; Ctrl-C ends it.
-///
-/// # Errors
-/// Those of the work; signals that cannot be caught.
 pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut Maker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -66,9 +63,6 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut Maker<'_>) -> 
 }
 
 /// Measures what a record lacks.
-///
-/// # Errors
-/// As [`measure`].
 pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
     let steps = record.search.as_ref().map(|search| search.most_steps as usize * search.points.len());
     let total = steps.unwrap_or(record.points.len() * record.repeats as usize);

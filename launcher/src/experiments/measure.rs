@@ -14,10 +14,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a sweep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All runs are done.
     Complete,
     /// Ctrl-C: the rest is for `--resume`.
     Interrupted,
@@ -26,11 +24,8 @@ pub enum Ended {
 /// A run that was made.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// Its folder.
     pub folder: PathBuf,
-    /// How it ended.
     pub outcome: Outcome,
-    /// Its figures.
     pub outline: Outline,
 }
 
@@ -45,9 +40,6 @@ impl From<FinishedRun> for Made {
 pub type Maker<'a> = dyn FnMut(&Settings) -> Result<Made> + 'a;
 
 /// Makes what is missing of a sweep. A run that failed is kept as such, and tried again by the next call.
-///
-/// # Errors
-/// A run that could not be made or saved: no room, a full disk. What was finished before is in `sweep.json`.
 pub fn measure(
     record: &mut SweepRecord,
     folder: &Path,

@@ -59,9 +59,6 @@ fn shown(record: &SweepRecord, folder: &Path, ended: Ended) -> Result<Shown> {
 }
 
 /// That a folder is not an experiment's: those that read a run's say what reads this one.
-///
-/// # Errors
-/// [`UsageError`]: it is one.
 pub fn is_none(folder: &Path) -> Result<(), UsageError> {
     if folder.join(RunRecord::FILE).exists() {
         return Ok(());

@@ -14,13 +14,11 @@ type Condition = Vec<(Axis, String)>;
 pub struct OrderedRun {
     /// A condition in a repeat, from 0: the runs of a turn are compared with each other in pairs.
     pub turn: u32,
-    /// From 0.
     pub repeat: u32,
     /// The index of its point.
     pub point: usize,
 }
 
-/// Every run.
 pub fn order(points: &[SweepPoint], repeats: u32) -> Vec<OrderedRun> {
     let mut groups: Vec<(Condition, Vec<usize>)> = Vec::new();
     for (index, point) in points.iter().enumerate() {

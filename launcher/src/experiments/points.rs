@@ -20,7 +20,6 @@ const MOST_POINTS: usize = 10_000;
 pub struct Layout {
     /// The settings that all points share.
     pub base: Settings,
-    /// The axes.
     pub axes: Vec<AxisRecord>,
     /// The combinations, conditions outside, what is compared inside.
     pub points: Vec<SweepPoint>,
@@ -28,71 +27,9 @@ pub struct Layout {
     pub notes: Vec<String>,
 }
 
-/// Makes the points.
-///
-/// A combination that the planner refuses is left out with a note, if its values can be had in others. The load is what
-/// the machine carries: the least that the planner chooses for any point, so that all have the same; and if
-/// some would get dedicated threads and others not, all share.
-///
-/// # Errors
-/// A value that no combination can have, a rate with a recorded flow or stress arrivals, far too many points.
-pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
-    let size = asked.axes.iter().map(Vec::len).try_fold(1usize, usize::checked_mul);
-    if size.is_none_or(|size| size > MOST_POINTS) {
-        return Err(UsageError(format!("more than {MOST_POINTS} combinations: sweep over less at a time")));
-    }
-    let (mut base, mut notes) = (asked.base.clone(), Vec::new());
-    let mut accepted: Vec<(Vec<AxisValue>, Resolved)> = Vec::new();
-    let mut refused: Vec<(Vec<AxisValue>, String)> = Vec::new();
-    for values in combinations(&asked.axes) {
-        match check(
-            &with(&base, values.iter().filter(|value| value.axis != Axis::Rate)),
-            machine,
-            asked.weaker_sandbox,
-        ) {
-            Ok(resolved) => accepted.push((values, resolved)),
-            Err(UsageError(why)) => refused.push((values, why)),
-        }
-    }
-    let hopeless = |values: &&(Vec<AxisValue>, String)| {
-        values.0.iter().any(|value| !accepted.iter().any(|(others, _)| others.contains(value)))
-    };
-    // A preset asks for all there are, whether they go together or not; a user names what is wanted.
-    let wrong = refused.iter().find(hopeless).filter(|_| asked.preset.is_none() || accepted.is_empty());
-    if let Some((values, why)) = wrong {
-        return Err(UsageError(if values.is_empty() {
-            why.clone()
-        } else {
-            format!("{}: {why}", name(values))
-        }));
-    }
-    for (values, why) in &refused {
-        notes.push(format!("{} left out: {}", name(values), why.lines().next().unwrap_or("")));
-    }
-    settle_load(&mut base, &accepted, asked)?;
-    settle_threading(&mut base, &accepted, &mut notes);
-    let mut points = Vec::new();
-    for (values, _) in &accepted {
-        let resolved = check(&with(&base, values.iter()), machine, asked.weaker_sandbox)?;
-        let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings };
-        points.push(SweepPoint {
-            name: name(values),
-            values: values.iter().map(|value| (value.axis, value.text.clone())).collect(),
-            settings: settings.to_texts(),
-            runs: Vec::new(),
-        });
-    }
-    let axes = asked.axes.iter().map(|values| AxisRecord {
-        axis: values[0].axis,
-        values: values.iter().map(|value| value.text.clone()).collect(),
-    });
-    Ok(Layout { axes: axes.collect(), base, points, notes })
-}
-
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// Its name.
     pub name: String,
     /// What it sets, over what both have.
     pub settings: Settings,
@@ -100,35 +37,95 @@ pub struct Side {
     pub rate: Option<AxisValue>,
 }
 
-/// Makes a point of each side, with the same load unless a side sets its own.
-///
-/// # Errors
-/// A side that the planner refuses.
-pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result<Layout, UsageError> {
-    let (mut base, mut notes) = (asked.base.clone(), Vec::new());
-    let named = |side: &Side, settings: &Settings| {
-        check(settings, machine, asked.weaker_sandbox)
-            .map_err(|error| UsageError(format!("{}: {error}", side.name)))
-    };
-    let mut accepted = Vec::new();
-    for side in sides {
-        accepted.push((Vec::new(), named(side, &side.settings.clone().over(base.clone()))?));
+/// A point that may be made: what it sets over what all share.
+struct Candidate {
+    name: String,
+    own: Settings,
+    values: Vec<AxisValue>,
+}
+
+impl Candidate {
+    fn settings(&self, base: &Settings, with_rate: bool) -> Settings {
+        let mut settings = self.own.clone().over(base.clone());
+        let values = self.values.iter().filter(|value| with_rate || value.axis != Axis::Rate);
+        values.for_each(|value| value.apply(&mut settings));
+        settings
     }
-    // A load that a side sets itself wins over this one: `over` below.
+}
+
+/// Makes a point of every combination.
+///
+/// One that the planner refuses is left out with a note, if its values can be had in others. The load is what
+/// the machine carries: the least that the planner chooses for any point, so that all have the same; and if
+/// some would get dedicated threads and others not, all share.
+pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
+    let size = asked.axes.iter().map(Vec::len).try_fold(1usize, usize::checked_mul);
+    if size.is_none_or(|size| size > MOST_POINTS) {
+        return Err(UsageError(format!("more than {MOST_POINTS} combinations: sweep over less at a time")));
+    }
+    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    for values in combinations(&asked.axes) {
+        let candidate = Candidate { name: name(&values), own: Settings::default(), values };
+        match check(&candidate.settings(&asked.base, false), machine, asked.weaker_sandbox) {
+            Ok(resolved) => accepted.push((candidate, resolved)),
+            Err(UsageError(why)) => refused.push((candidate, why)),
+        }
+    }
+    let is_hopeless = |(candidate, _): &&(Candidate, String)| {
+        candidate.values.iter().any(|value| !accepted.iter().any(|(other, _)| other.values.contains(value)))
+    };
+    // A preset asks for all there are, whether they go together or not; a user names what is wanted.
+    let wrong = refused.iter().find(is_hopeless).filter(|_| asked.preset.is_none() || accepted.is_empty());
+    if let Some((Candidate { name, values, .. }, why)) = wrong {
+        return Err(UsageError(if values.is_empty() { why.clone() } else { format!("{name}: {why}") }));
+    }
+    let left_out = |(candidate, why): &(Candidate, String)| {
+        format!("{} left out: {}", candidate.name, why.lines().next().unwrap_or(""))
+    };
+    let notes = refused.iter().map(left_out).collect();
+    let axes = asked.axes.iter().map(|values| AxisRecord {
+        axis: values[0].axis,
+        values: values.iter().map(|value| value.text.clone()).collect(),
+    });
+    Ok(Layout { axes: axes.collect(), ..settled(asked, accepted, notes, machine)? })
+}
+
+/// Makes a point of each side, with the same load unless a side sets its own.
+pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result<Layout, UsageError> {
+    let side = |side: &Side| {
+        let Side { name, settings, rate } = side.clone();
+        let candidate = Candidate { name, own: settings, values: rate.into_iter().collect() };
+        let resolved = check(&candidate.settings(&asked.base, false), machine, asked.weaker_sandbox)
+            .map_err(|error| UsageError(format!("{}: {error}", candidate.name)))?;
+        Ok((candidate, resolved))
+    };
+    let accepted = sides.iter().map(side).collect::<Result<_, UsageError>>()?;
+    settled(asked, accepted, Vec::new(), machine)
+}
+
+/// The points of candidates, with one load and one threading.
+fn settled(
+    asked: &Asked,
+    accepted: Vec<(Candidate, Resolved)>,
+    mut notes: Vec<String>,
+    machine: &Machine,
+) -> Result<Layout, UsageError> {
+    let mut base = asked.base.clone();
     settle_load(&mut base, &accepted, asked)?;
     settle_threading(&mut base, &accepted, &mut notes);
-    let mut points = Vec::new();
-    for side in sides {
-        let mut settings = side.settings.clone().over(base.clone());
-        side.rate.iter().for_each(|rate| rate.apply(&mut settings));
-        let settings = named(side, &settings)?.settings;
-        points.push(SweepPoint {
-            name: side.name.clone(),
-            values: std::collections::BTreeMap::new(),
-            settings: Settings { repeats: None, out: None, seed: None, ..settings }.to_texts(),
+    let is_axis = |value: &&AxisValue| asked.axes.iter().any(|values| values[0].axis == value.axis);
+    let point = |(candidate, _): &(Candidate, Resolved)| {
+        // A load that a side sets itself wins over this one.
+        let resolved = check(&candidate.settings(&base, true), machine, asked.weaker_sandbox)?;
+        let values = candidate.values.iter().filter(is_axis);
+        Ok(SweepPoint {
+            name: candidate.name.clone(),
+            values: values.map(|value| (value.axis, value.text.clone())).collect(),
+            settings: Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts(),
             runs: Vec::new(),
-        });
-    }
+        })
+    };
+    let points = accepted.iter().map(point).collect::<Result<_, UsageError>>()?;
     Ok(Layout { base, axes: Vec::new(), points, notes })
 }
 
@@ -181,12 +178,6 @@ fn combinations(axes: &[Vec<AxisValue>]) -> Vec<Vec<AxisValue>> {
     found
 }
 
-fn with<'a>(base: &Settings, values: impl Iterator<Item = &'a AxisValue>) -> Settings {
-    let mut settings = base.clone();
-    values.for_each(|value| value.apply(&mut settings));
-    settings
-}
-
 fn name(values: &[AxisValue]) -> String {
     let words: Vec<String> = values.iter().map(|value| format!("{}={}", value.axis, value.text)).collect();
     if words.is_empty() { "base".into() } else { words.join(" ") }
@@ -195,7 +186,7 @@ fn name(values: &[AxisValue]) -> String {
 /// Sets the window and, unless a rate says them, the orders, once for all points.
 fn settle_load(
     base: &mut Settings,
-    accepted: &[(Vec<AxisValue>, Resolved)],
+    accepted: &[(Candidate, Resolved)],
     asked: &Asked,
 ) -> Result<(), UsageError> {
     let has_rate = asked.axes.iter().any(|values| values[0].axis == Axis::Rate);
@@ -223,7 +214,7 @@ fn settle_load(
 }
 
 /// Points that the planner would give different threading are no comparison: then all share.
-fn settle_threading(base: &mut Settings, accepted: &[(Vec<AxisValue>, Resolved)], notes: &mut Vec<String>) {
+fn settle_threading(base: &mut Settings, accepted: &[(Candidate, Resolved)], notes: &mut Vec<String>) {
     if !matches!(base.threading, None | Some(Choice::Auto)) {
         return;
     }

@@ -20,21 +20,15 @@ pub enum SweepPreset {
 /// The four techniques of the seed benchmark, in the order of its tables.
 const SEED_TECHNIQUES: [&str; 4] =
     ["std-mpsc", "crossbeam-channel", "crossbeam-array-queue", "array-queue-mux"];
-/// Its amounts of work.
 const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
 
 impl SweepPreset {
     const ALL: [(&'static str, SweepPreset); 2] = [("seed", SweepPreset::Seed), ("bill", SweepPreset::Bill)];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         Self::ALL[self as usize].0
     }
 
-    /// Reads a name.
-    ///
-    /// # Errors
-    /// There is none of that name.
     pub fn parse(text: &str) -> Result<Self, UsageError> {
         let text = text.trim();
         let found = Self::ALL.iter().find(|(name, _)| *name == text);

@@ -5,7 +5,6 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// One line on stderr.
 pub struct Bar {
     bar: ProgressBar,
     began: Instant,
@@ -38,7 +37,6 @@ impl Bar {
         self.bar.set_message(in_a_line(name));
     }
 
-    /// A run ended.
     pub fn end(&mut self) {
         self.measured += 1;
     }
@@ -51,7 +49,6 @@ impl Bar {
         });
     }
 
-    /// Removes the line.
     pub fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();

@@ -19,26 +19,17 @@ pub struct Shown {
 
 impl Shown {
     /// The report of a document.
-    ///
-    /// # Errors
-    /// A document that cannot be JSON.
     pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
         Ok(Self { report, file: D::FILE, json: document.json()? })
     }
 
     /// Writes the document and the tables into a folder.
-    ///
-    /// # Errors
-    /// A folder that cannot be written.
     pub fn save(&self, folder: &Path) -> Result<()> {
         write_whole(&folder.join(self.file), &self.json)?;
         self.report.save(folder)
     }
 
     /// Prints the document, or tables and notes.
-    ///
-    /// # Errors
-    /// What stdout answers.
     pub fn print(&self, json: bool) -> Result<()> {
         let mut out = crate::output::stdout();
         let text = if json { Vec::new() } else { self.report.terminal(out.is_coloured()).into_bytes() };
@@ -46,9 +37,6 @@ impl Shown {
     }
 
     /// Saves it with its page, prints it, and says where it is.
-    ///
-    /// # Errors
-    /// A folder that cannot be written.
     pub fn publish(&self, folder: &Path, json: bool) -> Result<()> {
         self.save(folder)?;
         html::write(folder, &folder.join(html::HTML_FILE))?;
@@ -61,9 +49,6 @@ impl Shown {
 }
 
 /// Publishes an experiment of runs, with `runs.csv`. Returns the exit code: interrupted, a run failed, or all is well.
-///
-/// # Errors
-/// A folder that cannot be written.
 pub fn publish(
     record: &SweepRecord,
     folder: &Path,

@@ -16,9 +16,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A record of what is to be measured, with nothing measured yet.
-///
-/// # Errors
-/// Repeats out of range.
 pub fn new_record(
     kind: &str,
     asked: &Asked,
@@ -53,9 +50,6 @@ pub fn new_record(
 }
 
 /// Reads the record of a sweep, and sees to it that every setting in it can be had.
-///
-/// # Errors
-/// There is none, it is of another version, or it is damaged.
 pub fn read(folder: &Path) -> Result<SweepRecord> {
     let record = SweepRecord::read(folder)?;
     for texts in std::iter::once(&record.base).chain(record.points.iter().map(|point| &point.settings)) {
@@ -65,9 +59,6 @@ pub fn read(folder: &Path) -> Result<SweepRecord> {
 }
 
 /// Makes the folder of a new sweep, `<out>/<time>-<kind>`, and saves the record in it.
-///
-/// # Errors
-/// A folder that cannot be made or written.
 pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     let out = Settings::from_texts(&record.base)?.out.unwrap_or_else(|| PathBuf::from("runs"));
     if let Some(load) = System::read().load {
@@ -80,9 +71,6 @@ pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
 }
 
 /// Reads an experiment to go on with, and makes this process the one that measures it.
-///
-/// # Errors
-/// As [`read`]; somebody measures it, or it was measured elsewhere.
 pub fn resume(folder: &Path, machine: &Machine) -> Result<SweepRecord> {
     if folder.join(SweepPlan::FILE).exists() {
         let name = folder.display();

@@ -32,10 +32,8 @@ const FEWEST_ORDERS: f64 = 11_000.0;
 const LONGEST_WINDOW_NS: u64 = 60_000_000_000;
 /// The lowest rate that is tried.
 const LOWEST_PER_S: f64 = 200.0;
-/// The highest.
 const HIGHEST_PER_S: f64 = 50_000_000.0;
 
-/// What to do next.
 #[derive(Clone, Debug, PartialEq)]
 enum Next {
     Try(f64),
@@ -43,47 +41,35 @@ enum Next {
 }
 
 /// What to try next for a point.
-trait Searching {
-    fn next(&self, first: f64, most_steps: u32) -> Next;
-}
-
-impl Searching for Search {
-    fn next(&self, first: f64, most_steps: u32) -> Next {
-        let held = |step: &&SearchStep| step.held;
-        let rates =
-            |steps: &mut dyn Iterator<Item = &SearchStep>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
-        let best = rates(&mut self.steps.iter().filter(held)).into_iter().reduce(f64::max);
-        // Noise may fail a rate below one that was held; what counts is the first failure above.
-        let failed = rates(
-            &mut self.steps.iter().filter(|step| !step.held && best.is_none_or(|b| step.rate_per_s > b)),
-        );
-        let failed = failed.into_iter().reduce(f64::min);
-        let out_of_steps = self.steps.len() >= most_steps as usize;
-        match (best, failed) {
-            (None, None) => Next::Try(first.clamp(LOWEST_PER_S, HIGHEST_PER_S)),
-            (None, Some(failed)) if failed <= LOWEST_PER_S || out_of_steps => {
-                Next::Done(None, format!("even the lowest rate tried, {}/s, is not held", plain(failed)))
-            }
-            (None, Some(failed)) => Next::Try((failed / 4.0).max(LOWEST_PER_S)),
-            (Some(best), None) if best >= HIGHEST_PER_S => {
-                Next::Done(Some(best), "the highest rate tried".into())
-            }
-            (Some(best), Some(failed)) if failed / best <= CLOSE => {
-                Next::Done(Some(best), format!("{}/s is not held any more", plain(failed)))
-            }
-            (Some(best), _) if out_of_steps => {
-                Next::Done(Some(best), format!("after all {most_steps} steps"))
-            }
-            (Some(best), None) => Next::Try((best * 2.0).min(HIGHEST_PER_S)),
-            (Some(best), Some(failed)) => Next::Try((best * failed).sqrt()),
+fn next(search: &Search, first: f64, most_steps: u32) -> Next {
+    let held = |step: &&SearchStep| step.held;
+    let rates =
+        |steps: &mut dyn Iterator<Item = &SearchStep>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
+    let best = rates(&mut search.steps.iter().filter(held)).into_iter().reduce(f64::max);
+    // Noise may fail a rate below one that was held; what counts is the first failure above.
+    let failed =
+        rates(&mut search.steps.iter().filter(|step| !step.held && best.is_none_or(|b| step.rate_per_s > b)));
+    let failed = failed.into_iter().reduce(f64::min);
+    let out_of_steps = search.steps.len() >= most_steps as usize;
+    match (best, failed) {
+        (None, None) => Next::Try(first.clamp(LOWEST_PER_S, HIGHEST_PER_S)),
+        (None, Some(failed)) if failed <= LOWEST_PER_S || out_of_steps => {
+            Next::Done(None, format!("even the lowest rate tried, {}/s, is not held", plain(failed)))
         }
+        (None, Some(failed)) => Next::Try((failed / 4.0).max(LOWEST_PER_S)),
+        (Some(best), None) if best >= HIGHEST_PER_S => {
+            Next::Done(Some(best), "the highest rate tried".into())
+        }
+        (Some(best), Some(failed)) if failed / best <= CLOSE => {
+            Next::Done(Some(best), format!("{}/s is not held any more", plain(failed)))
+        }
+        (Some(best), _) if out_of_steps => Next::Done(Some(best), format!("after all {most_steps} steps")),
+        (Some(best), None) => Next::Try((best * 2.0).min(HIGHEST_PER_S)),
+        (Some(best), Some(failed)) => Next::Try((best * failed).sqrt()),
     }
 }
 
 /// Searches every point, step by step in turns, so that all meet the same mood of the machine.
-///
-/// # Errors
-/// As [`super::measure()`].
 pub fn search(
     record: &mut SweepRecord,
     folder: &Path,
@@ -100,7 +86,7 @@ pub fn search(
             if !ended.is_empty() {
                 continue;
             }
-            match search.points[point].next(search.first_per_s, search.most_steps) {
+            match next(&search.points[point], search.first_per_s, search.most_steps) {
                 Next::Done(highest, why) => update(record, point, |search| {
                     (search.highest_per_s, search.ended) = (highest, why);
                 }),
@@ -248,7 +234,7 @@ mod tests {
     fn found(limit: f64, first: f64, most_steps: u32) -> (Option<f64>, String, Vec<f64>) {
         let mut search = Search::default();
         loop {
-            match search.next(first, most_steps) {
+            match next(&search, first, most_steps) {
                 Next::Done(highest, why) => {
                     return (highest, why, search.steps.iter().map(|step| step.rate_per_s).collect());
                 }

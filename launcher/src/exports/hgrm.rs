@@ -7,9 +7,6 @@ use std::io::{self, Write};
 const TICKS_PER_HALF: u32 = 5;
 
 /// Writes a histogram of nanoseconds as HdrHistogram's tools print and plot it.
-///
-/// # Errors
-/// What the writer says.
 pub fn write(histogram: &Histogram<u64>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)")?;
     let mut counted = 0;

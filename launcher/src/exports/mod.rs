@@ -66,9 +66,6 @@ pub struct ExportFlags {
 }
 
 /// Writes what is asked for.
-///
-/// # Errors
-/// [`UsageError`]: nothing is asked for. A run that cannot be merged, files that cannot be written.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let merges = flags.perfetto.is_some() || flags.parquet.is_some();
     if !merges && flags.hgrm.is_none() && flags.svg.is_none() {

@@ -53,9 +53,6 @@ fn since_start(record: &RunRecord, ticks: u64) -> i64 {
 
 /// Writes an order a row, of all strategies or of one: its id; when it was due and its stamps in nanoseconds since the run's start, null where there is none; the reason's code
 /// if it was refused, else null; whether it counts in the figures; its venue, null where no gateway's log has it.
-///
-/// # Errors
-/// What the writer says.
 pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
     let id = id_columns(part);
     let times: String = ["due".into()]
@@ -94,9 +91,6 @@ pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl 
 
 /// Writes a stage of an order a row: the order's id, the stage's name, when it began in nanoseconds since the run's start, and how many it took.
 /// All stages of an order stand together; those of which an end was not stamped are not there.
-///
-/// # Errors
-/// What the writer says.
 pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
     let id = id_columns(part);
     let schema = format!(

@@ -62,9 +62,6 @@ struct Event {
 }
 
 /// Writes the trace of a run: of the first `most` orders, and of all gaps, sleeps and incidents.
-///
-/// # Errors
-/// What the writer says.
 pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Write) -> io::Result<()> {
     for descriptor in descriptors(&record.plan, merged) {
         packet(

@@ -5,7 +5,6 @@
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -38,13 +37,11 @@ impl Message {
         self
     }
 
-    /// A text.
     #[must_use]
     pub fn text(self, field: u32, value: &str) -> Self {
         self.run(field, value.as_bytes())
     }
 
-    /// A message within.
     #[must_use]
     pub fn message(self, field: u32, value: &Message) -> Self {
         self.run(field, &value.0)

@@ -34,9 +34,6 @@ pub struct DeleteFlags {
 }
 
 /// Prints what there is.
-///
-/// # Errors
-/// [`UsageError`]: no such folder.
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     if !flags.folder.is_dir() {
         return Err(
@@ -68,9 +65,6 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
 
 /// Takes results away: all of those that are named, or none if one of them may not go. Files that bulkhead did not write stay, with the
 /// folder that they are in: exit code 1.
-///
-/// # Errors
-/// [`UsageError`]: one is no result, or lives. What the system refused.
 pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
     let known = |name: &PathBuf| -> Result<_> {
         // A link is not taken for the folder that it leads to: deleting that is another wish.

@@ -22,16 +22,13 @@ use system::process;
 /// Where results go unless `--out` says otherwise.
 pub const RUNS: &str = "runs";
 
-/// One result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Its folder.
     pub folder: String,
     /// The run's id; empty for many runs.
     pub run: String,
     /// When it began, UTC; empty where its record does not say.
     pub started: String,
-    /// What was run.
     pub setting: String,
     /// `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or what the folder is.
     pub verdict: String,
@@ -44,9 +41,6 @@ pub struct Entry {
 }
 
 /// What stands in a folder of results, in the order of their names; what is none is left out.
-///
-/// # Errors
-/// A folder that cannot be read.
 pub fn list(folder: &Path) -> Result<Vec<Entry>> {
     let living = active_runs().context("cannot look into /dev/shm")?;
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
@@ -141,9 +135,6 @@ impl Entry {
 }
 
 /// The folder that a user means: a path, or `latest`: the run of `runs` that began last.
-///
-/// # Errors
-/// [`UsageError`]: there is none.
 pub fn folder_of(name: &Path) -> Result<PathBuf> {
     if name != Path::new("latest") || name.exists() {
         // A link that the user names is followed; those in a folder of results are not.
@@ -159,9 +150,6 @@ pub fn folder_of(name: &Path) -> Result<PathBuf> {
 }
 
 /// What a folder of results is, if one of bulkhead's documents says so: by its contents, not by its name.
-///
-/// # Errors
-/// There is no such document, or the one that is there is damaged.
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     let kinds = [
         (FolderKind::Run, seen::<RunRecord>(folder)),
@@ -184,9 +172,6 @@ fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
 }
 
 /// Whether a folder may be taken away, and what it is.
-///
-/// # Errors
-/// [`UsageError`]: it is no result, it lives, or something in it lives.
 pub fn may_go(folder: &Path) -> Result<FolderKind, UsageError> {
     let name = folder.display();
     let refused = |why: &str| Err(UsageError(format!("{name} is not deleted: {why}")));

@@ -24,7 +24,6 @@ const MAKING: &str = "making";
 /// What a folder is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
-    /// A run's.
     Run,
     /// That of many runs, with its tables.
     Experiment,
@@ -161,9 +160,6 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
 
 /// Deletes what bulkhead has written into a folder, and the folder if nothing else is in it. Returns what stays, as paths. With `dry` it
 /// only looks. Links, pipes and everything else that is no regular file stay, and are not followed.
-///
-/// # Errors
-/// What the system refused.
 pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
     let open = OpenFolder::open(folder)?;
     let mut stays = Vec::new();

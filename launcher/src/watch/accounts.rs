@@ -18,7 +18,6 @@ pub struct Position {
     pub instrument: u64,
     /// Bought minus sold, in 1e-8 units.
     pub net: i64,
-    /// Fills.
     pub fills: u64,
 }
 
@@ -27,7 +26,6 @@ pub struct Position {
 pub struct Accounts {
     positions: BTreeMap<(u16, u64), (i64, u64)>,
     instruments: HashMap<OrderId, u64>,
-    /// Something was left out.
     pub is_incomplete: bool,
     /// The switches that are on, and what turned them.
     on: BTreeMap<Scope, Cause>,

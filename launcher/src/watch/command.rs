@@ -34,10 +34,6 @@ const CLOSED: u8 = 129;
 /// As many lines as a frame of text may have.
 const TALL: usize = 1_000;
 
-/// Watches a run.
-///
-/// # Errors
-/// [`UsageError`]: no such run, an interval that is too short, no terminal. What the system refused.
 pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     let interval = Duration::from_nanos(flags.interval.0);
     if interval < SHORTEST {
@@ -80,11 +76,9 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     Ok(signals::exit_code_of_reader())
 }
 
-/// How the view ended.
 enum Ended {
     /// The user has seen enough, or a signal asked for the end; the last look.
     Seen(Box<Snapshot>),
-    /// The terminal was closed.
     Closed,
 }
 

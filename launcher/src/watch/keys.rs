@@ -32,7 +32,6 @@ enum Asked {
 /// What a key came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Nothing that concerns others.
     None,
     /// The user has seen enough.
     Quit,
@@ -40,7 +39,6 @@ pub enum Wish {
     Give(Command),
 }
 
-/// The keyboard's state.
 pub struct Keys {
     strategies: u16,
     selected: u16,
@@ -69,7 +67,6 @@ impl Keys {
         Shown { selected: Some(self.selected), message }
     }
 
-    /// A key was pressed.
     pub fn press(&mut self, key: Key) -> Wish {
         match (std::mem::replace(&mut self.asked, Asked::Nothing), key) {
             (_, Key::Interrupt) => Wish::Quit,

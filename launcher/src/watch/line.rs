@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// How a text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// As the terminal has it.
@@ -10,13 +9,10 @@ pub enum Style {
     Plain,
     /// Of a head, or of a note.
     Dim,
-    /// Of what matters most.
     Bold,
     /// The same where a run is over.
     Over,
-    /// Of what is wrong.
     Bad,
-    /// Of what is selected.
     Selected,
 }
 

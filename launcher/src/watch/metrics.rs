@@ -4,7 +4,6 @@ use super::model::Snapshot;
 use crate::config::UsageError;
 use analysis::document::write_named;
 use anyhow::{Context, Result};
-use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -13,19 +12,14 @@ use std::time::Duration;
 /// How long one who asks may take to ask and to listen.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Where metrics go.
 pub enum Metrics {
     /// Into a file, written anew at each look, whole or not at all.
     File(PathBuf),
-    /// To who asks there.
     Listener(TcpListener),
 }
 
 impl Metrics {
     /// A file, or an address of this machine alone: `127.0.0.1:9464`.
-    ///
-    /// # Errors
-    /// [`UsageError`]: an address that others can reach, or one that cannot be had.
     pub fn open(target: &str) -> Result<Self> {
         let Ok(address) = target.parse::<SocketAddr>() else { return Ok(Self::File(target.into())) };
         if !address.ip().is_loopback() {
@@ -41,9 +35,6 @@ impl Metrics {
     }
 
     /// Writes a look, or has it ready.
-    ///
-    /// # Errors
-    /// A file that cannot be written.
     pub fn publish(&self, text: &str) -> Result<()> {
         match self {
             Self::File(path) => {
@@ -78,122 +69,104 @@ fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
     stream.write_all(text.as_bytes())
 }
 
-/// A family of metrics that is being written.
-struct Family<'a> {
-    out: &'a mut String,
-    sample: String,
+/// A sample: its labels and its value.
+type Sample<'a> = (Vec<(&'a str, String)>, f64);
+
+fn of<'a>(name: &'a str, value: impl ToString) -> Vec<(&'a str, String)> {
+    vec![(name, value.to_string())]
 }
 
-impl<'a> Family<'a> {
-    fn new(out: &'a mut String, name: &str, kind: &str, help: &str) -> Self {
-        let _ = writeln!(out, "# TYPE bulkhead_{name} {kind}\n# HELP bulkhead_{name} {help}");
-        let suffix = match kind {
-            "counter" => "_total",
-            "info" => "_info",
-            _ => "",
-        };
-        Self { out, sample: format!("bulkhead_{name}{suffix}") }
-    }
+fn both<'a>(one: (&'a str, &str), other: (&'a str, &str)) -> Vec<(&'a str, String)> {
+    [one, other].map(|(name, value)| (name, value.to_owned())).to_vec()
+}
 
-    fn add(&mut self, labels: &[(&str, &str)], value: f64) {
-        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+/// A family of metrics as text; what is no number is left out.
+fn family<'a>(name: &str, kind: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) -> String {
+    let suffix = match kind {
+        "counter" => "_total",
+        "info" => "_info",
+        _ => "",
+    };
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let mut out = format!("# TYPE bulkhead_{name} {kind}\n# HELP bulkhead_{name} {help}\n");
+    for (labels, value) in samples.into_iter().filter(|(_, value)| value.is_finite()) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        if value.is_finite() {
-            let _ = writeln!(self.out, "{}{labels} {value}", self.sample);
-        }
+        out += &format!("bulkhead_{name}{suffix}{{{}}} {value}\n", labels.join(","));
     }
+    out
 }
 
 /// A look as OpenMetrics text. Times are in seconds.
 pub fn text(looked: &Snapshot) -> String {
-    let mut out = String::new();
+    let Snapshot { roles, rings, stages, strategies, errors, .. } = looked;
     let seconds = |ns: u64| ns as f64 / 1e9;
     let run = [
-        ("run", looked.run.as_str()),
-        ("isolation", &looked.isolation),
-        ("technique", &looked.technique),
-        ("state", looked.state.name()),
+        ("run", looked.run.clone()),
+        ("isolation", looked.isolation.clone()),
+        ("technique", looked.technique.clone()),
+        ("state", looked.state.name().to_owned()),
     ];
-    Family::new(&mut out, "run", "info", "The run that is watched.").add(&run, 1.0);
-    let mut family = Family::new(&mut out, "orders", "counter", "Orders so far.");
-    for (what, count) in [
+    let orders = [
         ("sent", looked.sent),
         ("dispatched", looked.dispatched),
         ("settled", looked.settled),
         ("rejected", looked.rejected),
-    ] {
-        family.add(&[("what", what)], count as f64);
-    }
-    let mut family = Family::new(&mut out, "role_counter", "counter", "What a role counts.");
-    for role in &looked.roles {
-        for (counter, value) in &role.counters {
-            family.add(&[("role", &role.role), ("counter", counter)], *value as f64);
-        }
-    }
-    let mut family =
-        Family::new(&mut out, "role_switches", "counter", "Context switches of a role's thread.");
-    for role in &looked.roles {
-        for (kind, count) in
-            [("voluntary", role.voluntary_switches), ("involuntary", role.involuntary_switches)]
-        {
-            count
-                .into_iter()
-                .for_each(|count| family.add(&[("role", &role.role), ("kind", kind)], count as f64));
-        }
-    }
-    let mut family =
-        Family::new(&mut out, "role_longest_gap_seconds", "gauge", "The longest time away from duty cycles.");
-    looked.roles.iter().for_each(|role| family.add(&[("role", &role.role)], seconds(role.longest_gap_ns)));
-    let mut family =
-        Family::new(&mut out, "role_heartbeat_age_seconds", "gauge", "Since the last duty cycle.");
-    for role in &looked.roles {
-        role.heartbeat_age_ns.into_iter().for_each(|age| family.add(&[("role", &role.role)], seconds(age)));
-    }
-    let mut family = Family::new(&mut out, "ring_messages", "gauge", "Messages in a ring.");
-    for ring in &looked.rings {
-        ring.fill.into_iter().for_each(|fill| family.add(&[("ring", &ring.ring)], fill as f64));
-    }
-    let mut family = Family::new(&mut out, "ring_capacity", "gauge", "Messages that a ring has room for.");
-    looked.rings.iter().for_each(|ring| family.add(&[("ring", &ring.ring)], ring.capacity as f64));
-    let mut family =
-        Family::new(&mut out, "stage_seconds", "gauge", "What a stage costs now, of sampled orders.");
-    for stage in &looked.stages {
-        for (quantile, value) in [("0.5", stage.p50_ns), ("0.99", stage.p99_ns)] {
-            value
-                .into_iter()
-                .for_each(|ns| family.add(&[("stage", stage.stage), ("quantile", quantile)], seconds(ns)));
-        }
-    }
-    strategies(looked, &mut out);
-    let mut family = Family::new(&mut out, "errors", "counter", "What went wrong.");
-    for error in &looked.errors {
-        family.add(&[("who", &error.who), ("what", &error.what)], error.count as f64);
-    }
-    out.push_str("# EOF\n");
-    out
-}
-
-fn strategies(looked: &Snapshot, out: &mut String) {
-    let name = |index: u16| index.to_string();
-    let mut family = Family::new(out, "strategy_incidents", "counter", "How often a strategy has died.");
-    for line in &looked.strategies {
-        family.add(&[("strategy", &name(line.strategy))], line.incidents as f64);
-    }
-    let mut family =
-        Family::new(out, "strategy_killed", "gauge", "Whether a kill switch concerns a strategy.");
-    for line in &looked.strategies {
-        family.add(&[("strategy", &name(line.strategy))], f64::from(u8::from(!line.killed.is_empty())));
-    }
-    let mut family = Family::new(out, "strategy_position", "gauge", "Bought minus sold, in 1e-8 units.");
-    for line in &looked.strategies {
-        for position in &line.positions {
+    ];
+    let counters = roles.iter().flat_map(|role| {
+        let counter =
+            |(name, value): (&&str, &u64)| (both(("role", &role.role), ("counter", name)), *value as f64);
+        role.counters.iter().map(counter)
+    });
+    let switches = roles.iter().flat_map(|role| {
+        let kinds = [("voluntary", role.voluntary_switches), ("involuntary", role.involuntary_switches)];
+        kinds.map(|(kind, count)| Some((both(("role", &role.role), ("kind", kind)), count? as f64)))
+    });
+    let gaps = roles.iter().map(|role| (of("role", &role.role), seconds(role.longest_gap_ns)));
+    let ages =
+        roles.iter().filter_map(|role| Some((of("role", &role.role), seconds(role.heartbeat_age_ns?))));
+    let fills = rings.iter().filter_map(|ring| Some((of("ring", &ring.ring), ring.fill? as f64)));
+    let capacities = rings.iter().map(|ring| (of("ring", &ring.ring), ring.capacity as f64));
+    let stages = stages.iter().flat_map(|stage| {
+        let quantiles = [("0.5", stage.p50_ns), ("0.99", stage.p99_ns)];
+        quantiles
+            .map(|(quantile, ns)| Some((both(("stage", stage.stage), ("quantile", quantile)), seconds(ns?))))
+    });
+    let incidents = strategies.iter().map(|line| (of("strategy", line.strategy), line.incidents as f64));
+    let killed = strategies
+        .iter()
+        .map(|line| (of("strategy", line.strategy), f64::from(u8::from(!line.killed.is_empty()))));
+    let positions = strategies.iter().flat_map(|line| {
+        let strategy = line.strategy.to_string();
+        line.positions.iter().map(move |position| {
             let instrument = position.instrument.to_string();
-            family
-                .add(&[("strategy", &name(line.strategy)), ("instrument", &instrument)], position.net as f64);
-        }
-    }
+            (both(("strategy", &strategy), ("instrument", &instrument)), position.net as f64)
+        })
+    });
+    let errors =
+        errors.iter().map(|line| (both(("who", &line.who), ("what", &line.what)), line.count as f64));
+    [
+        family("run", "info", "The run that is watched.", [(run.to_vec(), 1.0)]),
+        family(
+            "orders",
+            "counter",
+            "Orders so far.",
+            orders.map(|(what, count)| (of("what", what), count as f64)),
+        ),
+        family("role_counter", "counter", "What a role counts.", counters),
+        family("role_switches", "counter", "Context switches of a role's thread.", switches.flatten()),
+        family("role_longest_gap_seconds", "gauge", "The longest time away from duty cycles.", gaps),
+        family("role_heartbeat_age_seconds", "gauge", "Since the last duty cycle.", ages),
+        family("ring_messages", "gauge", "Messages in a ring.", fills),
+        family("ring_capacity", "gauge", "Messages that a ring has room for.", capacities),
+        family("stage_seconds", "gauge", "What a stage costs now, of sampled orders.", stages.flatten()),
+        family("strategy_incidents", "counter", "How often a strategy has died.", incidents),
+        family("strategy_killed", "gauge", "Whether a kill switch concerns a strategy.", killed),
+        family("strategy_position", "gauge", "Bought minus sold, in 1e-8 units.", positions),
+        family("errors", "counter", "What went wrong.", errors),
+        "# EOF\n".into(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -11,21 +11,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Life {
-    /// Processes attach.
     #[default]
     Setup,
-    /// Orders flow.
     Running,
     /// Open orders are still collected.
     Draining,
-    /// It has ended.
     Over,
     /// Its launcher was killed, and the run with it.
     Abandoned,
 }
 
 impl Life {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Setup => "setup",
@@ -94,7 +90,6 @@ pub struct RingLine {
 /// One strategy: its lives, and what it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StrategyLine {
-    /// Its index.
     pub strategy: u16,
     /// The number of its incarnation, from 0.
     pub incarnation: u16,
@@ -110,31 +105,23 @@ pub struct StrategyLine {
     pub orphaned: u64,
     /// The kill switches that concern it alone or everybody, and what turned each.
     pub killed: Vec<String>,
-    /// Its positions, by instrument.
     pub positions: Vec<Position>,
 }
 
 /// Something that went wrong, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorLine {
-    /// Where.
     pub who: String,
-    /// What.
     pub what: String,
-    /// How often.
     pub count: u64,
 }
 
 /// One look at a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
-    /// Of this document's form.
     pub version: u32,
-    /// The run's id.
     pub run: String,
-    /// Its folder.
     pub folder: String,
-    /// Where it is.
     pub state: Life,
     /// Since the start, in nanoseconds.
     pub elapsed_ns: u64,
@@ -142,7 +129,6 @@ pub struct Snapshot {
     pub isolation: String,
     /// What carries the contended hand-offs.
     pub technique: String,
-    /// Orders of the plan.
     pub planned: u64,
     /// Orders sent so far, by the strategies' own counters: of a restarted one, since it began again.
     pub sent: u64,
@@ -150,15 +136,11 @@ pub struct Snapshot {
     pub dispatched: u64,
     /// Orders whose last report the engine has.
     pub settled: u64,
-    /// Orders that were rejected.
     pub rejected: u64,
     /// Orders dispatched a second since the last look.
     pub rate: Option<f64>,
-    /// The roles, strategies first.
     pub roles: Vec<RoleLine>,
-    /// The rings.
     pub rings: Vec<RingLine>,
-    /// The strategies.
     pub strategies: Vec<StrategyLine>,
     /// Kill switches that are on and concern no single strategy.
     pub switches: Vec<String>,
@@ -166,7 +148,6 @@ pub struct Snapshot {
     pub is_incomplete: bool,
     /// What the stages cost, of the orders that were seen.
     pub stages: Vec<StageLine>,
-    /// What went wrong.
     pub errors: Vec<ErrorLine>,
     /// Segments that could not be read, and why.
     pub unreadable: Vec<String>,

@@ -41,7 +41,6 @@ pub(super) struct Before {
 /// A ring's segments: the one with the slots, and the consumer's where it has one of its own.
 pub(super) type RingParts = (Segment, Option<Segment>);
 
-/// Looks at one run.
 pub struct Sampler {
     pub(super) living: Living,
     threads: HashMap<usize, ThreadAt>,
@@ -76,7 +75,6 @@ impl Sampler {
         }
     }
 
-    /// The run's plan.
     pub const fn plan(&self) -> &Plan {
         &self.living.plan
     }
@@ -87,9 +85,6 @@ impl Sampler {
     }
 
     /// Looks once. After the end of the run the last figures stay, and the state says so.
-    ///
-    /// # Errors
-    /// The control segment cannot be read.
     pub fn look(&mut self) -> Result<Snapshot> {
         let control = self.living.control()?;
         let life = match control.state() {

@@ -18,9 +18,6 @@ pub struct Screen;
 
 impl Screen {
     /// Takes the terminal. A panic gives it back before it is told of.
-    ///
-    /// # Errors
-    /// There is no terminal, or it cannot be written to.
     pub fn open() -> io::Result<Self> {
         raw_mode::enter()?;
         let screen = Self;
@@ -33,16 +30,12 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Columns and rows.
     pub fn size(&self) -> (usize, usize) {
         terminal_size_of(stdout())
             .map_or(SIZE, |(Width(columns), Height(rows))| (columns.into(), rows.into()))
     }
 
     /// Draws lines from the top, as many as there are rows.
-    ///
-    /// # Errors
-    /// The terminal is gone.
     pub fn draw(&self, lines: &[Line]) -> io::Result<()> {
         let mut text = String::new();
         for (row, line) in (1..).zip(lines) {

@@ -25,15 +25,11 @@ const NONBLOCK: i32 = nix::fcntl::OFlag::O_NONBLOCK.bits();
 pub struct Segment(File);
 
 impl Segment {
-    /// Words in it now.
     pub fn len(&self) -> io::Result<usize> {
         Ok(usize::try_from(self.0.metadata()?.len() / 8).unwrap_or(usize::MAX))
     }
 
     /// Copies words from `first` on.
-    ///
-    /// # Errors
-    /// Fewer words than that, or what the system refused.
     pub fn read(&self, first: usize, words: &mut [u64]) -> io::Result<()> {
         let mut bytes = vec![0; words.len() * 8];
         self.0.read_exact_at(&mut bytes, first as u64 * 8)?;
@@ -51,9 +47,6 @@ impl Segment {
     }
 
     /// A copy of its first words, in memory of our own.
-    ///
-    /// # Errors
-    /// As [`Segment::read`].
     pub fn copy(&self, words: usize) -> io::Result<View> {
         let mut copied = vec![0; words];
         self.read(0, &mut copied)?;
@@ -68,16 +61,12 @@ impl Segment {
 
 /// A run that was found alive.
 pub struct Living {
-    /// Its plan.
     pub plan: Plan,
     control: Segment,
 }
 
 impl Living {
     /// The run with that id.
-    ///
-    /// # Errors
-    /// There is none, or what stands there is no control segment of this build.
     pub fn open(run: &str) -> Result<Self> {
         let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let control = Segment(open_safely(&name, OpenOptions::new().read(true))?);
@@ -87,17 +76,11 @@ impl Living {
     }
 
     /// The control segment as it is now, without its plan.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn control(&self) -> io::Result<Control> {
         Ok(Control::new(self.control.copy(control::PLAN + 1)?))
     }
 
     /// Reads the plan again: the launcher adds the descriptors when it has them.
-    ///
-    /// # Errors
-    /// As [`Living::open`].
     pub fn refresh(&mut self) -> Result<()> {
         self.plan = plan(CONTROL, &self.control)?;
         Ok(())
@@ -109,9 +92,6 @@ impl Living {
     }
 
     /// One of its segments, of that kind.
-    ///
-    /// # Errors
-    /// It is not there, or is not the run's.
     pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<Segment> {
         let name = self.plan.segment_name(what);
         let handed = self.plan.handles.iter().find(|handle| handle.what == what && !handle.writable);

@@ -16,10 +16,8 @@ const SAMPLES: usize = 4_096;
 /// What is measured beside the stages: the round trip without the venue's own time.
 const RT_VENUE: &str = "rt_venue";
 
-/// A stage's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StageLine {
-    /// Its name.
     pub stage: &'static str,
     /// The median of the samples, in nanoseconds; `None`: there is none.
     pub p50_ns: Option<u64>,
@@ -40,7 +38,6 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Nothing seen yet.
     pub fn new(ns_per_tick: f64) -> Self {
         let samples = std::array::from_fn(|_| VecDeque::with_capacity(SAMPLES));
         Self { ns_per_tick, orders: HashMap::new(), age: VecDeque::new(), samples }

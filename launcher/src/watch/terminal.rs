@@ -12,7 +12,6 @@ use std::time::Duration;
 /// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// A character.
     Char(char),
     /// The end of what is typed.
     Enter,
@@ -20,29 +19,21 @@ pub enum Key {
     Backspace,
     /// Away from what is asked.
     Escape,
-    /// The arrow upward.
     Up,
-    /// The arrow downward.
     Down,
-    /// Ctrl-C.
     Interrupt,
     /// One that has no meaning here.
     Other,
 }
 
-/// What the terminal gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// Keys, perhaps none.
     Keys(Vec<Key>),
     /// The terminal was closed: nothing comes any more.
     Closed,
 }
 
 /// Waits so long, but no longer than until a key is pressed, a signal comes or the terminal is closed.
-///
-/// # Errors
-/// What the system refused.
 pub fn typed(signals: &Signals, at_most: Duration) -> io::Result<Typed> {
     let stdin = stdin();
     let mut waits =

@@ -177,7 +177,6 @@ fn stages(snapshot: &Snapshot) -> Section {
     Section { head, rows: snapshot.stages.iter().map(row).collect(), wanted: 0 }
 }
 
-/// The fullest rings first.
 fn rings(snapshot: &Snapshot, width: usize) -> Section {
     let mut sorted: Vec<_> = snapshot.rings.iter().collect();
     let share = |fill: u64, capacity: u64| fill as f64 / capacity.max(1) as f64;

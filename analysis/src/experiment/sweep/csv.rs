@@ -36,9 +36,6 @@ fn known(value: Option<impl ToString>) -> String {
 }
 
 /// The file's contents.
-///
-/// # Errors
-/// None that memory has.
 pub fn runs_csv(record: &SweepRecord) -> Result<Vec<u8>, csv::Error> {
     let measures = || Measure::ALL.into_iter().chain([Measure::StallFree]);
     let figures = || Percentile::ALL.map(Percentile::name).into_iter().chain(["mean", "max"]);

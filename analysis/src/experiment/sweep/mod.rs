@@ -1,12 +1,14 @@
 //! `sweep.json`: what a sweep is, and what it has measured so far. With it a killed sweep goes on where it was.
 
 mod charts;
+mod conditions;
 mod csv;
 mod knee;
 mod report;
 mod search;
 mod tables;
 
+pub use conditions::conditions;
 pub use csv::runs_csv;
 pub(super) use report::{frame, points};
 pub use report::{notes, report};

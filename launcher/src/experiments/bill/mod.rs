@@ -42,9 +42,6 @@ pub struct BillFlags {
 }
 
 /// Measures a bill, or makes it of what was measured before.
-///
-/// # Errors
-/// [`UsageError`] for what cannot be had; a folder without a sweep.
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let containments = flags.contain.as_deref().map(Containments::read).transpose()?;
@@ -108,9 +105,6 @@ fn no_verdicts(record: &SweepRecord) -> String {
 }
 
 /// What a bill shows.
-///
-/// # Errors
-/// A sweep over something else than what a bill is of.
 pub(super) fn shown(record: &SweepRecord, containments: Option<&Containments>) -> Result<Shown> {
     let mut bill = Bill { rows: rows::rows(record)?, notes: sweep::notes(record) };
     if let Some(containments) = containments {

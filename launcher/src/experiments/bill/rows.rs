@@ -8,9 +8,6 @@ use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
 /// Makes the bill of a sweep over technique, isolation or both.
-///
-/// # Errors
-/// A sweep over something else.
 pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     let other = record.axes.iter().find(|axis| !is_of_a_bill(axis.axis));
     if let Some(other) = other {

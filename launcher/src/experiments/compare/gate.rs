@@ -32,9 +32,6 @@ fn failed(gate: Slower, of: &Comparison, is_median: bool, line: &ComparisonLine)
 }
 
 /// An error where it does not pass.
-///
-/// # Errors
-/// All that failed.
 pub(super) fn check(gate: Slower, found: &Comparisons) -> Result<(), TooSlow> {
     let why = against(gate, found);
     if why.is_empty() { Ok(()) } else { Err(TooSlow(why.join("\n  "))) }

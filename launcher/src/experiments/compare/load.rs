@@ -22,9 +22,6 @@ pub struct Cell {
 }
 
 /// Reads all cells of a path.
-///
-/// # Errors
-/// There is nothing that was measured, or it is of another version or damaged.
 pub fn load(path: &Path) -> Result<Vec<Cell>> {
     if path.join(SweepRecord::FILE).exists() {
         let record = read(path)?;
@@ -103,7 +100,6 @@ fn key(run: &Outline) -> Vec<(String, String)> {
     .to_vec()
 }
 
-/// A setting in words.
 pub(super) fn words(key: &[(String, String)]) -> String {
     key.iter().map(|(key, text)| format!("{key}={text}")).collect::<Vec<_>>().join(" ")
 }

@@ -51,10 +51,6 @@ pub struct CompareFlags {
 }
 
 /// Compares what the flags name, or measures it.
-///
-/// # Errors
-/// [`UsageError`] for what cannot be had; folders without runs, of another version, or damaged; a comparison that does not pass
-/// `--fail-if-slower`.
 pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
     let side =
@@ -112,17 +108,11 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
 }
 
 /// Prints a comparison.
-///
-/// # Errors
-/// What stdout answers.
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
     Shown::new(compare::report(comparisons), comparisons)?.print(json)
 }
 
 /// That a comparison passes `--fail-if-slower`.
-///
-/// # Errors
-/// It does not, and why.
 pub fn pass(gate: Slower, comparisons: &Comparisons) -> Result<()> {
     Ok(gate::check(gate, comparisons)?)
 }
@@ -161,18 +151,12 @@ fn of_record(record: &SweepRecord) -> Result<Comparisons> {
 }
 
 /// What a comparison that was measured shows.
-///
-/// # Errors
-/// A record without two sides.
 pub(super) fn shown(record: &SweepRecord) -> Result<Shown> {
     let comparisons = of_record(record)?;
     Shown::new(compare::report(&comparisons), &comparisons)
 }
 
 /// What runs that were made now show against those of a folder: against the one setting that both have, if it has several.
-///
-/// # Errors
-/// As [`run`]; a folder without that setting.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     let Some(ours) = of_summaries(runs) else {
         return usage("--baseline: nothing was run to compare with it");

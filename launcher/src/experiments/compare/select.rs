@@ -6,21 +6,16 @@ use crate::experiments::axes::{AxisValue, read_value};
 use analysis::experiment::Axis;
 use analysis::units::Nanos;
 
-/// One side in words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SideWords {
     /// Key and text, as given.
     pub(super) pairs: Vec<(String, String)>,
-    /// The settings among them.
     pub(super) settings: Settings,
     /// The rate, if one is.
     pub(super) rate: Option<AxisValue>,
 }
 
 /// Reads `isolation=thread,technique=spsc-mux` or the same with spaces.
-///
-/// # Errors
-/// No `key=value`, a key that there is not, a value that is wrong.
 pub(super) fn read(flag: &str, text: &str) -> Result<SideWords, UsageError> {
     let mut words = SideWords::default();
     for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -51,9 +46,6 @@ pub(super) fn read(flag: &str, text: &str) -> Result<SideWords, UsageError> {
 
 impl SideWords {
     /// The cells that have what the words say.
-    ///
-    /// # Errors
-    /// None has, or the words name something that no cell tells.
     pub(super) fn choose(&self, flag: &str, cells: &[Cell]) -> Result<Vec<Cell>, UsageError> {
         for (key, text) in &self.pairs {
             let texts: Vec<&str> = cells.iter().filter_map(|cell| value(cell, key)).collect();

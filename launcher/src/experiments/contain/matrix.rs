@@ -24,15 +24,12 @@ const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
 const VENUE_ORDERS: Count = Count(12_000);
 /// The deadline for hangs where a venue has the fault: nobody is to hang there.
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
-/// The deadline for hangs.
 const LIVENESS: Nanos = Nanos(200_000_000);
 
-/// One fault to try.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFault {
     /// What the table calls it: `kill`, `kill in a push`.
     pub name: String,
-    /// The fault.
     pub fault: FaultSpec,
 }
 
@@ -43,7 +40,6 @@ pub struct Cell {
     pub technique: Technique,
     /// What stands between strategies and engine.
     pub isolation: Isolation,
-    /// What is done.
     pub scenario: NamedFault,
     /// What exchanges and engine write down.
     pub journal: Journalling,

@@ -38,9 +38,6 @@ pub struct ContainFlags {
 }
 
 /// Tries what the flags ask for.
-///
-/// # Errors
-/// [`UsageError`] for what cannot be had; a run that could not be made.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     let (record, folder) = begin(flags)?;
     go_on(record, &folder, flags.common.json)
@@ -114,9 +111,6 @@ fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
 }
 
 /// What the runs of a matrix show, and what the protection costs, measured now.
-///
-/// # Errors
-/// A run's summary that cannot be read.
 pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<Shown> {
     let cost = cost::measure();
     let mut all = Containments {

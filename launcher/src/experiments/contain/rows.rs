@@ -14,7 +14,6 @@ const HURT_NS: u64 = 50_000_000;
 /// How a strategy ended that was after what is everybody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// With all of it.
     Got,
     /// Refused some of it, or killed by the kernel for it.
     Refused,

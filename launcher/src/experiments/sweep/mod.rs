@@ -51,9 +51,6 @@ pub struct SweepFlags {
 }
 
 /// Measures a sweep, goes on with one, or does what is asked of a planned one.
-///
-/// # Errors
-/// [`UsageError`] for what cannot be had; a folder of another version; a run that could not be made.
 pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     if let Some(folder) = &flags.planned.folder {
         return planned(flags, folder);

@@ -82,9 +82,6 @@ impl FromStr for Chosen {
 }
 
 /// Does what the flags say of a planned sweep.
-///
-/// # Errors
-/// [`UsageError`] for what cannot be had; a folder that is none of a plan, runs that do not belong to it.
 pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     if !flags.planned.plan
         && let Some(flag) = given(flags)
@@ -206,9 +203,6 @@ impl PlannedSweep {
     }
 
     /// A run that was made; `None`: it was not.
-    ///
-    /// # Errors
-    /// What is in its place is another run, or is damaged.
     fn entry(&self, number: usize, run: &OrderedRun) -> Result<Option<RunEntry>> {
         let folder = format!("{RUNS}/{number:04}");
         let place = self.folder.join(&folder);
@@ -243,9 +237,6 @@ impl PlannedSweep {
 
     /// Makes one run, unless it is made: in a folder of its own, which is moved to its place as a whole. One that was made and failed is
     /// made again. Returns the run that is there, and whether this launcher made it: another one may have been faster.
-    ///
-    /// # Errors
-    /// [`Interrupted`]; a run that could not be made or saved. Nothing is left of it then.
     fn one(&self, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<(RunEntry, bool)> {
         if let Some(entry) = self.entry(number, run)?.filter(|entry| entry.outline.complete) {
             return Ok((entry, false));
@@ -285,9 +276,6 @@ impl PlannedSweep {
     }
 
     /// The sweep with every run that there is, as if one launcher had made them, and the names of those that are missing.
-    ///
-    /// # Errors
-    /// A folder that is none of a run of the plan, or of another one: named, and nothing is gathered.
     fn gather(&self) -> Result<(SweepRecord, Vec<String>)> {
         let (mut record, runs, mut missing) = (self.sweep.clone(), self.runs(), Vec::new());
         for entry in fs::read_dir(self.folder.join(RUNS)).into_iter().flatten().flatten() {

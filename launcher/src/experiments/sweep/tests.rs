@@ -55,6 +55,30 @@ fn bar() -> Bar {
     Bar::new(false, 0)
 }
 
+/// The same; processes take 300 ns more.
+fn made_of_two(settings: &Settings) -> Made {
+    let mut made = made(settings);
+    if made.outline.isolation.name() == "process" {
+        let figures = made.outline.measures.get_mut("rt_venue").unwrap();
+        figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
+    }
+    made
+}
+
+/// The same, which holds a rate below 100,000/s or does not.
+fn tried(settings: &Settings, is_good: bool) -> Made {
+    let mut made = made(settings);
+    let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
+    let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+    figures.p999_ns = Some(if is_good && rate <= 100_000.0 { 50_000 } else { 150_000 });
+    made
+}
+
+fn searched(first_per_s: f64, points: usize) -> Option<SearchRecord> {
+    let points = vec![Search::default(); points];
+    Some(SearchRecord { bound_ns: 100_000, most_steps: 20, first_per_s, points })
+}
+
 fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -196,15 +220,7 @@ fn another_version_and_damage_are_told_apart() {
 fn the_tables_have_the_layout_of_the_seed_benchmark() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,500ns,1us")], 2);
-    let mut make = |settings: &Settings| {
-        let mut made = made(settings);
-        if made.outline.isolation.name() == "process" {
-            let figures = made.outline.measures.get_mut("rt_venue").unwrap();
-            figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
-        }
-        Ok(made)
-    };
-    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    measure(&mut sweep, folder.path(), &mut |settings| Ok(made_of_two(settings)), &mut bar()).unwrap();
     let [p50, p99, p999] = ["p50", "p99", "p999"].map(|at| table(&sweep, &format!("rt_venue_{at}")).unwrap());
     let wanted = "\
 | orch_work           |  thread | process |
@@ -239,12 +255,7 @@ fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one(
                 return Err(Interrupted.into());
             }
             left -= 1;
-            let mut made = made(settings);
-            if made.outline.isolation.name() == "process" {
-                let figures = made.outline.measures.get_mut("rt_venue").unwrap();
-                figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
-            }
-            Ok(made)
+            Ok(made_of_two(settings))
         };
         measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
         let p50 = table(&sweep, "rt_venue_p50").unwrap();
@@ -293,43 +304,22 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
 fn the_search_takes_turns_saves_every_step_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
-    sweep.search = Some(SearchRecord {
-        bound_ns: 100_000,
-        most_steps: 20,
-        first_per_s: 20_000.0,
-        points: vec![Search::default(); 2],
-    });
+    sweep.search = searched(20_000.0, 2);
     // Threads hold 100,000/s, processes nothing.
+    let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().name() == "thread");
     let mut left = 5;
     let mut make = |settings: &Settings| -> Result<Made> {
         left -= 1;
-        if left == 0 {
-            return Err(Interrupted.into());
-        }
-        let mut made = made(settings);
-        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-        let held = made.outline.isolation.name() == "thread" && rate <= 100_000.0;
-        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
-        figures.p999_ns = Some(if held { 50_000 } else { 150_000 });
-        Ok(made)
+        if left == 0 { Err(Interrupted.into()) } else { Ok(of_threads(settings)) }
     };
     let ended = search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap();
     assert_eq!(ended, Ended::Interrupted);
-    left = 1_000;
     let mut sweep = SweepRecord::read(folder.path()).unwrap();
     let tried = |sweep: &SweepRecord| -> Vec<usize> {
         sweep.search.as_ref().unwrap().points.iter().map(|search| search.steps.len()).collect()
     };
     assert_eq!(tried(&sweep), [2, 2]);
-    let mut make = |settings: &Settings| -> Result<Made> {
-        left -= 1;
-        let mut made = made(settings);
-        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-        let held = made.outline.isolation.name() == "thread" && rate <= 100_000.0;
-        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
-        figures.p999_ns = Some(if held { 50_000 } else { 150_000 });
-        Ok(made)
-    };
+    let mut make = |settings: &Settings| Ok(of_threads(settings));
     assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
     let found = sweep.search.as_ref().unwrap();
     let highest = found.points[0].highest_per_s.unwrap();
@@ -343,20 +333,11 @@ fn the_search_takes_turns_saves_every_step_and_goes_on() {
 fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[], repeats);
-    sweep.search = Some(SearchRecord {
-        bound_ns: 100_000,
-        most_steps: 20,
-        first_per_s: 200.0,
-        points: vec![Search::default()],
-    });
+    sweep.search = searched(200.0, 1);
     let mut runs = 0;
     let mut make = |settings: &Settings| -> Result<Made> {
         runs += 1;
-        let mut made = made(settings);
-        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
-        figures.p999_ns = Some(if rate <= 100_000.0 && runs > 1 { 50_000 } else { 150_000 });
-        Ok(made)
+        Ok(tried(settings, runs > 1))
     };
     assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
     let saved = SweepRecord::read(folder.path()).unwrap().search.unwrap();

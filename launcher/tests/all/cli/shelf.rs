@@ -219,19 +219,9 @@ fn bulkhead_is_the_launcher() {
 fn a_long_experiment_says_how_long_it_takes() {
     let launcher = Launcher::new();
     let out = launcher.out.path().to_str().unwrap();
-    let mut sweep = command(&[
-        "sweep",
-        "--isolation",
-        "thread,process",
-        "--window",
-        "30s",
-        "--repeats",
-        "3",
-        "--out",
-        out,
-    ]);
-    let sweep =
-        sweep.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let words = ["sweep", "--isolation", "thread,process", "--window", "30s", "--repeats", "3", "--out", out];
+    let pipe = std::process::Stdio::piped;
+    let sweep = command(&words).stdout(pipe()).stderr(pipe()).spawn().unwrap();
     wait_until("it has begun", || std::fs::read_dir(out).is_ok_and(|entries| entries.count() > 0));
     std::thread::sleep(std::time::Duration::from_millis(500));
     signal(sweep.id(), "INT");

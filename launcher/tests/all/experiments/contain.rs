@@ -40,16 +40,8 @@ fn row<'a>(rows: &'a [Value], isolation: &str, fault: &str) -> &'a Value {
 #[test]
 fn a_process_contains_what_takes_a_thread_s_process_down() {
     let faults = ["kill", "segv", "scribble"];
-    let flags = [
-        "--technique",
-        "spsc-mux",
-        "--isolation",
-        "thread,process",
-        "--fault",
-        "kill;segv;scribble",
-        "--idle",
-        "park",
-    ];
+    let flags = "--technique spsc-mux --isolation thread,process --fault kill;segv;scribble --idle park";
+    let flags: Vec<&str> = flags.split_whitespace().collect();
     let (rows, out) = rows_with_yes(&flags, &faults);
     for fault in faults {
         let contained = row(&rows, "process", fault);

@@ -8,28 +8,12 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Runs that take a moment each.
-const TINY: &[&str] = &[
-    "--strategies",
-    "1",
-    "--venues",
-    "2",
-    "--orders",
-    "500",
-    "--window",
-    "50ms",
-    "--delay",
-    "fixed:1ms",
-    "--idle",
-    "yield",
-];
+const TINY: &str = "--strategies 1 --venues 2 --orders 500 --window 50ms --delay fixed:1ms --idle yield";
 
-/// `launcher` with a folder of its own as `--out`.
-fn launcher(out: &TempDir, words: &[&str], tiny: bool) -> std::process::Command {
-    let mut command = command(words);
+/// `launcher` with a folder of its own as `--out`, and these words and more of them.
+fn launcher(out: &TempDir, words: &str, more: &str) -> std::process::Command {
+    let mut command = command(&words.split_whitespace().chain(more.split_whitespace()).collect::<Vec<_>>());
     command.args(["--out", out.path().to_str().unwrap()]);
-    if tiny {
-        command.args(TINY);
-    }
     command
 }
 
@@ -73,20 +57,8 @@ fn narrow(text: &str) {
 
 /// Starts a sweep of 2 points × 2 repeats and ends it by a signal once a run is finished and another one runs.
 fn killed(out: &TempDir, name: &str) -> (PathBuf, Option<i32>) {
-    let words = ["sweep", "--isolation", "thread,process", "--repeats", "2", "--window", "1s"];
-    let mut command = launcher(out, &words, false);
-    command.args([
-        "--orders",
-        "500",
-        "--delay",
-        "fixed:1ms",
-        "--venues",
-        "2",
-        "--strategies",
-        "1",
-        "--idle",
-        "yield",
-    ]);
+    let words = "sweep --isolation thread,process --repeats 2 --window 1s --orders 500 --delay fixed:1ms";
+    let mut command = launcher(out, words, "--venues 2 --strategies 1 --idle yield");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let measured = || {
         let folder = std::fs::read_dir(out.path()).unwrap().flatten().next().map(|entry| entry.path());
@@ -156,21 +128,8 @@ fn a_killed_sweep_leaves_nothing_and_goes_on() {
 #[test]
 fn a_sweep_over_rate_and_work_writes_its_tables() {
     let out = tempfile::tempdir().unwrap();
-    let words = [
-        "sweep",
-        "--work",
-        "0ns,20us",
-        "--rate",
-        "5k,10k",
-        "--repeats",
-        "1",
-        "--window",
-        "60ms",
-        "--delay",
-        "fixed:1ms",
-    ];
-    let stdout =
-        ok(&launcher(&out, &words, false).args(["--venues", "2", "--strategies", "1"]).output().unwrap());
+    let words = "sweep --work 0ns,20us --rate 5k,10k --repeats 1 --window 60ms --delay fixed:1ms";
+    let stdout = ok(&launcher(&out, words, "--venues 2 --strategies 1").output().unwrap());
     narrow(&stdout);
     for word in ["rt_venue p50", "rt_venue p99.9", "M/D/1", "saturates", "5,000/s", "20000 ns"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
@@ -194,8 +153,8 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
 #[test]
 fn the_bill_has_a_row_for_each_level_and_can_be_compared() {
     let out = tempfile::tempdir().unwrap();
-    let words = ["bill", "--technique", "spsc-mux", "--isolation", "thread,process", "--repeats", "5"];
-    let stdout = ok(&launcher(&out, &words, true).output().unwrap());
+    let words = "bill --technique spsc-mux --isolation thread,process --repeats 5";
+    let stdout = ok(&launcher(&out, words, TINY).output().unwrap());
     narrow(&stdout);
     for word in ["isolation", "CPU s/M", "PSS", "switches", "thread/spsc-mux"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
@@ -252,7 +211,7 @@ fn runs_are_compared_and_unlike_ones_are_not() {
     let run = |seed: &str| {
         let before: Vec<PathBuf> =
             std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path()).collect();
-        ok(&launcher(&out, &["run", "--seed", seed], true).output().unwrap());
+        ok(&launcher(&out, &format!("run --seed {seed}"), TINY).output().unwrap());
         let after = std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path());
         after.filter(|path| !before.contains(path)).last().unwrap().to_str().unwrap().to_owned()
     };
@@ -278,9 +237,8 @@ fn pairs_and_moved(comparison: &Value) -> u64 {
 #[test]
 fn two_settings_are_measured_on_the_spot_in_alternation() {
     let out = tempfile::tempdir().unwrap();
-    let words =
-        ["compare", "--a", "isolation=thread", "--b", "isolation=process", "--repeats", "5", "--json"];
-    let report: Value = serde_json::from_str(&ok(&launcher(&out, &words, true).output().unwrap())).unwrap();
+    let words = "compare --a isolation=thread --b isolation=process --repeats 5 --json";
+    let report: Value = serde_json::from_str(&ok(&launcher(&out, words, TINY).output().unwrap())).unwrap();
     assert_eq!(pairs_and_moved(&report["comparisons"][0]), 5);
     let folder = only(&out);
     let sweep = json(&folder.join("sweep.json"));
@@ -303,25 +261,8 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
 #[test]
 fn the_search_for_the_highest_rate_ends_and_says_what_it_found() {
     let out = tempfile::tempdir().unwrap();
-    let words = [
-        "sweep",
-        "--find-max-rate",
-        "--p999",
-        "1ns",
-        "--steps",
-        "2",
-        "--rate",
-        "100k",
-        "--window",
-        "120ms",
-        "--delay",
-        "fixed:1ms",
-        "--venues",
-        "2",
-        "--strategies",
-        "1",
-    ];
-    let stdout = ok(&launcher(&out, &words, false).output().unwrap());
+    let words = "sweep --find-max-rate --p999 1ns --steps 2 --rate 100k --window 120ms --delay fixed:1ms";
+    let stdout = ok(&launcher(&out, words, "--venues 2 --strategies 1").output().unwrap());
     narrow(&stdout);
     assert_eq!(stdout.matches("not held: p99.9").count(), 2, "every step is printed:\n{stdout}");
     assert_eq!(stdout.matches("0 of 2 runs").count(), 2, "the third would decide nothing:\n{stdout}");
@@ -332,19 +273,23 @@ fn the_search_for_the_highest_rate_ends_and_says_what_it_found() {
 
 #[test]
 fn what_cannot_be_is_said_before_anything_runs() {
-    fails(&["sweep", "--preset", "sead"], 2, &["did you mean seed?"]);
-    fails(&["sweep", "--technique", ","], 2, &["--technique A,B"]);
-    fails(&["sweep", "--isolation", "thread,proces"], 2, &["did you mean process?"]);
-    fails(&["sweep"], 2, &["nothing to sweep over"]);
-    fails(&["sweep", "--capacity", "64,100"], 2, &["capacity=100", "power of two"]);
-    fails(&["sweep", "--find-max-rate"], 2, &["--p999"]);
-    fails(&["sweep", "--resume", "/nowhere"], 1, &["/nowhere", "not the folder of a sweep"]);
-    fails(&["sweep", "--resume", "/nowhere", "--seed", "4"], 2, &["--seed with --resume"]);
-    fails(&["bill", "--work", "0ns,1us"], 2, &["launcher sweep --work"]);
-    fails(&["bill", "/nowhere"], 1, &["/nowhere"]);
-    fails(&["compare"], 2, &["--a and --b"]);
-    fails(&["compare", "/nowhere", "/nothing"], 1, &["/nowhere"]);
-    fails(&["compare", "--a", "isolation=thread", "--b", "isolation=none"], 2, &["isolation=none"]);
+    for (line, code, wanted) in [
+        ("sweep --preset sead", 2, "did you mean seed?"),
+        ("sweep --technique ,", 2, "--technique A,B"),
+        ("sweep --isolation thread,proces", 2, "did you mean process?"),
+        ("sweep", 2, "nothing to sweep over"),
+        ("sweep --capacity 64,100", 2, "capacity=100: --capacity 100: rings have a power of two"),
+        ("sweep --find-max-rate", 2, "--p999"),
+        ("sweep --resume /nowhere", 1, "not the folder of a sweep"),
+        ("sweep --resume /nowhere --seed 4", 2, "--seed with --resume"),
+        ("bill --work 0ns,1us", 2, "launcher sweep --work"),
+        ("bill /nowhere", 1, "/nowhere"),
+        ("compare", 2, "--a and --b"),
+        ("compare /nowhere /nothing", 1, "/nowhere"),
+        ("compare --a isolation=thread --b isolation=none", 2, "isolation=none"),
+    ] {
+        fails(&line.split_whitespace().collect::<Vec<_>>(), code, &[wanted]);
+    }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("sweep.json"), "{\"schema\": \"bulkhead.sweep/0\"}").unwrap();
     let path = folder.path().to_str().unwrap();

@@ -5,30 +5,34 @@
 mod quiet;
 mod shared;
 
+use crate::cli::DoctorFlags;
 use crate::config::Settings;
+use crate::host::groups::Tree;
 use crate::host::{Machine, System};
+use crate::output;
 use crate::planner::{self, Counts, Identity, Input};
 use crate::runtime::active::ActiveRun;
+use crate::runtime::container::{self, groups};
 use analysis::lists;
 use analysis::units::human_bytes;
+use anyhow::Result;
 use protocol::plan::{ClockSource, Plan};
 use serde::Serialize;
+use std::io::Write;
+use std::process::ExitCode;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
-    /// As it should be.
     Ok,
-    /// Could be better.
     Note,
     /// Latencies measured here are not to be quoted, or the run cannot start.
     Bad,
 }
 
 impl CheckState {
-    /// What the table prints.
-    pub const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             CheckState::Ok => "ok",
             CheckState::Note => "note",
@@ -42,7 +46,6 @@ impl CheckState {
 pub struct Check {
     /// What was looked at: unique, stable, lower case.
     pub name: &'static str,
-    /// How it came out.
     pub state: CheckState,
     /// What was found, in words.
     pub found: String,
@@ -50,8 +53,17 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
+/// Prints the checks.
+pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
+    let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
+    let system = System { no_container, unlimited, ..System::read() };
+    let checks = check(&crate::host::machine(), &system, &ActiveRun::all());
+    writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Looks at everything; `living` are the runs that go on.
-pub fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
+fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
     vec![
         cores(machine),
@@ -77,7 +89,7 @@ pub fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Ch
 }
 
 /// The checks as a table of at most 80 columns.
-pub fn table(checks: &[Check]) -> String {
+fn table(checks: &[Check]) -> String {
     let mut table = planner::table();
     for check in checks {
         let text = match &check.fix {
@@ -95,7 +107,7 @@ pub fn table(checks: &[Check]) -> String {
 }
 
 /// The checks as JSON: `schema`, `fit` and `checks`.
-pub fn json(checks: &[Check]) -> String {
+fn json(checks: &[Check]) -> String {
     let value = serde_json::json!({
         "schema": "bulkhead.doctor/1",
         "fit": worst(checks) < CheckState::Bad,
@@ -104,8 +116,7 @@ pub fn json(checks: &[Check]) -> String {
     format!("{value:#}")
 }
 
-/// The worst finding.
-pub fn worst(checks: &[Check]) -> CheckState {
+fn worst(checks: &[Check]) -> CheckState {
     checks.iter().map(|check| check.state).max().unwrap_or(CheckState::Ok)
 }
 

@@ -1,0 +1,25 @@
+//! `launcher clean`: removes shared memory that dead runs and queues left.
+
+use crate::cli::CleanFlags;
+use crate::output::{self, complain};
+use crate::runtime::clean::{self, CleanScope};
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Removes it, or says what would be removed.
+pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
+    let scope = if flags.dry_run { CleanScope::Nothing } else { CleanScope::Everything };
+    let cleaned = clean::clean(scope).context("cannot look into /dev/shm")?;
+    let mut out = output::stdout();
+    if flags.dry_run {
+        cleaned.removed.iter().try_for_each(|name| writeln!(out, "{name}"))?;
+    }
+    let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
+    let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
+    writeln!(out, "{} segments {what}, {} of living runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
+    for failed in &cleaned.failed {
+        complain(&format!("error: {failed}"));
+    }
+    Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,27 @@
+//! `launcher inspect`: the stamp records of a run or of one log.
+
+use crate::cli::InspectFlags;
+use crate::{experiments, output, shelf};
+use analysis::inspect::{self, Format};
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Prints them.
+pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
+    let path = shelf::folder_of(&flags.path)?;
+    experiments::is_none(&path)?;
+    let format = match (flags.json, flags.csv) {
+        (true, _) => Format::Json,
+        (_, true) => Format::Csv,
+        _ => Format::Text,
+    };
+    let options = inspect::Options {
+        head: flags.head,
+        tail: flags.tail,
+        order: flags.order,
+        worst: flags.worst,
+        format,
+    };
+    inspect::inspect(&path, &options, &mut output::stdout_while_read())?;
+    Ok(ExitCode::SUCCESS)
+}

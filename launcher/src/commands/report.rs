@@ -1,0 +1,98 @@
+//! `launcher report` and `launcher open`: a run's report on the terminal, and the page of a run or an experiment.
+
+use crate::cli::{OpenFlags, ReportFlags};
+use crate::config::UsageError;
+use crate::experiments;
+use crate::output::{self, complain};
+use crate::runtime::progress::Progress;
+use crate::runtime::{gather, merge_room, run};
+use crate::shelf;
+use analysis::document::Document;
+use analysis::html::{self, HTML_FILE};
+use analysis::record::RunRecord;
+use analysis::report;
+use analysis::summary::Summary;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use system::scratch::Room;
+
+/// Prints a summary: for people, or as JSON for machines.
+pub fn show(summary: &Summary, json: bool) -> Result<()> {
+    let mut out = output::stdout();
+    if json {
+        out.write_all(&summary.json()?)?;
+    } else {
+        let colour = out.is_coloured();
+        write!(out, "{}", report::terminal(summary, colour))?;
+    }
+    Ok(())
+}
+
+/// Merges a run again and prints its report, or writes its page.
+pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
+    let folder = shelf::folder_of(&flags.run)?;
+    if let Some(file) = &flags.html {
+        return report_html(&folder, file.as_deref());
+    }
+    experiments::is_none(&folder)?;
+    let record = read_record(&folder)?;
+    let progress = Progress::new(!flags.json);
+    let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
+    let summary = run::evaluate(&room, &folder, &record, &progress)?;
+    progress.clear();
+    show(&summary, flags.json)?;
+    Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.
+fn read_record(folder: &Path) -> Result<RunRecord> {
+    let record = RunRecord::read(folder)?;
+    let rescued = gather::rescue(&record.plan, folder)?;
+    if rescued > 0 {
+        complain(&format!("{rescued} logs that had stayed in /dev/shm are saved in {}", folder.display()));
+    }
+    Ok(record)
+}
+
+/// Makes the page and says where it is.
+fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
+    let file = file.map_or_else(|| folder.join(HTML_FILE), Path::to_owned);
+    make_page(folder, &file)?;
+    writeln!(output::stdout(), "Written to {}", file.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a folder, from saved results; a run of which some are missing is merged first.
+fn make_page(folder: &Path, file: &Path) -> Result<()> {
+    if html::needs_merge(folder) {
+        let progress = Progress::new(true);
+        run::evaluate(&Room::memory(), folder, &read_record(folder)?, &progress)?;
+        progress.clear();
+    }
+    html::write(folder, file)
+}
+
+/// Prints the path of the page.
+pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
+    let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
+    let folder = if is_latest { latest(Path::new("runs"))? } else { shelf::folder_of(&flags.folder)? };
+    let page = folder.join(HTML_FILE);
+    let is_made = page.symlink_metadata().is_ok_and(|facts| facts.is_file());
+    // An experiment may have gone on: its page is made again each time.
+    if !is_made || !folder.join("run.json").exists() {
+        make_page(&folder, &page)?;
+    }
+    let path = page.canonicalize().with_context(|| page.display().to_string())?;
+    writeln!(output::stdout(), "{}", path.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder in there that was begun last: their names begin with the time.
+fn latest(runs: &Path) -> Result<PathBuf> {
+    let entries =
+        std::fs::read_dir(runs).map_err(|error| UsageError(format!("{}: {error}", runs.display())))?;
+    let folders = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
+    Ok(folders.max().ok_or_else(|| UsageError(format!("{}: no run in it", runs.display())))?)
+}

@@ -1,0 +1,106 @@
+//! `launcher run`: runs the engine, once or several times, and reports.
+
+use super::report::show;
+use crate::config::{RunCommand, Slower};
+use crate::experiments::compare;
+use crate::host::Machine;
+use crate::output::{self, complain};
+use crate::planner::{self, Resolved};
+use crate::runtime::clean::{self, CleanScope};
+use crate::runtime::prepare::prepare;
+use crate::runtime::run::{self, FinishedRun, Presentation};
+use crate::runtime::signals::{self, Signals};
+use crate::shelf;
+use analysis::document::Document;
+use analysis::record::Outcome;
+use analysis::summary::Summary;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+/// Runs what the flags say; exit code 1 where a run failed or is not valid.
+pub fn run(command: &RunCommand) -> Result<ExitCode> {
+    let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, baseline, fail_if_slower } = command;
+    let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
+    let machine = crate::host::machine();
+    let resolved = planner::resolve(&flags.settings()?.with_remotes(remote)?, &machine)?;
+    if *dry_run {
+        return plan_only(&resolved, &machine, flags.common.allow_weaker_sandbox);
+    }
+    let how = Presentation {
+        quiet: flags.common.json || *quiet,
+        weaker_sandbox: flags.common.allow_weaker_sandbox,
+        start_timeout: Duration::from_nanos(flags.common.start_timeout.0),
+        signals: &signals,
+    };
+    let mut code = ExitCode::SUCCESS;
+    // Several summaries are one document as well: a list.
+    let (repeats, seed) = (resolved.settings.repeats().0, resolved.settings.seed().0);
+    let mut list = (flags.common.json && repeats > 1).then(Vec::new);
+    let mut summaries = Vec::new();
+    for repeat in 0..repeats {
+        // A fresh schedule for each repeat, the same ones for the same --seed.
+        let resolved = resolved.with_seed(seed.wrapping_add(repeat));
+        let finished = run::run(&resolved, &machine, &how)?;
+        match &mut list {
+            Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
+            None if *quiet && !flags.common.json => {
+                writeln!(output::stdout(), "{}", finished.folder.display())?;
+            }
+            None => show(&finished.summary, flags.common.json)?,
+        }
+        if !flags.common.json && !quiet {
+            writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
+        }
+        code = exit_code(&finished);
+        if *strict_faults && !finished.summary.unstruck.is_empty() {
+            complain("error: --strict-faults: a fault never fired");
+            code = ExitCode::FAILURE;
+        }
+        if let Outcome::Failed { process, pid, what } = &finished.outcome {
+            complain(&format!("error: {process} (pid {pid}): {what}"));
+        }
+        if finished.outcome != Outcome::Complete {
+            break;
+        }
+        summaries.push(finished.summary);
+    }
+    if let Some(baseline) = baseline.filter(|_| code == ExitCode::SUCCESS) {
+        against(&baseline, &summaries, *fail_if_slower, *quiet)?;
+    }
+    if let Some(list) = list {
+        writeln!(output::stdout(), "{:#}", serde_json::Value::from(list))?;
+    }
+    Ok(code)
+}
+
+/// Compares what was run with a folder of runs.
+fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: bool) -> Result<()> {
+    let found = compare::against(baseline, summaries)?;
+    if !quiet {
+        writeln!(output::stdout())?;
+        compare::show(&found, false)?;
+    }
+    gate.map_or(Ok(()), |gate| compare::pass(gate, &found))
+}
+
+/// `run --dry-run`: everything but the run.
+fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Result<ExitCode> {
+    let prepared = prepare(resolved, machine, weaker_sandbox, SystemTime::now())?;
+    let resolved = resolved.spanning(prepared.schedule.window_ns());
+    let plan = planner::show(&prepared.plan, &resolved, machine, &prepared.warnings);
+    writeln!(output::stdout(), "{plan}\nNothing was started (--dry-run).")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn exit_code(finished: &FinishedRun) -> ExitCode {
+    match finished.outcome {
+        Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
+        Outcome::Interrupted => signals::exit_code(),
+        _ => ExitCode::FAILURE,
+    }
+}
