@@ -64,13 +64,10 @@ pub fn judge(segments: &Segments, outcome: Outcome) -> Outcome {
     if lost.is_empty() {
         return outcome;
     }
-    let Outcome::Failed { process, pid, what } = outcome else {
-        return judged(failure(segments.plan.launcher_pid), &lost);
+    let outcome = match outcome {
+        Outcome::Failed { .. } => outcome,
+        _ => failure(segments.plan.launcher_pid),
     };
-    judged(Outcome::Failed { process, pid, what }, &lost)
-}
-
-fn judged(outcome: Outcome, lost: &[String]) -> Outcome {
     let Outcome::Failed { process, pid, what } = outcome else { return outcome };
     let many = if lost.len() == 1 { "segment" } else { "segments" };
     let what = format!(

@@ -3,7 +3,6 @@
 use crate::runtime::container::{self, Inside, Unmade};
 use crate::runtime::usage::Account;
 use analysis::numbers::duration;
-use analysis::record::ProcessUsage;
 use anyhow::{Context, Result};
 use protocol::plan::Trading;
 use protocol::supervision::Death;
@@ -54,7 +53,8 @@ pub struct Process {
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
-    account: Account,
+    /// What the kernel said of it, and of those that it was started again after.
+    pub account: Account,
     /// It had to be killed so long after it was told to end.
     late: Option<Duration>,
 }
@@ -272,10 +272,6 @@ impl Process {
         }
     }
 
-    pub const fn is_ready(&self) -> bool {
-        self.account.is_ready()
-    }
-
     pub fn ready(&mut self) {
         self.account.ready(self.child.id());
     }
@@ -284,11 +280,6 @@ impl Process {
         if self.status.is_none() {
             self.account.see_memory(self.child.id());
         }
-    }
-
-    /// What the kernel said of it, and of those that it was started again after.
-    pub const fn usage(&self) -> ProcessUsage {
-        self.account.usage()
     }
 
     /// The same process with the account of the one that it was started again after.

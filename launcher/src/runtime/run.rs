@@ -20,7 +20,7 @@ use system::scratch::Room;
 /// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began:
 /// then there is no folder. A run that began and failed is a [`FinishedRun`] whose outcome says so.
 /// Only what keeps its results from being written is an error afterwards: its folder stays with
-/// what there is, and so do logs that could not be saved in it ([`super::gather`]). Nothing else is
+/// what there is, and so do logs that could not be saved in it. Nothing else is
 /// left in `/dev/shm`, and no process.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {
     let progress = Progress::new(!how.quiet);

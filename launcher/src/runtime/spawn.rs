@@ -134,7 +134,7 @@ impl Processes {
             process: process.name.clone(),
             pid: process.pid(),
             how: process.how(),
-            usage: Some(process.usage()),
+            usage: Some(process.account.usage()),
         };
         self.all.iter().map(exit).collect()
     }

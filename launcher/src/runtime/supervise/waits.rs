@@ -54,7 +54,7 @@ impl Supervisor<'_> {
     fn note_ready_processes(&mut self) {
         for (index, process) in self.plan.processes.iter().enumerate() {
             let is_there = |thread: &u32| self.state(*thread as usize) >= ThreadState::Ready;
-            if !self.processes.all[index].is_ready() && process.threads.iter().all(is_there) {
+            if !self.processes.all[index].account.is_ready() && process.threads.iter().all(is_there) {
                 self.processes.all[index].ready();
             }
         }

@@ -118,6 +118,13 @@ fn snapshots(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The engine and its spare are killed when there are so many snapshots, of which the newest may be damaged.
+#[test]
+fn engine_without_spare_comes_back_from_newest_whole_snapshot() {
+    for (snapshots_first, damages) in [(1, false), (2, true)] {
+        comes_back_without_a_spare(snapshots_first, damages);
+    }
+}
+
 fn comes_back_without_a_spare(snapshots_first: usize, damages: bool) {
     let launcher = Launcher::new();
     let running = started(&launcher, "600k", "24s");
@@ -138,14 +145,4 @@ fn comes_back_without_a_spare(snapshots_first: usize, damages: bool) {
     wait_for("it is back", || in_place(running.pid(), "engine", &[living]));
     let died = ended(&launcher, running);
     assert!(died.len() == 1 && count(&died[0], "again") < count(&died[0], "records"), "{died:#?}");
-}
-
-#[test]
-fn an_engine_comes_back_from_a_snapshot_without_its_spare() {
-    comes_back_without_a_spare(1, false);
-}
-
-#[test]
-fn an_engine_comes_back_from_the_snapshot_before_a_damaged_one() {
-    comes_back_without_a_spare(2, true);
 }
