@@ -25,8 +25,7 @@ use system::scratch::Room;
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {
     let progress = Progress::new(!how.quiet);
     let ended = PreparedRun::new(resolved, machine, how, &progress)?.arm()?.play()?;
-    let finished =
-        ended.save()?.judge(|room, folder, record| evaluate(room, folder, record, &progress))?;
+    let finished = ended.save()?.judge(|room, folder, record| evaluate(room, folder, record, &progress))?;
     progress.clear();
     Ok(finished)
 }
@@ -35,12 +34,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 ///
 /// # Errors
 /// As [`evaluation::evaluate`].
-pub fn evaluate(
-    room: &Room,
-    folder: &Path,
-    record: &RunRecord,
-    progress: &Progress,
-) -> Result<Summary> {
+pub fn evaluate(room: &Room, folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
     progress.phase("merging", 1);
     evaluation::evaluate(room, folder, record, |step| match step {
         Step::Merging { done, total } => progress.of(done, total),
