@@ -26,7 +26,6 @@ use shm::memory::sigbus;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use system::memory;
-use system::scratch::Room;
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
