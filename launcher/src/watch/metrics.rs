@@ -72,7 +72,7 @@ fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
 /// A sample: its labels and its value.
 type Sample<'a> = (Vec<(&'a str, String)>, f64);
 
-fn of<'a>(name: &'a str, value: impl ToString) -> Vec<(&'a str, String)> {
+fn of(name: &str, value: impl ToString) -> Vec<(&str, String)> {
     vec![(name, value.to_string())]
 }
 
