@@ -37,7 +37,6 @@ mod index;
 pub mod instrument;
 pub mod levels;
 mod lookahead;
-pub mod market_data;
 mod matching;
 mod queue;
 #[cfg(test)]
@@ -53,7 +52,6 @@ pub use command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 pub use event::{CancelReason, Event, Events, RejectReason};
 pub use exchange::Exchange;
 pub use instrument::{Capacity, ConfigError, Instrument};
-pub use market_data::MarketData;
 #[cfg(feature = "serde")]
 pub use state::{State, StateError};
 pub use view::{Level, Order};

@@ -11,7 +11,6 @@ use shm::ring::{Consumer, PeerFault};
 use system::clock::Clock;
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// Takes reports from the gateways. Returns how many.
     #[inline(always)]
     pub(crate) fn poll_completion<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
@@ -26,7 +25,6 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         taken
     }
 
-    /// Takes orders from the strategies. Returns how many.
     #[inline(always)]
     pub(crate) fn poll_submit<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
@@ -58,7 +56,6 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         self.take(Input::Order { from: from.map(|strategy| strategy as u16), message }, release, cycle)
     }
 
-    /// A fault that the technique itself has found.
     #[cold]
     fn peer_fault<C: Clock>(&mut self, from: Option<usize>, fault: PeerFault, cycle: &mut Cycle<C>) {
         let why = match fault {

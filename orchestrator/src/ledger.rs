@@ -1,12 +1,7 @@
 //! The output ledger: what an engine produced up to a record of its journal, and which outputs may not have been sent.
 //!
-//! Each receiver has a transactional outbox ([`Outbox`]), so counts are enough to know what has gone out:
-//!
-//! | left behind | what follows from it |
-//! |---|---|
-//! | messages in a gateway's session | so many orders and cancels were sent on; the others go to the gateway again |
-//! | messages in a strategy's return ring | so many reports were returned |
-//! | stamps in the log | so many are there, of returns and of all others |
+//! Each receiver has a transactional outbox ([`Outbox`]), so counts are enough to know what has gone out: of the messages in a
+//! gateway's session and in a strategy's return ring, and of the stamps in the log.
 
 use super::core::StrategySession;
 use journal::{Outbox, RecoveryError};
@@ -102,7 +97,6 @@ pub(crate) struct StrategyOutput {
     pub returned: Outbox<Message>,
 }
 
-/// What a gateway was given and has given.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct GatewayOutput {
     pub dispatched: Outbox<Message>,
@@ -119,14 +113,12 @@ impl GatewayOutput {
     }
 }
 
-/// All that was given.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct OutputLedger {
     pub strategies: Vec<StrategyOutput>,
     pub gateways: Vec<GatewayOutput>,
     /// Records for the log, of returns and others.
     pub log: [Outbox<[u64; 2]>; 2],
-    /// Commands that were taken.
     pub commands: u64,
     /// All that has gone out, as soon as that is certain.
     #[serde(skip)]
@@ -151,7 +143,6 @@ impl OutputLedger {
             && self.log.iter().all(Outbox::is_sound)
     }
 
-    /// A message for a gateway.
     pub fn for_gateway(&mut self, gateway: usize, message: Message) {
         self.gateways[gateway].dispatched.push(message);
         self.drop_sent(gateway);
@@ -174,7 +165,6 @@ impl OutputLedger {
         Some(())
     }
 
-    /// A report for a strategy.
     pub fn for_strategy(&mut self, strategy: usize, message: Message) {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
@@ -183,7 +173,6 @@ impl OutputLedger {
         }
     }
 
-    /// A record for the log.
     pub fn for_log(&mut self, record: Record) {
         let kind = kind(record.point);
         self.log[kind].push(record.words());
@@ -203,7 +192,6 @@ impl OutputLedger {
         self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.has_gone(gone));
     }
 
-    /// Whether something is kept.
     pub fn keeps_something(&self) -> bool {
         self.log.iter().any(|log| !log.kept().is_empty())
             || self.strategies.iter().any(|of| !of.returned.kept().is_empty())

@@ -3,14 +3,7 @@
 //! Outward: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3). Homeward: take from the completion
 //! hand-off (t6), settle, return to the strategy (t7). One thread owns all of it, so positions and limits need no lock.
 //!
-//! ```text
-//!            take ─▶ journal (J) ─▶ release ─▶ Core::apply ─▶ Effects
-//!  live      rings    write-ahead log or ()        │           rings, stamps, notices
-//!  replica   journal  –                            │           ledger: what may not have gone out
-//!  tests     values   –                            │           a list
-//! ```
-//!
-//! [`Core`] decides, and is pure. What takes inputs and carries effects out is around it: this module, live. A journal's [`Replica`]
+//! `docs/src/architecture.md` has the picture. [`Core`] decides, and is pure. What takes inputs and carries effects out is around it: this module, live. A journal's [`Replica`]
 //! applies the same inputs to a core of its own, and is what a crashed engine's successor continues from.
 #![forbid(unsafe_code)]
 

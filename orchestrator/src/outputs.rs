@@ -55,7 +55,6 @@ impl Outputs {
         Self { desk: Some(desk), ..self }
     }
 
-    /// Sends a message to a gateway, or queues it.
     #[inline(always)]
     pub(crate) fn send_to_gateway(&mut self, gateway: usize, message: &Message) {
         if self.gateways[gateway].push(message) != Sent::Ring {
@@ -64,7 +63,6 @@ impl Outputs {
         }
     }
 
-    /// Counts messages that were queued for gateways.
     #[cold]
     pub(crate) fn count_pending(&mut self, queued: u64) {
         self.pending += queued;
@@ -84,14 +82,12 @@ impl Outputs {
         self.pending -= u64::from(self.gateways[gateway].recall(is_meant).is_some());
     }
 
-    /// Drops what is queued for a gateway.
     pub(crate) fn close_gateway(&mut self, gateway: usize) {
         let sender = &mut self.gateways[gateway];
         self.pending -= sender.queued() as u64;
         sender.clear();
     }
 
-    /// Sends a report to its strategy, or queues it.
     #[inline(always)]
     pub(crate) fn send_to_strategy(&mut self, strategy: usize, message: &Message) {
         match self.strategies[strategy].push(message) {

@@ -23,7 +23,6 @@ pub struct Replica {
     pub(crate) core: Core,
     pub(crate) ledger: OutputLedger,
     stamps: Stamps,
-    /// What operators were answered.
     answers: Words,
     desk: Desk,
 }
@@ -36,7 +35,6 @@ pub struct EngineSnapshot {
     answers: Vec<Answer>,
 }
 
-/// The replica's effects: into the ledger.
 struct Recorded<'a> {
     ledger: &'a mut OutputLedger,
     stamps: Stamps,
@@ -195,7 +193,6 @@ impl Replica {
     }
 }
 
-/// What each command was answered.
 fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer)> {
     let answers = Answers::new(&answers.clone().into());
     (0..commands.min(COMMANDS as u64) as u32).map(move |number| (number, answers.of(number)))

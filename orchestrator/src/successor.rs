@@ -1,13 +1,7 @@
 //! An engine that takes the place of a crashed one: promoted from a replica, and then attached to the contended hand-offs.
 //!
-//! | left behind | what follows from it |
-//! |---|---|
-//! | messages in a strategy's or a gateway's ring | those that the journal has are skipped, the others are taken |
-//! | messages in a gateway's session, in a return ring, stamps in the log | that many have gone out: see `ledger` |
-//! | answers of desk and repairs | what is published there is not published again |
-//!
-//! An inbox connects threads of one process, so both of its ends are gone: what is in it is skipped, and what the session lacks is sent
-//! again.
+//! Of the messages in the contended hand-offs those that the journal has are skipped, the others are taken. An inbox connects threads
+//! of one process, so both of its ends are gone: what is in it is skipped, and what the session lacks is sent again.
 
 use super::core::Core;
 use super::ledger::{GatewayPast, Recovered};

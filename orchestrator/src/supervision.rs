@@ -21,7 +21,6 @@ pub struct Supervision {
     seen: u64,
     /// When to inspect the submit hand-off again, in ticks.
     next_inspection: u64,
-    /// The submit hand-off is damaged.
     is_damaged: bool,
 }
 
@@ -32,13 +31,11 @@ impl Supervision {
         Self { control, seen: 0, next_inspection: 0, is_damaged: false }
     }
 
-    /// Whether a fence may have changed.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.control.generation() != self.seen
     }
 
-    /// Whether the submit hand-off is to be inspected now.
     #[inline(always)]
     pub(crate) const fn must_inspect(&self, now: u64) -> bool {
         now >= self.next_inspection
@@ -70,7 +67,6 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
     }
 
-    /// Continues the retirements that have begun.
     #[cold]
     pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         // First: what was queued of the dead must be recalled before anything says that nothing is left of them.
@@ -104,7 +100,6 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         is_whole && self.failed.is_none()
     }
 
-    /// Carries out the operators' new commands.
     #[cold]
     pub(crate) fn poll_commands<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         while let Some(Entry { number, command, .. }) = self.outputs.desk.as_mut().and_then(Desk::take) {

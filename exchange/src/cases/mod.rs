@@ -10,7 +10,6 @@ mod auctions;
 mod broken;
 mod orders;
 mod rejects;
-mod seen;
 mod self_trade;
 mod stopped;
 

@@ -9,7 +9,6 @@ use protocol::record::Point;
 use protocol::wire::{Message, NOTHING, Order, OrderId, Report};
 
 impl Core {
-    /// Takes one report from a gateway.
     #[inline(always)]
     pub(super) fn report(&mut self, message: &Message, out: &mut impl Effects) {
         self.counts.reports += 1;
@@ -73,7 +72,7 @@ impl Core {
     #[inline(always)]
     pub(super) fn settle(&mut self, strategy: usize, change: &Change, price: i64, out: &mut impl Effects) {
         if let Some(venue) = change.killed_at {
-            self.confirm_killed(strategy, venue, change.instrument, out);
+            self.confirm_killed(strategy, (venue, change.instrument), out);
         }
         if let Some(loser) = self.risk.book(strategy, change, price, &self.positions) {
             self.kill_by_limit(loser, Control::MaxLoss, out);
@@ -92,7 +91,6 @@ impl Core {
         }
     }
 
-    /// An order is no longer open at a gateway.
     pub(super) fn close_at_gateway(&mut self, gateway: usize) {
         if let Some(session) = self.gateways.get_mut(gateway) {
             session.open = session.open.saturating_sub(1);

@@ -17,7 +17,6 @@ use protocol::supervision::Incarnation;
 use protocol::wire::{ENGINE_REPORT, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 
-/// Whether a gateway takes orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum GatewayState {
     /// Orders are dispatched to it.
@@ -62,7 +61,6 @@ impl GatewaySession {
 }
 
 impl Core {
-    /// Applies a change of a gateway's fence.
     pub(super) fn gateway_life(&mut self, gateway: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {

@@ -39,7 +39,6 @@ pub enum Input {
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
-/// No strategy or gateway.
 const NOBODY: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 

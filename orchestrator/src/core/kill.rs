@@ -32,7 +32,6 @@ pub const fn log_records(strategies: u64, instruments: u64) -> u64 {
 }
 
 impl Core {
-    /// Carries out an operator's command and answers it.
     pub(super) fn command(&mut self, number: u32, command: Option<Command>, out: &mut impl Effects) {
         let done = match command {
             Some(Command::Kill(scope)) => self.kill(scope, Cause::Operator, Some(number), out),
@@ -105,7 +104,6 @@ impl Core {
         Ok(())
     }
 
-    /// Turns a switch off.
     #[cold]
     fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> Result<(), Status> {
         self.risk.turn(scope, false, &self.positions).ok_or(Status::NoSuchScope)?;
@@ -115,7 +113,6 @@ impl Core {
         Ok(())
     }
 
-    /// Returns the orders that the gateways are told to cancel.
     fn cancel_scope(&self, scope: Scope) -> CancelScope {
         match scope {
             Scope::Strategy(strategy) => {
@@ -143,8 +140,7 @@ impl Core {
     pub(super) fn confirm_killed(
         &mut self,
         strategy: usize,
-        venue: u16,
-        instrument: u16,
+        (venue, instrument): (u16, u16),
         out: &mut impl Effects,
     ) {
         let credential = self.risk.credential(strategy);

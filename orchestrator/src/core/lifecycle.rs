@@ -22,7 +22,6 @@ use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 pub const TOLERATED_OFFENCES: u32 = 64;
 
 impl Core {
-    /// Applies a change of a strategy's fence.
     pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.sessions[index];
         if session.is_begun_by(life) {

@@ -1,9 +1,7 @@
 //! The engine's decisions as a pure state machine: an input comes in, effects go out.
 //!
-//! There is no ring, clock, log, doorbell or journal in here, and no decision asks an output whether it has room. Equal
-//! inputs give equal effects, so the engine that is measured, the one that a journal rebuilds and the one that unit tests
-//! drive are one function: [`Core::apply`]. (Fowler, "The LMAX Architecture", 2011, calls it the business logic processor;
-//! Aeron Cluster, a clustered service.)
+//! There is no ring, clock, log, doorbell or journal in here, and no decision asks an output whether it has room. Equal inputs give
+//! equal effects. (Fowler, "The LMAX Architecture", 2011: the business logic processor. Aeron Cluster: a clustered service.)
 
 mod accounting;
 mod effects;
@@ -110,7 +108,7 @@ impl Core {
         Ok(Self {
             sessions: (0..strategies).map(session).collect(),
             gateways: vec![GatewaySession::default(); venues * credentials],
-            positions: Positions::new(strategies, risk.instruments(), max_open),
+            positions: Positions::new(strategies, risk.traded.len(), max_open),
             risk,
             kills: Vec::with_capacity(max_kills(strategies)),
             next_switch: 0,

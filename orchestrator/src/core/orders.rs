@@ -35,44 +35,43 @@ impl Core {
         if let Some(control) = self.risk.count_message(strategy, self.now) {
             self.kill_by_limit(strategy, control, out);
         }
-        if let Err(reason) = self.check(&order) {
-            self.sessions[strategy].taken.add(digest(message));
-            self.reject(from, &order, reason, out);
-            return;
-        }
+        let gateway = match self.check(&order) {
+            Ok(gateway) => gateway,
+            Err(reason) => {
+                self.sessions[strategy].taken.add(digest(message));
+                self.reject(from, &order, reason, out);
+                return;
+            }
+        };
         out.work();
-        let digest = self.send(&order, message, out);
+        let digest = self.send(&order, gateway, message, out);
         self.sessions[strategy].taken.add(digest);
     }
 
-    /// Checks an order against every control, and takes it from the plan's budgets if it passes.
+    /// Checks an order against every control, and takes it from the plan's budgets if it passes. Returns its gateway.
     #[inline(always)]
-    fn check(&mut self, order: &Order) -> Result<(), Reject> {
+    fn check(&mut self, order: &Order) -> Result<usize, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = &self.gateways[self.gateway_of(order.id.strategy().into(), order.venue)];
-        if gateway.state != GatewayState::Up {
+        let gateway = self.gateway_of(order.id.strategy().into(), order.venue);
+        let session = &self.gateways[gateway];
+        if session.state != GatewayState::Up {
             return Err(Reject::VenueDown);
         }
-        if gateway.open >= self.plan.gateway_limit && order.operation == Operation::New {
+        if session.open >= self.plan.gateway_limit && order.operation == Operation::New {
             return Err(Reject::VenueBusy);
         }
-        match self.venue_budget(order) {
-            Some(0) => Err(Reject::NotPlanned),
-            Some(left) => {
-                *left -= 1;
-                Ok(())
-            }
-            None => Ok(()),
+        if let Some(left) = self.venue_budget(order) {
+            *left = left.checked_sub(1).ok_or(Reject::NotPlanned)?;
         }
+        Ok(gateway)
     }
 
     /// Stamps an order and sends it to its gateway. Returns its digest, which is computed after the push, off the order's path.
     #[inline(always)]
-    fn send(&mut self, order: &Order, message: &Message, out: &mut impl Effects) -> u64 {
+    fn send(&mut self, order: &Order, gateway: usize, message: &Message, out: &mut impl Effects) -> u64 {
         // The detail tells a new order, which a kill switch stops, from anything else, which may pass one.
         out.stamp(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
         self.counts.dispatched += 1;
-        let gateway = self.gateway_of(order.id.strategy().into(), order.venue);
         out.to_gateway(gateway, message);
         let digest = digest(message);
         self.gateways[gateway].sent.add(digest);

@@ -5,7 +5,6 @@ use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::{MAX_SEQUENCE, OrderId};
 use serde::{Deserialize, Serialize};
 
-/// The state of a strategy's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SessionState {
     /// Its orders are accepted.
@@ -21,13 +20,11 @@ pub(crate) enum SessionState {
     Dead,
 }
 
-/// A strategy's session.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StrategySession {
     /// The id of its next order as a word; [`NOBODY`] while none is accepted. One comparison says that an order is from the
     /// living incarnation of the right strategy and that none was left out, repeated or forged.
     expected: u64,
-    /// The incarnation.
     pub epoch: u16,
     pub state: SessionState,
     pub strategy: u16,
@@ -35,7 +32,6 @@ pub(crate) struct StrategySession {
     next: u64,
     /// Orders that the plan still has for all its incarnations together: the stamp logs have room for no more.
     pub budget: u64,
-    /// Why it was quarantined.
     pub why: Option<Misconduct>,
     /// Rejected orders that only a mistake explains.
     pub offences: u32,
@@ -49,7 +45,6 @@ pub(crate) struct StrategySession {
     pub returned: Checksum,
 }
 
-/// No order's id.
 const NOBODY: u64 = u64::MAX;
 
 impl StrategySession {
@@ -77,7 +72,6 @@ impl StrategySession {
         id.word() == self.expected
     }
 
-    /// Moves on to the order after this one.
     #[inline(always)]
     pub(crate) const fn advance(&mut self, id: OrderId) {
         self.expected = id.word() + 1;
@@ -114,7 +108,6 @@ impl StrategySession {
         matches!(self.state, SessionState::Alive | SessionState::Quarantined)
     }
 
-    /// Returns the next sequence of this incarnation.
     pub(crate) fn next(&self) -> u64 {
         self.next_order().map_or(self.next, OrderId::sequence)
     }
@@ -138,7 +131,6 @@ impl StrategySession {
         self.state = state;
     }
 
-    /// Begins the next incarnation.
     pub(crate) fn open(&mut self, epoch: u16) {
         *self = Self {
             expected: OrderId::new(self.strategy, epoch, 0).word(),

@@ -6,10 +6,7 @@ use serde::{Deserialize, Serialize};
 /// An account: one cache line. Quantities are in 1e-8 units, prices in cents, money is price times quantity. All of
 /// them wrap rather than stop the engine.
 ///
-/// The merge of a run computes the same from the logged fills, so this is the rule. The basis of what is held is
-/// `cost + realised`. The part of a fill that closes releases its share of the basis, truncated toward zero; what it
-/// fetches beyond that is realised. The rest opens at its own price. So `cost`, `net` and the profit as a whole are
-/// exact whatever was truncated: `realised + unrealised = net · price − cost`.
+/// The merge of a run computes the same from the logged fills, by the rule in `docs/src/risk.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(64))]
 pub struct Account {
@@ -55,7 +52,6 @@ impl Account {
         signed
     }
 
-    /// Realises the part of a fill that closes.
     fn close(&mut self, signed: i64, price: i64) {
         let held = self.net.unsigned_abs();
         let closed = i128::from(signed.unsigned_abs().min(held));

@@ -20,7 +20,6 @@ use shm::prefetch::prefetch_lines;
 /// All accounts and all open orders.
 #[derive(Serialize, Deserialize)]
 pub struct Positions {
-    /// Strategy after strategy.
     pub(crate) accounts: Box<[Account]>,
     instruments: usize,
     pub(crate) strategies: Box<[Requests]>,

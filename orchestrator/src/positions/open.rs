@@ -27,7 +27,6 @@ impl OpenOrders {
         Self { window, others: Table::new(capacity) }
     }
 
-    /// Returns the orders as a snapshot has them.
     pub(crate) fn save(&self) -> SavedOrders {
         [self.window.all().collect(), self.others.all()]
     }
@@ -39,7 +38,6 @@ impl OpenOrders {
         others.iter().all(insert).then_some(())
     }
 
-    /// Returns `true` if another request has room.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
         self.others.has_room()
@@ -69,7 +67,6 @@ impl OpenOrders {
         }
     }
 
-    /// Returns `false` if its slot is taken.
     #[inline(always)]
     fn insert_in_window(&mut self, order: OpenOrder) -> bool {
         let index = self.index(order.id());

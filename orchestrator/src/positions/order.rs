@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// What an open request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// A new order of that side.
     Order(Side),
     /// A replace: `leaves` is the id of the order that it replaces.
     Replace,
@@ -18,7 +17,6 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(32))]
 pub struct OpenOrder {
-    /// The id as a word.
     pub(super) key: u64,
     /// The quantity that is open.
     pub(crate) leaves: u64,
@@ -26,7 +24,6 @@ pub struct OpenOrder {
     pub(crate) wanted: u64,
     pub(crate) instrument: u16,
     pub(crate) venue: u16,
-    /// Replaces on their way.
     pub(crate) replaces: u16,
     pub(crate) kind: Kind,
     /// A kill switch cancels it.

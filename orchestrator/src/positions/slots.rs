@@ -18,7 +18,6 @@ impl Slots {
         Self { orders: vec![OpenOrder::FREE; count].into(), taken: taken.into() }
     }
 
-    /// What an index is masked with.
     #[inline(always)]
     pub(super) const fn mask(&self) -> usize {
         self.orders.len() - 1

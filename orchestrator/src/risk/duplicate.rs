@@ -3,7 +3,6 @@
 use protocol::wire::{Order, Side};
 use serde::{Deserialize, Serialize};
 
-/// How many orders are remembered.
 const REMEMBERED: usize = 8;
 
 /// Two orders with equal keys are duplicates.

@@ -1,8 +1,4 @@
-//! Gross and net exposure of each credential, updated with every order and report.
-//!
-//! Both are the worst case of what is open, valued at reference prices. Of an instrument: `long`, with all open buy orders
-//! of the credential's strategies filled, and `short`, with all open sell orders filled. Gross is the sum over the
-//! instruments of the larger of both in size; net is the sum of all `long`, or of all `short` in size.
+//! Gross and net exposure of each credential, updated with every order and report: `docs/src/risk.md` says what they are.
 //!
 //! An order's value is the most by which it can raise any of them. So each credential has an allowance, one word: what was
 //! left until its nearest limit when that was last added up, less all that was sent since. An order of at most that value
@@ -65,7 +61,6 @@ impl CredentialExposure {
             if self.is_on() { left.min(held).clamp(0, i64::MAX.into()) as u64 } else { u64::MAX };
     }
 
-    /// Adds quantities at a price.
     #[inline(always)]
     fn add(&mut self, gross: i64, long: i64, short: i64, price: i64) {
         self.gross = self.gross.wrapping_add(times(gross, price));
@@ -73,7 +68,6 @@ impl CredentialExposure {
         self.short = self.short.wrapping_add(times(short, price));
     }
 
-    /// Takes a value from the allowance.
     #[inline(always)]
     fn spend(&mut self, quantity: u64, price: i64) {
         let worth = u128::from(quantity) * u128::from(price.unsigned_abs());
@@ -81,17 +75,14 @@ impl CredentialExposure {
     }
 }
 
-/// The exposure of all credentials.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Exposures {
     credentials: Box<[CredentialExposure]>,
-    /// Credential after credential.
     held: Box<[Held]>,
     instruments: usize,
     is_on: bool,
 }
 
-/// A limit that is off.
 const OFF: i128 = i128::MAX;
 
 fn times(quantity: i64, price: i64) -> i128 {
@@ -141,7 +132,6 @@ impl Exposures {
         self.is_on = self.credentials.iter().any(CredentialExposure::is_on);
     }
 
-    /// Returns `true` if any credential has a limit.
     #[inline(always)]
     pub(crate) const fn is_on(&self) -> bool {
         self.is_on

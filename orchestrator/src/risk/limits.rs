@@ -69,7 +69,6 @@ impl AccountLimits {
         }
     }
 
-    /// Counts executions from here.
     pub(crate) const fn enable(&mut self, fills: u64) {
         self.fills_until = fills.saturating_add(self.max_executions);
     }
@@ -95,7 +94,6 @@ pub(crate) struct RateLimit {
 }
 
 impl Default for RateLimit {
-    /// Off.
     fn default() -> Self {
         Self { bucket: TokenBucket::default(), rate: OFF, burst: OFF }
     }

@@ -26,7 +26,7 @@ impl Risk {
         moved: i64,
         positions: &Positions,
     ) -> Option<usize> {
-        let reference = self.reference(change.instrument);
+        let reference = self.traded[usize::from(change.instrument)].reference;
         if reference == 0 {
             return None;
         }

@@ -1,11 +1,8 @@
 //! Pre-trade controls: what every order must pass before it reaches a venue.
 //!
 //! Nothing here allocates, divides or reads a clock while orders pass. Limits are in rows as the checks read them; a control
-//! that is off has a limit that nothing reaches. An order that breaks several is rejected for the first of this list:
-//!
-//! unknown venue · unknown instrument · open orders · (a cancel passes from here on) · kill switch · restricted · price:
-//! negative, band, collar, tick · lot · volume · value · execution throttle · position · exposure · duplicate · message rate of
-//! the strategy, of its credential.
+//! that is off has a limit that nothing reaches. An order that breaks several is rejected for the first one, in the order of
+//! [`Risk::check`], which `docs/src/risk.md` lists.
 
 mod duplicate;
 mod exposure;
@@ -77,7 +74,6 @@ impl RiskSetup<'_> {
 #[derive(Serialize, Deserialize)]
 pub struct Risk {
     pub(crate) strategies: Box<[StrategyRow]>,
-    /// Strategy after strategy.
     accounts: Box<[AccountLimits]>,
     pub(crate) traded: Box<[Traded]>,
     pub(crate) credentials: Box<[RateLimit]>,
@@ -89,7 +85,6 @@ pub struct Risk {
     plan: RiskPlan,
 }
 
-/// What the plan says for all strategies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RiskPlan {
     venues: usize,
@@ -159,27 +154,16 @@ impl Risk {
         prefetch_lines(&self.credentials[usize::from(row.credential)], lines);
     }
 
-    /// Returns how many instruments there are.
-    pub fn instruments(&self) -> usize {
-        self.traded.len()
-    }
-
-    /// Returns the index of a strategy's credential.
     #[inline(always)]
     pub(crate) fn credential(&self, strategy: usize) -> u16 {
         self.strategies[strategy].credential
-    }
-
-    /// Returns the reference price of an instrument, in cents; 0: none yet.
-    pub fn reference(&self, instrument: u16) -> i64 {
-        self.traded[usize::from(instrument)].reference
     }
 
     /// Checks an order at that time, in ticks since the start. An order that passes has taken a token from each bucket and is
     /// remembered for the duplicate check.
     ///
     /// # Errors
-    /// The first control that it breaks, in the order of the module's list.
+    /// The first control that it breaks.
     #[inline]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = usize::from(order.id.strategy());
@@ -199,7 +183,7 @@ impl Risk {
             _ = take_tokens(row, &mut self.credentials[credential], now);
             return Ok(());
         }
-        if is_any_on(&self.switches, order, row.credential) {
+        if !self.switches.is_empty() && is_any_on(&self.switches, order, row.credential) {
             return Err(Reject::Killed);
         }
         let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.instrument)];

@@ -19,7 +19,6 @@ pub(crate) struct Traded {
     collar: (u64, u64),
 }
 
-/// What the plan says of an instrument.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InstrumentRules {
     tick: Multiple,

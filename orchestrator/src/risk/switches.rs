@@ -47,7 +47,8 @@ impl Risk {
 }
 
 /// Returns `true` if one of these switches concerns an order of a credential.
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
     let strategy = order.id.strategy();
     switches.iter().any(|scope| scope.concerns(strategy, credential, order.venue, order.instrument))

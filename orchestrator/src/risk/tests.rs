@@ -362,7 +362,7 @@ proptest! {
                     let side = if is_buy { Side::Buy } else { Side::Sell };
                     let order = Order { instrument, ..desk.order(strategy, side, quantity * 100, 1_000) };
                     let credential = usize::from(desk.risk.credential(strategy.into()));
-                    let (more, reference) = (order.quantity.cast_signed(), desk.risk.reference(instrument));
+                    let (more, reference) = (order.quantity.cast_signed(), desk.risk.traded[usize::from(instrument)].reference);
                     let exposures = &mut desk.risk.exposures;
                     let exact = exposures.check_exactly(credential, instrument, is_buy, more, reference);
                     prop_assert_eq!(exposures.check(credential, instrument, is_buy, more, reference), exact);

@@ -1,18 +1,21 @@
 //! Named pipes (FIFOs) beside the segments in `/dev/shm`: for techniques that go through the kernel.
 
+use super::calls::{c_string, checked};
 use super::{RegionError, SHM_DIR};
-use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
 
 /// Makes a FIFO, mode 0600.
 ///
 /// # Errors
 /// What the system refused (the name exists, no permission).
 pub fn create(name: &str) -> Result<(), RegionError> {
-    let made = mkfifo(format!("{SHM_DIR}/{name}").as_str(), Mode::S_IRUSR | Mode::S_IWUSR);
-    made.map_err(|errno| RegionError::Os {
+    let make = |path: std::ffi::CString| {
+        // SAFETY: the path ends with a zero byte, and is valid during the call.
+        checked(unsafe { libc::mkfifo(path.as_ptr(), 0o600) })
+    };
+    let made = c_string(format!("{SHM_DIR}/{name}")).and_then(make);
+    made.map(drop).map_err(|source| RegionError::Os {
         name: name.into(),
         what: "make a FIFO of that name",
-        source: errno.into(),
+        source,
     })
 }

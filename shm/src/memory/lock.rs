@@ -4,14 +4,18 @@
 //! that open file is closed, so also when its process is killed; and it tells of it across PID namespaces, where a process
 //! id says nothing.
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
+use super::calls::checked;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 
 const fn whole_file(kind: i32) -> libc::flock {
     libc::flock { l_type: kind as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
+}
+
+fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and these commands take a lock, which they may change.
+    checked(unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) }).map(drop)
 }
 
 /// Holds the lock until the file is closed. Any number of open files can hold it at once. The file must be open for reading.
@@ -19,8 +23,7 @@ const fn whole_file(kind: i32) -> libc::flock {
 /// # Errors
 /// What the system refused.
 pub fn hold(file: &File) -> io::Result<()> {
-    fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&whole_file(libc::F_RDLCK)))?;
-    Ok(())
+    call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_RDLCK))
 }
 
 /// Takes the lock alone until the file is closed; returns `false` if another open file holds it. The file must be open for
@@ -29,10 +32,10 @@ pub fn hold(file: &File) -> io::Result<()> {
 /// # Errors
 /// What the system refused.
 pub fn take(file: &File) -> io::Result<bool> {
-    match fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK))) {
-        Ok(_) => Ok(true),
-        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-        Err(errno) => Err(errno.into()),
+    match call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_WRLCK)) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -42,7 +45,7 @@ pub fn take(file: &File) -> io::Result<bool> {
 /// What the system refused.
 pub fn is_held(file: &File) -> io::Result<bool> {
     let mut asked = whole_file(libc::F_WRLCK);
-    fcntl(file.as_fd(), FcntlArg::F_OFD_GETLK(&mut asked))?;
+    call(file, libc::F_OFD_GETLK, &mut asked)?;
     Ok(i32::from(asked.l_type) != libc::F_UNLCK)
 }
 

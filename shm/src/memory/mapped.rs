@@ -1,5 +1,6 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
+use super::calls::{c_string, checked, effective_user};
 #[cfg(feature = "control")]
 use super::lock;
 use super::region::{Backing, Region, RegionError, View};
@@ -7,12 +8,10 @@ use super::sigbus::Guard;
 use super::{SHM_DIR, folder};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
-use nix::fcntl::{AT_FDCWD, AtFlags, posix_fallocate};
-use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{geteuid, linkat};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::{Arc, OnceLock};
 
@@ -29,12 +28,12 @@ pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> Re
 
 /// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS later.
 fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
-    posix_fallocate(file.as_fd(), 0, bytes as i64).map_err(|errno| match errno {
-        nix::errno::Errno::ENOSPC | nix::errno::Errno::ENOMEM => {
-            RegionError::NoRoom { name: name.to_owned(), bytes }
-        }
-        errno => os(name, "reserve its memory")(errno.into()),
-    })
+    // SAFETY: the descriptor is open. The call returns the number of its error.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
+        0 => Ok(()),
+        libc::ENOSPC | libc::ENOMEM => Err(RegionError::NoRoom { name: name.to_owned(), bytes }),
+        errno => Err(os(name, "reserve its memory")(io::Error::from_raw_os_error(errno))),
+    }
 }
 
 fn options(prefault: bool) -> MmapOptions {
@@ -134,9 +133,13 @@ impl Region {
         words: usize,
         prefault: bool,
     ) -> Result<(Arc<Self>, File), RegionError> {
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-        let fd = memfd_create(name, flags).map_err(|e| os(name, "create it")(e.into()))?;
-        let file = File::from(fd);
+        let create = |name: CString| {
+            // SAFETY: the name ends with a zero byte, and is valid during the call.
+            checked(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })
+        };
+        let fd = c_string(name).and_then(create).map_err(os(name, "create it"))?;
+        // SAFETY: the descriptor is new, and nothing else owns it.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         reserve(name, &file, words as u64 * 8)?;
         let region = Self::map(name, &file, prefault)?;
         Ok((region, file))
@@ -205,8 +208,13 @@ pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
 /// Gives memory that has no name its name, which must be free.
 pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
     let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
-    linkat(AT_FDCWD, nameless.as_str(), AT_FDCWD, path.as_str(), AtFlags::AT_SYMLINK_FOLLOW)
-        .map_err(|errno| os(name, "create it")(errno.into()))
+    let link = |from: CString, to: CString| {
+        let (here, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+        // SAFETY: both paths end with a zero byte, and are valid during the call.
+        checked(unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), flags) })
+    };
+    let linked = c_string(nameless).and_then(|from| link(from, c_string(path)?));
+    linked.map(drop).map_err(os(name, "create it"))
 }
 
 /// Maps the control segment by its name, through the crate `shared_memory`.
@@ -232,7 +240,7 @@ pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.open(format!("{SHM_DIR}/{name}"))?;
     let facts = file.metadata()?;
     let refused = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    match (facts.is_file(), facts.uid() == geteuid().as_raw()) {
+    match (facts.is_file(), facts.uid() == effective_user()) {
         (false, _) => refused("not memory"),
         (true, false) => refused("of another user"),
         (true, true) => Ok(file),

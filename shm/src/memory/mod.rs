@@ -1,6 +1,8 @@
 //! Memory that processes share: regions of atomic words, and the header that each of them starts with.
 
 #[cfg(not(loom))]
+pub(crate) mod calls;
+#[cfg(not(loom))]
 pub mod fifo;
 #[cfg(not(loom))]
 pub mod folder;

@@ -4,12 +4,12 @@
 //! SIGBUS), and opens it twice: for writing and read-only. A process inherits one of the two, or neither; a read-only
 //! descriptor cannot be mapped for writing. Descriptors are closed as soon as they are mapped.
 
+use crate::memory::calls::checked;
 use crate::memory::{Region, RegionError, Words};
-use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
-use nix::sys::stat::{Mode, fchmod};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, PoisonError};
 
 /// What a process may do with a segment.
@@ -53,7 +53,7 @@ impl Shared {
         words: usize,
         prefault: bool,
     ) -> Result<(Self, Words), RegionError> {
-        Self::create_with(SealFlag::empty(), what, name, words, prefault)
+        Self::create_with(0, what, name, words, prefault)
     }
 
     /// As [`Shared::create`], for memory that only its creator writes: nobody can map it for writing afterwards, not even with
@@ -67,11 +67,11 @@ impl Shared {
         words: usize,
         prefault: bool,
     ) -> Result<(Self, Words), RegionError> {
-        Self::create_with(SealFlag::F_SEAL_FUTURE_WRITE, what, name, words, prefault)
+        Self::create_with(libc::F_SEAL_FUTURE_WRITE, what, name, words, prefault)
     }
 
     fn create_with(
-        seals: SealFlag,
+        seals: i32,
         what: &str,
         name: String,
         words: usize,
@@ -83,14 +83,14 @@ impl Shared {
             move |source: io::Error| RegionError::Os { name, what, source }
         };
         // The mapping above is older than the seals, and stays as it is.
-        let seals = seals | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
-        fcntl(&write, FcntlArg::F_ADD_SEALS(seals)).map_err(|e| os("seal it")(e.into()))?;
+        let seals = seals | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+        flags(write.as_raw_fd(), libc::F_ADD_SEALS, seals).map_err(os("seal it"))?;
         // Opened anew, not duplicated: a duplicate would keep the right to write.
         let read =
             File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
         // Who has the one could open it anew for writing in the same way: landlock does not look at memory without a name. From here on
         // nobody can but root, and who has it open.
-        fchmod(&write, Mode::S_IRUSR).map_err(|e| os("make it read-only")(e.into()))?;
+        write.set_permissions(Permissions::from_mode(0o400)).map_err(os("make it read-only"))?;
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
@@ -142,18 +142,19 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// # Errors
 /// What the system refused, or what `start` returns.
 pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let set = |flag: FdFlag| {
-        files
-            .iter()
-            .try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop))
-            .map_err(io::Error::from)
-    };
+    let set = |flag| files.iter().try_for_each(|file| flags(file.as_raw_fd(), libc::F_SETFD, flag).map(drop));
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     keep_descriptors();
-    set(FdFlag::empty())?;
+    set(0)?;
     let started = start();
-    set(FdFlag::FD_CLOEXEC)?;
+    set(libc::FD_CLOEXEC)?;
     started
+}
+
+/// Asks for or changes the flags or the seals of a descriptor.
+fn flags(fd: i32, command: i32, flags: i32) -> io::Result<i32> {
+    // SAFETY: a number that is not open is an error of the call. These commands take an integer: nothing is read, written or closed.
+    checked(unsafe { libc::fcntl(fd, command, flags) })
 }
 
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
@@ -184,13 +185,10 @@ pub fn take(handle: &Handle) -> io::Result<File> {
     }
     // While a child is being started, descriptors of this process look like inherited ones.
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: a number that is not open is an error of the call. The descriptor is only asked about and given a flag: nothing
-    // is read, written or closed.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(handle.fd) };
-    if fcntl(borrowed, FcntlArg::F_GETFD)? & FdFlag::FD_CLOEXEC.bits() != 0 {
+    if flags(handle.fd, libc::F_GETFD, 0)? & libc::FD_CLOEXEC != 0 {
         return refused("it was not inherited, or was taken before");
     }
-    fcntl(borrowed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    flags(handle.fd, libc::F_SETFD, libc::FD_CLOEXEC)?;
     // SAFETY: it is open and came through `exec`, since it was not close-on-exec: no object of this process owns it, because
     // those that the standard library makes are. Only this function takes such descriptors, one at a time, and marks what it took.
     Ok(unsafe { OwnedFd::from_raw_fd(handle.fd) }.into())

@@ -15,9 +15,8 @@
 //!
 //! The handler runs in the middle of anything: it loads and stores atomics, makes one system call, and takes no lock.
 
+use super::calls::checked;
 use crate::sync::{AtomicU64, Ordering};
-use nix::errno::Errno;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use std::io;
 
 /// Regions that can be in the table at once. A run of 256 strategies and 64 venues has about 3,000.
@@ -114,34 +113,43 @@ pub fn faults() -> u64 {
 /// # Errors
 /// What the system refused.
 pub fn survive() -> io::Result<()> {
-    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?;
-    let page = page.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(UNIT as u64);
+    // SAFETY: the call only reads a number of the system.
+    let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(UNIT as u64);
     // Relaxed: the handler is installed afterwards, by this thread.
     PAGE.store(page, Ordering::Relaxed);
-    let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK | SaFlags::SA_RESTART;
-    let action = SigAction::new(SigHandler::SigAction(on_sigbus), flags, SigSet::empty());
+    let handler: extern "C" fn(_, _, _) = on_sigbus;
+    set_action(handler as libc::sighandler_t, libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART)
+}
+
+/// Sets what happens on SIGBUS: the default, or `on_sigbus` with SA_SIGINFO.
+fn set_action(handler: libc::sighandler_t, flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: zeroes are a value of this struct: no signal is masked.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    (action.sa_sigaction, action.sa_flags) = (handler, flags);
     // SAFETY: the handler has the signature that SA_SIGINFO asks for, and does only what is safe in the middle of anything:
     // it loads and stores static atomics and makes the system calls mmap, rt_sigaction and tgkill.
-    unsafe { sigaction(Signal::SIGBUS, &action) }?;
-    Ok(())
+    checked(unsafe { libc::sigaction(libc::SIGBUS, &raw const action, core::ptr::null_mut()) }).map(drop)
 }
 
 extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    let before = Errno::last_raw();
+    // SAFETY: the thread's own `errno`, which what it was in the middle of may still read.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
     // SAFETY: the kernel hands over a siginfo that is valid while the handler runs; SIGBUS has an address in it.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // A positive code is the kernel's own; others are of a process that has sent the signal.
     let is_fault = code > 0;
     if is_fault && replace(address) {
-        Errno::set_raw(before);
+        // SAFETY: as above.
+        unsafe { *errno = before };
         return;
     }
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: no handler of ours is installed by that. A fault is repeated when this returns, and ends the process.
-    let _ = unsafe { sigaction(Signal::SIGBUS, &default) };
+    // A fault is repeated when this returns, and ends the process.
+    let _ = set_action(libc::SIG_DFL, 0);
     if !is_fault {
-        // Delivered when this returns.
-        let _ = raise(Signal::SIGBUS);
+        // SAFETY: the signal is delivered when this returns.
+        unsafe { libc::raise(libc::SIGBUS) };
     }
 }
 

@@ -5,10 +5,10 @@
 
 use super::about::{ABOUT, About, ListedFile};
 use super::{PREFIX, QueueError, check_name, segment_name};
+use crate::memory::calls::effective_user;
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::owned::OwnedSegment;
 use crate::memory::{Region, RegionError, SHM_DIR, lock, open_safely, unlink};
-use nix::unistd::geteuid;
 use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -61,7 +61,7 @@ fn is_file_of(queue: &About, file: ListedFile, name: &str, what: &str) -> bool {
     let full = segment_name(name, what);
     let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{full}")) else { return false };
     let found = facts.file_type();
-    facts.uid() == geteuid().as_raw()
+    facts.uid() == effective_user()
         && match file.memory() {
             Some(kind) => {
                 found.is_file() && first_words(&full).is_some_and(|w| queue.owns(&w, kind, facts.len()))
