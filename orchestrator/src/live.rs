@@ -5,6 +5,7 @@ use crate::outputs::Outputs;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
+use protocol::supervision::GatewayRepair;
 use protocol::wire::{Message, OrderId, Report};
 use shm::ring::Consumer;
 use system::clock::Clock;
@@ -69,14 +70,16 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         self.outputs.close_gateway(gateway);
     }
 
-    fn reopen_gateway(&mut self, gateway: usize) {
+    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
         self.completion.revive(gateway);
-        self.outputs.gateways[gateway].ring_mut().restart();
+        if !keeps_inbox {
+            self.outputs.gateways[gateway].ring_mut().restart();
+        }
     }
 
     #[cold]
     fn notify(&mut self, notice: Notice) {
-        let Outputs { desk, repairs, standstill, .. } = &mut *self.outputs;
+        let Outputs { desk, repairs, standstill, gateways, .. } = &mut *self.outputs;
         match (notice, desk, repairs) {
             (Notice::CommandSeen { number, ticks, orders }, Some(desk), _) => {
                 desk.seen(number, ticks.unwrap_or_else(|| self.cycle.clock.now()), orders);
@@ -97,8 +100,20 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 }
                 repairs.repaired(strategy, epoch, noticed, self.cycle.clock.now());
             }
-            (Notice::GatewayRepaired { gateway, epoch, noticed, unknown }, _, Some(repairs)) => {
-                repairs.gateway_repaired(gateway, epoch, noticed, self.cycle.clock.now(), unknown);
+            (Notice::GatewayRepaired { gateway, epoch, noticed, counts }, _, Some(repairs)) => {
+                let inbox = &gateways[usize::from(gateway)];
+                let inbox_end = inbox.ring().published() + inbox.queued() as u64;
+                repairs.gateway_repaired(
+                    gateway,
+                    epoch,
+                    &GatewayRepair {
+                        repaired: None,
+                        noticed_ticks: noticed,
+                        repaired_ticks: self.cycle.clock.now(),
+                        counts,
+                        inbox_end,
+                    },
+                );
             }
             (Notice::DeadCounts { strategy, refused, orphaned }, _, Some(repairs)) => {
                 repairs.count(strategy, refused, orphaned);

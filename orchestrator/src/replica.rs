@@ -88,7 +88,7 @@ impl Effects for Recorded<'_> {
         self.ledger.gateways[gateway].dispatched.forget();
     }
 
-    fn reopen_gateway(&mut self, _: usize) {}
+    fn reopen_gateway(&mut self, _: usize, _: bool) {}
 
     fn notify(&mut self, notice: Notice) {
         match notice {
@@ -210,7 +210,7 @@ fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer
 }
 
 impl State for Replica {
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {

@@ -54,7 +54,7 @@ fn core() -> Core {
     let core = Core::new(&setup).unwrap().expecting(&[40; STRATEGIES]);
     core.expecting_at_venues(&[30; STRATEGIES * VENUES])
         .with_gateway_limit(Some(25))
-        .with_gateway_deaths(true)
+        .with_gateway_deaths(true, vec![false, true])
 }
 
 /// What is drawn for one event.

@@ -216,7 +216,8 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
     let core = Core::new(&setup)?.expecting(&trading.orders).expecting_at_venues(&trading.venue_orders);
-    let core = core.with_gateway_deaths(plan.gateways_may_die());
+    let resumable = (0..trading.gateways()).map(|gateway| plan.resumes_gateway(gateway)).collect();
+    let core = core.with_gateway_deaths(plan.gateways_may_die(), resumable);
     Ok(core.with_gateway_limit(trading.max_waiting.map(u64::from)))
 }
 
@@ -263,13 +264,18 @@ fn gateway<T: Link, V: Venue>(
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
-    if let Some(estate) = estate::gateway(attached, index) {
-        let inbox = attached.successor(&inbox(index))?;
-        let completion = T::inherit(&completion_link(plan), index.into(), attached)?;
-        return Ok(Gateway::new(index, inbox, completion, bell, venue).in_place_of(estate));
-    }
-    let inbox = attached.receiver(&inbox(index))?;
-    let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
+    let estate = estate::gateway(attached, index);
+    // In the place of a predecessor, if there was one; else the same as a first one.
+    let inbox = attached.successor(&inbox(index))?;
+    let completion = match plan.engine_comes_back() && estate.is_some() {
+        true => T::inherit(&completion_link(plan), index.into(), attached)?,
+        // It was made anew, if a gateway has died alone.
+        false => attached.producer::<T>(&completion_link(plan), index.into())?,
+    };
     let gateway = Gateway::new(index, inbox, completion, bell, venue);
-    Ok(gateway.logging_fills_first(plan.gateways_may_die()))
+    let gateway = gateway.logging_fills_first(plan.gateways_may_die());
+    Ok(match estate {
+        Some(estate) => gateway.in_place_of(estate),
+        None => gateway,
+    })
 }

@@ -13,6 +13,7 @@ mod compose;
 mod engine;
 mod estate;
 pub mod faults;
+mod gateway_estate;
 mod parts;
 pub mod registry;
 pub mod role;

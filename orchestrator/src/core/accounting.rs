@@ -10,7 +10,7 @@ use protocol::wire::{Message, NOTHING, Order, Report};
 impl Core {
     /// Takes one report from a gateway.
     #[inline(always)]
-    pub(super) fn report(&mut self, message: &Message, out: &mut impl Effects) {
+    pub(super) fn report(&mut self, gateway: Option<u16>, message: &Message, out: &mut impl Effects) {
         self.counts.reports += 1;
         // Gateways are trusted, so anything else is a bug and not a hostile peer: counted and skipped.
         let report = Report::from_message(*message).ok();
@@ -18,6 +18,10 @@ impl Core {
         let Some(report) = known else {
             self.checksums.reports.add(digest(message));
             self.counts.faults += u64::from(message != &NOTHING);
+            // Of those that share memory nobody knows whose it was.
+            if let Some(session) = gateway.and_then(|index| self.gateways.get_mut(usize::from(index))) {
+                session.counts.reports += 1;
+            }
             return;
         };
         // Needed after the hand-over, in the cache by then.
@@ -58,9 +62,15 @@ impl Core {
         // In the live engine it is booked already: reports are taken first in a duty cycle.
         self.book();
         let strategy = usize::from(report.id.strategy());
-        if report.is_last && self.gateway_limit.is_some() {
+        if self.counts_gateways {
             let credential = usize::from(self.risk.credential(strategy));
-            self.close_at_gateway(usize::from(report.venue) * self.credentials + credential);
+            let gateway = usize::from(report.venue) * self.credentials + credential;
+            if let Some(session) = self.gateways.get_mut(gateway) {
+                session.count_report(report);
+            }
+            if report.is_last {
+                self.close_at_gateway(gateway);
+            }
         }
         let Some(change) = self.positions.settle(report, is_current) else {
             self.counts.faults += 1;
@@ -81,9 +91,10 @@ impl Core {
         if let Some(order) = self.unbooked.take() {
             let change = self.positions.send(&order);
             self.risk.book(usize::from(order.id.strategy()), &change, 0, &self.positions);
-            if self.gateway_limit.is_some() {
+            if self.counts_gateways {
                 let gateway = self.gateway_of(&order);
                 self.gateway_orders[gateway] += 1;
+                self.gateways[gateway].counts.orders += 1;
             }
         }
     }

@@ -7,14 +7,15 @@
 //! | down | rejected ([`Reject::VenueDown`]) | its next incarnation |
 //!
 //! When nothing of the dead gateway is left, each request that is still open there is closed with [`Reject::VenueUnknown`]. The gateway
-//! may have sent it to the venue, and the venue may have executed it: nobody can tell.
+//! may have sent it to the venue, and the venue may have executed it: nobody can tell. A gateway whose successor resumes the session
+//! closes nothing: its requests stay open, its inbox stays, and the reports that settle them come from the successor.
 
 use super::{Core, Effects, Moment, Notice};
 use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
-use protocol::record::Point;
-use protocol::supervision::Incarnation;
+use protocol::record::{Point, key_with};
+use protocol::supervision::{GIVEN_UP, GatewayCounts, Incarnation};
 use protocol::wire::{ENGINE_REPORT, Message, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +40,7 @@ pub(crate) struct GatewaySession {
     /// The incarnation.
     pub epoch: u16,
     pub state: GatewayState,
-    /// Orders that were open there when an incarnation died.
-    pub unknown: u64,
+    pub counts: GatewayCounts,
 }
 
 impl GatewaySession {
@@ -56,14 +56,32 @@ impl GatewaySession {
     pub(crate) const fn is_closing(&self) -> bool {
         matches!(self.state, GatewayState::Closing { .. })
     }
+
+    /// Counts a report that was taken from it.
+    pub(super) fn count_report(&mut self, report: &Report) {
+        self.counts.reports += 1;
+        self.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());
+    }
 }
 
 impl Core {
-    /// Tracks every open request, so that a gateway may die: each that is open there is closed.
+    /// Tracks every open request, so that a gateway may die: each that is open there is closed. `resumable` gateways have a successor
+    /// that resumes their session, unless they are given up.
     #[must_use]
-    pub fn with_gateway_deaths(mut self, may_die: bool) -> Self {
+    pub fn with_gateway_deaths(mut self, may_die: bool, resumable: Vec<bool>) -> Self {
         self.positions.track_requests(may_die);
+        self.counts_gateways |= may_die;
+        self.resumable = resumable;
         self
+    }
+
+    fn is_resumable(&self, gateway: usize) -> bool {
+        self.resumable.get(gateway).copied().unwrap_or(false)
+    }
+
+    /// Returns `true` if requests that are open at a gateway outlive it.
+    fn resumes(&self, gateway: usize) -> bool {
+        self.is_resumable(gateway) && self.gateways[gateway].epoch != GIVEN_UP
     }
 
     /// Applies a change of a gateway's fence.
@@ -77,8 +95,7 @@ impl Core {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {
             (session.epoch, session.state) = (life.epoch, GatewayState::Up);
-            self.checksums.to_gateway[gateway] = Checksum::default();
-            out.reopen_gateway(gateway);
+            out.reopen_gateway(gateway, self.is_resumable(gateway));
         }
         // Also one that was started and has died again since the last look.
         let session = &mut self.gateways[gateway];
@@ -90,25 +107,34 @@ impl Core {
         self.restrict_gateways();
     }
 
-    /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there.
+    /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there, unless its successor goes on with it.
     pub(super) fn gateway_drained(&mut self, gateway: usize, out: &mut impl Effects) {
         let GatewayState::Closing { noticed } = self.gateways[gateway].state else { return };
         self.gateways[gateway].state = GatewayState::Down;
         self.dying -= 1;
+        // Its successor counts what comes from here on.
+        self.checksums.to_gateway[gateway] = Checksum::default();
+        if !self.resumes(gateway) {
+            self.close_all_unknown(gateway, out);
+            out.close_gateway(gateway);
+        }
+        let GatewaySession { epoch, counts, .. } = self.gateways[gateway];
+        out.notify(Notice::GatewayRepaired { gateway: gateway as u16, epoch, noticed, counts });
+    }
+
+    /// Closes all requests that are open at a gateway.
+    fn close_all_unknown(&mut self, gateway: usize, out: &mut impl Effects) {
         let (venue, credential) = ((gateway / self.credentials) as u16, (gateway % self.credentials) as u16);
         for strategy in 0..self.sessions.len() {
             if self.risk.credential(strategy) != credential {
                 continue;
             }
             for order in self.positions.open_at(strategy, venue) {
-                self.gateways[gateway].unknown += 1;
+                self.gateways[gateway].counts.unknown += 1;
                 self.close_at_gateway(gateway);
                 self.close_unknown(&order, out);
             }
         }
-        out.close_gateway(gateway);
-        let GatewaySession { epoch, unknown, .. } = self.gateways[gateway];
-        out.notify(Notice::GatewayRepaired { gateway: gateway as u16, epoch, noticed, unknown });
     }
 
     /// Closes a request whose end at its venue is unknown, and reports that to its strategy.
@@ -130,6 +156,11 @@ impl Core {
         } else {
             self.orphan(strategy, out);
         }
+    }
+
+    /// Returns `true` if a gateway is dead and nobody goes on with its inbox.
+    pub(super) fn is_gone(&self, gateway: usize) -> bool {
+        self.is_down(gateway) && !self.resumes(gateway)
     }
 
     /// Returns `true` if a gateway takes no orders.

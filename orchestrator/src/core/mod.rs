@@ -80,7 +80,7 @@ pub struct Core<O = OpenOrders> {
     next_switch: u32,
     /// Orders left in the plan for each strategy and venue; empty if the plan has no such limit.
     venue_budgets: Vec<u64>,
-    /// Orders open at each gateway; counted only under a limit.
+    /// Orders open at each gateway; see `counts_gateways`.
     pub(crate) gateway_orders: Vec<u64>,
     pub(crate) gateways: Vec<GatewaySession>,
     /// Orders rejected, by the reason's code.
@@ -97,6 +97,12 @@ pub struct Core<O = OpenOrders> {
     pub(crate) dying: usize,
     #[serde(skip)]
     gateway_limit: Option<u64>,
+    /// What goes to each gateway and comes from it is counted: there is a limit, or gateways may die.
+    #[serde(skip)]
+    counts_gateways: bool,
+    /// Gateways whose successor resumes their session.
+    #[serde(skip)]
+    resumable: Vec<bool>,
     /// Orders are checked against the state of their gateways: there is a limit, or a gateway is down.
     #[serde(skip)]
     restricts_gateways: bool,
@@ -139,6 +145,8 @@ impl Core {
             unbooked: None,
             dying: 0,
             gateway_limit: None,
+            counts_gateways: false,
+            resumable: Vec::new(),
             restricts_gateways: false,
             credentials,
             venues: setup.venues,
@@ -163,7 +171,8 @@ impl Core {
     /// Limits the orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
     #[must_use]
     pub fn with_gateway_limit(self, limit: Option<u64>) -> Self {
-        Self { gateway_limit: limit, restricts_gateways: limit.is_some(), ..self }
+        let counts_gateways = self.counts_gateways || limit.is_some();
+        Self { gateway_limit: limit, restricts_gateways: limit.is_some(), counts_gateways, ..self }
     }
 
     /// Continues from a snapshot, in a core in which nothing has happened. What is read back is not trusted. After an error
@@ -217,7 +226,7 @@ impl Core {
     pub fn apply(&mut self, input: Input, at: Moment, out: &mut impl Effects) {
         match input {
             Input::Order { from, message } => self.order(from.map(usize::from), &message, at, out),
-            Input::Report { message, .. } => self.report(&message, out),
+            Input::Report { gateway, message } => self.report(gateway, &message, out),
             cold => self.apply_cold(cold, at, out),
         }
     }

@@ -34,7 +34,9 @@ impl Supervisor<'_> {
 
     /// Whether trading is over. `sent`: so many orders were sent.
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
-        (sent >= self.plan.trading().total_orders() && have_all_arrived(self.plan, self.threads, sent))
+        let of_dead = |gateway| self.outages.as_ref().and_then(|outages| outages.orders_of_dead(gateway));
+        (sent >= self.plan.trading().total_orders()
+            && have_all_arrived(self.plan, self.threads, sent, of_dead))
             || (!self.is_any_due() && self.is_silent(quiet))
     }
 
@@ -104,15 +106,25 @@ impl Supervisor<'_> {
     }
 }
 
-/// Whether every order that was sent is refused, or at its venue: by what all threads have counted.
-pub fn have_all_arrived(plan: &Plan, threads: &[View], sent: u64) -> bool {
+/// Whether every order that was sent is refused, at its venue, or closed with its gateway: by what all threads have counted. `of_dead`
+/// gives the orders of a gateway that is dead and resumes nothing.
+pub fn have_all_arrived(
+    plan: &Plan,
+    threads: &[View],
+    sent: u64,
+    of_dead: impl Fn(u16) -> Option<u64>,
+) -> bool {
     let trading = plan.trading();
     let Some(engine) = orchestrator(plan, threads) else { return false };
     let dispatched = engine.get(OrchestratorCounter::Dispatched);
-    let received = |gateway| count(plan, threads, Role::Gateway(gateway), GatewayCounter::Received);
+    let received = |gateway| {
+        let counted = || count(plan, threads, Role::Gateway(gateway), GatewayCounter::Received);
+        of_dead(gateway).unwrap_or_else(counted)
+    };
     let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
-    // A gateway that answers for its venue does not hand it all that it takes.
-    let may_answer = |venue| trading.gateways_of(venue).any(|gateway| plan.is_checked(gateway));
+    // A gateway that answers for its venue does not hand it all that it takes; nor did one that is dead.
+    let may_keep = |gateway| plan.is_checked(gateway) || of_dead(gateway).is_some();
+    let may_answer = |venue| trading.gateways_of(venue).any(may_keep);
     let at_exchange = |venue: u16| {
         let taken: u64 = trading.gateways_of(venue).map(received).sum();
         may_answer(venue) || count(plan, threads, Role::Exchange(venue), ExchangeCounter::Received) >= taken
