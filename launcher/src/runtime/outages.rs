@@ -393,6 +393,7 @@ impl<'a> Outages<'a> {
             repaired_ns: None,
             unknown: 0,
             restarted_ns: None,
+            served_ns: None,
             stayed_down: None,
         };
         self.notes.push(format!("note: {}: orders for it are rejected", outage.in_words(plan)));

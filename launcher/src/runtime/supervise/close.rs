@@ -139,3 +139,45 @@ fn count(plan: &Plan, threads: &[View], role: Role, counter: impl protocol::labe
         status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::labels::Counter;
+    use protocol::plan::{ExchangePlacement, Placement, Threading, Trading};
+    use protocol::status::{LOG_OFFSET, StatusWriter};
+    use shm::memory::Region;
+
+    /// An engine that dispatched seven orders, of which gateway 0 has four and gateway 1 `second`. The exchange of the former has all four,
+    /// and that of the latter has two. Returns whether all seven have arrived.
+    fn has_arrived(second: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+        let mut trading = Trading::new(1, 2);
+        (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);
+        let (placement, threading) = (Placement::EachGateway, Threading::Dedicated);
+        let plan = Plan { placement, threading, ..Plan::of(trading) }.arranged();
+        let segments: Vec<_> = plan.threads.iter().map(|_| Region::heap(LOG_OFFSET).words()).collect();
+        let counted = |role, counter: &dyn Fn(&protocol::counters::Slot<'_>)| {
+            counter(&StatusWriter::new(&segments[plan.thread_of(role).unwrap()]).slots().take());
+        };
+        counted(Role::Orchestrator, &set_to(OrchestratorCounter::Dispatched, 7));
+        counted(Role::Gateway(0), &set_to(GatewayCounter::Received, 4));
+        counted(Role::Gateway(1), &set_to(GatewayCounter::Received, second));
+        counted(Role::Exchange(0), &set_to(ExchangeCounter::Received, 4));
+        counted(Role::Exchange(1), &set_to(ExchangeCounter::Received, 2));
+        let views: Vec<View> = segments.into_iter().map(View::from).collect();
+        have_all_arrived(&plan, &views, 7, of_dead)
+    }
+
+    fn set_to(counter: impl Counter, value: u64) -> impl Fn(&protocol::counters::Slot<'_>) {
+        move |slot| slot.set(counter, value)
+    }
+
+    #[test]
+    fn orders_of_dead_gateway_count_as_arrived() {
+        let dead = |orders| move |gateway| (gateway == 1).then_some(orders);
+        assert!(!has_arrived(2, |_| None), "one is on its way to a gateway");
+        assert!(!has_arrived(3, |_| None), "or from there to its exchange");
+        assert!(has_arrived(2, dead(3)), "what was closed with the gateway comes no more");
+        assert!(!has_arrived(2, dead(2)), "one is on its way to the other");
+    }
+}

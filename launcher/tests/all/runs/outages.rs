@@ -36,6 +36,7 @@ fn outage(gateway: u16) -> Outage {
         repaired_ns: Some(3),
         unknown: 1,
         restarted_ns: None,
+        served_ns: None,
         stayed_down: None,
     }
 }
