@@ -185,12 +185,16 @@ pub struct Outage {
     pub detected_ns: u64,
     /// When the death was certain and the fence was up.
     pub fenced_ns: u64,
-    /// When the engine had closed what was open there; `None`: the run ended before.
+    /// When the engine had its last report, and had closed what was open there unless its successor goes on with that; `None`: the run
+    /// ended before.
     pub repaired_ns: Option<u64>,
     /// Orders that were open there then, and were closed with the reason `venue-unknown`.
     pub unknown: u64,
     /// When the next incarnation took orders; `None` if there is none: the venues stayed down.
     pub restarted_ns: Option<u64>,
+    /// When it had its first order, by the stamps; `None`: not known, as in a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_ns: Option<u64>,
     /// Why the process was given up; `None`: it was not, or it is none that is started again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,

@@ -19,8 +19,10 @@ pub struct LastMessages<'a> {
     pub last_order: Option<Order>,
     /// The order behind it, which it may have stamped.
     pub first: Option<Order>,
-    /// The last report that it handed over.
+    /// The last report that it handed over, if that can be read.
     pub last_report: Option<Report>,
+    /// The key of the stamp t5 of that report, if that is known.
+    pub last_done: Option<u64>,
     /// Reports behind that, in their order, which it may have stamped; `None`: none that can be read.
     pub open: &'a [Option<Report>],
 }
@@ -46,7 +48,8 @@ impl LastMessages<'_> {
         let recv = |order: &Order| recv_key(order, self.gateway);
         // Of the first one the log has something only behind the last one's stamp; of reports only behind the last one that went out.
         let ahead = self.first.as_ref().filter(|_| self.last_order.is_some()).map(recv);
-        let reports_end = self.last_report.as_ref().or(self.open.iter().flatten().next()).map(done_key);
+        let known = self.last_report.as_ref().or(self.open.iter().flatten().next()).map(done_key);
+        let reports_end = self.last_done.or(known);
         let mut orders = self.last_order.is_none() && self.first.is_none();
         let mut reports = reports_end.is_none();
         let is_ours = |key| {
@@ -101,6 +104,11 @@ impl GatewayLog {
     /// Whether one of its stamps is there.
     pub fn is_stamped(&self, report: &Report) -> bool {
         report_keys(report)[..2].iter().any(|key| self.there.contains(key))
+    }
+
+    /// Whether an order's stamp is there.
+    pub fn has_order(&self, order: &Order, gateway: u16) -> bool {
+        self.there.contains(&recv_key(order, gateway))
     }
 
     fn append(&mut self, record: Record) {
@@ -226,6 +234,7 @@ mod tests {
             last_order: Some(order(sent - 1)),
             first: Some(order(sent)),
             last_report: Some(report(handed_over - 1)),
+            last_done: None,
             open: &open,
         };
         search(&last, &keys)
@@ -327,8 +336,14 @@ mod tests {
     #[test]
     fn nothing_is_looked_at_for_who_has_had_nothing() {
         let log = Past::new(Region::heap(LOG_OFFSET + 20).words().into(), None);
-        let last =
-            LastMessages { gateway: 0, last_order: None, first: None, last_report: None, open: &[None] };
+        let last = LastMessages {
+            gateway: 0,
+            last_order: None,
+            first: None,
+            last_report: None,
+            last_done: None,
+            open: &[None],
+        };
         assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
         let last = LastMessages { first: Some(order(0)), ..last };
         assert_eq!(from_end(&last, &log), (HashSet::new(), 0));

@@ -31,7 +31,7 @@ use protocol::checksum::{Checksum, digest};
 use protocol::counters::Slots;
 use protocol::labels::GatewayCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::wire::{Instruction, Message, Order};
+use protocol::wire::{Instruction, Message, Order, OrderId};
 use shm::bell::Bell;
 use shm::prefetch::prefetch_lines;
 use shm::ring::{Producer, spsc};
@@ -55,6 +55,10 @@ pub struct GatewayEstate {
     pub dispatched: Checksum,
     /// The last message that it took, if its session does not have that: without the session's number.
     pub first: Option<Message>,
+    /// The next order in its inbox, if it is stamped already and only the session does not have it.
+    pub stamped_order: Option<OrderId>,
+    /// The next messages of its inbox that the engine counts in no sum any more.
+    pub unsummed: u64,
     /// Reports in its completion hand-off, from the first on.
     pub completed: u64,
     /// Reports that it has stamped and not handed over.
@@ -76,6 +80,11 @@ pub struct Gateway<P, V> {
     faults: u64,
     /// What was handed over, word for word.
     dispatched: Checksum,
+    /// Messages were taken whose slots are not given back: a successor takes them again unless the session has them.
+    keeps: bool,
+    /// See [`GatewayEstate`].
+    stamped_order: Option<OrderId>,
+    unsummed: u64,
 }
 
 impl<P: Producer, V: Venue> Gateway<P, V> {
@@ -92,14 +101,18 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
             received: 0,
             faults: 0,
             dispatched: Checksum::default(),
+            keeps: false,
+            stamped_order: None,
+            unsummed: 0,
         }
     }
 
     /// The same in the place of one that has died.
     #[must_use]
     pub fn in_place_of(self, past: GatewayEstate) -> Self {
+        let GatewayEstate { orders, dispatched, stamped_order, unsummed, .. } = past;
         let outbox = self.outbox.behind(past.completed, past.reported, past.stamped);
-        Self { outbox, received: past.orders, dispatched: past.dispatched, ..self }
+        Self { outbox, received: orders, dispatched, stamped_order, unsummed, ..self }
     }
 
     /// Logs each fill before its report is handed over, for a gateway that may die and the run goes on.
@@ -141,7 +154,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
         while taken < BATCH && self.has_room() && (!V::IN_ORDER || self.disconnects.is_empty()) {
-            match self.inbox.try_pop() {
+            let next = if V::IN_ORDER { self.inbox.take() } else { self.inbox.try_pop() };
+            match next {
                 Ok(None) => break,
                 Ok(Some(message)) => {
                     match Instruction::from_message(message) {
@@ -151,7 +165,12 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
                         Err(_) => self.faults += 1,
                     }
                     // After the stamp, off the order's way.
-                    self.dispatched.add(digest(&message));
+                    if V::IN_ORDER && self.unsummed > 0 {
+                        self.unsummed -= 1;
+                    } else {
+                        self.dispatched.add(digest(&message));
+                    }
+                    self.keeps |= V::IN_ORDER;
                 }
                 Err(_) => {
                     self.faults += 1;
@@ -165,7 +184,11 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
 
     #[inline]
     fn accept<C: Clock>(&mut self, order: &Order, cycle: &mut Cycle<C>) {
-        let received = cycle.stamp_with(Point::GatewayRecv, order.id, self.index as u8);
+        let is_stamped = V::IN_ORDER && self.stamped_order.take_if(|id| *id == order.id).is_some();
+        let received = match is_stamped {
+            true => cycle.now,
+            false => cycle.stamp_with(Point::GatewayRecv, order.id, self.index as u8),
+        };
         self.received += 1;
         let room = usize::from(Self::RECORD.reports_at_once);
         let mut sink = Sink::<P, C, false>::new(&mut self.outbox, cycle, room, Self::RECORD, self.received);
@@ -174,6 +197,15 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         }
         if order.instrument != 0 {
             cycle.log.append(Point::Instrument, order.id, order.instrument.into());
+        }
+    }
+
+    /// Gives back the slots of what was taken, once the session has all of it.
+    #[inline]
+    fn release(&mut self) {
+        if V::IN_ORDER && self.keeps && self.venue.has_room() && self.disconnects.is_empty() {
+            self.keeps = false;
+            self.inbox.release();
         }
     }
 
@@ -207,7 +239,12 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
 impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
     #[inline(always)]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        if self.looks_idle(cycle.now) { 0 } else { self.work(cycle) }
+        if self.looks_idle(cycle.now) {
+            return 0;
+        }
+        let work = self.work(cycle);
+        self.release();
+        work
     }
 
     fn next_deadline(&self, _: bool) -> u64 {

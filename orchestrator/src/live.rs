@@ -5,6 +5,7 @@ use crate::outputs::Outputs;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
+use protocol::supervision::GatewayRepair;
 use protocol::wire::{Message, OrderId, Report};
 use shm::ring::Consumer;
 use system::clock::Clock;
@@ -69,14 +70,16 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         self.outputs.close_gateway(gateway);
     }
 
-    fn reopen_gateway(&mut self, gateway: usize) {
+    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
         self.completion.revive(gateway);
-        self.outputs.gateways[gateway].ring_mut().restart();
+        if !keeps_inbox {
+            self.outputs.gateways[gateway].ring_mut().restart();
+        }
     }
 
     #[cold]
     fn notify(&mut self, notice: Notice) {
-        let Outputs { desk, repairs, standstill, .. } = &mut *self.outputs;
+        let Outputs { desk, repairs, standstill, gateways, .. } = &mut *self.outputs;
         let now = || self.cycle.clock.now();
         let noticed_ticks = |noticed| self.cycle.time.start_ticks + noticed;
         if let Some(desk) = desk {
@@ -95,8 +98,16 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 }
                 repairs.repaired(strategy, epoch, noticed_ticks(noticed), now());
             }
-            Notice::GatewayRepaired { gateway, epoch, noticed, unknown } => {
-                repairs.gateway_repaired(gateway, epoch, noticed_ticks(noticed), now(), unknown);
+            Notice::GatewayRepaired { gateway, epoch, noticed, counts } => {
+                let inbox = &gateways[usize::from(gateway)];
+                let repair = GatewayRepair {
+                    repaired: None,
+                    noticed_ticks: noticed_ticks(noticed),
+                    repaired_ticks: now(),
+                    counts,
+                    inbox_end: inbox.ring().published() + inbox.queued() as u64,
+                };
+                repairs.gateway_repaired(gateway, epoch, &repair);
             }
             Notice::DeadCounts { strategy, refused, orphaned } => {
                 repairs.count(strategy, refused, orphaned);

@@ -84,7 +84,7 @@ impl Effects for Recorded<'_> {
         self.ledger.gateways[gateway].dispatched.forget();
     }
 
-    fn reopen_gateway(&mut self, _: usize) {}
+    fn reopen_gateway(&mut self, _: usize, _: bool) {}
 
     /// The rest is published by the successor from the state.
     fn notify(&mut self, notice: Notice) {
@@ -199,7 +199,7 @@ fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer
 }
 
 impl State for Replica {
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {

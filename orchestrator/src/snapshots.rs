@@ -50,6 +50,7 @@ fn core() -> Core {
         orders: &[40; STRATEGIES],
         venue_orders: &[30; STRATEGIES * VENUES],
         gateway_limit: Some(25),
+        resumable_gateways: &[false, true],
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
     Core::new(&setup).unwrap()

@@ -6,7 +6,7 @@ use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::control::Control;
 use protocol::desk::{Desk, Entry};
-use protocol::supervision::{Misconduct, RepairsWriter, Standstill};
+use protocol::supervision::{GatewayRepair, Misconduct, RepairsWriter, Standstill};
 use shm::ring::{Blocked, Consumer};
 use system::clock::Clock;
 
@@ -162,7 +162,11 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
         for (gateway, session) in (0..).zip(&self.core.gateways) {
             if session.state == GatewayState::Down {
-                repairs.gateway_repaired(gateway, session.epoch, now, now, session.unknown);
+                // Only of gateways that do not come back: their inboxes end with them.
+                let counts = session.counts;
+                let repair =
+                    GatewayRepair { noticed_ticks: now, repaired_ticks: now, counts, ..Default::default() };
+                repairs.gateway_repaired(gateway, session.epoch, &repair);
             }
         }
         self.supervised(supervision, repairs)

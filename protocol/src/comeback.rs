@@ -38,12 +38,25 @@ impl Plan {
         self.processes.iter().any(|process| self.outlives(process))
     }
 
-    /// Returns `true` if a process of gateways is started again after its death. Its venues live and die with it: an exchange, which does
-    /// not, may have answered orders that its gateway never reported, and nobody counts those.
+    /// Returns `true` if a process of gateways is started again after its death. What a checked gateway knows of its exchange dies with
+    /// it, and the exchange does not: such a process is not.
     pub fn restarts_gateways_of(&self, process: &ProcessPlan) -> bool {
-        let trading = self.trading();
-        let is_book = |role: Role| trading.is_book(trading.venue_of(role.index()));
-        self.outlives(process) && self.on_death == OnDeath::Restart && !self.roles_of(process).any(is_book)
+        let is_checked_book = |role: Role| self.is_book_of(role.index()) && self.is_checked(role.index());
+        self.outlives(process)
+            && self.on_death == OnDeath::Restart
+            && !self.roles_of(process).any(is_checked_book)
+    }
+
+    /// Returns `true` if a gateway's successor resumes its session with an exchange, so that no order there is lost with the gateway.
+    pub fn resumes_gateway(&self, gateway: u16) -> bool {
+        let has_it =
+            |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
+        self.is_book_of(gateway)
+            && self.processes.iter().find(has_it).is_some_and(|process| self.restarts_gateways_of(process))
+    }
+
+    fn is_book_of(&self, gateway: u16) -> bool {
+        self.trading().is_book(self.trading().venue_of(gateway))
     }
 
     /// Whether a process keeps a journal of an exchange: it opens files all the time, and has threads for them.

@@ -22,7 +22,7 @@
 
 mod gateways;
 
-pub use gateways::GatewayRepair;
+pub use gateways::{GIVEN_UP, GatewayCounts, GatewayRepair};
 
 use crate::agent::Agent;
 use crate::control::{Control, GENERATION, LIVES, Launching};

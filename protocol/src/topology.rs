@@ -227,11 +227,14 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
         (0..plan.trading().orders.len() as u16)
             .map(|index| schedule(index, plan.trading().orders_a_lap(index))),
     );
+    // A gateway that is started again learns there what the engine had of its predecessor.
+    let restarted = plan.processes.iter().filter(|process| plan.restarts_gateways_of(process));
+    let readers = restarted.flat_map(|process| plan.roles_of(process)).map(|role| (role, Access::Read));
     segments.push(Segment {
         spec: single(REPAIRS.into(), REPAIRS_WORDS, supervision::KIND, 0),
         purpose: Purpose::Repairs,
         renewed_with: None,
-        rights: Rights::Roles(vec![(Role::Orchestrator, Access::Write)]),
+        rights: Rights::Roles([(Role::Orchestrator, Access::Write)].into_iter().chain(readers).collect()),
     });
     segments.extend(plan.trading().books().map(|venue| tape(plan, venue)));
     segments.extend(plan.trading().boards().filter_map(|venue| market(plan, venue)));
@@ -299,10 +302,12 @@ fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
             roles.iter().filter_map(|role| access.map(|access| (*role, access))).collect()
         };
         // What only one producer and the consumer use dies with either; what all producers share with none of them. Nor does what an
-        // exchange has one end of: it goes on.
+        // exchange has one end of: it goes on; nor the inbox of a gateway whose successor goes on with it.
         let ends = || writers.iter().chain(&link.readers).copied();
         let is_of_exchange = ends().any(|role| matches!(role, Role::Exchange(_)));
-        let restartable = ends().find(|role| role.record().is_restartable && !is_of_exchange);
+        let is_kept = is_of_exchange
+            || matches!(link.readers[..], [Role::Gateway(gateway)] if plan.resumes_gateway(gateway));
+        let restartable = ends().find(|role| role.record().is_restartable && !is_kept);
         Segment {
             purpose: Purpose::Link(index),
             renewed_with: restartable.filter(|_| only.is_some()),

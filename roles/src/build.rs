@@ -229,6 +229,8 @@ fn supervision(parts: &mut Parts<'_, '_>) -> Result<(Supervision, RepairsWriter)
 pub(super) fn core_of(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
+    let resumable: Vec<bool> =
+        (0..trading.gateways()).map(|gateway| plan.resumes_gateway(gateway)).collect();
     let setup = RiskSetup {
         credentials: trading.credentials.into(),
         instruments: &trading.instruments,
@@ -237,6 +239,7 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
         orders: &trading.orders,
         venue_orders: &trading.venue_orders,
         gateway_limit: trading.max_waiting.map(u64::from),
+        resumable_gateways: &resumable,
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
     Ok(Core::new(&setup)?)
@@ -270,7 +273,8 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
 /// What a gateway hands its reports over through: in the place of a dead one's, if there was one.
 fn completion<P, C>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>, index: u16) -> Result<P> {
     let is_heir = estate::gateway(parts.attached, index).is_some();
-    let attach = if is_heir { ends.inherit } else { ends.producer };
+    // It was made anew, if a gateway has died alone.
+    let attach = if is_heir && parts.plan.engine_comes_back() { ends.inherit } else { ends.producer };
     Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
 }
 
@@ -303,11 +307,13 @@ fn gateway_through<P: Producer, V: Venue>(
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
-    if let Some(estate) = estate::gateway(attached, index) {
-        let inbox = attached.successor(&inbox(index))?;
-        return Ok(Gateway::new(index, inbox, completion, bell, venue).in_place_of(estate));
-    }
-    let inbox = attached.receiver(&inbox(index))?;
+    let estate = estate::gateway(attached, index);
+    // In the place of a predecessor, if there was one; else the same as a first one.
+    let inbox = attached.successor(&inbox(index))?;
     let gateway = Gateway::new(index, inbox, completion, bell, venue);
-    Ok(gateway.logging_fills_first(plan.gateways_may_die()))
+    let gateway = gateway.logging_fills_first(plan.gateways_may_die());
+    Ok(match estate {
+        Some(estate) => gateway.in_place_of(estate),
+        None => gateway,
+    })
 }

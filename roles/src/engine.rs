@@ -11,24 +11,18 @@
 use super::book;
 use super::build::{core_of, outputs};
 use super::estate::{self, Engine, recovery};
+use super::gateway_estate;
 use super::takeover::Takeover;
 use anyhow::{Context, Result};
-use gateway::GatewayEstate;
-use gateway::gateway_log::{GatewayLog, LastMessages, given};
 use journal::Follower;
-use orchestrator::{GatewayPast, Replica};
-use protocol::checksum::digest;
-use protocol::log_file::{self, file_name};
+use orchestrator::Replica;
 use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments::{self, completion_link, submit_link};
-use protocol::spill::CHUNK_RECORDS;
 use protocol::stamps::StampLog;
 use protocol::tally::{self, Past};
 use protocol::trading::{inbox, session_in, session_out};
-use protocol::wire::{Instruction, Message, Report};
 use shm::attached::Attached;
-use shm::ring::{spsc, spsc_mux};
-use std::io;
+use shm::ring::spsc_mux;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -73,12 +67,11 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     takeover.of_recovered(&mut recovered);
     let mut writer = log_of(plan, thread, attached)?;
     recovered.unlogged.iter().for_each(|record| writer.append_record(*record));
-    let mut gateways = Vec::new();
     for (index, past) in (0..).zip(&recovered.gateways).filter(|_| comes_back) {
-        let gateway = recover_gateway(plan, index, past, (takeover.now)(plan), attached)?;
-        gateways.push(takeover.of_gateway(gateway));
+        let estate = gateway_estate::of_engine(plan, index, past, (takeover.now)(plan), attached)?;
+        estate::keep_gateway(attached, index, takeover.of_gateway(estate));
     }
-    let engine = Engine { successor: Some(successor), recovered, gateways };
+    let engine = Engine { successor: Some(successor), recovered };
     *recovery(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
     Ok(())
 }
@@ -94,15 +87,9 @@ pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> 
 }
 
 /// A thread's log, to go on with.
-fn log_of(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
+pub(super) fn log_of(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
     let words = segments::thread(attached, &thread.name)?;
     Ok(segments::stamp_log(attached, plan, thread, &words)?)
-}
-
-/// The keys of a chunk of a thread's log that has left memory.
-fn saved_keys(plan: &Plan, thread: &ThreadPlan, chunk: u64) -> io::Result<Vec<u64>> {
-    let path = Path::new(&plan.folder).join(file_name(&thread.name));
-    log_file::keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
 }
 
 /// Maps what the engine's threads will use, ahead of them.
@@ -122,70 +109,7 @@ pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     Ok(())
 }
 
-fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
+pub(super) fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
     let thread = plan.thread_of(role).with_context(|| format!("{role} has no thread"))?;
     Ok(&plan.threads[thread])
-}
-
-/// What a gateway has left behind. Its log gets what it had no time to write.
-fn recover_gateway(
-    plan: &Plan,
-    index: u16,
-    past: &GatewayPast,
-    now: u64,
-    attached: &mut Attached<'_>,
-) -> Result<GatewayEstate> {
-    let out = attached.heir(&session_out(index))?;
-    let ring = spsc_mux::ring_name(&completion_link(plan), index.into());
-    let completion = attached.heir(&ring)?;
-    let completed = completion.published();
-    let mut taken = attached.successor(&ring)?;
-    let mut reported = past.reported;
-    // What the orchestrator wrote down and did not give back is counted already.
-    let written = past.reports.saturating_sub(taken.taken());
-    let on_the_way = all_of(&mut taken);
-    let handed_over = on_the_way.iter().skip(written as usize);
-    handed_over.for_each(|message| reported.add(digest(message)));
-    let mut session = attached.successor(&session_in(index))?;
-    session.skip_to(completed);
-    let open: Vec<Option<Report>> =
-        all_of(&mut session).into_iter().map(|message| Report::from_message(message).ok()).collect();
-    let last_report = completion.last_published().and_then(|message| Report::from_message(message).ok());
-    let order_of = |message: Message| match Instruction::from_message(message) {
-        Ok(Instruction::Order(order)) => Some(order),
-        _ => None,
-    };
-    let last_order = out.last_published().and_then(order_of);
-    let first = past.first.and_then(order_of);
-    let thread = thread_of(plan, Role::Gateway(index))?;
-    let last = LastMessages { gateway: index, last_order, first, last_report, open: &open };
-    let there = tally::past(attached, plan, thread)?;
-    let there = last.found_in(&there, |chunk| saved_keys(plan, thread, chunk));
-    let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
-    let mut log = GatewayLog::new(log_of(plan, thread, attached)?, there);
-    if let Some(order) = &last_order {
-        log.order(order, None, index);
-    }
-    if let Some(order) = &first {
-        log.order(order, Some(now), index);
-    }
-    if let Some(report) = &last_report {
-        log.report(report, now);
-    }
-    let stamped = given(&open, |report| log.is_stamped(report));
-    for report in open.iter().flatten() {
-        if log.is_stamped(report) {
-            log.report(report, now);
-        }
-    }
-    stamped.iter().for_each(|message| reported.add(digest(message)));
-    let mut dispatched = past.sent;
-    past.first.iter().for_each(|message| dispatched.add(digest(message)));
-    let orders = past.orders + u64::from(first.is_some());
-    Ok(GatewayEstate { orders, dispatched, first: past.first, completed, stamped, reported })
-}
-
-/// All that a ring holds now, without giving anything back.
-fn all_of(ring: &mut spsc::Consumer) -> Vec<Message> {
-    std::iter::from_fn(|| ring.take().ok().flatten()).collect()
 }

@@ -15,8 +15,6 @@ pub(super) type Recovery = Mutex<Option<Engine>>;
 pub(super) struct Engine {
     pub successor: Option<Successor>,
     pub recovered: Recovered,
-    /// By their index; empty where it does not come back.
-    pub gateways: Vec<GatewayEstate>,
 }
 
 /// What was recovered; `None` where nothing was.
@@ -24,11 +22,18 @@ pub(super) fn recovery(attached: &mut Attached<'_>) -> Arc<Recovery> {
     attached.shared("engine", Recovery::default)
 }
 
-/// What was recovered of a gateway.
+/// What was recovered of a gateway, if it takes the place of a dead one.
 pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<GatewayEstate> {
-    let recovery = recovery(attached);
-    let engine = recovery.lock().unwrap_or_else(PoisonError::into_inner);
-    engine.as_ref()?.gateways.get(usize::from(index)).cloned()
+    gateway_place(attached, index).lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The gateway, once it is built, goes on from there.
+pub(super) fn keep_gateway(attached: &mut Attached<'_>, index: u16, estate: GatewayEstate) {
+    *gateway_place(attached, index).lock().unwrap_or_else(PoisonError::into_inner) = Some(estate);
+}
+
+fn gateway_place(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<GatewayEstate>>> {
+    attached.shared(&format!("gateway-{index}"), Mutex::default)
 }
 
 /// What of the orchestrator is in its log, as it was counted.

@@ -15,6 +15,7 @@ mod ends;
 mod engine;
 mod estate;
 pub mod faults;
+mod gateway_estate;
 mod parts;
 pub mod registry;
 pub mod role;

@@ -5,6 +5,7 @@
 use super::book;
 use super::compose::compose;
 use super::engine;
+use super::gateway_estate;
 use super::runner::{Confinement, Runner};
 use super::spare;
 use crate::faults::own;
@@ -99,6 +100,7 @@ fn run_process(
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     engine::recover(plan, me, attached)?;
+    gateway_estate::recover(plan, me, control, attached)?;
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {

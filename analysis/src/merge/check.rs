@@ -355,22 +355,22 @@ fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
     row.reason().is_some_and(|reason| {
         reason == Reject::Killed.code()
             || reason == Reject::Gone.code()
-            || (reason == Reject::VenueDown.code() && deaths.has_dead_gateway())
+            || (reason == Reject::VenueDown.code() && deaths.has_outage())
     })
 }
 
 /// What is wrong with an order that the engine closed because its gateway died. The gateway may have had it and answered it, but the
-/// engine has taken no last report of it, and the gateway died by the record.
+/// engine has taken no last report of it, and the gateway died by the record with nobody to resume its session.
 fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'static str> {
     let is_of_dead = match row.pushed() {
-        Some((gateway, _)) => context.deaths.is_dead_gateway(gateway),
-        None => context.deaths.has_dead_gateway(),
+        Some((gateway, _)) => context.deaths.is_lost_gateway(gateway),
+        None => context.deaths.has_lost_gateway(),
     };
     let owed =
         bit(Point::StrategySend) | bit(Point::OrchRecvSubmit) | bit(Point::OrchDispatch) | context.also;
     let is_answered = row.has(Point::OrchRecvCompletion);
     if !is_of_dead {
-        Some("yet by the record its gateway lived")
+        Some("yet by the record its gateway lived, or its session was resumed")
     } else if owed & context.taken & !row.points() != 0 {
         Some("yet it was not dispatched")
     } else if is_answered && !row.has_more() {

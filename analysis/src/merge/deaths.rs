@@ -27,10 +27,11 @@ pub(super) struct Deaths {
     is_misconduct_known: bool,
     /// A strategy scribbled over a process that it shared with the engine.
     nobody_is_trusted: bool,
-    /// For each gateway: it died by the record while the run went on.
-    dead_gateways: Vec<bool>,
+    /// For each gateway: it died by the record while the run went on, and nobody resumed its session.
+    lost_gateways: Vec<bool>,
     /// For each of them: it has not come back after its last death.
     down_gateways: Vec<bool>,
+    has_outage: bool,
 }
 
 /// The dead incarnations of one strategy.
@@ -80,9 +81,13 @@ impl Deaths {
         let launcher_died = record.exits.is_empty()
             && matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
         let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
-        let gateways = |is_so: fn(Option<&Outage>) -> bool| {
-            (0..record.plan.trading().gateways()).map(|gateway| is_so(last(gateway))).collect()
+        let gateways = 0..record.plan.trading().gateways();
+        let is_lost = |gateway| {
+            let is_resumed = record.plan.resumes_gateway(gateway);
+            let is_lost = |outage: &Outage| !is_resumed || outage.stayed_down.is_some();
+            record.outages.iter().any(|outage| outage.gateways.contains(&gateway) && is_lost(outage))
         };
+        let is_down = |gateway| last(gateway).is_some_and(|outage| outage.restarted_ns.is_none());
         Self {
             strategies,
             is_known: !launcher_died,
@@ -90,14 +95,20 @@ impl Deaths {
             are_sandboxed: record.plan.isolation == Isolation::Sandbox,
             is_misconduct_known,
             nobody_is_trusted,
-            dead_gateways: gateways(|last| last.is_some()),
-            down_gateways: gateways(|last| last.is_some_and(|outage| outage.restarted_ns.is_none())),
+            lost_gateways: gateways.clone().map(is_lost).collect(),
+            down_gateways: gateways.map(is_down).collect(),
+            has_outage: !record.outages.is_empty(),
         }
     }
 
-    /// Returns `true` if this gateway died by the record while the run went on.
-    pub fn is_dead_gateway(&self, gateway: usize) -> bool {
-        self.dead_gateways.get(gateway).copied().unwrap_or(false)
+    /// Returns `true` if what was open at this gateway was lost with it: it died by the record, and nobody resumed its session.
+    pub fn is_lost_gateway(&self, gateway: usize) -> bool {
+        self.lost_gateways.get(gateway).copied().unwrap_or(false)
+    }
+
+    /// Returns `true` if that holds of some gateway.
+    pub fn has_lost_gateway(&self) -> bool {
+        self.lost_gateways.contains(&true)
     }
 
     /// Returns `true` if this gateway died and has not come back.
@@ -106,8 +117,8 @@ impl Deaths {
     }
 
     /// Returns `true` if some gateway died.
-    pub fn has_dead_gateway(&self) -> bool {
-        self.dead_gateways.contains(&true)
+    pub const fn has_outage(&self) -> bool {
+        self.has_outage
     }
 
     /// Whether the record explains that somebody was handed what no honest peer hands over.

@@ -66,7 +66,7 @@ impl<'a> Join<'a> {
         findings: &'a mut Findings,
     ) -> Self {
         let gateways = 0..usize::from(plan.trading().gateways());
-        let dead = gateways.map(|gateway| deaths.is_dead_gateway(gateway)).collect();
+        let dead = gateways.map(|gateway| deaths.is_lost_gateway(gateway)).collect();
         Self {
             plan,
             deaths,

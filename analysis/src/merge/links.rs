@@ -74,7 +74,7 @@ impl LinkSums {
             let sum = at(LinkEnd::sender(HandOff::Completion, gateway, 0));
             reported = reported.zip(sum).map(|(all, sum)| all.wrapping_add(sum));
         }
-        if deaths.has_dead_gateway() {
+        if deaths.has_outage() {
             // A dead one left no sum, and the engine's is over all of them. What the living ones pushed their stamps tell.
             return;
         }

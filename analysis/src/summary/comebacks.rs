@@ -11,7 +11,7 @@
 
 use super::figures::to_ns;
 use crate::merge::{Merged, OrderRow};
-use crate::record::{Comeback, RunRecord};
+use crate::record::{Comeback, Outage, RunRecord};
 use protocol::plan::Role;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -57,6 +57,24 @@ const fn ends_of(role: Role) -> [Point; 2] {
 /// When an order was a role's, as far as it came.
 fn there(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
     Some((row.at(from)?, row.at(to).unwrap_or(u64::MAX)))
+}
+
+/// Every outage of the record, in its order, with the first order of the next incarnation. Linear in orders and outages.
+pub(super) fn outages(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<Outage> {
+    let since_start = |ticks: u64| to_ns(ticks.saturating_sub(record.clock.start_ticks), ns_per_tick);
+    let one = |outage: &Outage| {
+        let first_after = |row: &OrderRow| {
+            let (gateway, _) = row.pushed()?;
+            let is_its = outage.gateways.contains(&(gateway as u16));
+            // The dead one has taken none after its fence.
+            let at = since_start(row.at(Point::GatewayRecv).filter(|_| is_its)?);
+            (at >= outage.fenced_ns).then_some(at)
+        };
+        let is_back = outage.restarted_ns.is_some();
+        let served_ns = merged.orders().filter(|_| is_back).filter_map(|(_, row)| first_after(row)).min();
+        Outage { served_ns, ..outage.clone() }
+    };
+    record.outages.iter().map(one).collect()
 }
 
 /// Every comeback of the record, in its order. Linear in orders and comebacks.

@@ -332,7 +332,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         incidents,
         containment,
         comebacks: comebacks::summarise(record, merged, ns_per_tick),
-        outages: record.outages.clone(),
+        outages: comebacks::outages(record, merged, ns_per_tick),
         venue_incidents: venues::summarise(record, merged, ns_per_tick),
         trading: trading::summarise(record, merged, ns_per_tick),
         strategies: strategies::summarise(record, merged, &processes, ns_per_tick),

@@ -18,7 +18,8 @@ pub struct Containment<'a> {
     /// The strategies'.
     pub incidents: Option<Incidents<'a>>,
     comebacks: Option<Comebacks<'a>>,
-    outages: Option<Outages<'a>>,
+    /// The gateways'.
+    pub outages: Option<Outages<'a>>,
 }
 
 impl<'a> Containment<'a> {

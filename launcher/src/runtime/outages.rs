@@ -5,12 +5,15 @@
 //! living ── hangs ──▶ killed ─┐
 //!    │                        ├─ the kernel says so ─▶ fenced ── the engine says so ─┬─▶ down
 //!    └── has ended ───────────┘                                                      └─▶ (pause) ─▶ starting ─▶ living
-//!                                                                                           ▲          │ dies or hangs
-//!                                                                                           └──────────┘
+//!                          ▲                                                                           │ dies or hangs
+//!                          └───────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! While its gateway is dead a venue is down. The engine rejects orders for it (`venue-down`), and has closed those that were open there
 //! (`venue-unknown`). Nobody else waits for it. The next incarnation gets its own memory anew, and orders once it is in its duty cycles.
+//!
+//! A gateway whose successor resumes its session with an exchange closes nothing, and its inbox stays. What is open there is closed once
+//! the gateway is not started again: then one more incarnation is fenced, [`GIVEN_UP`], which never was.
 
 use crate::runtime::incidents::Children;
 use crate::runtime::restarts::{IncarnationEnd, RestartDecision, RestartPolicy};
@@ -21,7 +24,7 @@ use anyhow::{Context as _, Result, bail};
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::status::{self, ThreadState};
-use protocol::supervision::{Death, Repairs};
+use protocol::supervision::{Death, GIVEN_UP, GatewayCounts, Repairs};
 use shm::bell::Bell;
 use std::time::Duration;
 use system::clock::Clock;
@@ -41,8 +44,6 @@ enum OutageStage {
     Paused(usize, u64),
     /// It was started again and is not in its duty cycles yet.
     Starting(usize),
-    /// It was started again and died, or hung and was killed, before it was in its duty cycles.
-    Ending(usize),
     /// Its venues are down until the run ends.
     Down,
 }
@@ -53,7 +54,7 @@ struct Case {
     threads: Vec<usize>,
     gateways: Vec<u16>,
     stage: OutageStage,
-    /// The incarnation that the engine serves, or served last.
+    /// The incarnation that lives, or died last.
     epoch: u16,
     /// Since when it is in its duty cycles, in nanoseconds since the start of the run.
     running_ns: u64,
@@ -65,8 +66,8 @@ struct Case {
     /// How the last incarnation ended, and why.
     end: IncarnationEnd,
     last_cause: String,
-    /// Orders that were open there at its deaths so far.
-    unknown: u64,
+    /// What the engine had counted of each gateway at the last death.
+    counts: Vec<GatewayCounts>,
 }
 
 /// The processes of gateways whose deaths a run outlives.
@@ -101,7 +102,7 @@ impl<'a> Outages<'a> {
             killed_ticks: 0,
             end: IncarnationEnd::default(),
             last_cause: String::new(),
-            unknown: 0,
+            counts: Vec::new(),
         };
         let outlived = plan.processes.iter().enumerate().filter(|(_, process)| plan.outlives(process));
         Self {
@@ -157,6 +158,17 @@ impl<'a> Outages<'a> {
     /// Returns the number of steps taken so far.
     pub const fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Returns how many orders have come to a dead gateway for ever: nothing of it is left, and nobody goes on with its inbox. `None`: it
+    /// lives, or has a successor that does.
+    pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
+        use OutageStage::{Down, Paused, Starting};
+        let case = self.cases.iter().find(|case| case.gateways.contains(&gateway))?;
+        let is_resumed = case.epoch != GIVEN_UP && self.segments.plan.resumes_gateway(gateway);
+        let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
+        let place = case.gateways.iter().position(|index| *index == gateway)?;
+        case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
     }
 
     /// Takes what is to be said of venues that have just gone down.
@@ -233,11 +245,13 @@ impl<'a> Outages<'a> {
                     return Ok(false);
                 }
                 let repaired = repairs.iter().map(|repair| repair.repaired_ticks).max().unwrap_or(0);
-                let unknown = repairs.iter().map(|repair| repair.unknown).sum();
+                let counts: Vec<_> = repairs.iter().map(|repair| repair.counts).collect();
+                let unknown = |counts: &[GatewayCounts]| counts.iter().map(|of| of.unknown).sum::<u64>();
                 self.segments.control.ended(process);
-                self.list[outage].repaired_ns = Some(self.ns(repaired));
-                self.list[outage].unknown =
-                    unknown - std::mem::replace(&mut self.cases[place].unknown, unknown);
+                let repaired = self.ns(repaired);
+                self.list[outage].repaired_ns.get_or_insert(repaired);
+                self.list[outage].unknown += unknown(&counts) - unknown(&self.cases[place].counts);
+                self.cases[place].counts = counts;
                 self.decide(place, outage, clock.now());
             }
             OutageStage::Paused(outage, due) => {
@@ -248,23 +262,19 @@ impl<'a> Outages<'a> {
             }
             OutageStage::Starting(outage) => {
                 if let Some(cause) = self.trouble(place, children, liveness) {
-                    // The engine does not know of it yet, so there is nothing to repair.
+                    // It may have handed over reports of a session that it resumed.
                     let case = &mut self.cases[place];
                     let is_planned = case.fault.take().is_some();
                     case.end = IncarnationEnd { is_planned, has_traded: false, ran: Duration::ZERO };
                     case.last_cause = cause;
-                    case.stage = OutageStage::Ending(outage);
+                    case.epoch += 1;
+                    case.killed_ticks = clock.now();
+                    case.stage = OutageStage::Killed(outage);
                 } else if case.threads.iter().all(|thread| self.state(*thread) == ThreadState::Running) {
                     self.revive(place, outage, clock.now());
                 } else {
                     return Ok(false);
                 }
-            }
-            OutageStage::Ending(outage) => {
-                if children.ended(process).is_none() || children.death(process)?.is_none() {
-                    return Ok(false);
-                }
-                self.decide(place, outage, clock.now());
             }
             OutageStage::Down => return Ok(false),
         }
@@ -297,7 +307,7 @@ impl<'a> Outages<'a> {
         let plan = &self.segments.plan;
         let now_ns = self.ns(now);
         let case = &mut self.cases[place];
-        if !plan.restarts_gateways_of(&plan.processes[case.process]) {
+        if case.epoch == GIVEN_UP || !plan.restarts_gateways_of(&plan.processes[case.process]) {
             case.stage = OutageStage::Down;
             return;
         }
@@ -308,6 +318,11 @@ impl<'a> Outages<'a> {
             }
             RestartDecision::StayDown(restarts) => {
                 case.stage = OutageStage::Down;
+                if case.gateways.iter().any(|gateway| plan.resumes_gateway(*gateway)) {
+                    case.gateways.iter().for_each(|gateway| self.segments.renew_gateway(*gateway));
+                    (case.epoch, case.killed_ticks) = (GIVEN_UP, now);
+                    case.stage = OutageStage::Killed(outage);
+                }
                 let why = format!("none of them made progress; the last: {}", case.last_cause);
                 let name = &plan.processes[case.process].name;
                 self.notes.push(format!("note: {name} stayed down after {restarts} restarts: {why}"));
@@ -336,7 +351,7 @@ impl<'a> Outages<'a> {
         // Nobody runs: the last process is known to have ended.
         case.end = IncarnationEnd::default();
         case.last_cause = format!("cannot be started: {error:#}");
-        case.stage = OutageStage::Ending(outage);
+        self.decide(place, outage, now);
         Ok(())
     }
 
@@ -359,7 +374,7 @@ impl<'a> Outages<'a> {
     fn begin(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
         let plan = &self.segments.plan;
         let detected_ns = self.ns(detected);
-        let has_traded = self.cases[place].gateways.iter().any(|gateway| self.has_received(*gateway));
+        let has_traded = self.has_traded(place);
         let case = &mut self.cases[place];
         case.killed_ticks = detected;
         let fault = case.fault.take();
@@ -378,6 +393,7 @@ impl<'a> Outages<'a> {
             repaired_ns: None,
             unknown: 0,
             restarted_ns: None,
+            served_ns: None,
             stayed_down: None,
         };
         self.notes.push(format!("note: {}: orders for it are rejected", outage.in_words(plan)));
@@ -385,12 +401,19 @@ impl<'a> Outages<'a> {
         self.list.len() - 1
     }
 
-    /// Returns `true` if this incarnation of a gateway has taken an order.
-    fn has_received(&self, gateway: u16) -> bool {
-        let (plan, role) = (&self.segments.plan, Role::Gateway(gateway));
-        plan.thread_of(role).is_some_and(|thread| {
+    /// Returns `true` if this incarnation of some gateway of a process has taken an order or handed over a report.
+    fn has_traded(&self, place: usize) -> bool {
+        let plan = &self.segments.plan;
+        let case = &self.cases[place];
+        (0..).zip(&case.gateways).any(|(index, gateway): (usize, _)| {
+            let role = Role::Gateway(*gateway);
+            let Some(thread) = plan.thread_of(role) else { return false };
             let roles = &plan.threads[thread].roles;
-            status::counters_of(&self.segments.threads[thread], roles, role).get(GatewayCounter::Received) > 0
+            let counters = status::counters_of(&self.segments.threads[thread], roles, role);
+            // A successor counts on.
+            let before = case.counts.get(index).copied().unwrap_or_default();
+            counters.get(GatewayCounter::Received) > before.orders
+                || counters.get(GatewayCounter::Completed) > before.reports
         })
     }
 
@@ -404,6 +427,8 @@ impl<'a> Outages<'a> {
         if let Some(bell) = &self.bell {
             bell.ring();
         }
-        self.list[outage].fenced_ns = self.ns(now);
+        if self.list[outage].repaired_ns.is_none() {
+            self.list[outage].fenced_ns = self.ns(now);
+        }
     }
 }

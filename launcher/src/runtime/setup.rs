@@ -254,8 +254,8 @@ impl Segments {
         }
     }
 
-    /// Makes a dead gateway's own memory anew: its inbox, and its part of the completion hand-off. Only after the engine has said that it
-    /// no longer reads or writes it.
+    /// Makes a dead gateway's own memory anew: its part of the completion hand-off, and its inbox unless its successor goes on with that.
+    /// Only after the engine has said that it no longer reads or writes it.
     pub fn renew_gateway(&self, gateway: u16) {
         self.renew_of(Role::Gateway(gateway));
     }

@@ -133,7 +133,8 @@ impl<'a> Launcher<'a> {
         let is_all = sent >= self.plan.trading().total_orders();
         let is_here = !self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
         let is_silent = now - self.progress.1 > self.plan.trading().max_delay_ns + SILENCE / 2;
-        is_here && (is_silent || is_all && have_all_arrived(self.plan, &self.segments.threads, sent))
+        is_here
+            && (is_silent || is_all && have_all_arrived(self.plan, &self.segments.threads, sent, |_| None))
     }
 
     /// Whether every exchange has closed its books, and nobody is away or about to be.

@@ -10,7 +10,7 @@ use protocol::wire::{Message, NOTHING, Order, OrderId, Report};
 
 impl Core {
     #[inline(always)]
-    pub(super) fn report(&mut self, message: &Message, out: &mut impl Effects) {
+    pub(super) fn report(&mut self, gateway: Option<u16>, message: &Message, out: &mut impl Effects) {
         self.counts.reports += 1;
         // Gateways are trusted, so anything else is a bug and not a hostile peer: counted and skipped.
         let report = Report::from_message(*message).ok();
@@ -18,6 +18,10 @@ impl Core {
         let Some(report) = known else {
             self.reported.add(digest(message));
             self.counts.faults += u64::from(message != &NOTHING);
+            // Of gateways that share memory nobody can tell which one sent it.
+            if let Some(session) = gateway.and_then(|index| self.gateways.get_mut(usize::from(index))) {
+                session.counts.reports += 1;
+            }
             return;
         };
         // Needed after the hand-over, in the cache by then.
@@ -58,8 +62,12 @@ impl Core {
         // In the live engine it is booked already: reports are taken first in a duty cycle.
         self.book();
         let strategy = usize::from(report.id.strategy());
+        let gateway = self.gateway_of(strategy, report.venue);
+        if let Some(session) = self.gateways.get_mut(gateway) {
+            session.count_report(report);
+        }
         if report.is_last {
-            self.close_at_gateway(self.gateway_of(strategy, report.venue));
+            self.close_at_gateway(gateway);
         }
         let Some(change) = self.positions.settle(report, is_current) else {
             self.counts.faults += 1;
@@ -88,6 +96,7 @@ impl Core {
             self.risk.book(strategy, &change, 0, &self.positions);
             let gateway = self.gateway_of(strategy, order.venue);
             self.gateways[gateway].open += 1;
+            self.gateways[gateway].counts.orders += 1;
         }
     }
 

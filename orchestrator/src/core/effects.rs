@@ -2,7 +2,7 @@
 
 use protocol::desk::{Desk, Status};
 use protocol::record::Point;
-use protocol::supervision::Misconduct;
+use protocol::supervision::{GatewayCounts, Misconduct};
 use protocol::wire::{Message, OrderId, Report};
 
 /// A notice to supervision or operators, off the path of orders. `ticks` is a time of the run's clock, `noticed` is in ticks since
@@ -22,9 +22,8 @@ pub enum Notice {
     Quarantined { strategy: u16, epoch: u16, why: Misconduct },
     /// Nothing is left of a dead incarnation, whose fence was seen at `noticed`.
     Retired { strategy: u16, epoch: u16, noticed: u64 },
-    /// Nothing is left of a gateway's dead incarnation, whose fence was seen at `noticed`. `unknown`: orders that were open there when an
-    /// incarnation died, since the start of the run.
-    GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, unknown: u64 },
+    /// Nothing is left of a gateway's dead incarnation, whose fence was seen at `noticed`.
+    GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, counts: GatewayCounts },
     /// Orders refused because their sender was dead, and reports that no incarnation was there to take, since the start.
     DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
 }
@@ -77,8 +76,8 @@ pub trait Effects {
     /// Drops what is queued for a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: usize);
 
-    /// Attaches to the memory of a gateway, which was made again for its next incarnation.
-    fn reopen_gateway(&mut self, gateway: usize);
+    /// Attaches to the memory of a gateway, which was made again for its next incarnation; its inbox too, unless it `keeps_inbox`.
+    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool);
 
     /// Tells supervision or operators.
     fn notify(&mut self, notice: Notice);

@@ -7,13 +7,15 @@
 //! | down | rejected ([`Reject::VenueDown`]) | its next incarnation |
 //!
 //! When nothing of the dead gateway is left, each request that is still open there is closed with [`Reject::VenueUnknown`]. The gateway
-//! may have sent it to the venue, and the venue may have executed it: nobody can tell.
+//! may have sent it to the venue, and the venue may have executed it: nobody can tell. A gateway whose successor resumes the session
+//! closes nothing: its requests stay open, its inbox stays, and the reports that settle them come from the successor.
 
 use super::{Core, Effects, Notice};
 use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
-use protocol::supervision::Incarnation;
+use protocol::record::{Point, key_with};
+use protocol::supervision::{GIVEN_UP, GatewayCounts, Incarnation};
 use protocol::wire::{ENGINE_REPORT, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +39,7 @@ pub(crate) struct GatewaySession {
     /// The incarnation.
     pub epoch: u16,
     pub state: GatewayState,
-    /// Orders that were open there when an incarnation died.
-    pub unknown: u64,
+    pub counts: GatewayCounts,
     /// Orders open there.
     pub open: u64,
     /// The messages sent to this incarnation.
@@ -58,15 +59,30 @@ impl GatewaySession {
     pub(crate) const fn is_closing(&self) -> bool {
         matches!(self.state, GatewayState::Closing { .. })
     }
+
+    /// Counts a report that was taken from it.
+    #[inline(always)]
+    pub(super) fn count_report(&mut self, report: &Report) {
+        self.counts.reports += 1;
+        self.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());
+    }
 }
 
 impl Core {
+    fn is_resumable(&self, gateway: usize) -> bool {
+        self.resumable.get(gateway).copied().unwrap_or(false)
+    }
+
+    /// Returns `true` if requests that are open at a gateway outlive it.
+    fn resumes(&self, gateway: usize) -> bool {
+        self.is_resumable(gateway) && self.gateways[gateway].epoch != GIVEN_UP
+    }
+
     pub(super) fn gateway_life(&mut self, gateway: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {
             (session.epoch, session.state) = (life.epoch, GatewayState::Up);
-            session.sent = Checksum::default();
-            out.reopen_gateway(gateway);
+            out.reopen_gateway(gateway, self.is_resumable(gateway));
         }
         // Also one that was started and has died again since the last look.
         let session = &mut self.gateways[gateway];
@@ -77,11 +93,23 @@ impl Core {
         }
     }
 
-    /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there.
+    /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there, unless its successor goes on with it.
     pub(super) fn gateway_drained(&mut self, gateway: usize, out: &mut impl Effects) {
         let GatewayState::Closing { noticed } = self.gateways[gateway].state else { return };
         self.gateways[gateway].state = GatewayState::Down;
         self.dying -= 1;
+        // Its successor counts what comes from here on.
+        self.gateways[gateway].sent = Checksum::default();
+        if !self.resumes(gateway) {
+            self.close_all_unknown(gateway, out);
+            out.close_gateway(gateway);
+        }
+        let GatewaySession { epoch, counts, .. } = self.gateways[gateway];
+        out.notify(Notice::GatewayRepaired { gateway: gateway as u16, epoch, noticed, counts });
+    }
+
+    /// Closes all requests that are open at a gateway.
+    fn close_all_unknown(&mut self, gateway: usize, out: &mut impl Effects) {
         let (venue, credential) =
             ((gateway / self.plan.credentials) as u16, (gateway % self.plan.credentials) as u16);
         for strategy in 0..self.sessions.len() {
@@ -89,14 +117,11 @@ impl Core {
                 continue;
             }
             for order in self.positions.open_at(strategy, venue) {
-                self.gateways[gateway].unknown += 1;
+                self.gateways[gateway].counts.unknown += 1;
                 self.close_at_gateway(gateway);
                 self.close_unknown(&order, out);
             }
         }
-        out.close_gateway(gateway);
-        let GatewaySession { epoch, unknown, .. } = self.gateways[gateway];
-        out.notify(Notice::GatewayRepaired { gateway: gateway as u16, epoch, noticed, unknown });
     }
 
     /// Closes a request whose end at its venue is unknown, and reports that to its strategy.
@@ -114,6 +139,11 @@ impl Core {
         } else {
             self.orphan(strategy, out);
         }
+    }
+
+    /// Returns `true` if a gateway is dead and nobody goes on with its inbox.
+    pub(super) fn is_gone(&self, gateway: usize) -> bool {
+        self.is_down(gateway) && !self.resumes(gateway)
     }
 
     /// Returns `true` if a gateway takes no orders.

@@ -44,9 +44,9 @@ impl Core {
         }
     }
 
-    /// Tells a gateway to cancel the orders of a scope, unless it is dead.
+    /// Tells a gateway to cancel the orders of a scope, unless it is dead; its successor, if that resumes its session.
     pub(super) fn cancel_at(&mut self, gateway: usize, scope: CancelScope, out: &mut impl Effects) {
-        if self.is_down(gateway) {
+        if self.is_gone(gateway) {
             return;
         }
         let message = Instruction::CancelAll(scope).to_message();

@@ -87,6 +87,9 @@ pub struct Core {
     pub(crate) dying: usize,
     #[serde(skip)]
     plan: CorePlan,
+    /// Gateways whose successor resumes their session.
+    #[serde(skip)]
+    resumable: Vec<bool>,
 }
 
 /// A core in a snapshot, with the open orders of each strategy.
@@ -121,6 +124,7 @@ impl Core {
             unbooked: None,
             dying: 0,
             plan: CorePlan { venues, credentials, gateway_limit },
+            resumable: setup.resumable_gateways.to_vec(),
         })
     }
 
@@ -162,7 +166,7 @@ impl Core {
         self.now = now;
         match input {
             Input::Order { from, message } => self.order(from.map(usize::from), &message, out),
-            Input::Report { message, .. } => self.report(&message, out),
+            Input::Report { gateway, message } => self.report(gateway, &message, out),
             cold => self.apply_cold(cold, out),
         }
     }

@@ -87,6 +87,8 @@ impl Core {
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
         self.close_at_gateway(gateway);
+        let counts = &mut self.gateways[gateway].counts;
+        counts.orders = counts.orders.saturating_sub(1);
         let is_current = self.sessions[strategy].is_current(order.id);
         let change = self.positions.close(order.id, is_current);
         self.settle(strategy, &change, 0, out);

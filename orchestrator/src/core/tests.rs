@@ -1,5 +1,6 @@
 //! The core alone: inputs in, effects out as a list. No ring, clock, thread or journal.
 
+mod gateways;
 mod incidents;
 mod kills;
 
@@ -23,7 +24,7 @@ pub(crate) enum Effect {
     Close(usize),
     Reopen(usize),
     CloseGateway(usize),
-    ReopenGateway(usize),
+    ReopenGateway(usize, bool),
     Notice(Notice),
 }
 
@@ -65,8 +66,8 @@ impl Effects for Vec<Effect> {
         self.push(Effect::CloseGateway(gateway));
     }
 
-    fn reopen_gateway(&mut self, gateway: usize) {
-        self.push(Effect::ReopenGateway(gateway));
+    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
+        self.push(Effect::ReopenGateway(gateway, keeps_inbox));
     }
 
     fn notify(&mut self, notice: Notice) {

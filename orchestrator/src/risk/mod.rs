@@ -50,6 +50,8 @@ pub struct RiskSetup<'a> {
     pub venue_orders: &'a [u64],
     /// Orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
     pub gateway_limit: Option<u64>,
+    /// Gateways whose successor resumes their session, by index; empty: none.
+    pub resumable_gateways: &'a [bool],
 }
 
 impl RiskSetup<'_> {
@@ -66,6 +68,7 @@ impl RiskSetup<'_> {
             orders: &[],
             venue_orders: &[],
             gateway_limit: None,
+            resumable_gateways: &[],
         }
     }
 }

@@ -54,7 +54,7 @@ fn open_orders_of_a_dead_gateway_are_reported() {
     assert_eq!(bench.reasons(1), [(0, UNKNOWN)]);
     assert_eq!((bench.position(0).0, bench.position(1).0), (1, 0));
     let repair = repairs.of_gateway(0);
-    assert_eq!((repair.repaired, repair.unknown), (Some(0), 4));
+    assert_eq!((repair.repaired, repair.counts.unknown), (Some(0), 4));
     assert_eq!(repairs.of_gateway(1), GatewayRepair::default());
     let counts = bench.orchestrator.core.counts;
     assert_eq!((counts.dispatched, counts.settled), (5, 4), "one is open at the other venue");
@@ -107,7 +107,7 @@ fn queued_orders_of_a_dead_gateway_are_recalled_as_not_sent() {
     bench.cycle();
     let reasons = [reasons, bench.reasons(0)].concat();
     assert_eq!(reasons, [(2, DOWN), (3, DOWN), (0, UNKNOWN), (1, UNKNOWN)]);
-    assert_eq!((bench.queued(), repairs.of_gateway(0).unknown), (0, 2));
+    assert_eq!((bench.queued(), repairs.of_gateway(0).counts.unknown), (0, 2));
     assert!(bench.next_deadline_is_idle());
 }
 
@@ -169,6 +169,6 @@ fn a_gateway_that_is_back_takes_orders() {
     assert_eq!(bench.take_all(0), [Instruction::Order(order(0, 1, 0))]);
     launching.fence_gateway(0, 1, &death());
     bench.cycle();
-    assert_eq!((bench.reasons(0), repairs.of_gateway(0).unknown), (vec![(1, UNKNOWN)], 2));
+    assert_eq!((bench.reasons(0), repairs.of_gateway(0).counts.unknown), (vec![(1, UNKNOWN)], 2));
     assert_eq!(repairs.of_gateway(0).repaired, Some(1));
 }

@@ -5,7 +5,24 @@
 use super::{Death, Incarnation, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
 use crate::control::{Control, GATEWAY_LIVES, GENERATION, Launching};
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES};
+use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
+
+/// The epoch of a gateway that is not started again, and whose session nobody resumes.
+pub const GIVEN_UP: u16 = u16::MAX;
+
+/// What the engine has counted of one gateway since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GatewayCounts {
+    /// Orders that were closed because their end at the venue is unknown.
+    pub unknown: u64,
+    /// Orders that were dispatched to it and not recalled.
+    pub orders: u64,
+    /// Reports that were taken from it.
+    pub reports: u64,
+    /// The key of the stamp t5 of the last of them, as in a log; 0: there is none.
+    pub last_report: u64,
+}
 
 /// What the engine says about one gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,14 +33,17 @@ pub struct GatewayRepair {
     pub noticed_ticks: u64,
     /// When the repair was done, in ticks.
     pub repaired_ticks: u64,
-    /// Orders that were open at the gateway when it died, since the start of the run.
-    pub unknown: u64,
+    /// What was counted up to then.
+    pub counts: GatewayCounts,
+    /// Messages that were put into its inbox, or queued for it, up to then.
+    pub inbox_end: u64,
 }
 
 const REPAIRED: usize = 0;
 const NOTICED: usize = 1;
 const REPAIRED_TICKS: usize = 2;
-const UNKNOWN: usize = 3;
+const COUNTS: usize = 3;
+const INBOX_END: usize = 7;
 
 pub(super) const GATEWAY_WORDS: usize = MAX_GATEWAYS * WORDS_EACH;
 
@@ -70,20 +90,15 @@ impl Control {
 }
 
 impl RepairsWriter {
-    /// Reports that nothing waits for the gateway's dead incarnation any more. `unknown` counts the orders that were open there, since
-    /// the start of the run.
-    pub fn gateway_repaired(
-        &self,
-        gateway: u16,
-        epoch: u16,
-        noticed_ticks: u64,
-        now_ticks: u64,
-        unknown: u64,
-    ) {
+    /// Reports that nothing waits for the gateway's dead incarnation `epoch` any more. `repair.repaired` is not read.
+    pub fn gateway_repaired(&self, gateway: u16, epoch: u16, repair: &GatewayRepair) {
+        let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[place(gateway, word)].store(value, Ordering::Relaxed);
         set(NOTICED, noticed_ticks);
-        set(REPAIRED_TICKS, now_ticks);
-        set(UNKNOWN, unknown);
+        set(REPAIRED_TICKS, repaired_ticks);
+        let GatewayCounts { unknown, orders, reports, last_report } = counts;
+        (COUNTS..).zip([unknown, orders, reports, last_report]).for_each(|(word, value)| set(word, value));
+        set(INBOX_END, inbox_end);
         // Release: pairs with the Acquire in `of_gateway`.
         self.0[place(gateway, REPAIRED)].store(u64::from(epoch) + 1, Ordering::Release);
         self.say();
@@ -104,7 +119,13 @@ impl Repairs {
             repaired: repaired.checked_sub(1).map(|epoch| epoch as u16),
             noticed_ticks: count(NOTICED),
             repaired_ticks: count(REPAIRED_TICKS),
-            unknown: count(UNKNOWN),
+            counts: GatewayCounts {
+                unknown: count(COUNTS),
+                orders: count(COUNTS + 1),
+                reports: count(COUNTS + 2),
+                last_report: count(COUNTS + 3),
+            },
+            inbox_end: count(INBOX_END),
         }
     }
 }
@@ -131,8 +152,11 @@ mod tests {
         let (writer, reader) = (RepairsWriter::new(&words), Repairs::new(words.clone().into()));
         writer.count(255, 7, 8);
         let said = reader.said();
-        writer.gateway_repaired(63, 1, 10, 12, 4);
-        let wanted = GatewayRepair { repaired: Some(1), noticed_ticks: 10, repaired_ticks: 12, unknown: 4 };
+        let counts = GatewayCounts { unknown: 4, orders: 5, reports: 6, last_report: 7 };
+        let repair =
+            GatewayRepair { repaired: None, noticed_ticks: 10, repaired_ticks: 12, counts, inbox_end: 8 };
+        writer.gateway_repaired(63, 1, &repair);
+        let wanted = GatewayRepair { repaired: Some(1), ..repair };
         assert_eq!((reader.of_gateway(63), reader.of_gateway(62)), (wanted, GatewayRepair::default()));
         assert_eq!((reader.of(255).refused, reader.said() - said), (7, 1));
     }

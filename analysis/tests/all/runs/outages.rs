@@ -2,8 +2,9 @@
 
 use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, Shape};
-use analysis::merge::ViolationKind as Kind;
-use analysis::record::Outage;
+use analysis::merge::{Violation, ViolationKind as Kind};
+use analysis::record::{Exit, Outage, StayedDown};
+use protocol::plan::{OnDeath, Placement, ProcessPlan, ThreadPlan};
 use protocol::reject::Reject;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{ENGINE_REPORT, OrderId};
@@ -22,8 +23,32 @@ fn outage(gateway: u16) -> Outage {
         repaired_ns: Some(3),
         unknown: 1,
         restarted_ns: None,
+        served_ns: None,
         stayed_down: None,
     }
+}
+
+/// Gateways in processes of their own, before exchanges: their successors resume the sessions.
+fn let_sessions_resume(fixture: &mut Fixture) {
+    let plan = &mut fixture.record.plan;
+    (plan.on_death, plan.placement) = (OnDeath::Restart, Placement::EachGateway);
+    let process = |(index, thread): (usize, &ThreadPlan)| ProcessPlan {
+        name: thread.name.clone(),
+        threads: vec![index as u32],
+    };
+    plan.processes = plan.threads.iter().enumerate().map(process).collect();
+    let exit = |process: &ProcessPlan| Exit {
+        process: process.name.clone(),
+        pid: 4000 + process.threads[0],
+        how: "exit 0".into(),
+        usage: None,
+    };
+    fixture.record.exits = plan.processes.iter().map(exit).collect();
+    assert!(plan.resumes_gateway(1));
+}
+
+fn resumed() -> Outage {
+    Outage { restarted_ns: Some(4), unknown: 0, ..outage(1) }
 }
 
 /// The last order of strategy 0 that gateway 1 had.
@@ -89,6 +114,46 @@ fn fill_that_died_with_its_gateway_is_in_no_position() {
         // The made-up engine states what all fills make: without this one its figures differ.
         let found = kinds(&run(&fixture));
         assert_eq!(found.contains(&Kind::Position), is_excused, "{found:?}");
+    }
+}
+
+#[test]
+fn resumed_session_loses_no_order() {
+    for (is_given_up, wanted) in [(false, 1), (true, 0)] {
+        let mut fixture = Fixture::new(Shape { book: true, ..SHAPE });
+        let_sessions_resume(&mut fixture);
+        fixture.record.outages = vec![resumed()];
+        assert_eq!(run(&fixture).violations, [], "an honest run");
+        let id = victim(&fixture);
+        close(&mut fixture, id);
+        if is_given_up {
+            let why = "none of them made progress".into();
+            let stayed_down = Some(StayedDown { restarts: 8, why });
+            fixture.record.outages.push(Outage { stayed_down, ..outage(1) });
+        }
+        let violations = run(&fixture).violations;
+        assert_eq!(violations.len(), wanted, "{violations:?}");
+        let is_found = |found: &Violation| found.first.contains("or its session was resumed");
+        assert!(violations.iter().all(is_found), "{violations:?}");
+    }
+}
+
+#[test]
+fn resumed_session_loses_no_fill() {
+    for is_resumable in [true, false] {
+        let mut fixture = Fixture::new(Shape { fills: true, book: true, ..SHAPE });
+        if is_resumable {
+            let_sessions_resume(&mut fixture);
+        }
+        fixture.record.outages = vec![resumed()];
+        let id = victim(&fixture);
+        for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
+            fixture.remove(point, id);
+        }
+        let kinds = kinds(&run(&fixture));
+        assert!(kinds.contains(&Kind::Lost), "{kinds:?}");
+        // The made-up engine states what all fills make: it agrees where this one counts.
+        assert_eq!(kinds.contains(&Kind::Position), !is_resumable, "{kinds:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use protocol::plan::{
 };
 use shm::ring::Step;
 
-/// The strategy that has the fault, of three; or the venue, of two.
+/// The strategy that has the fault, of three; or the venue or the gateway, of two.
 pub const VICTIM: u16 = 1;
 /// When it has it, unless the fault says so: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
@@ -84,8 +84,8 @@ impl NamedFault {
     }
 }
 
-/// The faults that are tried unless the user names some: each kind, and the two that hurt most in the middle of a push:
-/// the place is claimed, and half of the message is there. Without what venues do, which has a table
+/// The faults that are tried unless the user names some: each kind, the two that hurt most in the middle of a push (the place is
+/// claimed, and half of the message is there), and a gateway that is killed or stopped. Without what venues do, which has a table
 /// of its own. Without [`FaultKind::Lose`]: what is lost before anybody sees it cannot be contained, only noticed, and that ends the
 /// run.
 pub fn standard() -> Vec<NamedFault> {
@@ -94,7 +94,9 @@ pub fn standard() -> Vec<NamedFault> {
         .map(|kind| at(kind, Some(When::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
     let is_tried = |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue();
     let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
-    kinds.chain(pushes).map(NamedFault::of).collect()
+    let of_gateway = [FaultKind::Kill, FaultKind::Stop]
+        .map(|kind| FaultSpec { target: Target::Gateway(VICTIM), ..at(kind, None) });
+    kinds.chain(pushes).chain(of_gateway).map(NamedFault::of).collect()
 }
 
 /// All cells, by level, technique and fault.
@@ -109,7 +111,12 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
             if !planner::reaches(technique, isolation) {
                 continue;
             }
-            for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)) {
+            // What carries the orders makes little difference there: the standard set tries one technique only.
+            let is_tried = |scenario: &&NamedFault| {
+                let is_of_gateway = matches!(scenario.fault.target, Target::Gateway(_));
+                !is_of_gateway || faults.is_some() || technique == Technique::default()
+            };
+            for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)).filter(is_tried) {
                 let journals = match scenario.fault.target {
                     // In the launcher's process there is no exchange or gateway that could die alone.
                     Target::Exchange(_) | Target::Gateway(_) if isolation == Isolation::Thread => continue,
@@ -190,7 +197,7 @@ mod tests {
     #[test]
     fn every_kind_is_tried_and_the_middle_of_a_push() {
         let names: Vec<String> = standard().into_iter().map(|scenario| scenario.name).collect();
-        assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2);
+        assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
         let cells = cells(&Technique::all(), Isolation::ALL, None);
         let heap = |cell: &&Cell| !cell.technique.crosses_processes();
@@ -198,6 +205,9 @@ mod tests {
         let kernel_push =
             cells.iter().any(|cell| cell.technique.is_kernel() && cell.scenario.name.contains("push"));
         assert!(!kernel_push, "a system call has no middle");
+        let of_gateways: Vec<Technique> =
+            cells.iter().filter(|cell| cell.is_of_role()).map(|cell| cell.technique).collect();
+        assert_eq!(of_gateways, [Technique::default(); 6], "two at each level but one");
     }
 
     #[test]

@@ -93,6 +93,7 @@ fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
         Ok(SweepPoint {
             name: match scenario.fault.target {
                 Target::Exchange(_) => format!("{} with journal {journal} under {isolation}", scenario.fault),
+                Target::Gateway(_) => format!("{} against {technique} under {isolation}", scenario.fault),
                 _ => format!("{} against {technique} under {isolation}", scenario.name),
             },
             values: BTreeMap::new(),

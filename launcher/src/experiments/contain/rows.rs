@@ -109,6 +109,9 @@ fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> Role
     let survived = summary.outcome == Outcome::Complete && summary.valid;
     let until_back = |outage: &Outage| Some(outage.restarted_ns?.saturating_sub(outage.detected_ns));
     let after_fault = |outage: &Outage| Some(outage.detected_ns.saturating_sub(outage.fault_ns?));
+    let until_served = |outage: &Outage| {
+        Some(outage.served_ns?.saturating_sub(outage.fault_ns.unwrap_or(outage.detected_ns)))
+    };
     RoleContainment {
         isolation: cell.isolation,
         technique: cell.technique,
@@ -125,7 +128,7 @@ fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> Role
         in_flight: outage.map_or(0, |outage| outage.unknown),
         detect_ns: outage.and_then(after_fault),
         recover_ns: outage.and_then(until_back),
-        served_ns: None,
+        served_ns: outage.and_then(until_served),
         longest_ns: None,
         folder: folder.to_owned(),
     }

@@ -76,7 +76,11 @@ impl Supervisor<'_> {
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due = || self.awaited().any(|strategy| self.due_after(strategy, now).is_some());
-        (sent >= self.plan.trading().total_orders() && have_all_arrived(self.plan, self.threads, sent))
+        let of_dead = |gateway| {
+            self.contained.outages.as_ref().and_then(|outages| outages.orders_of_dead(gateway))
+        };
+        (sent >= self.plan.trading().total_orders()
+            && have_all_arrived(self.plan, self.threads, sent, of_dead))
             || (!is_any_due() && self.is_silent(quiet))
     }
 
@@ -144,16 +148,26 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns `true` if every order that was sent is refused, or at its venue: by what all threads
-/// have counted.
-pub fn have_all_arrived(plan: &Plan, threads: &[View], sent: u64) -> bool {
+/// Returns `true` if every order that was sent is refused, at its venue, or closed with its
+/// gateway: by what all threads have counted. `of_dead` gives the orders of a gateway that is dead
+/// and resumes nothing.
+pub fn have_all_arrived(
+    plan: &Plan,
+    threads: &[View],
+    sent: u64,
+    of_dead: impl Fn(u16) -> Option<u64>,
+) -> bool {
     let trading = plan.trading();
     let Some(engine) = orchestrator(plan, threads) else { return false };
     let dispatched = engine.get(OrchestratorCounter::Dispatched);
-    let received = |gateway| count(plan, threads, Role::Gateway(gateway), GatewayCounter::Received);
+    let received = |gateway| {
+        let counted = || count(plan, threads, Role::Gateway(gateway), GatewayCounter::Received);
+        of_dead(gateway).unwrap_or_else(counted)
+    };
     let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
-    // A gateway that answers for its venue does not hand it all that it takes.
-    let may_answer = |venue| trading.gateways_of(venue).any(|gateway| plan.is_checked(gateway));
+    // A gateway that answers for its venue does not hand it all that it takes; nor did a dead one.
+    let may_keep = |gateway| plan.is_checked(gateway) || of_dead(gateway).is_some();
+    let may_answer = |venue| trading.gateways_of(venue).any(may_keep);
     let at_exchange = |venue: u16| {
         let taken: u64 = trading.gateways_of(venue).map(received).sum();
         may_answer(venue) || count(plan, threads, Role::Exchange(venue), ExchangeCounter::Received) >= taken
@@ -167,4 +181,46 @@ fn count(plan: &Plan, threads: &[View], role: Role, counter: impl Counter) -> u6
     plan.thread_of(role).map_or(0, |thread| {
         status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::labels::Counter;
+    use protocol::plan::{ExchangePlacement, Placement, Threading, Trading};
+    use protocol::status::{LOG_OFFSET, StatusWriter};
+    use shm::memory::Region;
+
+    /// An engine that dispatched seven orders, of which gateway 0 has four and gateway 1 `second`. The exchange of the former has all four,
+    /// and that of the latter has two. Returns whether all seven have arrived.
+    fn has_arrived(second: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+        let mut trading = Trading::new(1, 2);
+        (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);
+        let (placement, threading) = (Placement::EachGateway, Threading::Dedicated);
+        let plan = Plan { placement, threading, ..Plan::of(trading) }.arranged();
+        let segments: Vec<_> = plan.threads.iter().map(|_| Region::heap(LOG_OFFSET).words()).collect();
+        let counted = |role, counter: &dyn Fn(&protocol::counters::Slot<'_>)| {
+            counter(&StatusWriter::new(&segments[plan.thread_of(role).unwrap()]).slots().take());
+        };
+        counted(Role::Orchestrator, &set_to(OrchestratorCounter::Dispatched, 7));
+        counted(Role::Gateway(0), &set_to(GatewayCounter::Received, 4));
+        counted(Role::Gateway(1), &set_to(GatewayCounter::Received, second));
+        counted(Role::Exchange(0), &set_to(ExchangeCounter::Received, 4));
+        counted(Role::Exchange(1), &set_to(ExchangeCounter::Received, 2));
+        let views: Vec<View> = segments.into_iter().map(View::from).collect();
+        have_all_arrived(&plan, &views, 7, of_dead)
+    }
+
+    fn set_to(counter: impl Counter, value: u64) -> impl Fn(&protocol::counters::Slot<'_>) {
+        move |slot| slot.set(counter, value)
+    }
+
+    #[test]
+    fn orders_of_dead_gateway_count_as_arrived() {
+        let dead = |orders| move |gateway| (gateway == 1).then_some(orders);
+        assert!(!has_arrived(2, |_| None), "one is on its way to a gateway");
+        assert!(!has_arrived(3, |_| None), "or from there to its exchange");
+        assert!(has_arrived(2, dead(3)), "what was closed with the gateway comes no more");
+        assert!(!has_arrived(2, dead(2)), "one is on its way to the other");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::common::{Launcher, Running, assert_nothing_left, newest, output, signal, slow, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// 20,000 orders in two seconds for two venues.
 const LOAD: &[&str] = &[
@@ -95,18 +95,78 @@ fn killed_gateway_takes_down_its_venue_only() {
     }
 }
 
+/// The load on two exchanges in processes of their own, whose orders rest and trade.
+fn at_exchanges() -> Vec<&'static str> {
+    let load = LOAD.iter().copied().filter(|flag| !["--delay", "uniform:1ms..20ms"].contains(flag));
+    load.chain(["--venue", "book", "--exchange", "process"]).collect()
+}
+
 #[test]
 fn gateway_of_an_exchange_stays_down_and_fills_are_conserved() {
-    let book = ["--venue", "book", "--exchange", "process", "--journal", "process"];
-    let load: Vec<&str> =
-        LOAD.iter().copied().filter(|flag| !["--delay", "uniform:1ms..20ms"].contains(flag)).collect();
-    for more in [&[][..], &["--technique", "channel"]] {
-        let flags = [&load, APART, RESTART, &book, more].concat();
+    for more in [&["--journal", "process"][..], &["--technique", "channel"]] {
+        let flags = [&at_exchanges(), APART, CONTINUE, more].concat();
         let (_, summary) = struck(&flags, |running| signal(running.process("gateway-1"), "KILL"));
         is_conserved(&summary);
         let [outage] = summary["outages"].as_array().unwrap().as_slice() else { panic!("{summary:#}") };
         assert_eq!((&outage["gateways"], &outage["restarted_ns"]), (&json!([1]), &Value::Null));
     }
+}
+
+/// What holds of a run in which each gateway that died was started again and resumed its session: no order was lost with one. Returns the
+/// outages.
+fn is_resumed(summary: &Value) -> Vec<Value> {
+    is_conserved(summary);
+    assert_eq!(rejected(summary, "venue-unknown"), 0);
+    let outages = summary["outages"].as_array().unwrap();
+    for outage in outages {
+        assert_eq!((&outage["unknown"], &outage["stayed_down"]), (&json!(0), &Value::Null));
+        assert!(number(&outage["restarted_ns"]) > number(&outage["repaired_ns"]), "{outage}");
+    }
+    outages.clone()
+}
+
+#[test]
+fn gateway_of_an_exchange_resumes_its_session() {
+    let sandbox = ["--isolation", "sandbox", "--allow-weaker-sandbox"];
+    let journal = ["--journal", "process"];
+    let together = ["--process", "gateways"];
+    for more in [&[][..], &["--technique", "array-queue"], &journal, &sandbox, &together] {
+        let process = if more == together { "gateways" } else { "gateway-1" };
+        let how = ["--on-death", "restart", "--liveness", "500ms"];
+        let placement = if more == together { &[][..] } else { APART };
+        let flags = [&at_exchanges(), placement, &how, more].concat();
+        let (_, summary) = struck(&flags, |running| {
+            let first = running.process(process);
+            signal(first, "KILL");
+            let second = wait_for("the next one", || newest(running.pid(), process, first));
+            std::thread::sleep(Duration::from_millis(300));
+            signal(second, "STOP");
+        });
+        let outages = is_resumed(&summary);
+        assert_eq!(outages.len(), 2, "{more:?}: {outages:?}");
+        assert!(outages[1]["cause"].as_str().unwrap().contains("hangs"), "{more:?}: {outages:?}");
+        assert!(number(&summary["orders"]["returned"]) > number(&summary["orders"]["sent"]) / 3, "{more:?}");
+    }
+}
+
+#[test]
+fn orders_of_a_gateway_that_cannot_resume_are_closed() {
+    let (_, summary) = struck(&[&at_exchanges(), APART, RESTART].concat(), |running| {
+        let mut last = running.process("gateway-1");
+        signal(last, "KILL");
+        // Each successor dies on its way back, until nobody starts another one.
+        let mut quiet = Instant::now();
+        while quiet.elapsed() < Duration::from_millis(1_500) {
+            if let Some(next) = newest(running.pid(), "gateway-1", last) {
+                signal(next, "KILL");
+                (last, quiet) = (next, Instant::now());
+            }
+        }
+    });
+    is_conserved(&summary);
+    let last = summary["outages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["stayed_down"]["restarts"], 8, "{last}");
+    assert!(rejected(&summary, "venue-unknown") > 0 && rejected(&summary, "venue-down") > 0);
 }
 
 #[test]
@@ -157,16 +217,16 @@ fn gateway_that_is_started_again_serves_its_venue() {
     }
 }
 
-#[test]
-fn gateways_killed_often_lose_and_double_nothing() {
+/// Kills the gateways of such a load in one run after the other until there were enough deaths; `check` looks at each summary.
+fn kill_often(load: &[&str], check: impl Fn(&Value)) {
     let wanted = if slow() { 1_000 } else { 60 };
     let mut kills = 0;
     let mut dead = BTreeSet::new();
     for technique in ["spsc-mux", "array-queue"].into_iter().cycle() {
         let faults = "kill:gateway-0@100ms every 70ms; kill:gateway-1@130ms every 90ms";
-        let flags = [LOAD, APART, RESTART, &["--technique", technique, "--fault", faults]].concat();
+        let flags = [load, APART, RESTART, &["--technique", technique, "--fault", faults]].concat();
         let (_, summary) = struck(&flags, |_| ());
-        is_conserved(&summary);
+        check(&summary);
         for outage in summary["outages"].as_array().unwrap() {
             kills += 1;
             dead.insert(number(&outage["gateways"][0]));
@@ -177,4 +237,14 @@ fn gateways_killed_often_lose_and_double_nothing() {
     }
     assert_eq!(dead.len(), 2, "both had their deaths");
     eprintln!("{kills} gateways killed: nothing lost, nothing doubled");
+}
+
+#[test]
+fn gateways_killed_often_lose_and_double_nothing() {
+    kill_often(LOAD, is_conserved);
+}
+
+#[test]
+fn sessions_resumed_often_lose_and_double_nothing() {
+    kill_often(&at_exchanges(), |summary| drop(is_resumed(summary)));
 }

@@ -1,0 +1,94 @@
+//! Gateways whose successors resume their session: what is open there outlives them, unless they are given up.
+
+use super::*;
+use protocol::supervision::{GIVEN_UP, GatewayCounts};
+use protocol::wire::CancelScope;
+
+/// A bench whose gateway 0 resumes its session, and whose gateway 1 does not.
+fn resumable() -> Bench {
+    bench_of(&RiskSetup { resumable_gateways: &[true, false], max_open: 100, ..SETUP })
+}
+
+impl Bench {
+    fn gateway_life(&mut self, gateway: u16, epoch: u16, fenced: bool) -> Vec<Effect> {
+        self.apply(Input::GatewayLife { gateway, life: Incarnation { epoch, fenced } })
+    }
+
+    /// A death of a gateway that was up, and its end in the completion hand-off. Returns the effects of the latter.
+    fn gateway_dies(&mut self, gateway: u16, epoch: u16) -> Vec<Effect> {
+        assert_eq!(self.gateway_life(gateway, epoch, true), [Effect::Recall]);
+        self.apply(Input::GatewayDrained { gateway })
+    }
+}
+
+fn repaired(epoch: u16, counts: GatewayCounts) -> Effect {
+    Effect::Notice(Notice::GatewayRepaired { gateway: 0, epoch, noticed: 0, counts })
+}
+
+const DOWN: u8 = Reject::VenueDown.code();
+const UNKNOWN: u8 = Reject::VenueUnknown.code();
+
+#[test]
+fn open_orders_outlive_a_gateway_that_resumes() {
+    let mut bench = resumable();
+    let [first, second] = [0, 1].map(|sequence| order(0, sequence, 0));
+    bench.send(&first);
+    bench.send(&second);
+    let part = Report { filled: 3, leaves: 4, is_last: false, ..Report::whole_fill(&first) };
+    bench.apply(Input::Report { gateway: None, message: part.to_message() });
+    let last_report = protocol::record::key_with(Point::GatewayDone, first.id, part.detail());
+    let counts = GatewayCounts { unknown: 0, orders: 2, reports: 1, last_report };
+    assert_eq!(bench.gateway_dies(0, 0), [repaired(0, counts)], "nothing is closed or dropped");
+    assert_eq!(returned(&bench.send(&order(0, 2, 0)), 0), [(2, DOWN)], "nor taken");
+    assert_eq!(bench.position(0), (2, -3));
+    assert_eq!(bench.gateway_life(0, 1, false), [Effect::ReopenGateway(0, true)], "the inbox stays");
+    assert_eq!(sent(&bench.send(&order(0, 3, 0)), 0).len(), 1);
+    // What happened at the exchange in between.
+    let rest = Report { filled: 4, number: 1, ..Report::whole_fill(&first) };
+    bench.apply(Input::Report { gateway: None, message: rest.to_message() });
+    bench.fill(&second);
+    assert_eq!(bench.position(0), (1, -14));
+    assert_eq!(bench.core.gateways[0].counts.orders, 3);
+}
+
+#[test]
+fn cancels_of_the_dead_wait_for_a_gateway_that_resumes() {
+    let mut bench = resumable();
+    bench.send(&order(1, 0, 0));
+    bench.gateway_dies(0, 0);
+    assert_eq!(bench.gateway_life(1, 0, true), [Effect::Recall]);
+    let effects = bench.fence(1, 0, true);
+    let cancel = Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0)));
+    assert_eq!((sent(&effects, 0), sent(&effects, 1)), (vec![cancel], vec![]));
+}
+
+#[test]
+fn gateway_that_is_given_up_closes_what_is_open() {
+    let mut bench = resumable();
+    bench.send(&order(0, 0, 0));
+    bench.gateway_dies(0, 0);
+    // Also one that came back and died before anybody looked.
+    let again = bench.gateway_life(0, 1, true);
+    assert_eq!(again, [Effect::ReopenGateway(0, true), Effect::Recall]);
+    let counts = GatewayCounts { orders: 1, ..GatewayCounts::default() };
+    assert_eq!(bench.apply(Input::GatewayDrained { gateway: 0 }), [repaired(1, counts)]);
+    bench.gateway_life(0, GIVEN_UP, true);
+    let effects = bench.apply(Input::GatewayDrained { gateway: 0 });
+    assert_eq!(returned(&effects, 0), [(0, UNKNOWN)]);
+    let counts = GatewayCounts { unknown: 1, ..counts };
+    assert!(effects.ends_with(&[Effect::CloseGateway(0), repaired(GIVEN_UP, counts)]), "{effects:?}");
+    assert_eq!(bench.position(0), (0, 0));
+    assert_eq!(sent(&bench.fence(0, 0, true), 0), [], "nobody is told any more");
+}
+
+#[test]
+fn recalled_order_and_report_of_nobody_are_counted() {
+    let mut bench = resumable();
+    bench.send(&order(0, 0, 0));
+    bench.send(&order(0, 1, 0));
+    bench.gateway_life(0, 0, true);
+    bench.apply(Input::Recalled { message: order(0, 1, 0).to_message() });
+    bench.apply(Input::Report { gateway: Some(0), message: protocol::wire::NOTHING });
+    let counts = GatewayCounts { orders: 1, reports: 1, ..GatewayCounts::default() };
+    assert_eq!(bench.apply(Input::GatewayDrained { gateway: 0 }), [repaired(0, counts)]);
+}
