@@ -172,7 +172,8 @@ fn a_fault_of_one_venue_excuses_no_other() {
 
 #[test]
 fn further_reports_have_the_stamp_of_the_exchange_too() {
-    let ways: [(Kind, &str, fn(u64) -> Option<u64>); 3] = [
+    type Change = fn(u64) -> Option<u64>;
+    let ways: [(Kind, &str, Change); 3] = [
         (Kind::MissingPoint, "report 2 has no exchange-done", |_| None),
         (Kind::TimeOrder, "report 2 has a t5 before the exchange gave it", |ticks| Some(ticks + 1_000)),
         (Kind::TimeOrder, "", |_| Some(1)),

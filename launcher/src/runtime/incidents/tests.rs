@@ -92,7 +92,7 @@ impl Bench {
     fn new(fate: Fate) -> Self {
         let words = "strategies=2 venues=1 orders=10 on_death=restart";
         let (mut plan, _) = planned_with(words, "", &Machine::default()).unwrap();
-        plan.liveness_ns = 10_000 * MS;
+        (plan.liveness_ns, plan.ns_per_tick) = (10_000 * MS, 1.0);
         let (arrivals, delay) = (Arrivals::Uniform, DelayRange { min_ns: 0, max_ns: 0 });
         let spec =
             Spec { strategies: 2, venues: 1, orders: 10, window_ns: 1_000 * MS, arrivals, delay, seed: 1 };
