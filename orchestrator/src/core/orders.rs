@@ -60,7 +60,9 @@ impl Core {
         if session.open >= self.plan.gateway_limit && order.operation == Operation::New {
             return Err(Reject::VenueBusy);
         }
-        if let Some(left) = self.venue_budget(order) {
+        if !self.venue_budgets.is_empty()
+            && let Some(left) = self.venue_budget(order)
+        {
             *left = left.checked_sub(1).ok_or(Reject::NotPlanned)?;
         }
         Ok(gateway)
