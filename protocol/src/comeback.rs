@@ -47,6 +47,12 @@ impl Plan {
             && !self.roles_of(process).any(is_checked_book)
     }
 
+    /// The gateways of such processes.
+    pub fn restarted_gateways(&self) -> impl Iterator<Item = Role> + '_ {
+        let restarted = self.processes.iter().filter(|process| self.restarts_gateways_of(process));
+        restarted.flat_map(|process| self.roles_of(process))
+    }
+
     /// Returns `true` if a gateway's successor resumes its session with an exchange, so that no order there is lost with the gateway.
     pub fn resumes_gateway(&self, gateway: u16) -> bool {
         let has_it =

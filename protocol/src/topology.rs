@@ -223,18 +223,16 @@ impl Segment {
 /// All segments of a run but the control segment.
 pub fn segments(plan: &Plan) -> Vec<Segment> {
     let mut segments: Vec<Segment> = (0..plan.links.len()).flat_map(|link| of_link(plan, link)).collect();
-    segments.extend(
-        (0..plan.trading().orders.len() as u16)
-            .map(|index| schedule(index, plan.trading().orders_a_lap(index))),
-    );
-    // A gateway that is started again learns there what the engine had of its predecessor.
-    let restarted = plan.processes.iter().filter(|process| plan.restarts_gateways_of(process));
-    let readers = restarted.flat_map(|process| plan.roles_of(process)).map(|role| (role, Access::Read));
+    let strategies = 0..plan.trading().orders.len() as u16;
+    segments.extend(strategies.map(|index| schedule(index, plan.trading().orders_a_lap(index))));
+    // A gateway that is started again reads there what the engine had of its predecessor.
+    let readers = plan.restarted_gateways().map(|role| (role, Access::Read));
+    let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers).collect();
     segments.push(Segment {
         spec: single(REPAIRS.into(), REPAIRS_WORDS, supervision::KIND, 0),
         purpose: Purpose::Repairs,
         renewed_with: None,
-        rights: Rights::Roles([(Role::Orchestrator, Access::Write)].into_iter().chain(readers).collect()),
+        rights: Rights::Roles(rights),
     });
     segments.extend(plan.trading().books().map(|venue| tape(plan, venue)));
     segments.extend(plan.trading().boards().filter_map(|venue| market(plan, venue)));
@@ -304,9 +302,9 @@ fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
         // What only one producer and the consumer use dies with either; what all producers share with none of them. Nor does what an
         // exchange has one end of: it goes on; nor the inbox of a gateway whose successor goes on with it.
         let ends = || writers.iter().chain(&link.readers).copied();
-        let is_of_exchange = ends().any(|role| matches!(role, Role::Exchange(_)));
-        let is_kept = is_of_exchange
-            || matches!(link.readers[..], [Role::Gateway(gateway)] if plan.resumes_gateway(gateway));
+        let is_resumed =
+            matches!(link.readers[..], [Role::Gateway(gateway)] if plan.resumes_gateway(gateway));
+        let is_kept = is_resumed || ends().any(|role| matches!(role, Role::Exchange(_)));
         let restartable = ends().find(|role| role.record().is_restartable && !is_kept);
         Segment {
             purpose: Purpose::Link(index),

@@ -10,15 +10,14 @@
 
 use super::book;
 use super::build::{core_of, outputs};
-use super::estate::{self, Engine, recovery};
+use super::estate::{self, Engine, log_of, recovery, thread_of};
 use super::gateway_estate;
 use super::takeover::Takeover;
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use journal::Follower;
 use orchestrator::Replica;
-use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
+use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
-use protocol::stamps::StampLog;
 use protocol::tally::{self, Past};
 use protocol::trading::{inbox, session_in, session_out};
 use shm::attached::Attached;
@@ -86,12 +85,6 @@ pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> 
     Ok(tally::past(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
 }
 
-/// A thread's log, to go on with.
-pub(super) fn log_of(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
-    let words = segments::thread(attached, &thread.name)?;
-    Ok(segments::stamp_log(attached, plan, thread, &words)?)
-}
-
 /// Maps what the engine's threads will use, ahead of them.
 pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     let trading = plan.trading();
@@ -107,9 +100,4 @@ pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     }
     segments::desk(attached)?;
     Ok(())
-}
-
-pub(super) fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
-    let thread = plan.thread_of(role).with_context(|| format!("{role} has no thread"))?;
-    Ok(&plan.threads[thread])
 }

@@ -1,9 +1,12 @@
 //! What was recovered of an engine, where the threads of its process find it when they are built.
 
+use anyhow::{Context as _, Result};
 use gateway::GatewayEstate;
 use journal::Follower;
 use orchestrator::{Estate, Recovered, Replica, Successor};
-use protocol::stamps::Point;
+use protocol::plan::{Plan, Role, ThreadPlan};
+use protocol::segments;
+use protocol::stamps::{Point, StampLog};
 use protocol::tally::{Past, Tally};
 use shm::attached::Attached;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,4 +61,16 @@ pub(super) fn keep(attached: &mut Attached<'_>, what: Kept) {
 /// What was kept for it.
 pub(super) fn take(attached: &mut Attached<'_>) -> Option<Kept> {
     place(attached).lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// A thread's log, to go on with.
+pub(super) fn log_of(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
+    let words = segments::thread(attached, &thread.name)?;
+    Ok(segments::stamp_log(attached, plan, thread, &words)?)
+}
+
+/// The thread of a role.
+pub(super) fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
+    let thread = plan.thread_of(role).with_context(|| format!("{role} has no thread"))?;
+    Ok(&plan.threads[thread])
 }

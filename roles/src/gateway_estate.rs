@@ -10,8 +10,7 @@
 //!
 //! The log gets what the dead one had no time to write.
 
-use super::engine::{log_of, thread_of};
-use super::estate;
+use super::estate::{self, log_of, thread_of};
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
 use gateway::gateway_log::{GatewayLog, LastMessages, given};

@@ -18,7 +18,7 @@ pub use child::run as child;
 pub use flags::{check_cores, check_isolation, check_sandbox};
 pub use launch::{BenchOutcome, run};
 pub use plan::{BenchClock, BenchPlan};
-pub use segments::SharedSegment;
+pub use plan::SharedSegment;
 
 use anyhow::Result;
 use roles::bench::account::AgentAccount;

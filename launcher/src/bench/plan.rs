@@ -1,7 +1,6 @@
 //! The plan of a bench run, which every process of it gets, and the segments as a process sees them.
 
 use super::BenchWork;
-use super::segments::{SharedSegment, strongest};
 use crate::host::Machine;
 use anyhow::{Context, Result};
 use protocol::plan::{Isolation, Plan};
@@ -12,8 +11,22 @@ use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::memory::header::run_hash;
 use shm::memory::sealed::{self, Handle};
 use shm::memory::{Header, Region};
+use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockPair, ClockSource};
+
+/// A segment, and each agent's right to it.
+pub struct SharedSegment {
+    /// The segment.
+    pub spec: SegmentSpec,
+    /// By agent.
+    pub rights: Vec<Option<Access>>,
+}
+
+/// The stronger of these rights.
+pub(super) fn strongest(rights: impl Iterator<Item = Access>) -> Option<Access> {
+    rights.reduce(|one, other| if one == Access::Write { one } else { other })
+}
 
 /// How long the clock is calibrated at least.
 const CALIBRATION: Duration = Duration::from_millis(50);

@@ -3,7 +3,7 @@
 //! Only the kernel's queues (`pipe`, `unix-seqpacket`) have names in `/dev/shm`.
 
 use super::BenchWork;
-use super::plan::BenchPlan;
+use super::plan::{BenchPlan, SharedSegment, strongest};
 use anyhow::{Result, anyhow};
 use roles::bench::account::{self, AccountView};
 use roles::bench::control::{self, ControlSegment};
@@ -17,19 +17,6 @@ use shm::ring::{SegmentPlace, SegmentSpec};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use system::pin;
-
-/// A segment, and each agent's right to it.
-pub struct SharedSegment {
-    /// The segment.
-    pub spec: SegmentSpec,
-    /// By agent.
-    pub rights: Vec<Option<Access>>,
-}
-
-/// The stronger of these rights.
-pub(super) fn strongest(rights: impl Iterator<Item = Access>) -> Option<Access> {
-    rights.reduce(|one, other| if one == Access::Write { one } else { other })
-}
 
 /// Segments with a name in `/dev/shm`, removed when this is dropped.
 #[derive(Default)]
