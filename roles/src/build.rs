@@ -229,8 +229,7 @@ fn supervision(parts: &mut Parts<'_, '_>) -> Result<(Supervision, RepairsWriter)
 pub(super) fn core_of(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
-    let resumable: Vec<bool> =
-        (0..trading.gateways()).map(|gateway| plan.resumes_gateway(gateway)).collect();
+    let resumable: Vec<bool> = (0..trading.gateways()).map(|gateway| plan.resumes_gateway(gateway)).collect();
     let setup = RiskSetup {
         credentials: trading.credentials.into(),
         instruments: &trading.instruments,

@@ -17,8 +17,8 @@ mod segments;
 pub use child::run as child;
 pub use flags::{check_cores, check_isolation, check_sandbox};
 pub use launch::{BenchOutcome, run};
-pub use plan::{BenchClock, BenchPlan};
 pub use plan::SharedSegment;
+pub use plan::{BenchClock, BenchPlan};
 
 use anyhow::Result;
 use roles::bench::account::AgentAccount;

@@ -76,9 +76,8 @@ impl Supervisor<'_> {
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due = || self.awaited().any(|strategy| self.due_after(strategy, now).is_some());
-        let of_dead = |gateway| {
-            self.contained.outages.as_ref().and_then(|outages| outages.orders_of_dead(gateway))
-        };
+        let of_dead =
+            |gateway| self.contained.outages.as_ref().and_then(|outages| outages.orders_of_dead(gateway));
         (sent >= self.plan.trading().total_orders()
             && have_all_arrived(self.plan, self.threads, sent, of_dead))
             || (!is_any_due() && self.is_silent(quiet))
