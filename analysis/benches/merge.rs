@@ -1,6 +1,7 @@
 //! How fast the merge is: a made-up run of 4 million orders, joined, checked and measured.
 //!
-//! `cargo bench -p analysis --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is made in the temporary directory.
+//! `cargo bench -p analysis --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is made in the
+//! temporary directory.
 #![allow(missing_docs)]
 
 #[path = "../tests/all/fixture/mod.rs"]

@@ -1,4 +1,5 @@
-//! The causes that the time of slow orders is divided among: `tail` finds them, summaries and pages show them.
+//! The causes that the time of slow orders is divided among: `tail` finds them, summaries and pages
+//! show them.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,8 @@ impl Cause {
         Self::WakeUp,
     ];
 
-    /// All of them, in the order in which people are shown them: what was done to a thread, what it did itself, the rest.
+    /// All of them, in the order in which people are shown them: what was done to a thread, what it
+    /// did itself, the rest.
     pub const SHOWN: [Self; 7] = [
         Self::Machine,
         Self::WakeUp,
@@ -61,7 +63,8 @@ impl Cause {
 /// Causes that every document has, whatever build wrote it.
 const FEWEST: usize = 6;
 
-/// A time by cause, in the order of [`Cause::ALL`]. A document of an earlier build has fewer: it counted nothing for the others.
+/// A time by cause, in the order of [`Cause::ALL`]. A document of an earlier build has fewer: it
+/// counted nothing for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>")]
 pub struct Causes(pub [u64; Cause::ALL.len()]);

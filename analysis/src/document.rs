@@ -1,10 +1,12 @@
 //! JSON documents with a version: one way to read them, one way to write them, whatever they hold.
 //!
-//! A document says first what it is: `"schema": "bulkhead.run/3"`, its name and its version. That is looked at before anything
-//! else, since the rest of another version need not make sense to this build.
+//! A document says first what it is: `"schema": "bulkhead.run/3"`, its name and its version. That
+//! is looked at before anything else, since the rest of another version need not make sense to this
+//! build.
 //!
-//! Within a version keys may be added that a reader can do without: a key that is not known is passed over, and a key that is
-//! missing is an error unless it has a default. Whatever else changes is a new version, which other builds refuse.
+//! Within a version keys may be added that a reader can do without: a key that is not known is
+//! passed over, and a key that is missing is an error unless it has a default. Whatever else
+//! changes is a new version, which other builds refuse.
 
 use crate::escape::in_a_line;
 use serde::de::DeserializeOwned;
@@ -17,7 +19,8 @@ use thiserror::Error;
 /// The largest document that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Something that is saved as JSON under a version. Its module is the only place that knows its name and its keys.
+/// Something that is saved as JSON under a version. Its module is the only place that knows its
+/// name and its keys.
 pub trait Document: Serialize + DeserializeOwned {
     /// Its file in its folder, for example `run.json`.
     const FILE: &'static str;
@@ -31,7 +34,8 @@ pub trait Document: Serialize + DeserializeOwned {
     const REMEDY: &'static str;
     /// Whether it is written for people to read, with a line for each value.
     const PRETTY: bool = true;
-    /// Whether it must be on the disk before it replaces the one before it, whatever happens to the machine.
+    /// Whether it must be on the disk before it replaces the one before it, whatever happens to the
+    /// machine.
     const SYNCED: bool = false;
 
     /// Whether what was read fits together; a file that somebody else wrote may hold anything.
@@ -253,8 +257,9 @@ fn read_text(path: &Path, remedy: &'static str) -> Result<String, DocumentError>
     })
 }
 
-/// Writes a file of a folder of results under a draft name and then renames it: a process that is killed leaves the old file or the
-/// new one, never half. Links are replaced and not followed, nor is one that stands for the folder.
+/// Writes a file of a folder of results under a draft name and then renames it: a process that is
+/// killed leaves the old file or the new one, never half. Links are replaced and not followed, nor
+/// is one that stands for the folder.
 ///
 /// # Errors
 /// [`SaveError`]: a full disk, a folder that cannot be written. What was there before is kept.
@@ -262,7 +267,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write_file(path, bytes, false)
 }
 
-/// Writes a file whose path a user named: as [`write_whole`], but its folder may be reached through links.
+/// Writes a file whose path a user named: as [`write_whole`], but its folder may be reached through
+/// links.
 ///
 /// # Errors
 /// As [`write_whole`]; there is no such folder.
@@ -275,7 +281,8 @@ pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
 
 fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> {
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-    // Synced before the rename, so that a crash of the machine leaves the old one or the new one, never half.
+    // Synced before the rename, so that a crash of the machine leaves the old one or the new one,
+    // never half.
     let write = || OpenFolder::open(folder)?.write_whole(name, bytes, synced);
     write().map_err(|error| SaveError::of(path, error))
 }

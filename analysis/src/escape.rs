@@ -1,8 +1,10 @@
-//! Text that comes from a file, a program or another user, made harmless for a terminal, Markdown and HTML.
+//! Text that comes from a file, a program or another user, made harmless for a terminal, Markdown
+//! and HTML.
 //!
-//! What a terminal would obey (control characters) and what hides or reorders text (bidirectional controls) is shown as `\u001b`, which is
-//! also what JSON has for it. Programs print through [`PrintableWriter`]; fields that must stay on their line, and Markdown, are escaped
-//! where they are put together.
+//! What a terminal would obey (control characters) and what hides or reorders text (bidirectional
+//! controls) is shown as `\u001b`, which is also what JSON has for it. Programs print through
+//! [`PrintableWriter`]; fields that must stay on their line, and Markdown, are escaped where they
+//! are put together.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,7 +13,8 @@ use std::io::{self, Write};
 /// The escape codes that reports themselves have, where colours are wanted.
 const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;31m"];
 
-/// Returns `true` for a character that is not shown but obeyed: a control character, a line separator, a change of direction.
+/// Returns `true` for a character that is not shown but obeyed: a control character, a line
+/// separator, a change of direction.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -25,7 +28,8 @@ fn push(out: &mut String, c: char) {
     }
 }
 
-/// Returns a text with line breaks and tabs as they are, and everything else that a terminal would obey escaped.
+/// Returns a text with line breaks and tabs as they are, and everything else that a terminal would
+/// obey escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_obeyed(c);
     if text.chars().all(stays) {
@@ -36,7 +40,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns a text in one line: line breaks and tabs become spaces, everything else that a terminal would obey is escaped.
+/// Returns a text in one line: line breaks and tabs become spaces, everything else that a terminal
+/// would obey is escaped.
 pub fn in_a_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars()
@@ -44,7 +49,8 @@ pub fn in_a_line(text: &str) -> String {
     out
 }
 
-/// Returns a text in one line of Markdown, a cell of a table included: no HTML, no link, no image, no further column.
+/// Returns a text in one line of Markdown, a cell of a table included: no HTML, no link, no image,
+/// no further column.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in in_a_line(text).chars() {

@@ -30,8 +30,9 @@ pub enum Step {
     Measuring,
 }
 
-/// Merges a run's logs, computes its figures and saves them next to the logs: `summary.json`, `timeline.json`, `tail.json`,
-/// `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv` where anything was filled, `report.html`.
+/// Merges a run's logs, computes its figures and saves them next to the logs: `summary.json`,
+/// `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv`
+/// where anything was filled, `report.html`.
 ///
 /// The table of orders is kept in `room`. The files are equal to the byte, whichever room it is.
 ///

@@ -1,8 +1,10 @@
-//! `histograms.hlog`: every histogram of a run in HdrHistogram's own interval-log format, one tagged line for each
-//! measure, so that its tools (and Python's, Java's, JavaScript's) can read, plot and add them.
+//! `histograms.hlog`: every histogram of a run in HdrHistogram's own interval-log format, one
+//! tagged line for each measure, so that its tools (and Python's, Java's, JavaScript's) can read,
+//! plot and add them.
 //!
-//! Values are nanoseconds. Each line covers the whole run; its tag is the measure's name in `summary.json`. Lines with other
-//! tags are passed over. The format is HdrHistogram's, and so is its version, in the first line.
+//! Values are nanoseconds. Each line covers the whole run; its tag is the measure's name in
+//! `summary.json`. Lines with other tags are passed over. The format is HdrHistogram's, and so is
+//! its version, in the first line.
 
 use crate::merge::Merged;
 use crate::record::RunRecord;
@@ -131,7 +133,8 @@ fn epoch_seconds(text: &str) -> Option<u64> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Years counted from March, so that the leap day is the last of its year (Fliegel and Van Flandern's way).
+    // Years counted from March, so that the leap day is the last of its year (Fliegel and Van
+    // Flandern's way).
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     let since_1970 = days.checked_sub(719_468)?;

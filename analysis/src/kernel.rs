@@ -1,4 +1,5 @@
-//! The kernel's own account of the cores while a run went on: what it says of times in which a thread could not run.
+//! The kernel's own account of the cores while a run went on: what it says of times in which a
+//! thread could not run.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +8,13 @@ use serde::{Deserialize, Serialize};
 pub struct KernelAccount {
     /// The cores of the run, ascending.
     pub cores: Vec<CoreAccount>,
-    /// How often, and for how long, the control group was out of CPU time; null: the kernel does not tell.
+    /// How often, and for how long, the control group was out of CPU time; null: the kernel does
+    /// not tell.
     pub throttled: Option<Throttled>,
     /// What this kernel does not tell, and what would. One line each.
     pub absent: Vec<String>,
-    /// What the launcher itself took of the machine while orders were sent; null: the kernel does not tell, or an older launcher did
-    /// not ask.
+    /// What the launcher itself took of the machine while orders were sent; null: the kernel does
+    /// not tell, or an older launcher did not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launcher: Option<WakeUps>,
 }
@@ -31,7 +33,8 @@ pub struct WakeUps {
 pub struct CoreAccount {
     /// Its number.
     pub core: u32,
-    /// The hypervisor ran somebody else (`/proc/stat`, counted in hundredths of a second on most kernels).
+    /// The hypervisor ran somebody else (`/proc/stat`, counted in hundredths of a second on most
+    /// kernels).
     pub steal_ns: Option<u64>,
     /// In interrupts (the same).
     pub irq_ns: Option<u64>,

@@ -3,7 +3,8 @@
 /// No machine has a processor with this number; keeps a hostile range from filling the memory.
 const MAX_CORES: u32 = 8192;
 
-/// Reads a list: ascending, without doubles. `None` if it is no list; an empty text is an empty list.
+/// Reads a list: ascending, without doubles. `None` if it is no list; an empty text is an empty
+/// list.
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut cores = Vec::new();
     if text.trim().is_empty() {
@@ -23,7 +24,8 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// Writes a list of ascending numbers, neighbours as ranges. `none` if it is empty is the caller's business.
+/// Writes a list of ascending numbers, neighbours as ranges. `none` if it is empty is the caller's
+/// business.
 pub fn format(cores: &[u32]) -> String {
     let mut text = String::new();
     let mut rest = cores;

@@ -8,8 +8,9 @@
 //!       16 words  64 words      1056 words   16 bytes each, until a zero key or the end of the file
 //! ```
 //!
-//! Files are read in blocks and never mapped: a file that is cut while it is read is an error here and would be a
-//! SIGBUS there. Nothing in a file is believed before it was checked, so any bytes give records or an error.
+//! Files are read in blocks and never mapped: a file that is cut while it is read is an error here
+//! and would be a SIGBUS there. Nothing in a file is believed before it was checked, so any bytes
+//! give records or an error.
 
 use protocol::counters::Counters;
 use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, point_of};
@@ -118,7 +119,8 @@ impl LogError {
     }
 }
 
-/// A log that is being read. Header and status are checked and there when it exists; records come in blocks.
+/// A log that is being read. Header and status are checked and there when it exists; records come
+/// in blocks.
 #[derive(Debug)]
 pub struct LogReader<R = File> {
     source: R,
@@ -133,7 +135,8 @@ pub struct LogReader<R = File> {
 }
 
 impl LogReader<File> {
-    /// Opens a saved log and checks its header; with `run`, also that it belongs to the run of that id.
+    /// Opens a saved log and checks its header; with `run`, also that it belongs to the run of that
+    /// id.
     ///
     /// # Errors
     /// [`LogError`]: the file cannot be read, is cut inside header or status, or has a header of something else.
@@ -222,7 +225,8 @@ impl<R: Read> LogReader<R> {
     /// The next records, in the order in which they were written; `None` after the last.
     ///
     /// # Errors
-    /// [`LogError`] where the log stops making sense. All records before that place were handed out.
+    /// [`LogError`] where the log stops making sense. All records before that place were handed
+    /// out.
     pub fn next_block(&mut self) -> Result<Option<Block<'_>>, LogError> {
         if let Some(ended) = self.ended.take() {
             self.ended = Some(Ok(()));
@@ -253,7 +257,8 @@ impl<R: Read> LogReader<R> {
             self.ended = Some(Ok(()));
         }
         if good == 0 {
-            // At most one level deep: `ended` is set, or there was nothing and the file is at its end.
+            // At most one level deep: `ended` is set, or there was nothing and the file is at its
+            // end.
             return match self.ended {
                 Some(_) => self.next_block(),
                 None => Ok(None),

@@ -15,7 +15,8 @@ pub struct Machine {
     pub cores_online: u32,
     /// The ones that this process may use (its affinity mask), ascending.
     pub cores_allowed: Vec<u32>,
-    /// Groups of hardware threads that share a core, among the allowed ones; only groups of two or more.
+    /// Groups of hardware threads that share a core, among the allowed ones; only groups of two or
+    /// more.
     pub smt_siblings: Vec<Vec<u32>>,
     /// Groups of allowed cores that share a last-level cache.
     pub llc_groups: Vec<Vec<u32>>,

@@ -1,7 +1,7 @@
 //! Numbers for people: few digits, a unit that fits, always the same width for the same kind.
 
-/// Nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and days, at three significant digits or
-/// more: `412 ns`, `9,999 ns`, `12.3 µs`, `1,234 µs`, `250 ms`, `24.0 h`.
+/// Nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and days, at three
+/// significant digits or more: `412 ns`, `9,999 ns`, `12.3 µs`, `1,234 µs`, `250 ms`, `24.0 h`.
 pub fn duration(ns: u64) -> String {
     const UNITS: [(&str, f64); 5] = [("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("h", 3.6e12), ("d", 8.64e13)];
     if ns <= 9_999 {
@@ -46,7 +46,8 @@ pub fn short(number: u64) -> String {
     format!("{} {}", plain(number / unit.1), unit.0)
 }
 
-/// A number at three significant digits, whole from 100 on: `0.42`, `12.3`, `1,234`; `–` for what is no number.
+/// A number at three significant digits, whole from 100 on: `0.42`, `12.3`, `1,234`; `–` for what
+/// is no number.
 pub fn plain(number: f64) -> String {
     match number.abs() {
         size if !size.is_finite() => "–".into(),

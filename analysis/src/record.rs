@@ -1,5 +1,5 @@
-//! `run.json`: what the launcher knows about a run beside the stamp logs. With the logs it is all that the merge
-//! needs, so a run can be merged and reported again at any time.
+//! `run.json`: what the launcher knows about a run beside the stamp logs. With the logs it is all
+//! that the merge needs, so a run can be merged and reported again at any time.
 
 use crate::document::Document;
 use crate::kernel::KernelAccount;
@@ -32,13 +32,13 @@ pub struct RunRecord {
     pub exits: Vec<Exit>,
     /// From the first spawn to the barrier's release, in nanoseconds.
     pub startup_ns: u64,
-    /// Open orders as the launcher saw them in the strategies' counters, several times a second; `None` where the barrier never
-    /// opened.
+    /// Open orders as the launcher saw them in the strategies' counters, several times a second;
+    /// `None` where the barrier never opened.
     pub open_orders: Option<OpenOrders>,
     /// What the plan means for the figures, in words; each is a reason not to quote the latencies.
     pub warnings: Vec<String>,
-    /// Proportional set size of all processes together, in bytes, sampled once when half of the orders were sent;
-    /// `None` if the run was too short for it or the kernel does not tell.
+    /// Proportional set size of all processes together, in bytes, sampled once when half of the
+    /// orders were sent; `None` if the run was too short for it or the kernel does not tell.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
     /// What the kernel says of the run's cores, from its start to its end; null: nobody asked it.
@@ -47,7 +47,8 @@ pub struct RunRecord {
     /// The strategies that died and the run went on, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<Incident>,
-    /// Roles of the engine that died and came back from their journals, in the order of their detection.
+    /// Roles of the engine that died and came back from their journals, in the order of their
+    /// detection.
     #[serde(default)]
     pub comebacks: Vec<Comeback>,
     /// Processes of gateways that died and the run went on, in the order of their detection.
@@ -56,8 +57,8 @@ pub struct RunRecord {
     /// What operators gave the engine to do while it ran, in the order of the commands' numbers.
     #[serde(default)]
     pub commands: Vec<Command>,
-    /// How often each of the plan's faults struck, in their order; null for one that is no signal of the launcher's: a process does it to
-    /// itself. Empty where nobody counted.
+    /// How often each of the plan's faults struck, in their order; null for one that is no signal
+    /// of the launcher's: a process does it to itself. Empty where nobody counted.
     #[serde(default)]
     pub strikes: Vec<Option<u64>>,
 }
@@ -96,8 +97,8 @@ impl Document for RunRecord {
     }
 }
 
-/// What happened to one incarnation of a strategy, and how it was contained. Times are nanoseconds since the start of
-/// the run.
+/// What happened to one incarnation of a strategy, and how it was contained. Times are nanoseconds
+/// since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// The strategy.
@@ -112,7 +113,8 @@ pub struct Incident {
     pub quarantined: Option<Misconduct>,
     /// When the launcher did the fault, if it did one.
     pub fault_ns: Option<u64>,
-    /// When the launcher noticed: the process had ended, was past its liveness deadline, or was quarantined.
+    /// When the launcher noticed: the process had ended, was past its liveness deadline, or was
+    /// quarantined.
     pub detected_ns: u64,
     /// When the death was certain and the fence was up.
     pub fenced_ns: u64,
@@ -120,7 +122,8 @@ pub struct Incident {
     pub repaired_ns: Option<u64>,
     /// When the next incarnation was in its duty cycles; `None` if there is none.
     pub restarted_ns: Option<u64>,
-    /// Why the strategy was given up after this death; `None`: it was not, or the plan has no restarts.
+    /// Why the strategy was given up after this death; `None`: it was not, or the plan has no
+    /// restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,
 }
@@ -146,7 +149,8 @@ impl StayedDown {
     }
 }
 
-/// A role of the engine that died and came back from its journal. Times are nanoseconds since the start of the run.
+/// A role of the engine that died and came back from its journal. Times are nanoseconds since the
+/// start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comeback {
     /// Who came back.
@@ -159,7 +163,8 @@ pub struct Comeback {
     pub fault_ns: Option<u64>,
     /// When the launcher noticed.
     pub detected_ns: u64,
-    /// When its successor was in its duty cycles, with everything that the journal has; `None`: the run ended before.
+    /// When its successor was in its duty cycles, with everything that the journal has; `None`: the
+    /// run ended before.
     pub recovered_ns: Option<u64>,
     /// Records that the journal had then.
     pub records: u64,
@@ -168,7 +173,8 @@ pub struct Comeback {
     pub again: u64,
 }
 
-/// A process of gateways that died while the run went on: its venues were down. Times are nanoseconds since the start of the run.
+/// A process of gateways that died while the run went on: its venues were down. Times are
+/// nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     /// The process that died, by its name in the plan.
@@ -185,8 +191,8 @@ pub struct Outage {
     pub detected_ns: u64,
     /// When the death was certain and the fence was up.
     pub fenced_ns: u64,
-    /// When the engine had its last report, and had closed what was open there unless its successor goes on with that; `None`: the run
-    /// ended before.
+    /// When the engine had its last report, and had closed what was open there unless its successor
+    /// goes on with that; `None`: the run ended before.
     pub repaired_ns: Option<u64>,
     /// Orders that were open there then, and were closed with the reason `venue-unknown`.
     pub unknown: u64,
@@ -219,9 +225,10 @@ impl Outage {
 
 /// Samples of the orders open at a time, taken from outside and weighted by time.
 ///
-/// Between two samples the number is taken to have gone straight from one to the other. By how much that can be wrong is told
-/// by how far apart they are: over an interval of length h in which the number changes by d, the error has a standard deviation
-/// of at most h·d/√2. That is right for samples that have nothing to do with each other, and too much for those that have.
+/// Between two samples the number is taken to have gone straight from one to the other. By how much
+/// that can be wrong is told by how far apart they are: over an interval of length h in which the
+/// number changes by d, the error has a standard deviation of at most h·d/√2. That is right for
+/// samples that have nothing to do with each other, and too much for those that have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpenOrders {
     /// Samples taken between the start and the last report.
@@ -241,11 +248,13 @@ pub struct InputRecord {
     pub file: Option<String>,
     /// The seed of everything that was sampled.
     pub seed: u64,
-    /// The time from the first due order to the end of the window, in nanoseconds; 0 under closed pacing.
+    /// The time from the first due order to the end of the window, in nanoseconds; 0 under closed
+    /// pacing.
     pub window_ns: u64,
     /// The venue delay as it was asked for, for example `uniform:5ms..500ms`.
     pub delay: String,
-    /// Hash over the whole schedule, 16 hex digits: two runs with the same one played the same orders.
+    /// Hash over the whole schedule, 16 hex digits: two runs with the same one played the same
+    /// orders.
     pub hash: String,
     /// Orders a second in the schedule; `None` under closed pacing.
     pub offered_per_s: Option<f64>,
@@ -258,16 +267,19 @@ pub struct Clock {
     pub ns_per_tick: f64,
     /// What one read costs, in nanoseconds (median, before the run).
     pub read_ns: f64,
-    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
+    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer
+    /// than this.
     #[serde(default)]
     pub step_ns: f64,
-    /// By how much the calibration before the run differs from the one over the run, in parts per million.
+    /// By how much the calibration before the run differs from the one over the run, in parts per
+    /// million.
     pub drift_ppm: f64,
     /// The tick at which the barrier opened: time zero of the schedule.
     pub start_ticks: u64,
 }
 
-/// One cache line bounced between two cores, before and after the run: by threads that wait for nothing but each other, and by such as come when they like, as orders do.
+/// One cache line bounced between two cores, before and after the run: by threads that wait for
+/// nothing but each other, and by such as come when they like, as orders do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
     /// The two cores; `None` where the run had only one.
@@ -314,18 +326,19 @@ pub struct Exit {
     pub usage: Option<ProcessUsage>,
 }
 
-/// What the kernel says of a process, asked by the launcher. Of one that was started again: of all its incarnations.
+/// What the kernel says of a process, asked by the launcher. Of one that was started again: of all
+/// its incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// From its start until the launcher saw all of its threads at the barrier, in nanoseconds, to within a twentieth; null: it never came
-    /// there.
+    /// From its start until the launcher saw all of its threads at the barrier, in nanoseconds, to
+    /// within a twentieth; null: it never came there.
     pub startup_ns: Option<u64>,
     /// CPU time of all its threads until then, in nanoseconds.
     pub startup_cpu_ns: Option<u64>,
     /// CPU time of all its threads until its end, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// The most memory that it had at once, in bytes, with what it shares, when it was last looked at: at the barrier, when half of the
-    /// orders were sent, when all were answered.
+    /// The most memory that it had at once, in bytes, with what it shares, when it was last looked
+    /// at: at the barrier, when half of the orders were sent, when all were answered.
     pub peak_bytes: Option<u64>,
     /// What of its memory then was shared with the run, in bytes: rings, schedule, its log.
     pub shared_bytes: Option<u64>,

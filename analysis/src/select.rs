@@ -1,10 +1,12 @@
-//! What stands at a rank among more values than there is memory for: exact, by going through them several times.
+//! What stands at a rank among more values than there is memory for: exact, by going through them
+//! several times.
 
 /// Bits that one pass settles: 65,536 counters a selection.
 const BITS: u32 = 16;
 
-/// For each selection, a column and a rank from 0, the value that would stand there if the column were sorted. `each` hands all values to
-/// who asks, with their columns, as often as it is called; none is greater than `most`. For a rank that is past the end it is any value.
+/// For each selection, a column and a rank from 0, the value that would stand there if the column
+/// were sorted. `each` hands all values to who asks, with their columns, as often as it is called;
+/// none is greater than `most`. For a rank that is past the end it is any value.
 pub(crate) fn select(
     wanted: &[(usize, u64)],
     most: u64,
@@ -38,8 +40,8 @@ pub(crate) fn select(
     found.into_iter().map(|(value, _)| value).collect()
 }
 
-/// The pair that would stand at that rank, from 0, if all of them were sorted; `None` past the end. `each` as for [`select`]. Keeps them if they are
-/// no more than `few`.
+/// The pair that would stand at that rank, from 0, if all of them were sorted; `None` past the end.
+/// `each` as for [`select`]. Keeps them if they are no more than `few`.
 pub(crate) fn select_pair(
     rank: u64,
     few: usize,

@@ -5,8 +5,9 @@
 //! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m`, `1h` | the largest unit that is exact: `1500ms` |
 //! | count | `400000`, `4_000_000`, `400k` or `400K`, `1.5M` | all digits |
 //!
-//! Parsing is exact integer arithmetic: what does not fit 64 bits, or would be a fraction of a nanosecond, is an
-//! error and never rounded. For tables there are [`human_ns`] and [`count`](crate::numbers::count), which do round.
+//! Parsing is exact integer arithmetic: what does not fit 64 bits, or would be a fraction of a
+//! nanosecond, is an error and never rounded. For tables there are [`human_ns`] and
+//! [`count`](crate::numbers::count), which do round.
 
 use core::fmt;
 use core::str::FromStr;
@@ -74,7 +75,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// What a time without a unit may have been meant to be; of none at all, one that most settings take.
+/// What a time without a unit may have been meant to be; of none at all, one that most settings
+/// take.
 fn example(number: &str) -> &str {
     if number.bytes().any(|byte| matches!(byte, b'1'..=b'9')) { number } else { "100" }
 }
@@ -160,7 +162,8 @@ fn decimal(text: &str) -> Option<(u128, &str)> {
     if !ends_well || !plain(&digits) || !plain(fraction) {
         return None;
     }
-    // Too many digits for 128 bits: any number that 64 bits cannot hold will do, the caller reports it.
+    // Too many digits for 128 bits: any number that 64 bits cannot hold will do, the caller reports
+    // it.
     Some((digits.parse().unwrap_or(u128::MAX), fraction.trim_end_matches('0')))
 }
 

@@ -1,7 +1,9 @@
-//! The functions. Each is one of [`crate::calls`]; what stands here are the pointers of a caller that no compiler has checked.
+//! The functions. Each is one of [`crate::calls`]; what stands here are the pointers of a caller
+//! that no compiler has checked.
 //!
-//! This and `shm` are the only places with `unsafe`: a C interface is a promise of somebody else's about pointers, which nothing here can
-//! check but that they are not null. No panic leaves a function: it becomes [`BH_DEFECT`](crate::codes::BH_DEFECT).
+//! This and `shm` are the only places with `unsafe`: a C interface is a promise of somebody else's
+//! about pointers, which nothing here can check but that they are not null. No panic leaves a
+//! function: it becomes [`BH_DEFECT`](crate::codes::BH_DEFECT).
 #![allow(unsafe_code)]
 
 use crate::calls;
@@ -30,11 +32,13 @@ pub extern "C" fn bh_version() -> u32 {
     BH_VERSION
 }
 
-/// Attaches the calling thread to the run that the environment names, as the strategy that it names, and waits until the run begins.
-/// `version` is BH_VERSION. Prepare everything before: from here on the thread is pinned, the process's memory is limited, and
-/// the launcher expects a poll within `--liveness`.
+/// Attaches the calling thread to the run that the environment names, as the strategy that it
+/// names, and waits until the run begins. `version` is BH_VERSION. Prepare everything before: from
+/// here on the thread is pinned, the process's memory is limited, and the launcher expects a poll
+/// within `--liveness`.
 ///
-/// BH_OK: go on. BH_OVER: the run was stopped before it began. Else BH_WRONG_VERSION, BH_ATTACHED or BH_CANNOT_ATTACH.
+/// BH_OK: go on. BH_OVER: the run was stopped before it began. Else BH_WRONG_VERSION, BH_ATTACHED
+/// or BH_CANNOT_ATTACH.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_attach(version: u32) -> i32 {
     code(calls::attach(version))
@@ -51,7 +55,8 @@ pub unsafe extern "C" fn bh_get_context(context: *mut Context) -> i32 {
     }
     match calls::context() {
         Ok(known) => {
-            // SAFETY: not null, so by this function's contract it is valid for the write of one and aligned.
+            // SAFETY: not null, so by this function's contract it is valid for the write of one and
+            // aligned.
             unsafe { context.write(known) };
             BH_OK
         }
@@ -59,8 +64,9 @@ pub unsafe extern "C" fn bh_get_context(context: *mut Context) -> i32 {
     }
 }
 
-/// One duty cycle: takes the next reports, at most `room`, in the order in which the engine returned them, and says that the strategy
-/// lives. Without any it idles as the run's plan says, for at most `wait_ns` nanoseconds, often far less; 0: not at all.
+/// One duty cycle: takes the next reports, at most `room`, in the order in which the engine
+/// returned them, and says that the strategy lives. Without any it idles as the run's plan says,
+/// for at most `wait_ns` nanoseconds, often far less; 0: not at all.
 ///
 /// How many reports were written; 0: none now. BH_OVER: none will come any more, call bh_finish.
 ///
@@ -72,7 +78,8 @@ pub unsafe extern "C" fn bh_poll(reports: *mut Report, room: u32, wait_ns: u64) 
         return no_pointer();
     }
     let taken = calls::poll(room as usize, wait_ns, |place, report| {
-        // SAFETY: `place` is below `room`, and not null then, so by this function's contract it is valid for the write and aligned.
+        // SAFETY: `place` is below `room`, and not null then, so by this function's contract it is
+        // valid for the write and aligned.
         unsafe { reports.add(place).write(*report) };
     });
     match taken {
@@ -82,11 +89,13 @@ pub unsafe extern "C" fn bh_poll(reports: *mut Report, room: u32, wait_ns: u64) 
     }
 }
 
-/// Sends an order: numbers, stamps and pushes it. From then on its reports follow, exactly one of which is the last. Its sequence is
-/// written to `sequence`, unless that is null: 0 for the first order of an incarnation, then one more each.
+/// Sends an order: numbers, stamps and pushes it. From then on its reports follow, exactly one of
+/// which is the last. Its sequence is written to `sequence`, unless that is null: 0 for the first
+/// order of an incarnation, then one more each.
 ///
-/// BH_OK, also where the ring was full: the order then waits, keeps its stamp, and nothing overtakes it. BH_BUSY, BH_TOO_MANY_OPEN,
-/// BH_ENDING, BH_SPENT, BH_BAD_ORDER: nothing was sent and no sequence used.
+/// BH_OK, also where the ring was full: the order then waits, keeps its stamp, and nothing
+/// overtakes it. BH_BUSY, BH_TOO_MANY_OPEN, BH_ENDING, BH_SPENT, BH_BAD_ORDER: nothing was sent and
+/// no sequence used.
 ///
 /// # Safety
 /// `order` is null or an order; `sequence` is null or has room for a number.
@@ -96,8 +105,8 @@ pub unsafe extern "C" fn bh_send(order: *const Order, sequence: *mut u64) -> i32
     unsafe { sent(order, None, sequence) }
 }
 
-/// The same of an order that was due at a time, in nanoseconds since the start of the run: what a late sender is measured against (slip).
-/// One that lies ahead counts as now. Since version 1.1.
+/// The same of an order that was due at a time, in nanoseconds since the start of the run: what a
+/// late sender is measured against (slip). One that lies ahead counts as now. Since version 1.1.
 ///
 /// # Safety
 /// As of bh_send.
@@ -114,13 +123,14 @@ unsafe fn sent(order: *const Order, due_ns: Option<u64>, sequence: *mut u64) -> 
     if order.is_null() {
         return no_pointer();
     }
-    // SAFETY: not null, so by this function's contract it is valid for the read of one and aligned. Every field is a number:
-    // whatever stands there is one.
+    // SAFETY: not null, so by this function's contract it is valid for the read of one and aligned.
+    // Every field is a number: whatever stands there is one.
     let order = unsafe { order.read() };
     match calls::send(&order, due_ns) {
         Ok(number) => {
             if !sequence.is_null() {
-                // SAFETY: not null, so by this function's contract it is valid for the write and aligned.
+                // SAFETY: not null, so by this function's contract it is valid for the write and
+                // aligned.
                 unsafe { sequence.write(number) };
             }
             BH_OK
@@ -129,8 +139,9 @@ unsafe fn sent(order: *const Order, due_ns: Option<u64>, sequence: *mut u64) -> 
     }
 }
 
-/// Writes the next touch that is newer than the last one that was read of its instrument. 1: there was one. 0: none now; after so
-/// many in a row the rest comes behind the next call. BH_NO_MARKET_DATA.
+/// Writes the next touch that is newer than the last one that was read of its instrument. 1: there
+/// was one. 0: none now; after so many in a row the rest comes behind the next call.
+/// BH_NO_MARKET_DATA.
 ///
 /// # Safety
 /// `tick` is null or has room for one.
@@ -141,7 +152,8 @@ pub unsafe extern "C" fn bh_board_read(tick: *mut Tick) -> i32 {
     }
     match calls::board_read() {
         Ok(Some(heard)) => {
-            // SAFETY: not null, so by this function's contract it is valid for the write of one and aligned.
+            // SAFETY: not null, so by this function's contract it is valid for the write of one and
+            // aligned.
             unsafe { tick.write(heard) };
             1
         }
@@ -161,7 +173,8 @@ pub unsafe extern "C" fn bh_now(ns: *mut u64) -> i32 {
     }
     match calls::now() {
         Ok(since_start) => {
-            // SAFETY: not null, so by this function's contract it is valid for the write and aligned.
+            // SAFETY: not null, so by this function's contract it is valid for the write and
+            // aligned.
             unsafe { ns.write(since_start) };
             BH_OK
         }
@@ -169,22 +182,24 @@ pub unsafe extern "C" fn bh_now(ns: *mut u64) -> i32 {
     }
 }
 
-/// Says that the strategy lives, for one that computes for longer than `--liveness` between two polls, each of which says so too.
+/// Says that the strategy lives, for one that computes for longer than `--liveness` between two
+/// polls, each of which says so too.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_heartbeat() -> i32 {
     code(calls::heartbeat())
 }
 
-/// Sends no more, waits until every open order is answered (what is answered now is not handed over any more) or the run is over,
-/// writes the end of the strategy's log and says that it is done. Then the thread is not attached any more, and the process has some
-/// seconds to end, with exit code 0.
+/// Sends no more, waits until every open order is answered (what is answered now is not handed over
+/// any more) or the run is over, writes the end of the strategy's log and says that it is done.
+/// Then the thread is not attached any more, and the process has some seconds to end, with exit
+/// code 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_finish() -> i32 {
     code(calls::finish())
 }
 
-/// The text of a code, in English; of BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's last such call. Never null; valid until
-/// the thread's next bh_attach.
+/// The text of a code, in English; of BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's last
+/// such call. Never null; valid until the thread's next bh_attach.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_error_text(code: i32) -> *const c_char {
     calls::text_pointer(code)

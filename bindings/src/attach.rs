@@ -1,4 +1,5 @@
-//! From the environment to the open barrier: the way of every strategy process, for a program that the launcher has started.
+//! From the environment to the open barrier: the way of every strategy process, for a program that
+//! the launcher has started.
 
 use crate::inbox::Inbox;
 use crate::line::{Facts, Line, Seat};
@@ -56,11 +57,12 @@ pub(crate) enum AttachError {
     Arrive(#[from] ArriveError),
 }
 
-/// Attaches the calling thread as the strategy that the environment names, and waits at the barrier; `None`: the run was stopped
-/// before it began.
+/// Attaches the calling thread as the strategy that the environment names, and waits at the
+/// barrier; `None`: the run was stopped before it began.
 ///
 /// # Errors
-/// What is missing, or not what it should be. Once it is certain which strategy it is, the launcher is told as well.
+/// What is missing, or not what it should be. Once it is certain which strategy it is, the launcher
+/// is told as well.
 pub(crate) fn attach() -> Result<Option<Box<dyn Line>>, AttachError> {
     let variable = |name| std::env::var(name).map_err(|_| AttachError::Unset(name));
     let (address, process) = (variable(RUN_VARIABLE)?, variable(PROCESS_VARIABLE)?);
@@ -160,7 +162,8 @@ impl Place {
     }
 }
 
-/// The line that `begin` makes, in room that is there before: nothing is allocated once it has begun.
+/// The line that `begin` makes, in room that is there before: nothing is allocated once it has
+/// begun.
 fn boxed<L: Line + 'static>(begin: impl FnOnce() -> L) -> Box<dyn Line> {
     let room = Box::<L>::new_uninit();
     Box::<MaybeUninit<L>>::write(room, begin())

@@ -1,8 +1,9 @@
-//! The calls in safe Rust: what the C functions are made of, and modules for other languages that are written in Rust.
+//! The calls in safe Rust: what the C functions are made of, and modules for other languages that
+//! are written in Rust.
 //!
-//! A strategy belongs to the thread that attached it, so there is no handle to keep, to hand to the wrong thread or to use when it
-//! is gone: another thread's call is [`BH_NOT_ATTACHED`]. What is no success is a code ([`crate::codes`]). No panic leaves a call: it
-//! becomes [`BH_DEFECT`].
+//! A strategy belongs to the thread that attached it, so there is no handle to keep, to hand to the
+//! wrong thread or to use when it is gone: another thread's call is [`BH_NOT_ATTACHED`]. What is no
+//! success is a code ([`crate::codes`]). No panic leaves a call: it becomes [`BH_DEFECT`].
 
 use crate::attach;
 use crate::codes::{
@@ -25,7 +26,8 @@ thread_local! {
     static WRONG: Cell<&'static CStr> = const { Cell::new(codes::text(BH_BAD_ORDER)) };
 }
 
-/// Runs `act` on this thread's strategy. A panic ends the strategy: nobody knows in what state it is.
+/// Runs `act` on this thread's strategy. A panic ends the strategy: nobody knows in what state it
+/// is.
 #[inline]
 fn guarded<T>(act: impl FnOnce(&mut Option<Box<dyn Line>>) -> Result<T, i32>) -> Result<T, i32> {
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -60,11 +62,12 @@ fn attached<T>(act: impl FnOnce(&mut dyn Line) -> Result<T, i32>) -> Result<T, i
     })
 }
 
-/// Attaches the calling thread to the run that the environment names and waits until the run begins: see
-/// [`bh_attach`](crate::abi::bh_attach).
+/// Attaches the calling thread to the run that the environment names and waits until the run
+/// begins: see [`bh_attach`](crate::abi::bh_attach).
 ///
 /// # Errors
-/// `BH_OVER`: the run was stopped before it began. `BH_WRONG_VERSION`, `BH_ATTACHED`, `BH_CANNOT_ATTACH`.
+/// `BH_OVER`: the run was stopped before it began. `BH_WRONG_VERSION`, `BH_ATTACHED`,
+/// `BH_CANNOT_ATTACH`.
 pub fn attach(version: u32) -> Result<(), i32> {
     if version >> 16 != BH_VERSION >> 16 || version > BH_VERSION {
         return Err(BH_WRONG_VERSION);
@@ -97,8 +100,8 @@ pub fn context() -> Result<Context, i32> {
     attached(|line| Ok(Context::of(line.facts(), line.hears())))
 }
 
-/// One duty cycle: hands each of the next reports, at most `room`, to `take` with its place from 0, and says how many. Without any it
-/// idles as the plan says, for at most `wait_ns` nanoseconds.
+/// One duty cycle: hands each of the next reports, at most `room`, to `take` with its place from 0,
+/// and says how many. Without any it idles as the plan says, for at most `wait_ns` nanoseconds.
 ///
 /// # Errors
 /// `BH_OVER`: none will come any more. `BH_NOT_ATTACHED`.
@@ -124,10 +127,12 @@ pub fn poll_wire(
     })
 }
 
-/// Sends an order, which was due at that time, in nanoseconds since the start of the run, if it was due at one: its sequence.
+/// Sends an order, which was due at that time, in nanoseconds since the start of the run, if it was
+/// due at one: its sequence.
 ///
 /// # Errors
-/// Nothing was sent: `BH_BUSY`, `BH_TOO_MANY_OPEN`, `BH_ENDING`, `BH_SPENT`, `BH_BAD_ORDER`, `BH_NOT_ATTACHED`.
+/// Nothing was sent: `BH_BUSY`, `BH_TOO_MANY_OPEN`, `BH_ENDING`, `BH_SPENT`, `BH_BAD_ORDER`,
+/// `BH_NOT_ATTACHED`.
 #[inline]
 pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
     attached(|line| {
@@ -185,7 +190,8 @@ pub fn heartbeat() -> Result<(), i32> {
     })
 }
 
-/// Sends no more, waits for what is open and says that the strategy is done. Then the thread is not attached any more.
+/// Sends no more, waits for what is open and says that the strategy is done. Then the thread is not
+/// attached any more.
 ///
 /// # Errors
 /// `BH_NOT_ATTACHED`.
@@ -199,8 +205,8 @@ pub fn finish() -> Result<(), i32> {
     })
 }
 
-/// The text of a code; of `BH_CANNOT_ATTACH` and `BH_BAD_ORDER` that of this thread's last such call. Ends with a zero byte; valid
-/// until the thread's next [`attach`].
+/// The text of a code; of `BH_CANNOT_ATTACH` and `BH_BAD_ORDER` that of this thread's last such
+/// call. Ends with a zero byte; valid until the thread's next [`attach`].
 pub fn text_pointer(code: i32) -> *const c_char {
     let text = catch_unwind(|| match code {
         BH_CANNOT_ATTACH => WHY.try_with(|why| why.try_borrow().ok().map(|why| why.as_ptr())).ok().flatten(),

@@ -1,13 +1,13 @@
 //! What a call returns, and its text.
 //!
-//! 0 and above: it went well. −1 to −15 are answers that a program acts upon and that are no mistake. −16 and below are mistakes,
-//! or what cannot be mended.
+//! 0 and above: it went well. −1 to −15 are answers that a program acts upon and that are no
+//! mistake. −16 and below are mistakes, or what cannot be mended.
 
 use core::ffi::CStr;
 use strategy::Refused;
 
-/// The version of this interface: the major one in the upper 16 bits, the minor one below. A library serves programs that were
-/// made for its major version and no later minor one.
+/// The version of this interface: the major one in the upper 16 bits, the minor one below. A
+/// library serves programs that were made for its major version and no later minor one.
 pub const BH_VERSION: u32 = 0x0001_0001;
 
 /// It was done; of a poll or a read: there is nothing now.

@@ -3,12 +3,14 @@
 use protocol::wire::Report;
 use strategy::{BATCH, Orders, Strategy};
 
-/// The reports of one duty cycle, which is at most [`BATCH`], and what was done since the one before.
+/// The reports of one duty cycle, which is at most [`BATCH`], and what was done since the one
+/// before.
 pub(crate) struct Inbox {
     reports: Vec<Report>,
     /// So many of them were taken.
     taken: usize,
-    /// Orders sent and touches heard since the last duty cycle: that cycle counts as one with work, so that it is published.
+    /// Orders sent and touches heard since the last duty cycle: that cycle counts as one with work,
+    /// so that it is published.
     done: usize,
     finished: bool,
 }
@@ -68,7 +70,8 @@ impl Strategy for Inbox {
             self.reports.clear();
             self.taken = 0;
         }
-        // Never grows: a duty cycle brings no more, and there is none before all of the last one's were taken.
+        // Never grows: a duty cycle brings no more, and there is none before all of the last one's
+        // were taken.
         self.reports.push(*report);
     }
 

@@ -1,7 +1,8 @@
 //! What a caller hands over and gets, field by field.
 //!
-//! Every structure has a fixed size and no hidden padding (it would not compile): another language can declare it as bytes. A field that is named
-//! `reserved` is 0, so that a later version can give it a meaning.
+//! Every structure has a fixed size and no hidden padding (it would not compile): another language
+//! can declare it as bytes. A field that is named `reserved` is 0, so that a later version can give
+//! it a meaning.
 
 use crate::line::Facts;
 use core::ffi::CStr;
@@ -117,7 +118,8 @@ pub struct Order {
     pub time_in_force: u8,
     /// 1: refused rather than take liquidity.
     pub post_only: u8,
-    /// What happens instead of a trade with an order of the same strategy: BH_ALLOW to BH_DECREMENT.
+    /// What happens instead of a trade with an order of the same strategy: BH_ALLOW to
+    /// BH_DECREMENT.
     pub self_trade: u8,
     /// BH_NO_CONDITION to BH_LIFE.
     pub condition: u8,
@@ -157,7 +159,8 @@ pub struct Report {
     pub reserved: [u8; 7],
 }
 
-/// The touch of an instrument: the best of both sides and the last trade. Price and quantity are both 0 where there is none.
+/// The touch of an instrument: the best of both sides and the last trade. Price and quantity are
+/// both 0 where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Tick {
@@ -195,7 +198,8 @@ pub struct Tick {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Context {
-    /// The most orders that it can send: those that the plan has for it, less what its predecessors sent.
+    /// The most orders that it can send: those that the plan has for it, less what its predecessors
+    /// sent.
     pub orders: u64,
     /// The most orders that it can have open at once.
     pub max_open: u64,

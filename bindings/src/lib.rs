@@ -1,8 +1,10 @@
-//! bulkhead for strategies in any language: a C interface over the code that its own strategy processes run.
+//! bulkhead for strategies in any language: a C interface over the code that its own strategy
+//! processes run.
 //!
-//! A program that the launcher starts (`--strategy exec:COMMAND`) attaches to its run, takes reports, sends orders, reads market data
-//! and finishes, all on one thread. Numbering, stamping, validation, bells and the heartbeat are in here: they are the
-//! [`strategy::Session`] and the [`protocol::agent::Running`] of every strategy. The guide is `docs/src/languages.md`.
+//! A program that the launcher starts (`--strategy exec:COMMAND`) attaches to its run, takes
+//! reports, sends orders, reads market data and finishes, all on one thread. Numbering, stamping,
+//! validation, bells and the heartbeat are in here: they are the [`strategy::Session`] and the
+//! [`protocol::agent::Running`] of every strategy. The guide is `docs/src/languages.md`.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! A strategy's line to its run, for a program that has a loop of its own.
 //!
-//! It is the agent of every strategy ([`StrategyAgent`]), turned by who calls instead of by [`protocol::agent::run`]: a poll is a
-//! duty cycle. Which technique carries its orders and which clock stamps them is known only once the program has attached, so a
-//! call goes through one table of functions; behind it everything is compiled for its types.
+//! It is the agent of every strategy ([`StrategyAgent`]), turned by who calls instead of by
+//! [`protocol::agent::run`]: a poll is a duty cycle. Which technique carries its orders and which
+//! clock stamps them is known only once the program has attached, so a call goes through one table
+//! of functions; behind it everything is compiled for its types.
 
 use crate::inbox::Inbox;
 use protocol::agent::{Running, Turn};
@@ -35,13 +36,16 @@ impl Facts {
     }
 }
 
-/// What a caller can do. Nothing but [`Line::finish`] waits for longer than it is told; nothing allocates.
+/// What a caller can do. Nothing but [`Line::finish`] waits for longer than it is told; nothing
+/// allocates.
 pub(crate) trait Line {
-    /// One duty cycle, unless reports of the last one are still to be taken: the next reports, at most so many. Without any it idles as
-    /// the plan says, for at most so many nanoseconds; 0: not at all.
+    /// One duty cycle, unless reports of the last one are still to be taken: the next reports, at
+    /// most so many. Without any it idles as the plan says, for at most so many nanoseconds; 0: not
+    /// at all.
     fn poll(&mut self, most: usize, wait_ns: u64) -> Result<&[Report], Over>;
 
-    /// Sends an order that was due at that time, in nanoseconds since the start of the run, if it was due at one: see [`Orders::send`].
+    /// Sends an order that was due at that time, in nanoseconds since the start of the run, if it
+    /// was due at one: see [`Orders::send`].
     fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused>;
 
     /// The next touch that was not heard yet.

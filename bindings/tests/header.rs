@@ -1,4 +1,5 @@
-//! The header is made of the code: what is checked in is what would be made now. `BULKHEAD_GOLDEN=1` writes it.
+//! The header is made of the code: what is checked in is what would be made now.
+//! `BULKHEAD_GOLDEN=1` writes it.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};

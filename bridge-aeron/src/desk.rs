@@ -1,5 +1,6 @@
-//! Whose order at the engine is whose on the far host. There it is an order of one of many strategies, in one of its incarnations; here all are
-//! orders of one strategy, numbered in the order in which they were sent.
+//! Whose order at the engine is whose on the far host. There it is an order of one of many
+//! strategies, in one of its incarnations; here all are orders of one strategy, numbered in the
+//! order in which they were sent.
 
 use bridge::frame::Echo;
 use launcher::protocol::reject::Reject;
@@ -36,7 +37,8 @@ impl Desk {
         self.by_sequence.len()
     }
 
-    /// The order as the engine is to have it; `None`: it is about an order that is not open here, and is refused.
+    /// The order as the engine is to have it; `None`: it is about an order that is not open here,
+    /// and is refused.
     pub fn to_engine(&self, order: &Order) -> Option<NewOrder> {
         let Order { instrument, operation, side, delay_ns, price, quantity, terms, .. } = *order;
         let target = match operation {
@@ -57,7 +59,8 @@ impl Desk {
         self.sequences.insert(order.id, sequence);
     }
 
-    /// The report as the far host is to have it, and what it is about; `None`: of no order that is open.
+    /// The report as the far host is to have it, and what it is about; `None`: of no order that is
+    /// open.
     pub fn to_far(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
         let sequence = report.id.sequence();
         let Open { id, echo } = *self.by_sequence.get(&sequence)?;
@@ -69,7 +72,8 @@ impl Desk {
     }
 }
 
-/// The last report of an order of which nobody says more, with that number: so much of it was filled.
+/// The last report of an order of which nobody says more, with that number: so much of it was
+/// filled.
 pub const fn last_report(
     order: &Order,
     number: u8,

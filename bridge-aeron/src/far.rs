@@ -1,4 +1,5 @@
-//! The far host's part: orders out, reports home, what becomes of orders when the engine's host is gone.
+//! The far host's part: orders out, reports home, what becomes of orders when the engine's host is
+//! gone.
 //!
 //! | the order | its last report |
 //! |---|---|
@@ -22,7 +23,8 @@ use launcher::protocol::wire::{
 };
 use std::collections::{HashMap, VecDeque};
 
-/// For so long without a session orders wait. With the silence that ends a session it is less than the ten seconds in which nothing may move in a run.
+/// For so long without a session orders wait. With the silence that ends a session it is less than
+/// the ten seconds in which nothing may move in a run.
 pub const PATIENCE_NS: u64 = 6_000_000_000;
 
 /// For so long the end of the run waits for the other side to hear of it.
@@ -191,7 +193,8 @@ impl<'a> Far<'a> {
         !is_own
     }
 
-    /// What was sent in an earlier session and not answered is answered by nobody: the strategy at the engine is another incarnation.
+    /// What was sent in an earlier session and not answered is answered by nobody: the strategy at
+    /// the engine is another incarnation.
     fn close_earlier(&mut self, session: u64) {
         let earlier = |open: &&Open| open.session < session;
         let mut cut: Vec<(OrderId, bool)> =
@@ -254,7 +257,8 @@ impl<'a> Far<'a> {
         self.waiting.push_back(refused(order, reason));
     }
 
-    /// Asks the engine to cancel an order of a strategy that is dead here. What is said of the order comes as its own report.
+    /// Asks the engine to cancel an order of a strategy that is dead here. What is said of the
+    /// order comes as its own report.
     fn cancel(&mut self, target: OrderId, link: &mut Link) -> bool {
         let Some(open) = self.open.get(&target) else { return true };
         // No strategy comes to that epoch.

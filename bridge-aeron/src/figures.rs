@@ -1,4 +1,5 @@
-//! What crossed between the hosts, with the errors that two clocks leave: `remote.json` in the run's folder, and the table.
+//! What crossed between the hosts, with the errors that two clocks leave: `remote.json` in the
+//! run's folder, and the table.
 
 use crate::far::{Far, MOST_READINGS, Orders};
 use bridge::clock::{Assumed, Interval, Known, NoOffset, Offset, quantile};
@@ -14,7 +15,8 @@ pub const FILE: &str = "remote.json";
 /// The version of its form.
 const VERSION: u32 = 1;
 
-/// So far before the first order and behind the last one the offset is told too: there its bounds widen.
+/// So far before the first order and behind the last one the offset is told too: there its bounds
+/// widen.
 const OUTSIDE_NS: u64 = 60_000_000_000;
 
 /// The shares that are printed.

@@ -1,5 +1,6 @@
-//! The far host's command: `bulkhead-bridge join NAME@HOST:PORT …` waits until the engine's side answers, and becomes a run of this host whose
-//! venue is `remote`. Behind the run it prints what crossed.
+//! The far host's command: `bulkhead-bridge join NAME@HOST:PORT …` waits until the engine's side
+//! answers, and becomes a run of this host whose venue is `remote`. Behind the run it prints what
+//! crossed.
 
 use crate::figures::{Crossing, FILE};
 use crate::meeting::Meeting;

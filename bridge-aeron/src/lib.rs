@@ -1,4 +1,5 @@
-//! Strategies on another host: two `bridge::link`s over Aeron's UDP, between a venue on the far host and a strategy process on the engine's.
+//! Strategies on another host: two `bridge::link`s over Aeron's UDP, between a venue on the far
+//! host and a strategy process on the engine's.
 //!
 //! ```text
 //!  far host: a run of its own                                     engine's host: a run like any other

@@ -8,8 +8,8 @@ use thiserror::Error;
 /// The longest name, in bytes.
 const LONGEST: usize = 64;
 
-/// A name that both sides say, so that one does not hear another's frames, and the engine's host with its port. The port above is used
-/// as well: frames for the far host are asked for there.
+/// A name that both sides say, so that one does not hear another's frames, and the engine's host
+/// with its port. The port above is used as well: frames for the far host are asked for there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meeting {
     /// The name.

@@ -1,7 +1,8 @@
 //! The engine's host's part: orders in, reports out, and the end of it when the far host is gone.
 //!
-//! A session in which an order was taken is the strategy's life: when it ends before both sides wanted it, the strategy process ends as by a
-//! death. The engine fences it and cancels what is open, and its next incarnation opens the next session. What was taken is written down before,
+//! A session in which an order was taken is the strategy's life: when it ends before both sides
+//! wanted it, the strategy process ends as by a death. The engine fences it and cancels what is
+//! open, and its next incarnation opens the next session. What was taken is written down before,
 //! for the next incarnation to tell.
 
 use crate::flag::Flag;

@@ -1,5 +1,6 @@
-//! A bridge's folder in `/dev/shm`: for the driver's files, and for what a bridge leaves to its successor. It has the name of a segment of its
-//! run, so that it goes with the run, whoever is killed.
+//! A bridge's folder in `/dev/shm`: for the driver's files, and for what a bridge leaves to its
+//! successor. It has the name of a segment of its run, so that it goes with the run, whoever is
+//! killed.
 
 use launcher::protocol::plan::Plan;
 use launcher::runtime::run_id::RunId;
@@ -23,7 +24,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// That of the bridge with this name, such as `strategy-0`, of that run; made if it is not there.
+    /// That of the bridge with this name, such as `strategy-0`, of that run; made if it is not
+    /// there.
     ///
     /// # Errors
     /// What the system refused.
@@ -35,8 +37,9 @@ impl Place {
         Ok(place)
     }
 
-    /// One that belongs to no run, but to this process: for who only calls, and for tests. It has the name of a segment of a run that this
-    /// process would be the launcher of, so that `launcher clean` and every start remove it when this process is gone.
+    /// One that belongs to no run, but to this process: for who only calls, and for tests. It has
+    /// the name of a segment of a run that this process would be the launcher of, so that `launcher
+    /// clean` and every start remove it when this process is gone.
     ///
     /// # Errors
     /// What the system refused.
@@ -62,7 +65,8 @@ impl Place {
         folder::path(&self.name)
     }
 
-    /// A folder for a driver's files. Those of drivers before it are removed: their processes have ended.
+    /// A folder for a driver's files. Those of drivers before it are removed: their processes have
+    /// ended.
     ///
     /// # Errors
     /// What the system refused.

@@ -1,5 +1,6 @@
-//! The strategy process on the engine's host: `--strategy "exec:bulkhead-bridge serve NAME@HOST:PORT"`. To the engine it is a strategy like any
-//! other, and so everything holds for the far host that holds for a strategy: its limits, its kill switch, its death.
+//! The strategy process on the engine's host: `--strategy "exec:bulkhead-bridge serve
+//! NAME@HOST:PORT"`. To the engine it is a strategy like any other, and so everything holds for the
+//! far host that holds for a strategy: its limits, its kill switch, its death.
 
 use crate::desk::{Desk, refused};
 use crate::meeting::Meeting;
@@ -24,7 +25,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// For so long the first incarnation waits for the far host before the run begins. Less than the launcher waits for its processes.
+/// For so long the first incarnation waits for the far host before the run begins. Less than the
+/// launcher waits for its processes.
 const WAIT: Duration = Duration::from_secs(20);
 
 /// The longest that a poll idles: nobody rings for orders of the far host.
@@ -140,7 +142,8 @@ fn attempt(flags: &ServeFlags) -> Result<End, String> {
     let ended = server.run(&bridge);
     println!("{}", serde_json::to_string(&server.counts).unwrap_or_default());
     let ended = ended?;
-    // The bridge answers the far host's last words for a moment. Behind the end of its strategy a process must be gone soon.
+    // The bridge answers the far host's last words for a moment. Behind the end of its strategy a
+    // process must be gone soon.
     while matches!(ended, End::Whole) && !bridge.is_finished() {
         calls::heartbeat().map_err(in_words)?;
         std::thread::sleep(Duration::from_millis(1));
@@ -197,8 +200,9 @@ struct Server {
     counts: Counts,
     /// The run takes no more orders of this strategy.
     is_spent: bool,
-    /// Since when no report comes any more: all orders of the plan are sent and answered, or the run was stopped. The link goes on until the far
-    /// host is content: whoever has said that he is done must be gone soon.
+    /// Since when no report comes any more: all orders of the plan are sent and answered, or the
+    /// run was stopped. The link goes on until the far host is content: whoever has said that he is
+    /// done must be gone soon.
     over_since: Option<Instant>,
     /// The most orders that the plan has for it.
     most: u64,

@@ -1,11 +1,13 @@
-//! Aeron: a media driver, a client, and a stream each way, all turned by the thread that has them. No thread of Aeron's own carries frames.
+//! Aeron: a media driver, a client, and a stream each way, all turned by the thread that has them.
+//! No thread of Aeron's own carries frames.
 //!
 //! ```text
 //!  far     publication   endpoint=HOST:PORT                                     ──▶ subscription on HOST:PORT      engine
 //!          subscription  control=HOST:PORT+1, control-mode=dynamic, any port    ◀── publication, to whoever asks there
 //! ```
-//! Only the engine's host needs an address that is known: the far host asks for its stream at the port above (Aeron's multi-destination-cast, with
-//! one destination). A driver repairs what the network loses and keeps the order within a stream, for as long as both drivers live.
+//! Only the engine's host needs an address that is known: the far host asks for its stream at the
+//! port above (Aeron's multi-destination-cast, with one destination). A driver repairs what the
+//! network loses and keeps the order within a stream, for as long as both drivers live.
 
 use crate::meeting::Meeting;
 use bridge::frame::{FRAME, Side};
@@ -26,8 +28,8 @@ const STREAMS: [i32; 2] = [1001, 1002];
 /// How long a stream's set-up may take: the driver answers on this very thread.
 const SET_UP: Duration = Duration::from_secs(5);
 
-/// A stream has three terms of this length: two thousand frames each way at most, before the sender waits. Small, since they count as this
-/// process's memory.
+/// A stream has three terms of this length: two thousand frames each way at most, before the sender
+/// waits. Small, since they count as this process's memory.
 const TERM: &str = "term-length=256k";
 
 /// How many frames one poll takes.
@@ -70,7 +72,8 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// That side's, with a driver whose files are in `folder`, which is made. `host` is where the engine's side listens.
+    /// That side's, with a driver whose files are in `folder`, which is made. `host` is where the
+    /// engine's side listens.
     ///
     /// # Errors
     /// See [`TransportError`]: a port that is taken, an address that is not this host's.

@@ -1,5 +1,5 @@
-//! The venue `remote`: the far host's orders go to a bridge on a thread of its own, whose reports come back. The gateway's thread makes no system
-//! call for it.
+//! The venue `remote`: the far host's orders go to a bridge on a thread of its own, whose reports
+//! come back. The gateway's thread makes no system call for it.
 
 use crate::far::{Ask, Far, Lanes};
 use crate::figures::Crossing;
@@ -25,7 +25,8 @@ pub const MEETING: &str = "BULKHEAD_MEETING";
 /// Reports that an order has there on average: as many as at an exchange.
 const REPORTS_AN_ORDER: u8 = 4;
 
-/// How often a parked gateway looks for reports while orders are open, in nanoseconds: nobody rings for them.
+/// How often a parked gateway looks for reports while orders are open, in nanoseconds: nobody rings
+/// for them.
 const LOOK_NS: u64 = 10_000;
 
 /// The same while none is.

@@ -1,5 +1,6 @@
-//! Both parts of a bridge over a network that falls apart, with processes that die, on a virtual clock and without Aeron: whatever happens,
-//! every order of the far host has one end, and the engine's side had those that are said to have been taken.
+//! Both parts of a bridge over a network that falls apart, with processes that die, on a virtual
+//! clock and without Aeron: whatever happens, every order of the far host has one end, and the
+//! engine's side had those that are said to have been taken.
 
 use crate::far::{Ask, Broken, Far, Lanes as FarLanes, Orders};
 use crate::near::{Lanes, Near, Told};

@@ -1,4 +1,5 @@
-//! Two links over Aeron on this host: everything once, in order, both ways; and two clocks that are one.
+//! Two links over Aeron on this host: everything once, in order, both ways; and two clocks that are
+//! one.
 
 use bridge::clock::Assumed;
 use bridge::frame::{Side, run_digest};
@@ -48,7 +49,8 @@ impl Part for Side1 {
     }
 }
 
-/// A port of that address that nobody has, whose neighbour nobody has either; `None`: this host does not have the address.
+/// A port of that address that nobody has, whose neighbour nobody has either; `None`: this host
+/// does not have the address.
 fn free_port(host: IpAddr) -> Option<u16> {
     loop {
         let one = UdpSocket::bind((host, 0)).ok()?;

@@ -1,4 +1,5 @@
-//! The bytes between two bridges: frames of one size, each with a checksum, decoded and checked before anything in them is looked at.
+//! The bytes between two bridges: frames of one size, each with a checksum, decoded and checked
+//! before anything in them is looked at.
 //!
 //! ```text
 //! sixteen words, little endian
@@ -13,7 +14,8 @@
 //!        8 … 14           of a Data the message, else what is in `Talk`
 //!       15   the run's digest, CRC-32C of all that stands before it (bytes 124 to 127)
 //! ```
-//! The checksum finds mistakes. It is no signature: who can send packets to the port can speak in the other side's name.
+//! The checksum finds mistakes. It is no signature: who can send packets to the port can speak in
+//! the other side's name.
 
 use crc_fast::crc32_iscsi as crc32c;
 use protocol::wire::Message;

@@ -1,7 +1,8 @@
-//! What two hosts of one run say to each other: orders one way, reports the other, and what their clocks say.
+//! What two hosts of one run say to each other: orders one way, reports the other, and what their
+//! clocks say.
 //!
-//! A strategy on another host stands behind two bridges. This crate is what both think; it moves no bytes itself. Whoever has a transport
-//! hands it what arrived and takes from it what is to go:
+//! A strategy on another host stands behind two bridges. This crate is what both think; it moves no
+//! bytes itself. Whoever has a transport hands it what arrived and takes from it what is to go:
 //!
 //! ```text
 //!  far host                                            engine's host
@@ -15,8 +16,9 @@
 //! | [`link`] | sessions: what is sent is taken once, in order, or its fate is told |
 //! | [`clock`] | two clocks: how far apart they are, within bounds, from the same frames |
 //!
-//! No frame is sent again: what loses and reorders frames is the transport's business, and Aeron's is to send again. Where a transport
-//! loses one all the same the session ends, the other side is asked what it took, and the sender is told of each message.
+//! No frame is sent again: what loses and reorders frames is the transport's business, and Aeron's
+//! is to send again. Where a transport loses one all the same the session ends, the other side is
+//! asked what it took, and the sender is told of each message.
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -1,10 +1,12 @@
 //! Random operations through the engine and its naive twin, for as long as it is told:
 //! `cargo run --release -p exchange --example soak -- --operations 10m --seed 1`.
 //!
-//! Nine tenths run in crowded books, where everything meets everything, beside the naive engine: events, best prices and the number
-//! of open orders are compared after each operation, the whole books and `check()` as often as the table below says. The last tenth
-//! runs in one book of up to 100,000 orders, whose events must add up after each operation, with `check()` and the sum of all open
-//! quantities now and then. A failure names its seed and prints the shortest list of commands that shows it.
+//! Nine tenths run in crowded books, where everything meets everything, beside the naive engine:
+//! events, best prices and the number of open orders are compared after each operation, the whole
+//! books and `check()` as often as the table below says. The last tenth runs in one book of up to
+//! 100,000 orders, whose events must add up after each operation, with `check()` and the sum of all
+//! open quantities now and then. A failure names its seed and prints the shortest list of commands
+//! that shows it.
 
 #[path = "../tests/all/deep.rs"]
 mod deep;

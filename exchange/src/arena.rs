@@ -1,7 +1,9 @@
-//! Where the orders and their queues are: nodes of one cache line each, set aside at the start and linked by index.
+//! Where the orders and their queues are: nodes of one cache line each, set aside at the start and
+//! linked by index.
 //!
-//! A queue is a ring of orders through a node of its own, so that its first and its last order have neighbours like any other and
-//! leave without a branch: which end of a level an order is at cannot be predicted.
+//! A queue is a ring of orders through a node of its own, so that its first and its last order have
+//! neighbours like any other and leave without a branch: which end of a level an order is at cannot
+//! be predicted.
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
@@ -16,7 +18,8 @@ pub(crate) enum Part {
     Offers = 1,
     BuyStops = 2,
     SellStops = 3,
-    /// In none: it was triggered and waits for its turn, is the one that trades right now, or is free.
+    /// In none: it was triggered and waits for its turn, is the one that trades right now, or is
+    /// free.
     Nowhere = 4,
 }
 
@@ -43,7 +46,8 @@ impl Part {
     }
 }
 
-/// An open order: what matching needs of it. Or a queue: one price level of a book, or one stop price.
+/// An open order: what matching needs of it. Or a queue: one price level of a book, or one stop
+/// price.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Node {

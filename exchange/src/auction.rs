@@ -63,8 +63,9 @@ impl<L: Levels> Book<L> {
         node.shown = shown;
     }
 
-    /// The best price, if anything crosses. What is bid and offered changes only at prices at which there are orders, so it
-    /// is enough to look at those between the best offer and the best bid, and at one price between each two.
+    /// The best price, if anything crosses. What is bid and offered changes only at prices at which
+    /// there are orders, so it is enough to look at those between the best offer and the best bid,
+    /// and at one price between each two.
     fn auction_price(&self, store: &Store<L>) -> Option<Merit> {
         let (high, low) = (self.best(Part::Bids)?, self.best(Part::Offers)?);
         if low > high {

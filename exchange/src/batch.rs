@@ -1,5 +1,5 @@
-//! Commands that are there together: what they need is asked of memory for all of them first, so that they wait for it once and not each
-//! by itself.
+//! Commands that are there together: what they need is asked of memory for all of them first, so
+//! that they wait for it once and not each by itself.
 
 use crate::arena::NONE;
 use crate::command::Command;
@@ -12,11 +12,13 @@ use std::hint::black_box;
 const TOGETHER: usize = 16;
 
 impl<L: Levels> Exchange<L> {
-    /// Carries out commands one after the other: the same events, and the same state afterwards, as from [`apply`](Self::apply) for each.
+    /// Carries out commands one after the other: the same events, and the same state afterwards, as
+    /// from [`apply`](Self::apply) for each.
     ///
-    /// It pays where the books do not fit the processor's caches. An order that has not been looked at for long costs two waits for
-    /// memory, one behind the other: the entry of its id, then the order itself. Sixteen commands wait twice together instead of
-    /// 32 times. In a small book it costs a few nanoseconds a command.
+    /// It pays where the books do not fit the processor's caches. An order that has not been looked
+    /// at for long costs two waits for memory, one behind the other: the entry of its id, then the
+    /// order itself. Sixteen commands wait twice together instead of 32 times. In a small book it
+    /// costs a few nanoseconds a command.
     pub fn apply_all(&mut self, commands: &[Command], out: &mut impl Events) {
         for group in commands.chunks(TOGETHER) {
             if group.len() > 1 {
@@ -26,8 +28,8 @@ impl<L: Levels> Exchange<L> {
         }
     }
 
-    /// Reads what these commands will. Each loop's reads depend on those of the loop before, and on none of its own: the processor has
-    /// all of them under way at once.
+    /// Reads what these commands will. Each loop's reads depend on those of the loop before, and on
+    /// none of its own: the processor has all of them under way at once.
     fn fetch(&self, group: &[Command]) {
         let store = &self.store;
         let mut ids = [None; TOGETHER];

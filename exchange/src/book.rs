@@ -1,4 +1,5 @@
-//! The book of one instrument: its lists of queues, its best prices, and how orders enter and leave them.
+//! The book of one instrument: its lists of queues, its best prices, and how orders enter and leave
+//! them.
 
 use crate::arena::{NONE, Part};
 use crate::command::{OrderType, Side};

@@ -98,8 +98,9 @@ struct Counts {
 }
 
 impl<L: Levels> Exchange<L> {
-    /// Looks at everything: no crossed book in continuous trading, the sums of the levels, first come first served at each level, lists and
-    /// index agree, best prices, stop orders and expiry, nothing leaked. It takes time in proportion to the capacity.
+    /// Looks at everything: no crossed book in continuous trading, the sums of the levels, first
+    /// come first served at each level, lists and index agree, best prices, stop orders and expiry,
+    /// nothing leaked. It takes time in proportion to the capacity.
     ///
     /// # Errors
     /// The first thing that is wrong.

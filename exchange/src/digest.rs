@@ -17,9 +17,9 @@ impl Mixer {
 }
 
 impl<L: Levels> Exchange<L> {
-    /// A digest of all that decides what later commands do: every open order in its place, phases, last prices, the time, the
-    /// counters. It is the same on every machine and for every structure of levels. It is no defence against somebody who wants
-    /// two states to have the same one.
+    /// A digest of all that decides what later commands do: every open order in its place, phases,
+    /// last prices, the time, the counters. It is the same on every machine and for every structure
+    /// of levels. It is no defence against somebody who wants two states to have the same one.
     pub fn digest(&self) -> u64 {
         let mut mixer = Mixer(0x6578_6368_616e_6765);
         let store = &self.store;

@@ -75,7 +75,8 @@ pub enum Event {
         /// Why.
         reason: RejectReason,
     },
-    /// Two orders traded, at the resting order's price; in an auction at the auction's, where the buyer counts as the taker.
+    /// Two orders traded, at the resting order's price; in an auction at the auction's, where the
+    /// buyer counts as the taker.
     Trade {
         /// The number of the trade of this engine, from 0.
         number: u64,
@@ -128,7 +129,8 @@ pub enum Event {
         /// What is open of it now, above 0.
         leaves: u64,
     },
-    /// A stop order is an order now (FIX ExecType Triggered or Activated by System); what it does follows.
+    /// A stop order is an order now (FIX ExecType Triggered or Activated by System); what it does
+    /// follows.
     Triggered {
         /// The order.
         id: u64,

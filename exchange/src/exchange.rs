@@ -12,7 +12,8 @@ use crate::store::Store;
 
 /// A matching engine: an order book for each instrument.
 ///
-/// The same commands give the same events and the same state. No command panics, and none allocates.
+/// The same commands give the same events and the same state. No command panics, and none
+/// allocates.
 #[derive(Debug)]
 pub struct Exchange<L: Levels = crate::levels::Trie> {
     pub(crate) books: Vec<Book<L>>,
@@ -45,8 +46,8 @@ impl Terms {
 }
 
 impl<L: Levels> Exchange<L> {
-    /// An exchange for these instruments, which commands name by their place. All memory that it will ever use is set aside
-    /// and touched here.
+    /// An exchange for these instruments, which commands name by their place. All memory that it
+    /// will ever use is set aside and touched here.
     ///
     /// # Errors
     /// What contradicts itself or cannot be.
@@ -271,7 +272,8 @@ impl<L: Levels> Book<L> {
         self.join(store, part, slot);
     }
 
-    /// Lets the triggered stop orders act, first come first served, and those that they trigger after them.
+    /// Lets the triggered stop orders act, first come first served, and those that they trigger
+    /// after them.
     #[inline]
     fn run_triggered(&mut self, store: &mut Store<L>, out: &mut impl Events) {
         if self.triggered.0 != NONE {

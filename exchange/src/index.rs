@@ -1,12 +1,15 @@
 //! From an order's id to its node: a hash table of cache lines, all of it set aside at the start.
 //!
-//! A line has room for eight ids. One that finds its line full goes to the next that is not, and the lines that it has passed count it:
-//! a search ends at a line that nobody has passed. So no gap has to be closed and nothing moves when an id is removed, and no branch
-//! depends on how many others are near. Ids that follow each other share a line by fours, so that a stream of new ids touches few.
+//! A line has room for eight ids. One that finds its line full goes to the next that is not, and
+//! the lines that it has passed count it: a search ends at a line that nobody has passed. So no gap
+//! has to be closed and nothing moves when an id is removed, and no branch depends on how many
+//! others are near. Ids that follow each other share a line by fours, so that a stream of new ids
+//! touches few.
 
 /// Ids in a line.
 const PLACES: usize = 8;
-/// How many times as many places as ids there are, at least: lines are half full on average and few are passed.
+/// How many times as many places as ids there are, at least: lines are half full on average and few
+/// are passed.
 const ROOM: usize = 2;
 /// Ids that share a line, as a power of two.
 const SHARE: u32 = 2;
@@ -55,8 +58,8 @@ impl Iterator for Places {
 }
 
 impl Line {
-    /// The places that have this tag; with one of them there may be others that do not. The trick is in "Bit Twiddling Hacks" under "Determine if a
-    /// word has a byte equal to n".
+    /// The places that have this tag; with one of them there may be others that do not. The trick
+    /// is in "Bit Twiddling Hacks" under "Determine if a word has a byte equal to n".
     #[inline]
     fn with(&self, tag: u64) -> Places {
         Places::new(self.tags.map(|word| {
@@ -91,7 +94,8 @@ impl Line {
         true
     }
 
-    /// Whether it was here. A place whose node is another's may only seem to have the tag; the node's own has it.
+    /// Whether it was here. A place whose node is another's may only seem to have the tag; the
+    /// node's own has it.
     #[inline]
     fn remove(&mut self, tag: u64, slot: u32) -> bool {
         let Some(place) = self.with(tag).find(|&place| self.slots[place % PLACES] == slot) else {
@@ -153,7 +157,8 @@ impl Index {
         None
     }
 
-    /// Reads where an id would be, so that it is near when it is needed; what it returns means nothing.
+    /// Reads where an id would be, so that it is near when it is needed; what it returns means
+    /// nothing.
     #[inline]
     pub(crate) fn touch(&self, id: u64) -> u32 {
         self.lines[self.home(id).0].passed

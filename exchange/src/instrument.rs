@@ -63,9 +63,10 @@ impl Instrument {
 pub struct Capacity {
     /// Orders that can be open at once, over all instruments; waiting stop orders count.
     pub orders: usize,
-    /// Price levels that can be in use at once, over all instruments, both sides and stop prices. Each waiting stop-limit
-    /// order takes one more, for when it is triggered. An order that could rest is rejected as full when those that it may need
-    /// (stop-limit: 2; limit that does not rest, market: 0; others: 1) are not free. Twice the number of orders always suffices.
+    /// Price levels that can be in use at once, over all instruments, both sides and stop prices.
+    /// Each waiting stop-limit order takes one more, for when it is triggered. An order that could
+    /// rest is rejected as full when those that it may need (stop-limit: 2; limit that does not
+    /// rest, market: 0; others: 1) are not free. Twice the number of orders always suffices.
     pub levels: usize,
 }
 

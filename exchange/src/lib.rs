@@ -1,7 +1,8 @@
 //! A matching engine: an order book for each instrument, price-time priority, integers only.
 //!
-//! Commands go in, events come out; the same commands give the same events, byte for byte. Nothing here reads a clock, draws a
-//! number or allocates after [`Exchange::new`]. What each command does is written at [`Command`].
+//! Commands go in, events come out; the same commands give the same events, byte for byte. Nothing
+//! here reads a clock, draws a number or allocates after [`Exchange::new`]. What each command does
+//! is written at [`Command`].
 //!
 //! ```
 //! use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder, Side};

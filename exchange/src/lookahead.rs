@@ -68,7 +68,8 @@ impl<L: Levels> Store<L> {
                         hidden += node.leaves - node.shown;
                     }
                 }
-                // The own orders are gone or the aggressor is; the next parts of the others come after them.
+                // The own orders are gone or the aggressor is; the next parts of the others come
+                // after them.
                 let rest = taker.leaves.min(hidden);
                 taker.leaves -= rest;
                 Answer::On(traded + rest)

@@ -59,7 +59,8 @@ impl Taker {
 }
 
 impl<L: Levels> Book<L> {
-    /// Trades until the order is done, nothing is left that it accepts, or self-trade prevention cancels it. Says whether that happened.
+    /// Trades until the order is done, nothing is left that it accepts, or self-trade prevention
+    /// cancels it. Says whether that happened.
     pub(crate) fn trade(&mut self, store: &mut Store<L>, taker: &mut Taker, out: &mut impl Events) -> bool {
         let part = taker.other();
         while taker.leaves > 0 {
@@ -123,7 +124,8 @@ impl<L: Levels> Book<L> {
         store.arena.append(node.queue, slot, rank);
     }
 
-    /// Does what the aggressor wants instead of a trade with its own owner's order. Says whether that ends the aggressor.
+    /// Does what the aggressor wants instead of a trade with its own owner's order. Says whether
+    /// that ends the aggressor.
     #[cold]
     fn prevent(&mut self, store: &mut Store<L>, taker: &mut Taker, slot: u32, out: &mut impl Events) -> bool {
         let maker = *store.arena.node(slot);

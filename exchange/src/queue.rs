@@ -1,4 +1,5 @@
-//! The orders at one price, first come first served: a ring through their nodes and the queue's own.
+//! The orders at one price, first come first served: a ring through their nodes and the queue's
+//! own.
 
 use crate::arena::{Arena, NONE, Node};
 

@@ -11,7 +11,8 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12").join(name)
 }
 
-/// The recorded messages, each with the recorded exchange's sequence number. The file is known and trusted.
+/// The recorded messages, each with the recorded exchange's sequence number. The file is known and
+/// trusted.
 fn flow(text: &str) -> Vec<(u64, Command)> {
     let message = |line: &str| {
         let values: Vec<&str> = line.split(',').collect();

@@ -1,7 +1,9 @@
-//! The state of an exchange as plain values, to be written down, and an exchange that goes on from there.
+//! The state of an exchange as plain values, to be written down, and an exchange that goes on from
+//! there.
 //!
-//! Only what decides what later commands do is in it: which node an order has, or where the index keeps it, does not. What is read back is
-//! not believed: each order must fit its instrument and its list, and [`Exchange::check`] looks at the whole.
+//! Only what decides what later commands do is in it: which node an order has, or where the index
+//! keeps it, does not. What is read back is not believed: each order must fit its instrument and
+//! its list, and [`Exchange::check`] looks at the whole.
 
 use crate::arena::{Details, ICEBERG, NONE, Node, POST_ONLY, Part};
 use crate::book::Phase;
@@ -41,7 +43,8 @@ struct OrderState {
     price: i64,
     leaves: u64,
     shown: u64,
-    /// Bits 0 and 1 the type, 2 to 4 self-trade prevention, 5 and 6 how long it lives, 7 post-only, 8 iceberg.
+    /// Bits 0 and 1 the type, 2 to 4 self-trade prevention, 5 and 6 how long it lives, 7 post-only,
+    /// 8 iceberg.
     kind: u16,
     display: u64,
     limit: i64,

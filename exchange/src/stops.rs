@@ -15,7 +15,8 @@ impl<L: Levels> Book<L> {
         }
     }
 
-    /// Queues all stop orders that a trade at that price triggers: buy stops from the lowest, then sell stops from the highest.
+    /// Queues all stop orders that a trade at that price triggers: buy stops from the lowest, then
+    /// sell stops from the highest.
     #[cold]
     pub(crate) fn trigger(&mut self, store: &mut Store<L>, price: i64) {
         for part in [Part::BuyStops, Part::SellStops] {

@@ -1,15 +1,17 @@
-//! `cargo bench -p gateway --bench engine [-- --quick]`: what an order costs the engine, that is one orchestrator and the gateway of one
-//! `delay` venue on one thread, while so many orders are held.
+//! `cargo bench -p gateway --bench engine [-- --quick]`: what an order costs the engine, that is
+//! one orchestrator and the gateway of one `delay` venue on one thread, while so many orders are
+//! held.
 //!
-//! One strategy sends an order for each that comes back, so that the number held stays; delays are drawn from 5 to 500 ms as in a
-//! run. Nobody waits for them: the clock goes on during the engine's turns only, and where nothing is due it jumps. What is counted is
-//! what a run counts as the engine's busy time, the duty cycles with work; the strategy's part and the jumps are between them. Each
-//! order writes its records into a stamp log. A turn that the machine interrupts is counted with the interruption: on a loaded machine
-//! compare processor time, of `count`.
+//! One strategy sends an order for each that comes back, so that the number held stays; delays are
+//! drawn from 5 to 500 ms as in a run. Nobody waits for them: the clock goes on during the engine's
+//! turns only, and where nothing is due it jumps. What is counted is what a run counts as the
+//! engine's busy time, the duty cycles with work; the strategy's part and the jumps are between
+//! them. Each order writes its records into a stamp log. A turn that the machine interrupts is
+//! counted with the interruption: on a loaded machine compare processor time, of `count`.
 //!
-//! Rows are measured in turn; nanoseconds an order, median and quartiles of the samples, and the ratio to the first row, sample by
-//! sample. With `count HELD ORDERS` it only trades so many orders, for callgrind: the difference of two numbers of orders is what those
-//! cost.
+//! Rows are measured in turn; nanoseconds an order, median and quartiles of the samples, and the
+//! ratio to the first row, sample by sample. With `count HELD ORDERS` it only trades so many
+//! orders, for callgrind: the difference of two numbers of orders is what those cost.
 #![forbid(unsafe_code)]
 
 use gateway::{DelayVenue, Gateway, InFull};
@@ -130,7 +132,8 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
     };
     let (mut open, filled_at) = (0, engine.now);
     while open < held {
-        // As if they had come one after the other; at one time, or on a loaded machine they would go as fast as they come.
+        // As if they had come one after the other; at one time, or on a loaded machine they would
+        // go as fast as they come.
         let delay = LEAST + engine.delay() * (open + 1) / held;
         engine.send(delay);
         engine.now = filled_at;

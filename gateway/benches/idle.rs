@@ -1,7 +1,8 @@
-//! `cargo bench -p gateway --bench idle`: nanoseconds of an idle duty cycle, as a thread of a run has it (turn, gap and pause included):
-//! of an agent that does nothing, which is what turn, clock and pause take alone; of a strategy that waits for its next order; and of an
-//! engine of one orchestrator and four gateways with 8 strategies. With `nothing N`, `strategy N` or `engine N` it only does N cycles,
-//! for callgrind.
+//! `cargo bench -p gateway --bench idle`: nanoseconds of an idle duty cycle, as a thread of a run
+//! has it (turn, gap and pause included): of an agent that does nothing, which is what turn, clock
+//! and pause take alone; of a strategy that waits for its next order; and of an engine of one
+//! orchestrator and four gateways with 8 strategies. With `nothing N`, `strategy N` or `engine N`
+//! it only does N cycles, for callgrind.
 #![forbid(unsafe_code)]
 
 use gateway::{DelayVenue, Gateway, InFull};

@@ -4,7 +4,8 @@ use crate::held::Held;
 use crate::venue::{Reports, Sweep, Venue, VenueContext, VenueRecord};
 use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 
-/// What a user writes to have a venue with one report an order. Its methods run on the gateway's thread and must not block.
+/// What a user writes to have a venue with one report an order. Its methods run on the gateway's
+/// thread and must not block.
 ///
 /// ```
 /// use gateway::DelayModel;
@@ -24,13 +25,14 @@ use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 /// }
 /// ```
 pub trait DelayModel: Send {
-    /// How long it takes for an order, in nanoseconds from its arrival. Unless it is written: what the order says.
+    /// How long it takes for an order, in nanoseconds from its arrival. Unless it is written: what
+    /// the order says.
     fn delay_ns(&mut self, order: &Order) -> u64 {
         order.delay_ns
     }
 
-    /// The report of an order whose time has come. Its id stays the order's, and it is the only one. Orders come here in the order
-    /// of their times, not of their arrival.
+    /// The report of an order whose time has come. Its id stays the order's, and it is the only
+    /// one. Orders come here in the order of their times, not of their arrival.
     fn execute(&mut self, order: &Order) -> Report;
 
     /// The report of an order that is cancelled at once, because its strategy is dead.
@@ -39,8 +41,9 @@ pub trait DelayModel: Send {
     }
 }
 
-/// Executes every new order in full at its price and acknowledges every cancel. Each order's delay comes with the order: it is
-/// part of the schedule, so that every technique and isolation level meets the same one.
+/// Executes every new order in full at its price and acknowledges every cancel. Each order's delay
+/// comes with the order: it is part of the schedule, so that every technique and isolation level
+/// meets the same one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InFull;
 
@@ -51,7 +54,8 @@ impl DelayModel for InFull {
     }
 }
 
-/// The report of an order that was executed in full, or of a cancel or a replace that was acknowledged.
+/// The report of an order that was executed in full, or of a cancel or a replace that was
+/// acknowledged.
 #[inline]
 pub const fn in_full(order: &Order) -> Report {
     let (status, filled) = match order.operation {

@@ -1,5 +1,5 @@
-//! Cancel on disconnect and on a kill switch: the orders concerned leave their venue at once, a few in each duty cycle, so that nobody
-//! else's order waits for it.
+//! Cancel on disconnect and on a kill switch: the orders concerned leave their venue at once, a few
+//! in each duty cycle, so that nobody else's order waits for it.
 
 use crate::venue::Sweep;
 use protocol::wire::{CancelScope, MAX_STRATEGIES};
@@ -17,7 +17,8 @@ impl Disconnects {
         Self(VecDeque::with_capacity(MAX_STRATEGIES))
     }
 
-    /// All orders of the scope are to be cancelled. Orders that come later are not: the orchestrator sends none any more.
+    /// All orders of the scope are to be cancelled. Orders that come later are not: the
+    /// orchestrator sends none any more.
     #[cold]
     pub(crate) fn add(&mut self, scope: CancelScope) {
         self.0.push_back(Sweep { scope, cursor: 0, looks: 0, now: 0 });
@@ -28,8 +29,9 @@ impl Disconnects {
         self.0.is_empty()
     }
 
-    /// Does the sweeps in their order with so many looks, as far as they come, at `now` (ticks). `step` says whether one has come to
-    /// its end. Whether anything was looked at, or has come to its end.
+    /// Does the sweeps in their order with so many looks, as far as they come, at `now` (ticks).
+    /// `step` says whether one has come to its end. Whether anything was looked at, or has come to
+    /// its end.
     pub(crate) fn work(
         &mut self,
         mut looks: usize,

@@ -1,9 +1,10 @@
 //! What a dead gateway has logged of its last messages, and what it had no time to log.
 //!
-//! A log has a record of each order and report since the run began, and only the last of them can matter: a gateway takes orders in their
-//! order, and hands reports over in theirs. So the log is searched from its end, back to where its last order was stamped and the last
-//! report that it handed over. That is as far as what is open reaches, however long the run. Where logs are spilled, that may be further than
-//! what is in memory: then the rest is in the file.
+//! A log has a record of each order and report since the run began, and only the last of them can
+//! matter: a gateway takes orders in their order, and hands reports over in theirs. So the log is
+//! searched from its end, back to where its last order was stamped and the last report that it
+//! handed over. That is as far as what is open reaches, however long the run. Where logs are
+//! spilled, that may be further than what is in memory: then the rest is in the file.
 
 use protocol::stamps::{Point, Record, StampLog, key_with};
 use protocol::tally::Past;
@@ -23,12 +24,14 @@ pub struct LastMessages<'a> {
     pub last_report: Option<Report>,
     /// The key of the stamp t5 of that report, if that is known.
     pub last_done: Option<u64>,
-    /// Reports behind that, in their order, which it may have stamped; `None`: none that can be read.
+    /// Reports behind that, in their order, which it may have stamped; `None`: none that can be
+    /// read.
     pub open: &'a [Option<Report>],
 }
 
 impl LastMessages<'_> {
-    /// All keys that the log may have of them, but for what is stamped before the last report's own stamp.
+    /// All keys that the log may have of them, but for what is stamped before the last report's own
+    /// stamp.
     fn keys(&self) -> HashSet<u64> {
         let orders = self.last_order.iter().chain(&self.first);
         let last = self.last_report.iter().flat_map(|report| report_keys(report).into_iter().skip(1));
@@ -36,7 +39,8 @@ impl LastMessages<'_> {
         orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
     }
 
-    /// Those that the log has; and how many of its records were looked at for that. `saved` gives the keys of a chunk that has left memory.
+    /// Those that the log has; and how many of its records were looked at for that. `saved` gives
+    /// the keys of a chunk that has left memory.
     ///
     /// # Errors
     /// What `saved` refused.
@@ -46,7 +50,8 @@ impl LastMessages<'_> {
         saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
     ) -> io::Result<(HashSet<u64>, usize)> {
         let recv = |order: &Order| recv_key(order, self.gateway);
-        // Of the first one the log has something only behind the last one's stamp; of reports only behind the last one that went out.
+        // Of the first one the log has something only behind the last one's stamp; of reports only
+        // behind the last one that went out.
         let ahead = self.first.as_ref().filter(|_| self.last_order.is_some()).map(recv);
         let known = self.last_report.as_ref().or(self.open.iter().flatten().next()).map(done_key);
         let reports_end = self.last_done.or(known);
@@ -144,8 +149,9 @@ impl GatewayLog {
     }
 }
 
-/// What a gateway had given of what its session still has, up to the last message that it gave: reports that it had stamped, and in the
-/// place of what it refused what says nothing. All of it waited for room.
+/// What a gateway had given of what its session still has, up to the last message that it gave:
+/// reports that it had stamped, and in the place of what it refused what says nothing. All of it
+/// waited for room.
 pub fn given(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
     let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
     let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
@@ -185,7 +191,8 @@ mod tests {
         Report { filled: sequence % 2, ..crate::in_full(&order) }
     }
 
-    /// A run of so many orders. Every sixth report finds the hand-off full, and waits with the next one.
+    /// A run of so many orders. Every sixth report finds the hand-off full, and waits with the next
+    /// one.
     fn run(orders: u64) -> Vec<Done> {
         let mut all = Vec::new();
         for taken in 0..orders {
@@ -216,7 +223,8 @@ mod tests {
         all
     }
 
-    /// What was logged up to a death, and what of the last messages is found by `search`, which is told of them and of that.
+    /// What was logged up to a death, and what of the last messages is found by `search`, which is
+    /// told of them and of that.
     fn found<T>(done: &[Done], search: impl FnOnce(&LastMessages<'_>, &[u64]) -> T) -> T {
         let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
         for one in done {

@@ -1,5 +1,5 @@
-//! The gateway: the engine's agent for one venue. It takes orders from its inbox to the venue, and the venue's reports to the
-//! completion hand-off.
+//! The gateway: the engine's agent for one venue. It takes orders from its inbox to the venue, and
+//! the venue's reports to the completion hand-off.
 //!
 //! ```text
 //!            accept(order, now)                      send(report)
@@ -40,8 +40,8 @@ use system::clock::Clock;
 /// How many lines of the agent are kept warm, at most: all, unless the venue in it is a large one.
 const LINES: usize = 32;
 
-/// How many orders are taken and how many reports sent in one duty cycle, so that agents which share a thread all get
-/// their turn.
+/// How many orders are taken and how many reports sent in one duty cycle, so that agents which
+/// share a thread all get their turn.
 const BATCH: usize = 16;
 
 const _: () = assert!(BATCH <= ROOM);
@@ -53,7 +53,8 @@ pub struct GatewayEstate {
     pub orders: u64,
     /// All that it took, word for word.
     pub dispatched: Checksum,
-    /// The last message that it took, if its session does not have that: without the session's number.
+    /// The last message that it took, if its session does not have that: without the session's
+    /// number.
     pub first: Option<Message>,
     /// The next order in its inbox, if it is stamped already and only the session does not have it.
     pub stamped_order: Option<OrderId>,
@@ -80,7 +81,8 @@ pub struct Gateway<P, V> {
     faults: u64,
     /// What was handed over, word for word.
     dispatched: Checksum,
-    /// Messages were taken whose slots are not given back: a successor takes them again unless the session has them.
+    /// Messages were taken whose slots are not given back: a successor takes them again unless the
+    /// session has them.
     keeps: bool,
     /// See [`GatewayEstate`].
     stamped_order: Option<OrderId>,
@@ -115,7 +117,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         Self { outbox, received: orders, dispatched, stamped_order, unsummed, ..self }
     }
 
-    /// Logs each fill before its report is handed over, for a gateway that may die and the run goes on.
+    /// Logs each fill before its report is handed over, for a gateway that may die and the run goes
+    /// on.
     #[must_use]
     pub fn logging_fills_first(mut self, is_first: bool) -> Self {
         self.outbox.logs_fills_first = is_first;
@@ -161,7 +164,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
                     match Instruction::from_message(message) {
                         Ok(Instruction::Order(order)) => self.accept(&order, cycle),
                         Ok(Instruction::CancelAll(scope)) => self.disconnects.add(scope),
-                        // The orchestrator is in our own process: this is a bug, not a hostile peer. Count, go on.
+                        // The orchestrator is in our own process: this is a bug, not a hostile
+                        // peer. Count, go on.
                         Err(_) => self.faults += 1,
                     }
                     // After the stamp, off the order's way.

@@ -1,5 +1,5 @@
-//! The way of reports from a venue into the completion hand-off: stamped when the venue gives them, in their order, none lost when
-//! the hand-off is full.
+//! The way of reports from a venue into the completion hand-off: stamped when the venue gives them,
+//! in their order, none lost when the hand-off is full.
 
 use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
 use protocol::agent::Cycle;
@@ -22,7 +22,8 @@ pub(crate) struct Outbox<P> {
     pub refused: u64,
     /// What was handed over, word for word.
     pub reported: Checksum,
-    /// A fill is logged before its report is pushed: the log of a gateway that dies must hold every fill that the engine knows.
+    /// A fill is logged before its report is pushed: the log of a gateway that dies must hold every
+    /// fill that the engine knows.
     pub logs_fills_first: bool,
 }
 
@@ -39,7 +40,8 @@ impl<P: Producer> Outbox<P> {
         }
     }
 
-    /// The same in the place of one that has died: behind so many reports in the hand-off, with those that are stamped and not there.
+    /// The same in the place of one that has died: behind so many reports in the hand-off, with
+    /// those that are stamped and not there.
     pub fn behind(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
         (self.completed, self.reported) = (completed, reported);
         self.completion.enqueue_all(waiting);
@@ -70,7 +72,8 @@ impl<P: Producer> Outbox<P> {
     #[inline]
     fn push(&mut self, message: &Message) {
         let sent = self.completion.push(message);
-        // After the push, off the report's way. Also for one that waits: it is pushed as it is, or the run does not end.
+        // After the push, off the report's way. Also for one that waits: it is pushed as it is, or
+        // the run does not end.
         self.reported.add(digest(message));
         match sent {
             Sent::Ring => self.completed += 1,
@@ -79,7 +82,8 @@ impl<P: Producer> Outbox<P> {
     }
 }
 
-/// What a venue sees of it in one call. `CANCELS`: the orders of a dead strategy are being cancelled.
+/// What a venue sees of it in one call. `CANCELS`: the orders of a dead strategy are being
+/// cancelled.
 pub(crate) struct Sink<'a, P, C, const CANCELS: bool> {
     outbox: &'a mut Outbox<P>,
     pub cycle: &'a mut Cycle<C>,
@@ -91,7 +95,8 @@ pub(crate) struct Sink<'a, P, C, const CANCELS: bool> {
 }
 
 impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
-    /// Takes so many reports, at most [`Outbox::room`], of a venue with this record that has taken so many orders.
+    /// Takes so many reports, at most [`Outbox::room`], of a venue with this record that has taken
+    /// so many orders.
     #[inline]
     pub fn new(
         outbox: &'a mut Outbox<P>,
@@ -124,8 +129,8 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
         }
     }
 
-    /// Whether the venue may give this report: the logs of gateway and orchestrator have room for no others. Of one report an
-    /// order there cannot be too many: who holds an order gives one.
+    /// Whether the venue may give this report: the logs of gateway and orchestrator have room for
+    /// no others. Of one report an order there cannot be too many: who holds an order gives one.
     #[inline]
     fn may_give(&self) -> bool {
         self.record.reports_an_order == 1

@@ -29,8 +29,9 @@ pub struct SessionVenue {
 }
 
 impl SessionVenue {
-    /// Reports of an order at an exchange, on average: accepted and closed; and each trade closes at least one order and so gives
-    /// at most one report beside that. A replace, a stop's trigger and self-trade prevention have the fourth.
+    /// Reports of an order at an exchange, on average: accepted and closed; and each trade closes
+    /// at least one order and so gives at most one report beside that. A replace, a stop's trigger
+    /// and self-trade prevention have the fourth.
     pub const REPORTS_AN_ORDER: u8 = 4;
 
     /// The session over these rings.
@@ -41,8 +42,8 @@ impl SessionVenue {
         Self { out, bell, reports, waiting: None, sent, received, keeps: false, faults: 0 }
     }
 
-    /// The same in the place of one that has died: `first` it may have taken and not sent, and `taken` reports it had taken and not
-    /// handed over, which are not taken again.
+    /// The same in the place of one that has died: `first` it may have taken and not sent, and
+    /// `taken` reports it had taken and not handed over, which are not taken again.
     #[must_use]
     pub fn in_place_of(mut self, first: Option<Message>, taken: usize) -> Self {
         if let Some(mut message) = first {
@@ -104,7 +105,8 @@ impl Venue for SessionVenue {
     #[inline]
     fn advance(&mut self, _now: u64, reports: &mut impl Reports) {
         self.flush();
-        // The gateway asks when everything is handed over that was given before: until then a successor takes it again.
+        // The gateway asks when everything is handed over that was given before: until then a
+        // successor takes it again.
         if self.keeps {
             self.keeps = false;
             self.reports.release();
@@ -119,7 +121,8 @@ impl Venue for SessionVenue {
                 }
             };
             self.keeps = true;
-            // A gap is counted, and the report is taken all the same: what was lost is found by the orders that stay open.
+            // A gap is counted, and the report is taken all the same: what was lost is found by the
+            // orders that stay open.
             self.faults += u64::from(!self.received.take(report_number(&message)));
             match Report::from_message(message) {
                 // There is room.

@@ -280,7 +280,8 @@ fn reports_beyond_its_record_are_refused_and_counted() {
     assert_eq!(bench.gateway.outbox.completed, 15, "something was handed over for each");
 }
 
-/// A venue over another one, of which it says nothing where that one says what none may: as gateways did once.
+/// A venue over another one, of which it says nothing where that one says what none may: as
+/// gateways did once.
 struct Swallows(SessionVenue);
 
 struct Deaf<'a, R>(&'a mut R);
@@ -332,8 +333,8 @@ fn report_of(n: u64) -> Report {
 
 const HARMFUL: u64 = 12;
 
-/// What two gateways of such a venue hand over, the second in the place of the first one, which dies before it gives back what it has
-/// taken. Every third message of the exchange is no report.
+/// What two gateways of such a venue hand over, the second in the place of the first one, which
+/// dies before it gives back what it has taken. Every third message of the exchange is no report.
 fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V) -> Vec<Option<Report>> {
     let ring = || {
         let words = Region::heap(spsc::ring_words(64, MESSAGE_WORDS)).words();

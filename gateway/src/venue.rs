@@ -7,11 +7,11 @@ use thiserror::Error;
 /// What there is to know of a kind of venue: the room that its reports need follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueRecord {
-    /// How many reports of each order there is room for in stamp logs and return paths, 1 to [`MAX_REPORTS`]: on average, over all
-    /// its orders. One order may have up to [`MAX_REPORTS`].
+    /// How many reports of each order there is room for in stamp logs and return paths, 1 to
+    /// [`MAX_REPORTS`]: on average, over all its orders. One order may have up to [`MAX_REPORTS`].
     pub reports_an_order: u8,
-    /// The most reports that one call of [`Venue::accept`] gives: it is called only while there is room for so many. At most
-    /// [`ROOM`].
+    /// The most reports that one call of [`Venue::accept`] gives: it is called only while there is
+    /// room for so many. At most [`ROOM`].
     pub reports_at_once: u8,
     /// [`Venue::accept`] says of every order when its first report is due.
     pub tells_release: bool,
@@ -51,8 +51,8 @@ pub trait Reports {
     /// [`NoRoom`]; nothing was sent then.
     fn send(&mut self, report: Report) -> Result<(), NoRoom>;
 
-    /// The same of a venue that numbers what it says, from 1: what the session looks for gaps and repeats in. Where there is no session
-    /// the number means nothing.
+    /// The same of a venue that numbers what it says, from 1: what the session looks for gaps and
+    /// repeats in. Where there is no session the number means nothing.
     ///
     /// # Errors
     /// As [`Reports::send`].
@@ -61,15 +61,17 @@ pub trait Reports {
         self.send(report)
     }
 
-    /// Something came from behind the venue that none may send. What is handed over in its place says nothing, but is counted: whoever
-    /// comes back knows by counts how far it was. Called while [`Reports::has_room`].
+    /// Something came from behind the venue that none may send. What is handed over in its place
+    /// says nothing, but is counted: whoever comes back knows by counts how far it was. Called
+    /// while [`Reports::has_room`].
     fn nothing(&mut self);
 
     /// Turns nanoseconds into ticks of the run's clock.
     fn time(&self) -> Timebase;
 }
 
-/// The orders of a strategy that died, or of a kill switch, are being cancelled, a part in each call.
+/// The orders of a strategy that died, or of a kill switch, are being cancelled, a part in each
+/// call.
 #[derive(Debug)]
 pub struct Sweep {
     /// Which open orders.
@@ -90,40 +92,47 @@ impl Sweep {
     }
 }
 
-/// A venue. Its methods run on the gateway's thread. Each returns in bounded time, does not block and does not allocate.
+/// A venue. Its methods run on the gateway's thread. Each returns in bounded time, does not block
+/// and does not allocate.
 ///
-/// The reports of an order are numbered from 0 without gaps, and exactly one of them is the last: the merge finds a venue that
-/// does otherwise, and the run is not valid.
+/// The reports of an order are numbered from 0 without gaps, and exactly one of them is the last:
+/// the merge finds a venue that does otherwise, and the run is not valid.
 ///
-/// A venue with one report an order, which it gives after a delay, need not be written from here: see
-/// [`DelayModel`](crate::DelayModel).
+/// A venue with one report an order, which it gives after a delay, need not be written from here:
+/// see [`DelayModel`](crate::DelayModel).
 pub trait Venue: Send {
     /// What there is to know of it.
     const RECORD: VenueRecord;
 
-    /// What it is told goes behind it in the order in which it came: no order overtakes a cancel of all.
+    /// What it is told goes behind it in the order in which it came: no order overtakes a cancel of
+    /// all.
     const IN_ORDER: bool = false;
 
     /// Whether it can take another order or cancel. If not, the gateway leaves them in its inbox.
     fn has_room(&self) -> bool;
 
-    /// An order or a cancel has arrived, at `now` (ticks, t4). Returns when its first report is due (ticks), if
-    /// the venue knows: what the gateway is later than that is its lateness. Reports that are due at once may be given at once.
+    /// An order or a cancel has arrived, at `now` (ticks, t4). Returns when its first report is due
+    /// (ticks), if the venue knows: what the gateway is later than that is its lateness. Reports
+    /// that are due at once may be given at once.
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64>;
 
-    /// Time has come to `now` (ticks), which is not before [`Venue::next_deadline`]. Gives the reports that are due. What finds no
-    /// room is given when the venue is asked again: in the next duty cycle, if the deadline still has passed.
+    /// Time has come to `now` (ticks), which is not before [`Venue::next_deadline`]. Gives the
+    /// reports that are due. What finds no room is given when the venue is asked again: in the next
+    /// duty cycle, if the deadline still has passed.
     fn advance(&mut self, now: u64, reports: &mut impl Reports);
 
-    /// When there is something to report or to do without another order, in ticks; `u64::MAX` if never. Asked in every duty cycle.
+    /// When there is something to report or to do without another order, in ticks; `u64::MAX` if
+    /// never. Asked in every duty cycle.
     fn next_deadline(&self) -> u64;
 
-    /// Asks the processor for what the next order will need and is not in the venue itself. Changes nothing.
+    /// Asks the processor for what the next order will need and is not in the venue itself. Changes
+    /// nothing.
     fn keep_warm(&self) {}
 
-    /// Cancels orders that the sweep concerns, within its looks and while there is room, with a report for each: the last one of
-    /// its order, [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). `true`: there are no more. Orders that arrive later are
-    /// not concerned.
+    /// Cancels orders that the sweep concerns, within its looks and while there is room, with a
+    /// report for each: the last one of its order,
+    /// [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). `true`: there are no more.
+    /// Orders that arrive later are not concerned.
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool;
 
     /// What came from behind it that none may send. Counted with the gateway's protocol errors.
@@ -131,14 +140,15 @@ pub trait Venue: Send {
         0
     }
 
-    /// Whether its session is up, as of the last call of [`Venue::advance`]. While it is not, nothing comes from it.
+    /// Whether its session is up, as of the last call of [`Venue::advance`]. While it is not,
+    /// nothing comes from it.
     #[inline]
     fn is_connected(&self) -> bool {
         true
     }
 
-    /// Its session is up again. The next message of the venue is to be the one with that number: what it sent before and nobody
-    /// heard comes again.
+    /// Its session is up again. The next message of the venue is to be the one with that number:
+    /// what it sent before and nobody heard comes again.
     fn resume(&mut self, next: u64) {
         let _ = next;
     }
@@ -180,6 +190,7 @@ pub struct VenueContext {
     pub venues: u16,
     /// How many strategies trade there.
     pub strategies: u16,
-    /// How many orders it must be able to hold at once. More it may refuse to take ([`Venue::has_room`]).
+    /// How many orders it must be able to hold at once. More it may refuse to take
+    /// ([`Venue::has_room`]).
     pub max_held: usize,
 }

@@ -1,8 +1,10 @@
-//! How long one takes to come back from a journal, in each way that there is: the table that exchange and engine fill in.
+//! How long one takes to come back from a journal, in each way that there is: the table that
+//! exchange and engine fill in.
 //!
-//! For each number of open orders, with a log of 64 MB: from the whole log, from a snapshot with the whole log behind it, from a snapshot
-//! of a few thousand records before the end, and from the state of a spare that has followed all but the last few hundred records. In
-//! turns, median of the rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
+//! For each number of open orders, with a log of 64 MB: from the whole log, from a snapshot with
+//! the whole log behind it, from a snapshot of a few thousand records before the end, and from the
+//! state of a spare that has followed all but the last few hundred records. In turns, median of the
+//! rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
 
 use journal::{Durability, Follower, Options, State};
 use std::path::Path;
@@ -48,7 +50,8 @@ impl Case<'_> {
         })
     }
 
-    /// Writes the snapshot behind what is written, from `state` on; `gone` says that everything has gone out.
+    /// Writes the snapshot behind what is written, from `state` on; `gone` says that everything has
+    /// gone out.
     pub fn snapshot<S: State>(&self, state: S, gone: impl FnOnce(&mut S)) {
         let mut follower = Follower::begin(self.folder, state).expect("a log");
         while follower.follow(4096).expect("records") > 0 {}
@@ -57,7 +60,8 @@ impl Case<'_> {
     }
 }
 
-/// Fills in the table, shorter with the argument `--quick`. `one` writes the journal, comes back, and says how long that took and how many orders were open then.
+/// Fills in the table, shorter with the argument `--quick`. `one` writes the journal, comes back,
+/// and says how long that took and how many orders were open then.
 pub fn table(mut one: impl FnMut(Case<'_>) -> (Duration, u64)) {
     let is_quick = std::env::args().any(|word| word == "--quick");
     let (rounds, megabytes) = if is_quick { (1, 8) } else { (ROUNDS, 64) };

@@ -1,5 +1,5 @@
-//! What the journal costs: `cargo bench -p journal [FOLDER]`. The folder lies on the disk to be measured; `target` unless told. With the
-//! other crates beside it: `journal/peers`.
+//! What the journal costs: `cargo bench -p journal [FOLDER]`. The folder lies on the disk to be
+//! measured; `target` unless told. With the other crates beside it: `journal/peers`.
 
 mod rows;
 

@@ -1,4 +1,5 @@
-//! What the journal's own steps cost, and how subjects are measured: in turns, batch by batch, in one run.
+//! What the journal's own steps cost, and how subjects are measured: in turns, batch by batch, in
+//! one run.
 
 use journal::{Durability, Options, Recovered, Writer, codec, recover};
 use serde::{Deserialize, Serialize};
@@ -25,8 +26,8 @@ pub fn subject<'a>(name: impl Into<String>, mut operation: impl FnMut() + 'a) ->
     Subject { name: name.into(), batch: Box::new(batch), operations: BATCH }
 }
 
-/// Measures all of them in turns and prints for each the time of one operation: p50 and p99 over the batches, and p50 as a multiple of
-/// the first one's.
+/// Measures all of them in turns and prints for each the time of one operation: p50 and p99 over
+/// the batches, and p50 as a multiple of the first one's.
 pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
     for round in 0..rounds {
@@ -104,7 +105,8 @@ fn book(orders: u64) -> Vec<Order> {
     (1..=orders).map(order).collect()
 }
 
-/// A snapshot of so many orders: encoded, written with its syncs, decoded, and a state restored from it with a log behind it.
+/// A snapshot of so many orders: encoded, written with its syncs, decoded, and a state restored
+/// from it with a log behind it.
 pub fn snapshots(disk: &Path, orders: u64) {
     let state = book(orders);
     let encoded = codec::encode(1, &state).expect("encodable");
@@ -146,7 +148,8 @@ pub fn snapshots(disk: &Path, orders: u64) {
     );
 }
 
-/// Throughput and waiting time of groups: so many records are outstanding; each group is waited for.
+/// Throughput and waiting time of groups: so many records are outstanding; each group is waited
+/// for.
 pub fn group(disk: &Path, outstanding: u64, lasts: Duration) -> (f64, f64) {
     let within = Duration::from_micros(50);
     let mut writer =

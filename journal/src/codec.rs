@@ -1,6 +1,8 @@
-//! The one module that names bincode: a state as the bytes of a snapshot, with the version of its form.
+//! The one module that names bincode: a state as the bytes of a snapshot, with the version of its
+//! form.
 //!
-//! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); what it decodes here has passed the snapshot's CRC.
+//! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); what it decodes here has
+//! passed the snapshot's CRC.
 
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;

@@ -45,8 +45,9 @@ impl Step {
     }
 }
 
-/// Is asked before each system call that changes the disk. [`Os`] lets all of them through; a test refuses one, or looks at what is on
-/// the disk at that moment. Appends ask only under [`crate::Durability::Each`].
+/// Is asked before each system call that changes the disk. [`Os`] lets all of them through; a test
+/// refuses one, or looks at what is on the disk at that moment. Appends ask only under
+/// [`crate::Durability::Each`].
 pub trait Disk: Send + Sync {
     /// Lets the system call go on, or gives the error that it ends with.
     ///
@@ -64,7 +65,8 @@ impl Disk for Os {
     }
 }
 
-/// A disk that takes so many syncs of the log and refuses all that follow, with EIO: to see that what is built on a journal stops then.
+/// A disk that takes so many syncs of the log and refuses all that follow, with EIO: to see that
+/// what is built on a journal stops then.
 #[derive(Debug)]
 pub struct Refusing {
     takes: u64,

@@ -71,9 +71,10 @@ pub enum JournalError {
     /// Options that cannot be.
     #[error("{0}")]
     Options(String),
-    /// The journal has failed before and takes nothing any more. What the watermark covers is on the disk; of what came later nobody
-    /// can say, because after a failed `fdatasync` the kernel forgets which pages it could not write. So it is never tried again:
-    /// end the process, mend the disk, and recover.
+    /// The journal has failed before and takes nothing any more. What the watermark covers is on
+    /// the disk; of what came later nobody can say, because after a failed `fdatasync` the kernel
+    /// forgets which pages it could not write. So it is never tried again: end the process, mend
+    /// the disk, and recover.
     #[error("the journal has stopped for good: {0}; recover from what is on the disk")]
     Failed(String),
 }

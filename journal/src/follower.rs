@@ -1,5 +1,6 @@
-//! A state that follows a log beside its writer: it carries out what is written, writes the snapshots so that the writer never stands
-//! still for one, and is what the writer's successor goes on from.
+//! A state that follows a log beside its writer: it carries out what is written, writes the
+//! snapshots so that the writer never stands still for one, and is what the writer's successor goes
+//! on from.
 
 use crate::codec;
 use crate::disk::Os;
@@ -21,7 +22,8 @@ pub trait State {
     /// The state as a value that a snapshot holds.
     type Saved: DeserializeOwned;
 
-    /// Returns the state as a value that is written as a [`State::Saved`]. The same records lead to the same value, wherever they were applied.
+    /// Returns the state as a value that is written as a [`State::Saved`]. The same records lead to
+    /// the same value, wherever they were applied.
     fn save(&self) -> impl Serialize;
 
     /// Continues from a saved state. Nothing in it is trusted.
@@ -36,7 +38,8 @@ pub trait State {
     /// [`RecoveryError::Foreign`]: it is no record of such a state, which is of no use then.
     fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError>;
 
-    /// How many records it is worth about: a snapshot before so many were written would cost more than it saves.
+    /// How many records it is worth about: a snapshot before so many were written would cost more
+    /// than it saves.
     fn size(&self) -> u64;
 
     /// Returns `true` if what comes now is a successor's to apply.
@@ -84,7 +87,8 @@ pub struct Follower<S> {
 }
 
 impl<S: State> Follower<S> {
-    /// Begins in the newest good snapshot of that folder, if there is one; else `state` is that before the first record.
+    /// Begins in the newest good snapshot of that folder, if there is one; else `state` is that
+    /// before the first record.
     ///
     /// # Errors
     /// As [`State::decode`]; that the folder is not there.
@@ -102,7 +106,8 @@ impl<S: State> Follower<S> {
         }
     }
 
-    /// Carries out what was written since, at most so many records; how many that were. Not beyond where [`State::is_over`].
+    /// Carries out what was written since, at most so many records; how many that were. Not beyond
+    /// where [`State::is_over`].
     ///
     /// # Errors
     /// As [`State::carry_out`]; what the system refused. The state is of no use then.
@@ -122,12 +127,14 @@ impl<S: State> Follower<S> {
         self.reader.due() - 1
     }
 
-    /// Whether so many records were written since the last snapshot, and more than the state is worth.
+    /// Whether so many records were written since the last snapshot, and more than the state is
+    /// worth.
     pub fn snapshot_is_due(&self, every: u64) -> bool {
         !self.state.is_over() && self.last() - self.snapshot_at >= every.max(self.state.size())
     }
 
-    /// Writes a snapshot of this state, and removes older ones but for one, with the segments that nobody needs any more.
+    /// Writes a snapshot of this state, and removes older ones but for one, with the segments that
+    /// nobody needs any more.
     ///
     /// # Errors
     /// As [`State::encode`]; what the system refused. The journal is as good as before.
@@ -137,7 +144,8 @@ impl<S: State> Follower<S> {
         Ok(snapshot::write_beside(&Os, &self.folder, &self.reader, &state, KEPT)?)
     }
 
-    /// The state, and what the writer that goes on from it begins behind ([`crate::Writer::recover`]).
+    /// The state, and what the writer that goes on from it begins behind
+    /// ([`crate::Writer::recover`]).
     pub fn into_parts(self) -> (S, Reader) {
         (self.state, self.reader)
     }

@@ -1,4 +1,5 @@
-//! The bytes of a segment: its header, its records, and how each of them is checked. All numbers are little endian.
+//! The bytes of a segment: its header, its records, and how each of them is checked. All numbers
+//! are little endian.
 //!
 //! ```text
 //! segment   log-00000001, of a fixed size
@@ -18,10 +19,12 @@
 //!         8  sequence u64   1, 2, 3 … through all segments
 //!        16  payload, then zeros to a multiple of 8
 //! ```
-//! Length and CRC are one word, stored last: a process that dies in the middle leaves a zero there, which is no record. The end of a
-//! segment that is followed by another one is a record of the length `u32::MAX` without payload.
+//! Length and CRC are one word, stored last: a process that dies in the middle leaves a zero there,
+//! which is no record. The end of a segment that is followed by another one is a record of the
+//! length `u32::MAX` without payload.
 //!
-//! The segment is part of every CRC: a record of another folder or file, or one that stood in these blocks of the disk before, is none.
+//! The segment is part of every CRC: a record of another folder or file, or one that stood in these
+//! blocks of the disk before, is none.
 
 use crc_fast::crc32_iscsi as crc32c;
 
@@ -99,7 +102,8 @@ impl SegmentHeader {
     }
 }
 
-/// The longest payload in segments of so many bytes. The end of the segment takes a record's header.
+/// The longest payload in segments of so many bytes. The end of the segment takes a record's
+/// header.
 pub const fn most(segment_bytes: u64) -> usize {
     (segment_bytes as usize).saturating_sub(SEGMENT_HEADER + 2 * RECORD_HEADER) & !7
 }
@@ -137,8 +141,9 @@ pub enum Found {
     Bad(&'static str),
 }
 
-/// Looks at what stands at the beginning of `bytes`, where record `due` should. `room` is the distance to the end of the segment: no
-/// record reaches beyond it. Believes nothing: whatever the bytes are, it reads none behind them.
+/// Looks at what stands at the beginning of `bytes`, where record `due` should. `room` is the
+/// distance to the end of the segment: no record reaches beyond it. Believes nothing: whatever the
+/// bytes are, it reads none behind them.
 pub fn scan(bytes: &[u8], room: usize, seed: u32, due: u64) -> Found {
     if room < RECORD_HEADER {
         return Found::Bad("behind the last place of the segment");

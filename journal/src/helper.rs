@@ -1,4 +1,5 @@
-//! The threads beside the writer: one prepares segments and writes snapshots, the other syncs groups.
+//! The threads beside the writer: one prepares segments and writes snapshots, the other syncs
+//! groups.
 
 use crate::disk;
 use crate::error::JournalError;
@@ -22,8 +23,8 @@ const NAP: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy)]
 pub(crate) struct Make {
     pub bytes: u64,
-    /// Whether they must be on the disk, name, header and zeros, before they are written: then a sync of records has no blocks to
-    /// allocate.
+    /// Whether they must be on the disk, name, header and zeros, before they are written: then a
+    /// sync of records has no blocks to allocate.
     pub settled: bool,
 }
 
@@ -71,7 +72,8 @@ pub(crate) fn remove(shared: &Shared, unused: &[PathBuf]) {
     }
 }
 
-/// Prepares each next segment and writes what snapshots there are, until it is told to stop. A failure stops the journal.
+/// Prepares each next segment and writes what snapshots there are, until it is told to stop. A
+/// failure stops the journal.
 pub(crate) fn help(
     shared: &Shared,
     segments: Make,
@@ -81,8 +83,9 @@ pub(crate) fn help(
     jobs: &Receiver<Job>,
     first: Arc<Mapped>,
 ) {
-    // The writer is at work in it already: until this is done it has a page fault now and then. What is to be synced is left alone: all
-    // of the segment would go to the disk with the first group.
+    // The writer is at work in it already: until this is done it has a page fault now and then.
+    // What is to be synced is left alone: all of the segment would go to the disk with the first
+    // group.
     if !segments.settled
         && let Err(error) = first.region.touch()
     {
@@ -131,7 +134,8 @@ pub(crate) fn help(
     }
 }
 
-/// Syncs when so many records wait, when one has waited so long, or when somebody waits for one; until it is told to stop.
+/// Syncs when so many records wait, when one has waited so long, or when somebody waits for one;
+/// until it is told to stop.
 pub(crate) fn sync_groups(shared: &Shared, records: u64, within: Duration) {
     let nap = (within / 4).clamp(Duration::from_micros(10), Duration::from_millis(1));
     let mut since = None;

@@ -1,4 +1,5 @@
-//! Where inputs are recorded before they are applied: a log, or nowhere. A type parameter of whoever takes them, not a flag.
+//! Where inputs are recorded before they are applied: a log, or nowhere. A type parameter of
+//! whoever takes them, not a flag.
 
 use crate::error::JournalError;
 use crate::recovery::End;
@@ -15,7 +16,8 @@ pub trait InputLog: Send {
     /// [`JournalError::Failed`]: the input must not be applied.
     fn record(&mut self, payload: &[u8]) -> Result<(), JournalError>;
 
-    /// Returns the record that an output must wait for, under group commit; `has_deferred`: others wait already.
+    /// Returns the record that an output must wait for, under group commit; `has_deferred`: others
+    /// wait already.
     fn undurable(&self, has_deferred: bool) -> Option<u64>;
 
     /// The last durable record.

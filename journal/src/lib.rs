@@ -1,4 +1,5 @@
-//! A write-ahead log with snapshots: one writer, any number of readers that follow it live, exact recovery after a crash.
+//! A write-ahead log with snapshots: one writer, any number of readers that follow it live, exact
+//! recovery after a crash.
 //!
 //! ```
 //! use journal::{Durability, Options, Recovered, Writer};
@@ -26,14 +27,17 @@
 //! | `Group` | as `Process`; the machine's as soon as [`Watermark::durable`] has reached it | none |
 //! | `Each` | the machine's | one `fdatasync` |
 //!
-//! With all of them, what is recovered is an exact prefix of what was appended: never a changed record, never one out of order, never
-//! one twice. Under `Group` and `Each` the prefix holds everything up to the watermark, if the disk keeps its word about `fdatasync`.
+//! With all of them, what is recovered is an exact prefix of what was appended: never a changed
+//! record, never one out of order, never one twice. Under `Group` and `Each` the prefix holds
+//! everything up to the watermark, if the disk keeps its word about `fdatasync`.
 //!
 //! # How
-//! Records stand in segments: preallocated files of a fixed size, mapped by the writer ([`format`](mod@format) has the bytes). A record
-//! comes to be with one store of its first word, the last of its stores. Readers never map anything: they use `pread`, so that a file
-//! that somebody cuts off under them is an error and not a SIGBUS. A thread prepares the next segment ahead and writes the snapshots;
-//! under `Group` another one calls `fdatasync`. A refused `fdatasync` is final: see [`JournalError::Failed`].
+//! Records stand in segments: preallocated files of a fixed size, mapped by the writer
+//! ([`format`](mod@format) has the bytes). A record comes to be with one store of its first word,
+//! the last of its stores. Readers never map anything: they use `pread`, so that a file that
+//! somebody cuts off under them is an error and not a SIGBUS. A thread prepares the next segment
+//! ahead and writes the snapshots; under `Group` another one calls `fdatasync`. A refused
+//! `fdatasync` is final: see [`JournalError::Failed`].
 #![forbid(unsafe_code)]
 
 pub mod codec;

@@ -1,7 +1,8 @@
-//! A transactional outbox: outputs in the order in which a log produces them. Those that may not have been sent are kept.
+//! A transactional outbox: outputs in the order in which a log produces them. Those that may not
+//! have been sent are kept.
 //!
-//! The log alone decides which outputs there are and in which order. So a count of those that have gone out says which ones they
-//! are, and a successor sends exactly the others.
+//! The log alone decides which outputs there are and in which order. So a count of those that have
+//! gone out says which ones they are, and a successor sends exactly the others.
 
 use crate::error::RecoveryError;
 use serde::{Deserialize, Serialize};
@@ -54,8 +55,9 @@ impl<T> Outbox<T> {
         while self.next_of(gone).is_some() {}
     }
 
-    /// Takes an output back that has not gone out. Returns whether it was kept: it may have been dropped because one after it has
-    /// gone out. Returns `None` if no output is left that could be it.
+    /// Takes an output back that has not gone out. Returns whether it was kept: it may have been
+    /// dropped because one after it has gone out. Returns `None` if no output is left that could be
+    /// it.
     pub fn take_back(&mut self, output: &T) -> Option<bool>
     where
         T: PartialEq,
@@ -76,7 +78,8 @@ impl<T> Outbox<T> {
     /// Checks that exactly the first `there` outputs can be said to have gone out.
     ///
     /// # Errors
-    /// [`RecoveryError::Short`] if the log produced fewer; [`RecoveryError::Dropped`] if more were dropped, and are lost.
+    /// [`RecoveryError::Short`] if the log produced fewer; [`RecoveryError::Dropped`] if more were
+    /// dropped, and are lost.
     pub fn check(&self, what: &'static str, index: usize, there: u64) -> Result<(), RecoveryError> {
         RecoveryError::check_count(what, index, self.given, there)?;
         let dropped = self.dropped();
@@ -133,7 +136,8 @@ mod tests {
         "abcd".chars().for_each(|output| outbox.push(output));
         assert_eq!(outbox.take_back(&'c'), Some(true));
         assert_eq!(outbox.take_back(&'z'), None, "nothing has gone out");
-        // b goes after the others and is taken back: one of those that were counted as gone is still there.
+        // b goes after the others and is taken back: one of those that were counted as gone is
+        // still there.
         outbox.has_gone(2);
         assert_eq!(outbox.take_back(&'b'), Some(false));
         assert_eq!((outbox.given(), outbox.dropped()), (2, 1));

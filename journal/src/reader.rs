@@ -1,4 +1,5 @@
-//! Follows a log, also while it is written: with `pread`, and believing nothing that it has not checked.
+//! Follows a log, also while it is written: with `pread`, and believing nothing that it has not
+//! checked.
 
 use crate::error::JournalError;
 use crate::format::{self, Found, SEGMENT_HEADER};
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 18;
-/// The same where it is not known that there is anything: who follows a log that is not written looks again and again.
+/// The same where it is not known that there is anything: who follows a log that is not written
+/// looks again and again.
 const PEEK: usize = 1 << 12;
 
 /// A record as it was appended.
@@ -33,11 +35,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Begins with record `from`, or with the first that the folder still has. The record need not be there yet.
+    /// Begins with record `from`, or with the first that the folder still has. The record need not
+    /// be there yet.
     ///
     /// # Errors
-    /// [`JournalError::Gap`] if the log begins later; what the system refused. Segments that cannot be read are passed over: whether
-    /// one is missing shows in the sequences.
+    /// [`JournalError::Gap`] if the log begins later; what the system refused. Segments that cannot
+    /// be read are passed over: whether one is missing shows in the sequences.
     pub fn open(folder: &Path, from: Option<u64>) -> Result<Self, JournalError> {
         let mut reader = Self {
             folder: folder.to_owned(),
@@ -96,8 +99,9 @@ impl Reader {
     /// The next record; `None` if there is none (yet).
     ///
     /// # Errors
-    /// [`JournalError::Bad`] at the first record that is damaged: the next call says the same. [`JournalError::Gap`] if the writer has
-    /// removed what is due, behind a snapshot. What the system refused.
+    /// [`JournalError::Bad`] at the first record that is damaged: the next call says the same.
+    /// [`JournalError::Gap`] if the writer has removed what is due, behind a snapshot. What the
+    /// system refused.
     #[expect(clippy::should_implement_trait, reason = "the record borrows the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, JournalError> {
         let mut is_fresh = false;
@@ -119,7 +123,8 @@ impl Reader {
                     let payload = &self.buffer[from..from + length];
                     return Ok(Some(Record { sequence: self.due - 1, payload }));
                 }
-                // What was read may be old by now, or torn by a store at the same time: it is read once more.
+                // What was read may be old by now, or torn by a store at the same time: it is read
+                // once more.
                 Found::Empty | Found::Bad(_) | Found::Roll if !is_fresh => {
                     self.fill(PEEK, 0)?;
                     is_fresh = true;
@@ -157,7 +162,8 @@ impl Reader {
         Ok(self.end >= at_least)
     }
 
-    /// No further record in this segment: a writer that has recovered goes on in a later one, with just the sequence that is due.
+    /// No further record in this segment: a writer that has recovered goes on in a later one, with
+    /// just the sequence that is due.
     fn end(&mut self, what: Option<&'static str>) -> Result<Option<Record<'_>>, JournalError> {
         let Some(segment) = &self.segment else { return Ok(None) };
         for (_, path) in later(&self.folder, segment.header.index)? {
@@ -179,11 +185,12 @@ impl Reader {
         }
     }
 
-    /// Enters the segment behind that one which begins with what is due; `None` if it is not there yet.
+    /// Enters the segment behind that one which begins with what is due; `None` if it is not there
+    /// yet.
     fn go_on_behind(&mut self, index: u64) -> Result<Option<()>, JournalError> {
         let mut gap = None;
-        // Twice: between two looks of the first pass the writer may have begun this segment and the one behind it. Whoever saw the later
-        // one begun finds the earlier one begun as well.
+        // Twice: between two looks of the first pass the writer may have begun this segment and the
+        // one behind it. Whoever saw the later one begun finds the earlier one begun as well.
         for _ in 0..2 {
             for (_, path) in later(&self.folder, index)? {
                 match begun(&path)? {
@@ -210,7 +217,8 @@ fn later(folder: &Path, index: u64) -> Result<Vec<(u64, PathBuf)>, JournalError>
     Ok(segment::list(folder)?.into_iter().filter(|(found, _)| *found > index).collect())
 }
 
-/// A segment with its first record; `None` if it has none, cannot be read as one, or was removed meanwhile.
+/// A segment with its first record; `None` if it has none, cannot be read as one, or was removed
+/// meanwhile.
 fn begun(path: &Path) -> Result<Option<(OpenSegment, u64)>, JournalError> {
     match OpenSegment::open(path) {
         Ok(open) => Ok(open.first()?.map(|first| (open, first))),

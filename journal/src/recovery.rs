@@ -1,4 +1,5 @@
-//! Recovery: the newest good snapshot, then the rest of the log, up to the first record that is not whole.
+//! Recovery: the newest good snapshot, then the rest of the log, up to the first record that is not
+//! whole.
 
 use crate::error::JournalError;
 use crate::reader::Reader;
@@ -52,8 +53,9 @@ pub struct End {
 /// Hands over what a folder holds, and changes nothing. The folder may be empty.
 ///
 /// # Errors
-/// [`JournalError::Damaged`] if records are missing that were synced; [`JournalError::Gap`] if no good snapshot reaches the log; what
-/// the system refused. A record that is not whole is no error: no crash leaves another one behind it that counts.
+/// [`JournalError::Damaged`] if records are missing that were synced; [`JournalError::Gap`] if no
+/// good snapshot reaches the log; what the system refused. A record that is not whole is no error:
+/// no crash leaves another one behind it that counts.
 pub fn recover(folder: &Path, apply: impl FnMut(Recovered<'_>)) -> Result<End, JournalError> {
     whole(folder, read(folder, apply)?)
 }
@@ -74,7 +76,8 @@ pub(crate) fn read(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Resul
     end.last = end.snapshot;
     let reader = match Reader::open(folder, Some(end.snapshot + 1)) {
         Ok(reader) => reader,
-        // The snapshot's log was synced, so this is damage before it: nothing behind can be reached.
+        // The snapshot's log was synced, so this is damage before it: nothing behind can be
+        // reached.
         Err(error @ JournalError::Bad { .. }) => {
             end.stopped = Some(error.to_string());
             return Ok(end);
@@ -84,7 +87,8 @@ pub(crate) fn read(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Resul
     read_on(reader, end, apply)
 }
 
-/// The same for one that has followed the log up to where that reader is, and needs only what comes then.
+/// The same for one that has followed the log up to where that reader is, and needs only what comes
+/// then.
 pub(crate) fn go_on(
     folder: &Path,
     reader: Reader,
@@ -100,7 +104,8 @@ pub(crate) fn go_on(
     whole(folder, read_on(reader, end, apply)?)
 }
 
-/// The newest good snapshot goes to `apply`; the reader stands behind it. For who follows the log beside its writer.
+/// The newest good snapshot goes to `apply`; the reader stands behind it. For who follows the log
+/// beside its writer.
 ///
 /// # Errors
 /// As [`recover`], but that the log may end anywhere: it goes on.

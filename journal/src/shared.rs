@@ -1,4 +1,5 @@
-//! What the writer and its threads share: how far the log has come, how far it is on the disk, and whether it has failed.
+//! What the writer and its threads share: how far the log has come, how far it is on the disk, and
+//! whether it has failed.
 
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
@@ -40,7 +41,8 @@ pub(crate) struct Mapped {
 struct Segments {
     /// The number of the first of them.
     unsynced: u64,
-    /// Those that are mapped, the first one first. Before them are those that were let go: their numbers are enough to find them.
+    /// Those that are mapped, the first one first. Before them are those that were let go: their
+    /// numbers are enough to find them.
     mapped: Vec<Arc<Mapped>>,
 }
 
@@ -49,11 +51,13 @@ pub(crate) struct Shared {
     pub folder: PathBuf,
     pub log: u64,
     pub disk: Arc<dyn Disk>,
-    /// The last record that was appended. The writer stores it (Release), whoever syncs loads it (Acquire).
+    /// The last record that was appended. The writer stores it (Release), whoever syncs loads it
+    /// (Acquire).
     pub appended: Line,
     /// The segment that it stands in, stored before it.
     pub segment: Line,
-    /// The last record that is on the disk. Stored (Release) by whoever has synced, under `syncing`.
+    /// The last record that is on the disk. Stored (Release) by whoever has synced, under
+    /// `syncing`.
     pub durable: Line,
     /// 1 from the first failure on.
     failed: Line,
@@ -111,9 +115,11 @@ impl Shared {
         locked(&self.segments).mapped.push(Arc::clone(segment));
     }
 
-    /// Where nobody waits for the disk: unmaps and closes what is written to its end, in the calling thread. Who syncs opens it again.
+    /// Where nobody waits for the disk: unmaps and closes what is written to its end, in the
+    /// calling thread. Who syncs opens it again.
     pub fn let_go(&self) {
-        // Acquire: pairs with the Release of the roll. The writer has let go of all segments before it.
+        // Acquire: pairs with the Release of the roll. The writer has let go of all segments before
+        // it.
         let current = self.segment.load(Ordering::Acquire);
         let mut segments = locked(&self.segments);
         let done = segments.mapped.partition_point(|segment| segment.index < current);
@@ -125,7 +131,8 @@ impl Shared {
 
     #[inline(always)]
     pub fn is_failed(&self) -> bool {
-        // Relaxed: it only must be seen some time soon. Who wants to know what is certain asks the watermark.
+        // Relaxed: it only must be seen some time soon. Who wants to know what is certain asks the
+        // watermark.
         self.failed.load(Ordering::Relaxed) != 0
     }
 
@@ -153,8 +160,8 @@ impl Shared {
         self.failure()
     }
 
-    /// Puts everything that was appended before this call on the disk; the last record of that. The first failure is the last call
-    /// that tries.
+    /// Puts everything that was appended before this call on the disk; the last record of that. The
+    /// first failure is the last call that tries.
     pub fn sync(&self) -> Result<u64, JournalError> {
         let turn = locked(&self.syncing);
         if self.is_failed() {
@@ -165,7 +172,8 @@ impl Shared {
         if appended == self.durable.load(Ordering::Relaxed) {
             return Ok(appended);
         }
-        // Acquire: pairs with the Release of the roll. All records of the segments before it are stored, so that these are done with.
+        // Acquire: pairs with the Release of the roll. All records of the segments before it are
+        // stored, so that these are done with.
         let current = self.segment.load(Ordering::Acquire);
         let segments = locked(&self.segments);
         let open: Vec<_> =
@@ -196,9 +204,10 @@ impl Shared {
         Ok(appended)
     }
 
-    /// Puts a segment on the disk that was let go, or that a predecessor wrote. One that is not there any more was removed behind a
-    /// snapshot, before which the log was synced. A write of the kernel's that has failed meanwhile is told to who opens the file next,
-    /// if nobody was told before (Linux 4.17).
+    /// Puts a segment on the disk that was let go, or that a predecessor wrote. One that is not
+    /// there any more was removed behind a snapshot, before which the log was synced. A write of
+    /// the kernel's that has failed meanwhile is told to who opens the file next, if nobody was
+    /// told before (Linux 4.17).
     fn sync_closed(&self, index: u64) -> Result<(), JournalError> {
         let path = segment::path(&self.folder, index);
         match File::open(&path) {
@@ -214,8 +223,9 @@ impl Shared {
 pub struct Watermark(pub(crate) Arc<Shared>);
 
 impl Watermark {
-    /// The last record that is on the disk, with all before it. Never goes back. Under [`crate::Durability::Process`] it moves only when
-    /// somebody syncs: a snapshot, or [`crate::Writer::sync`].
+    /// The last record that is on the disk, with all before it. Never goes back. Under
+    /// [`crate::Durability::Process`] it moves only when somebody syncs: a snapshot, or
+    /// [`crate::Writer::sync`].
     pub fn durable(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
         self.0.durable.load(Ordering::Acquire)
@@ -237,8 +247,8 @@ impl Watermark {
         if self.0.is_failed() { Err(self.0.failure()) } else { Ok(()) }
     }
 
-    /// Waits until that record is on the disk, at most so long; whether it is. Under [`crate::Durability::Group`] the group is synced at
-    /// once.
+    /// Waits until that record is on the disk, at most so long; whether it is. Under
+    /// [`crate::Durability::Group`] the group is synced at once.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -258,7 +268,8 @@ impl Watermark {
             if let Some(syncer) = shared.syncer.get() {
                 syncer.unpark();
             }
-            // While a sync runs this waits for its lock, and finds its result. Otherwise not long: a notification may be missed.
+            // While a sync runs this waits for its lock, and finds its result. Otherwise not long:
+            // a notification may be missed.
             let turn = locked(&shared.syncing);
             if self.durable() < sequence && !shared.is_failed() {
                 drop(shared.synced.wait_timeout(turn, left.min(Duration::from_millis(1))));

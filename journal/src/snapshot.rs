@@ -12,9 +12,10 @@
 //!        56  zero
 //!        64  the state
 //! ```
-//! Written under another name, synced, renamed, and the folder synced; the log was synced up to the sequence before the rename. So a
-//! snapshot that is there is whole, and the log reaches it. Which records are in it is a matter of sequences and never of which files
-//! there are: a crash between the rename and what follows it applies nothing twice.
+//! Written under another name, synced, renamed, and the folder synced; the log was synced up to the
+//! sequence before the rename. So a snapshot that is there is whole, and the log reaches it. Which
+//! records are in it is a matter of sequences and never of which files there are: a crash between
+//! the rename and what follows it applies nothing twice.
 
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
@@ -97,9 +98,10 @@ pub(crate) fn write(
     disk::sync_folder(disk, folder)
 }
 
-/// Writes a state as the snapshot behind the last record that `reader` has given, beside the writer of the log, whom it does not hold up;
-/// then removes what nobody needs any more, as [`Writer::snapshot`](crate::Writer::snapshot) does. One at a time, and not while a writer
-/// opens the folder: both tidy up what is unfinished.
+/// Writes a state as the snapshot behind the last record that `reader` has given, beside the writer
+/// of the log, whom it does not hold up; then removes what nobody needs any more, as
+/// [`Writer::snapshot`](crate::Writer::snapshot) does. One at a time, and not while a writer opens
+/// the folder: both tidy up what is unfinished.
 ///
 /// # Errors
 /// What the system refused. The log and the snapshots that are there are as good as before.
@@ -123,8 +125,9 @@ pub fn write_beside(
     prune(disk, folder, keep.max(1))
 }
 
-/// Removes all snapshots that are older than the newest `keep` good ones, and the segments that not even the oldest of these needs. A
-/// damaged one counts for nothing: recovery cannot fall back to it.
+/// Removes all snapshots that are older than the newest `keep` good ones, and the segments that not
+/// even the oldest of these needs. A damaged one counts for nothing: recovery cannot fall back to
+/// it.
 pub(crate) fn prune(disk: &dyn Disk, folder: &Path, keep: usize) -> Result<(), JournalError> {
     let mut snapshots = list(folder)?;
     let (mut good, mut oldest) = (0, 0);

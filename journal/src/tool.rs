@@ -1,4 +1,5 @@
-//! What people do with a journal: list, verify, dump, follow, and cut it where it is damaged. Text goes to whatever the caller writes to.
+//! What people do with a journal: list, verify, dump, follow, and cut it where it is damaged. Text
+//! goes to whatever the caller writes to.
 
 use crate::disk::{self, Os};
 use crate::error::JournalError;
@@ -133,8 +134,9 @@ fn print(record: Record<'_>, form: Form, out: &mut dyn Write) -> io::Result<()> 
     }
 }
 
-/// Dumps the log's records, from one on or from the first that is there, until nothing more is there and `goes_on` says no. It is asked
-/// whenever nothing more is there: to follow a journal that is written, it sleeps a little and says yes.
+/// Dumps the log's records, from one on or from the first that is there, until nothing more is
+/// there and `goes_on` says no. It is asked whenever nothing more is there: to follow a journal
+/// that is written, it sleeps a little and says yes.
 ///
 /// # Errors
 /// The first damaged record, behind those before it.
@@ -169,8 +171,9 @@ fn copy(place: &OpenFolder, from: &OsStr, to: &OsStr) -> io::Result<()> {
     draft.save()
 }
 
-/// Gives up everything from the first damaged record on, so that a writer goes on before it. The damaged segment is copied first, and
-/// later ones are set aside, all under names that begin with `aside-`. How many records are left is the result.
+/// Gives up everything from the first damaged record on, so that a writer goes on before it. The
+/// damaged segment is copied first, and later ones are set aside, all under names that begin with
+/// `aside-`. How many records are left is the result.
 ///
 /// # Errors
 /// [`ToolError::Whole`]; [`JournalError::Locked`] while somebody writes.

@@ -28,7 +28,8 @@ pub enum Durability {
     None,
     /// It survives the process.
     Process,
-    /// As `Process`, and the machine once the watermark is there: a thread syncs when so many records wait, or one for so long.
+    /// As `Process`, and the machine once the watermark is there: a thread syncs when so many
+    /// records wait, or one for so long.
     Group {
         /// Records.
         records: u64,
@@ -104,8 +105,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the folder if it is not there, recovers what is in it, and goes on behind it. Unfinished files are removed; segments behind
-    /// the end are set aside under the names `aside-…`, for people to look at.
+    /// Makes the folder if it is not there, recovers what is in it, and goes on behind it.
+    /// Unfinished files are removed; segments behind the end are set aside under the names
+    /// `aside-…`, for people to look at.
     ///
     /// Under [`Durability::None`] the folder is not looked at.
     ///
@@ -119,8 +121,9 @@ impl Writer {
         Self::open_with(folder, options, || recovery::recover(folder, apply))
     }
 
-    /// The same where what is recovered may be refused: with the first error of `apply` nothing is changed. Who has followed the log
-    /// with that reader ([`crate::follow`]) is given only what comes then.
+    /// The same where what is recovered may be refused: with the first error of `apply` nothing is
+    /// changed. Who has followed the log with that reader ([`crate::follow`]) is given only what
+    /// comes then.
     ///
     /// # Errors
     /// As [`Writer::open`], and those of `apply`.
@@ -263,8 +266,8 @@ impl Writer {
         Watermark(Arc::clone(&self.shared))
     }
 
-    /// Appends a record; its sequence. Allocates nothing, and calls the system only under [`Durability::Each`], or if the next segment
-    /// is not prepared yet ([`Writer::waited`]).
+    /// Appends a record; its sequence. Allocates nothing, and calls the system only under
+    /// [`Durability::Each`], or if the next segment is not prepared yet ([`Writer::waited`]).
     ///
     /// # Errors
     /// [`JournalError::Length`]; [`JournalError::Failed`], after which nothing is taken any more.
@@ -293,7 +296,8 @@ impl Writer {
             last[..rest.len()].copy_from_slice(rest);
             place[words - 1].store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
-        // Release: whoever sees this word, a reader or the recovery after a death, sees the record's other words.
+        // Release: whoever sees this word, a reader or the recovery after a death, sees the
+        // record's other words.
         place[0]
             .store(format::first_word(self.seed, payload.len() as u32, sequence, payload), Ordering::Release);
         prefetch_ahead(&place[0], words * 8 + 64);
@@ -336,7 +340,8 @@ impl Writer {
         self.words[self.at].store(format::first_word(self.seed, ROLL, self.next, &[]), Ordering::Release);
         // Let go of before that is said: unmapping it is the helper's work.
         self.words = next.region.words();
-        // Before the first record of the segment is said to be appended: whoever syncs that syncs this segment.
+        // Before the first record of the segment is said to be appended: whoever syncs that syncs
+        // this segment.
         self.shared.segment.store(next.index, Ordering::Release);
         self.seed = next.seed;
         self.at = SEGMENT_HEADER / 8;
@@ -356,11 +361,13 @@ impl Writer {
         self.snapshot_every > 0 && self.last() - self.snapshot_at >= self.snapshot_every
     }
 
-    /// Hands over the state as it is behind the last record. The helper writes it: this thread only encodes its copy, most simply with
-    /// [`crate::codec::encode`], and goes on. Older snapshots and segments that nobody needs go then.
+    /// Hands over the state as it is behind the last record. The helper writes it: this thread only
+    /// encodes its copy, most simply with [`crate::codec::encode`], and goes on. Older snapshots
+    /// and segments that nobody needs go then.
     ///
     /// # Errors
-    /// [`JournalError::Failed`]. That *this* snapshot cannot be written stops the journal as well: a later call says so.
+    /// [`JournalError::Failed`]. That *this* snapshot cannot be written stops the journal as well:
+    /// a later call says so.
     pub fn snapshot(&mut self, state: Vec<u8>) -> Result<(), JournalError> {
         if self.shared.is_failed() {
             return Err(self.shared.failure());
@@ -402,7 +409,8 @@ impl Drop for Writer {
     }
 }
 
-/// Starts a thread, and waits until it runs: who refuses system calls to his process from then on meets none that is half made.
+/// Starts a thread, and waits until it runs: who refuses system calls to his process from then on
+/// meets none that is half made.
 fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, JournalError> {
     let (begins, begun) = mpsc::channel();
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -415,8 +423,8 @@ fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     Ok(thread)
 }
 
-/// A folder that is this writer's. It is let go of by name, not by closing the file alone: a child that another thread starts at this
-/// moment holds the file as well until it executes its program.
+/// A folder that is this writer's. It is let go of by name, not by closing the file alone: a child
+/// that another thread starts at this moment holds the file as well until it executes its program.
 pub(crate) struct Lock(File);
 
 impl Drop for Lock {
@@ -425,7 +433,8 @@ impl Drop for Lock {
     }
 }
 
-/// Takes the folder. Held for as long as the file is open: the kernel gives it back when the process dies.
+/// Takes the folder. Held for as long as the file is open: the kernel gives it back when the
+/// process dies.
 pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
     let path = folder.join("lock");
     let file = OpenFolder::open(folder).and_then(|folder| folder.edit("lock"));
@@ -437,8 +446,9 @@ pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
     }
 }
 
-/// Before anything new is written: what was recovered is on the disk if it must be, what does not count is out of the way. The segments
-/// that were prepared for nothing, which are for the helper to remove: that takes a disk its time, and what has no record changes nothing.
+/// Before anything new is written: what was recovered is on the disk if it must be, what does not
+/// count is out of the way. The segments that were prepared for nothing, which are for the helper
+/// to remove: that takes a disk its time, and what has no record changes nothing.
 fn tidy(disk: &dyn Disk, folder: &Path, end: &End, is_settled: bool) -> Result<Vec<PathBuf>, JournalError> {
     let mut unused = Vec::new();
     for name in [segment::UNFINISHED, snapshot::UNFINISHED] {
@@ -449,7 +459,8 @@ fn tidy(disk: &dyn Disk, folder: &Path, end: &End, is_settled: bool) -> Result<V
     let last = end.segments.last().copied().unwrap_or(0);
     for (index, path) in segment::list(folder)? {
         if index > last {
-            // Its records, if any, are behind the end. Were it left, the log could seem to go on in it.
+            // Its records, if any, are behind the end. Were it left, the log could seem to go on in
+            // it.
             let has_records =
                 segment::OpenSegment::open(&path).map_or(true, |open| !matches!(open.first(), Ok(None)));
             if has_records {

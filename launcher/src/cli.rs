@@ -1,6 +1,9 @@
-//! The command line. Nothing else reads it: [`RunFlags::settings`](crate::config::RunFlags::settings) turns the flags into [`Settings`](crate::config::Settings).
+//! The command line. Nothing else reads it:
+//! [`RunFlags::settings`](crate::config::RunFlags::settings) turns the flags into
+//! [`Settings`](crate::config::Settings).
 //!
-//! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
+//! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError)
+//! from anything later does the same.
 
 use crate::board::BoardFlags;
 use crate::config::{RunCommand, Size};
@@ -29,7 +32,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What the process was told. Prints help and errors itself and ends the process then, as clap does.
+    /// What the process was told. Prints help and errors itself and ends the process then, as clap
+    /// does.
     pub fn read() -> Self {
         Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
@@ -43,7 +47,8 @@ impl Cli {
     }
 }
 
-/// The whole command line, with help as each command means it. A number with a minus is a value that its flag refuses, not a flag.
+/// The whole command line, with help as each command means it. A number with a minus is a value
+/// that its flag refuses, not a flag.
 pub fn command() -> clap::Command {
     let command = Cli::command().mut_subcommands(|sub| sub.allow_negative_numbers(true));
     ELSEWHERE.iter().fold(command, |command, (name, flag, help)| {
@@ -84,7 +89,8 @@ pub enum Command {
     /// Which queue, and which way of waiting: what each costs and buys
     #[command(after_help = LAB_EXAMPLES)]
     Lab(Box<LabFlags>),
-    /// Simulate runs with deaths and attacks, and judge each: no process is started, no time is measured
+    /// Simulate runs with deaths and attacks, and judge each: no process is started, no time is
+    /// measured
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateFlags),
     /// Measure the board: one writer, any number of reader processes
@@ -398,10 +404,12 @@ pub struct ReportFlags {
     /// Print the summary as JSON
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
-    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the logs
+    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the
+    /// logs
     #[arg(long, value_name = "SIZE", conflicts_with = "html")]
     pub max_memory: Option<Size>,
-    /// Write the charts as one HTML file from the saved results instead [default: report.html in the folder]
+    /// Write the charts as one HTML file from the saved results instead [default: report.html in
+    /// the folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub html: Option<Option<PathBuf>>,
 }

@@ -20,14 +20,16 @@ use thiserror::Error;
 /// A process with less memory than this does not even come to say what is wrong, in bytes.
 const LEAST_MEMORY: u64 = 256 << 20;
 
-/// The least stack of the first thread, in bytes: with less it would overflow somewhere, and say nothing of limits.
+/// The least stack of the first thread, in bytes: with less it would overflow somewhere, and say
+/// nothing of limits.
 const MIN_STACK: u64 = 1 << 20;
 
 /// The launcher, with parts of one's own.
 ///
-/// A program whose `main` is this is the launcher with these names added: it plans, starts, supervises and reports, and it
-/// executes itself for every process of a run. Each strategy is compiled with each technique: a part of one's own runs through
-/// the same loops as bulkhead's, with no dynamic call in them.
+/// A program whose `main` is this is the launcher with these names added: it plans, starts,
+/// supervises and reports, and it executes itself for every process of a run. Each strategy is
+/// compiled with each technique: a part of one's own runs through the same loops as bulkhead's,
+/// with no dynamic call in them.
 ///
 /// ```no_run
 /// use launcher::strategy::{Context, NewOrder, Orders, Strategy};
@@ -53,7 +55,8 @@ const MIN_STACK: u64 = 1 << 20;
 /// }
 /// ```
 ///
-/// Do nothing before [`Harness::main`] that only one process should do: every process of a run begins there.
+/// Do nothing before [`Harness::main`] that only one process should do: every process of a run
+/// begins there.
 pub struct Harness<T = (), S = (), V = ()> {
     strategies: S,
     venues: V,
@@ -140,8 +143,9 @@ impl Harness {
     }
 }
 
-/// The whole program with bulkhead's own parts: what `launcher` and `bulkhead` do. Not generic, so that every technique, strategy and venue is
-/// compiled once, in this crate, and not once more in each program.
+/// The whole program with bulkhead's own parts: what `launcher` and `bulkhead` do. Not generic, so
+/// that every technique, strategy and venue is compiled once, in this crate, and not once more in
+/// each program.
 #[inline(never)]
 pub fn main() -> ExitCode {
     Harness::new().main()
@@ -154,9 +158,9 @@ impl Default for Harness {
 }
 
 impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
-    /// Adds a strategy, for `--strategy NAME`. `make` is called once for each,
-    /// in its own process, before the run begins; what [`Context`] says tells them apart. A name is 1 to 32 characters of a-z,
-    /// 0-9 and -.
+    /// Adds a strategy, for `--strategy NAME`. `make` is called once for each, in its own process,
+    /// before the run begins; what [`Context`] says tells them apart. A name is 1 to 32 characters
+    /// of a-z, 0-9 and -.
     #[must_use]
     pub fn strategy<U: Strategy + Send + 'static>(
         self,
@@ -198,10 +202,11 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Ok(())
     }
 
-    /// Does what the command line says, as the launcher or as one process of a run. 0: done, 1: failed or not valid, 2: usage
-    /// (also a part whose name is taken, or none), 130: interrupted.
+    /// Does what the command line says, as the launcher or as one process of a run. 0: done, 1:
+    /// failed or not valid, 2: usage (also a part whose name is taken, or none), 130: interrupted.
     pub fn main(self) -> ExitCode {
-        // First of all: an allocation that fails ends no process in order, and says nothing of limits.
+        // First of all: an allocation that fails ends no process in order, and says nothing of
+        // limits.
         if let Some((letter, bytes)) = memory::limits().into_iter().find(|(_, bytes)| *bytes < LEAST_MEMORY) {
             complain(&format!(
                 "error: this process may have {} MiB of memory and needs {}: raise its limit (ulimit -{letter} unlimited)",
@@ -218,7 +223,8 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
             ));
             return ExitCode::FAILURE;
         }
-        // Without it the signal ends the process in the middle of a write, and says nothing of limits.
+        // Without it the signal ends the process in the middle of a write, and says nothing of
+        // limits.
         if let Err(error) = signals::survive_file_limit() {
             complain(&format!("error: cannot handle SIGXFSZ: {error}"));
             return ExitCode::FAILURE;

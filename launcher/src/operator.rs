@@ -1,4 +1,5 @@
-//! How an operator's command finds a living run and its desk, gives its command, and waits for the answer.
+//! How an operator's command finds a living run and its desk, gives its command, and waits for the
+//! answer.
 
 use crate::config::UsageError;
 use crate::host::locks;
@@ -73,7 +74,8 @@ impl LiveRun {
         Ok((desk::entries(&desk).collect(), Answers::new(&answers)))
     }
 
-    /// Gives a command and waits until it is done, or the time is over: when it was given, and the answer.
+    /// Gives a command and waits until it is done, or the time is over: when it was given, and the
+    /// answer.
     ///
     /// # Errors
     /// No right to write the desk, no turn at it, no room on it, or an engine that does not answer.
@@ -136,8 +138,8 @@ impl LiveRun {
     }
 }
 
-/// The id of the living run with that id, of the one living run whose id begins so, of that folder's run, or for `latest` of the
-/// living run that began last.
+/// The id of the living run with that id, of the one living run whose id begins so, of that
+/// folder's run, or for `latest` of the living run that began last.
 ///
 /// # Errors
 /// [`UsageError`]: there is none, there are several, or it is over. A folder whose record cannot be read.

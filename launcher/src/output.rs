@@ -1,5 +1,5 @@
-//! What the launcher prints of a run. Whoever reads it may stop reading (`launcher run | head`): the run is not lost then,
-//! and its exit code says how it ended.
+//! What the launcher prints of a run. Whoever reads it may stop reading (`launcher run | head`):
+//! the run is not lost then, and its exit code says how it ended.
 
 use analysis::escape::{PrintableWriter, printable};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
@@ -11,7 +11,8 @@ pub fn measure() {
     }
 }
 
-/// Stdout, or nothing once its reader has gone. No text that it is given is obeyed by a terminal, but for the reports' own colours.
+/// Stdout, or nothing once its reader has gone. No text that it is given is obeyed by a terminal,
+/// but for the reports' own colours.
 pub struct Output<W: Write>(PrintableWriter<W>);
 
 /// Stdout, locked.
@@ -26,8 +27,8 @@ pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
     PrintableWriter::new(io::stdout().lock(), false)
 }
 
-/// Prints a line to stderr, with nothing in it that a terminal obeys. Unlike `eprintln!` it goes on where that cannot be written, for
-/// example a file on a full disk.
+/// Prints a line to stderr, with nothing in it that a terminal obeys. Unlike `eprintln!` it goes on
+/// where that cannot be written, for example a file on a full disk.
 pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }

@@ -1,7 +1,9 @@
-//! Instructions between the engine's stamps, of an order that is alone in it: t2 to t3 (checks) and t6 to t7 (the way back).
+//! Instructions between the engine's stamps, of an order that is alone in it: t2 to t3 (checks) and
+//! t6 to t7 (the way back).
 //!
-//! Counted with callgrind, which writes its counters each time the engine reads the clock: run `.ci/instructions.sh --engine`.
-//! By itself this only trades so many orders: `instructions ORDERS`.
+//! Counted with callgrind, which writes its counters each time the engine reads the clock: run
+//! `.ci/instructions.sh --engine`. By itself this only trades so many orders: `instructions
+//! ORDERS`.
 #![forbid(unsafe_code)]
 
 use orchestrator::risk::RiskSetup;

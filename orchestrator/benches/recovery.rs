@@ -1,5 +1,5 @@
-//! How long the engine's orchestrator takes to come back, from the first look at its journal to the state in which it takes the next
-//! order.
+//! How long the engine's orchestrator takes to come back, from the first look at its journal to the
+//! state in which it takes the next order.
 //!
 //! `cargo bench -p orchestrator --bench recovery`.
 
@@ -30,8 +30,8 @@ fn replica(open: u64) -> Replica {
     Replica::new(Core::new(&setup).expect("no limits"), Stamps::All)
 }
 
-/// Of a record behind the first `open` orders: reports of the eight oldest orders and eight new ones take turns. Each of eight
-/// strategies has one of the eight. A report's order, by its row.
+/// Of a record behind the first `open` orders: reports of the eight oldest orders and eight new
+/// ones take turns. Each of eight strategies has one of the eight. A report's order, by its row.
 fn reported(number: u64, open: u64) -> Option<u64> {
     let turn = number.checked_sub(open)? / STRATEGIES;
     turn.is_multiple_of(2).then_some(turn / 2)

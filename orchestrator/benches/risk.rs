@@ -1,7 +1,8 @@
-//! What each pre-trade control costs: `risk` prints a table, `risk --only ROW N` runs one row N times for callgrind.
+//! What each pre-trade control costs: `risk` prints a table, `risk --only ROW N` runs one row N
+//! times for callgrind.
 //!
-//! Rows are alternated, so that what disturbs the machine disturbs all of them. A row's figure is the median over its rounds of a round's
-//! mean: one check is shorter than a look at the clock.
+//! Rows are alternated, so that what disturbs the machine disturbs all of them. A row's figure is
+//! the median over its rounds of a round's mean: one check is shorter than a look at the clock.
 #![forbid(unsafe_code)]
 
 use orchestrator::Positions;
@@ -79,7 +80,8 @@ fn row(name: &'static str, controls: &[(Control, u64)]) -> Row {
     Row { name, risk, positions, now: 0, checks: Vec::new(), books: Vec::new() }
 }
 
-/// Orders of all strategies in all instruments, in no order that a branch predictor could learn, none of which is refused.
+/// Orders of all strategies in all instruments, in no order that a branch predictor could learn,
+/// none of which is refused.
 fn orders() -> Vec<Order> {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     (0..ORDERS as u64)

@@ -1,4 +1,5 @@
-//! Where inputs come from: the two contended hand-offs, and the queues of what has not gone out yet.
+//! Where inputs come from: the two contended hand-offs, and the queues of what has not gone out
+//! yet.
 
 use super::{BATCH, Orchestrator};
 use crate::core::Input;
@@ -49,7 +50,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
     ) -> bool {
-        // The first order of a new incarnation may be faster than its fence: in a ring that strategies share, and through the kernel.
+        // The first order of a new incarnation may be faster than its fence: in a ring that
+        // strategies share, and through the kernel.
         if !self.core.expects(&message) {
             self.poll_fences(cycle);
         }
@@ -91,7 +93,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
     }
 
-    /// Returns the reports whose journal records are durable. Returns `false` if the journal has failed.
+    /// Returns the reports whose journal records are durable. Returns `false` if the journal has
+    /// failed.
     #[inline(always)]
     pub(crate) fn release_durable_reports<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> bool {
         if !self.outputs.deferred.is_empty() {
@@ -109,7 +112,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         let durable = self.journal.durable();
         while let Some((_, message)) = self.outputs.deferred.pop_front_if(|(record, _)| *record <= durable) {
             let Ok(report) = Report::from_message(message) else { continue };
-            // Also one whose strategy has died since: which reports have their stamp follows from their order.
+            // Also one whose strategy has died since: which reports have their stamp follows from
+            // their order.
             cycle.pass_with(Point::OrchReturn, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             if self.core.sessions[strategy].is_current(report.id) {
@@ -119,7 +123,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     }
 }
 
-/// The next message. With a journal its slot is given back only once it is recorded: a successor takes it again until then.
+/// The next message. With a journal its slot is given back only once it is recorded: a successor
+/// takes it again until then.
 #[inline(always)]
 fn next_message<J: InputLog>(from: &mut impl Consumer) -> Option<(Option<usize>, Message)> {
     if J::IS_KEPT { from.take() } else { from.try_pop() }

@@ -1,7 +1,9 @@
-//! The output ledger: what an engine produced up to a record of its journal, and which outputs may not have been sent.
+//! The output ledger: what an engine produced up to a record of its journal, and which outputs may
+//! not have been sent.
 //!
-//! Each receiver has a transactional outbox ([`Outbox`]), so counts are enough to know what has gone out: of the messages in a
-//! gateway's session and in a strategy's return ring, and of the stamps in the log.
+//! Each receiver has a transactional outbox ([`Outbox`]), so counts are enough to know what has
+//! gone out: of the messages in a gateway's session and in a strategy's return ring, and of the
+//! stamps in the log.
 
 use super::core::StrategySession;
 use journal::{Outbox, RecoveryError};
@@ -21,8 +23,8 @@ pub struct Estate {
     pub sent: Vec<u64>,
     /// Reports in each strategy's return ring, since that was last made anew.
     pub returned: Vec<u64>,
-    /// Records are missing from the log, so that its counts do not say what was logged: all is taken to be. Better one missing more than one
-    /// there twice.
+    /// Records are missing from the log, so that its counts do not say what was logged: all is
+    /// taken to be. Better one missing more than one there twice.
     pub log_is_partial: bool,
 }
 

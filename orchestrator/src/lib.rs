@@ -1,10 +1,12 @@
 //! The orchestrator: the central event loop that every order passes through, twice.
 //!
-//! Outward: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3). Homeward: take from the completion
-//! hand-off (t6), settle, return to the strategy (t7). One thread owns all of it, so positions and limits need no lock.
+//! Outward: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3).
+//! Homeward: take from the completion hand-off (t6), settle, return to the strategy (t7). One
+//! thread owns all of it, so positions and limits need no lock.
 //!
-//! `docs/src/architecture.md` has the picture. [`Core`] decides, and is pure. What takes inputs and carries effects out is around it: this module, live. A journal's [`Replica`]
-//! applies the same inputs to a core of its own, and is what a crashed engine's successor continues from.
+//! `docs/src/architecture.md` has the picture. [`Core`] decides, and is pure. What takes inputs and
+//! carries effects out is around it: this module, live. A journal's [`Replica`] applies the same
+//! inputs to a core of its own, and is what a crashed engine's successor continues from.
 #![forbid(unsafe_code)]
 
 pub mod core;
@@ -47,7 +49,8 @@ const VALUE_LINES: usize = 8;
 /// Cache lines of the agent that a prefetch asks for: all of them.
 const AGENT_LINES: usize = 64;
 
-/// The agent. `R` is the receiving end of the technique under test, for both contended hand-offs; `J` records inputs.
+/// The agent. `R` is the receiving end of the technique under test, for both contended hand-offs;
+/// `J` records inputs.
 pub struct Orchestrator<R, J = ()> {
     submit: R,
     completion: R,
@@ -60,8 +63,8 @@ pub struct Orchestrator<R, J = ()> {
 }
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// An orchestrator that records its inputs in `journal`, or nowhere. Unless it is [`supervised`](Orchestrator::supervised) no
-    /// strategy is ever retired or started again.
+    /// An orchestrator that records its inputs in `journal`, or nowhere. Unless it is
+    /// [`supervised`](Orchestrator::supervised) no strategy is ever retired or started again.
     ///
     /// # Panics
     /// If core and outputs are for other numbers of strategies and gateways.
@@ -73,7 +76,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         Self { submit, completion, core, outputs, supervision: None, journal, failed: None }
     }
 
-    /// Records an input and applies it. Returns `false` if it could not be recorded, and was not applied.
+    /// Records an input and applies it. Returns `false` if it could not be recorded, and was not
+    /// applied.
     #[inline(always)]
     fn take<C: Clock>(
         &mut self,

@@ -1,4 +1,5 @@
-//! The live engine's effects: stamps into its thread's log, messages into rings, notices into the repairs and answers segments.
+//! The live engine's effects: stamps into its thread's log, messages into rings, notices into the
+//! repairs and answers segments.
 
 use crate::core::{Effects, Notice};
 use crate::outputs::Outputs;
@@ -91,7 +92,8 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 repairs.quarantine(strategy, epoch, why, now());
             }
             Notice::Retired { strategy, epoch, noticed } => {
-                // Before the repair is published: what the launcher reads then is not about the dead strategy any more.
+                // Before the repair is published: what the launcher reads then is not about the
+                // dead strategy any more.
                 if standstill.is_some_and(|at| at.announcer == Some(strategy)) {
                     *standstill = None;
                     repairs.stands_still(None);

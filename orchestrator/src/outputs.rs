@@ -1,7 +1,7 @@
 //! Where the live engine's messages go: gateways' inboxes and strategies' return rings.
 //!
-//! Nothing here refuses a message. What finds its ring full is queued and goes when there is room. Each receiver has a queue of its
-//! own, so a venue or strategy that takes nothing delays no other.
+//! Nothing here refuses a message. What finds its ring full is queued and goes when there is room.
+//! Each receiver has a queue of its own, so a venue or strategy that takes nothing delays no other.
 
 use protocol::desk::Desk;
 use protocol::sender::{Sender, Sent};
@@ -19,7 +19,8 @@ pub struct Outputs {
     pub(crate) gateways: Vec<Sender>,
     /// Bounded: there is room for all reports that a strategy's open orders can have.
     pub(crate) strategies: Vec<Sender>,
-    /// Reports that wait for the journal, in order, each with the record that must be durable first.
+    /// Reports that wait for the journal, in order, each with the record that must be durable
+    /// first.
     pub(crate) deferred: VecDeque<(u64, Message)>,
     pub(crate) desk: Option<Desk>,
     pub(crate) repairs: Option<RepairsWriter>,
@@ -43,8 +44,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Outputs with nothing queued; `gateways` has one entry for each venue and credential, the credentials of a venue next to each
-    /// other, `strategies` one for each strategy.
+    /// Outputs with nothing queued; `gateways` has one entry for each venue and credential, the
+    /// credentials of a venue next to each other, `strategies` one for each strategy.
     pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: Work) -> Self {
         Self { gateways, strategies, work, ..Self::default() }
     }
@@ -96,7 +97,8 @@ impl Outputs {
                 self.full += 1;
                 self.has_queued_reports = true;
             }
-            // More than the strategy's open orders can have, unless another one sent orders in its name.
+            // More than the strategy's open orders can have, unless another one sent orders in its
+            // name.
             Sent::Dropped => self.overflowed = Some(strategy),
         }
     }

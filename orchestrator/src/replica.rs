@@ -1,8 +1,10 @@
-//! A replica of the engine: a core that applies the inputs of a journal, and a ledger of the outputs that may not have gone out.
+//! A replica of the engine: a core that applies the inputs of a journal, and a ledger of the
+//! outputs that may not have gone out.
 //!
-//! As bytes it is a snapshot. Beside a living engine it follows the journal as a hot standby and writes the snapshots. A crashed
-//! engine's successor continues from it ([`Replica::promote`]). The same records give the same bytes in every process: times are in the
-//! records, and what was not stamped in time gets the time of the promotion.
+//! As bytes it is a snapshot. Beside a living engine it follows the journal as a hot standby and
+//! writes the snapshots. A crashed engine's successor continues from it ([`Replica::promote`]). The
+//! same records give the same bytes in every process: times are in the records, and what was not
+//! stamped in time gets the time of the promotion.
 
 use super::core::{Core, Effects, Input, Notice, SavedCore};
 use super::ledger::{Estate, GatewayPast, OutputLedger, Recovered};
@@ -117,8 +119,9 @@ impl Replica {
         self.ledger.keeps_something()
     }
 
-    /// Makes the engine that takes the place of a crashed one. Reads what is left of the journal in `folder`: after what `followed` has
-    /// read, or from a snapshot or the start on. `outputs` are attached after the crashed engine's, with empty inboxes; `now` is in ticks.
+    /// Makes the engine that takes the place of a crashed one. Reads what is left of the journal in
+    /// `folder`: after what `followed` has read, or from a snapshot or the start on. `outputs` are
+    /// attached after the crashed engine's, with empty inboxes; `now` is in ticks.
     ///
     /// # Errors
     /// See [`RecoveryError`].

@@ -1,5 +1,5 @@
-//! What a snapshot must hold: one that goes on from it comes to the state of one that carried out everything, byte for byte, wherever it
-//! was made. Snapshots that forget something are found.
+//! What a snapshot must hold: one that goes on from it comes to the state of one that carried out
+//! everything, byte for byte, wherever it was made. Snapshots that forget something are found.
 
 mod replay;
 
@@ -59,7 +59,8 @@ fn core() -> Core {
 /// What is drawn for one event.
 type Drawn = (u16, u8, u8, i64, u64, bool);
 
-/// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and go.
+/// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and
+/// go.
 fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut next = [0u64; STRATEGIES];
     let mut epochs = [0u16; STRATEGIES];

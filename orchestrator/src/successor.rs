@@ -1,7 +1,9 @@
-//! An engine that takes the place of a crashed one: promoted from a replica, and then attached to the contended hand-offs.
+//! An engine that takes the place of a crashed one: promoted from a replica, and then attached to
+//! the contended hand-offs.
 //!
-//! Of the messages in the contended hand-offs those that the journal has are skipped, the others are taken. An inbox connects threads
-//! of one process, so both of its ends are gone: what is in it is skipped, and what the session lacks is sent again.
+//! Of the messages in the contended hand-offs those that the journal has are skipped, the others
+//! are taken. An inbox connects threads of one process, so both of its ends are gone: what is in it
+//! is skipped, and what the session lacks is sent again.
 
 use super::core::Core;
 use super::ledger::{GatewayPast, Recovered};

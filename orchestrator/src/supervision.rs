@@ -1,4 +1,5 @@
-//! What the engine and the launcher tell each other about strategies and gateways that die, and operators' commands.
+//! What the engine and the launcher tell each other about strategies and gateways that die, and
+//! operators' commands.
 
 use super::Orchestrator;
 use crate::core::{GatewayState, Input, SessionState, StrategySession};
@@ -10,8 +11,9 @@ use protocol::supervision::{GatewayRepair, Misconduct, RepairsWriter, Standstill
 use shm::ring::{Blocked, Consumer};
 use system::clock::Clock;
 
-/// How often the submit hand-off is inspected for damage and for slots that nobody writes, in nanoseconds: often enough for
-/// every deadline, also where the engine's thread sleeps; too seldom to cost anything.
+/// How often the submit hand-off is inspected for damage and for slots that nobody writes, in
+/// nanoseconds: often enough for every deadline, also where the engine's thread sleeps; too seldom
+/// to cost anything.
 const INSPECTION_NS: u64 = 250_000;
 
 /// What the launcher says about strategies: fences.
@@ -69,7 +71,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     #[cold]
     pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        // First: what was queued of the dead must be recalled before anything says that nothing is left of them.
+        // First: what was queued of the dead must be recalled before anything says that nothing is
+        // left of them.
         self.recall_pending(cycle);
         for strategy in 0..self.core.sessions.len() {
             if self.core.sessions[strategy].is_dying()
@@ -88,13 +91,15 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
     }
 
-    /// Takes what a dead gateway has left in the completion hand-off. Returns `true` if nothing of it is left. Where gateways share a
-    /// ring, its reports stand between the others': all that are there are taken.
+    /// Takes what a dead gateway has left in the completion hand-off. Returns `true` if nothing of
+    /// it is left. Where gateways share a ring, its reports stand between the others': all that are
+    /// there are taken.
     fn drains<C: Clock>(&mut self, gateway: usize, cycle: &mut Cycle<C>) -> bool {
         if !self.completion.retire(gateway) {
             return false;
         }
-        // Looked at before the ring is found empty: a place that another gateway has claimed may hide what stands after it.
+        // Looked at before the ring is found empty: a place that another gateway has claimed may
+        // hide what stands after it.
         let is_whole = self.completion.blocked().is_none();
         while self.poll_completion(cycle) > 0 {}
         is_whole && self.failed.is_none()
@@ -109,7 +114,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
     }
 
-    /// Inspects the submit hand-off for what stops everybody: damage, and a slot that is claimed and not written.
+    /// Inspects the submit hand-off for what stops everybody: damage, and a slot that is claimed
+    /// and not written.
     #[cold]
     pub(crate) fn inspect_submit<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(supervision) = &mut self.supervision else { return };
@@ -121,7 +127,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 repairs.damaged(Misconduct::RingDamaged);
             }
         }
-        // Since when is as of the first look: a producer may be about to write the slot, or to take its announcement back.
+        // Since when is as of the first look: a producer may be about to write the slot, or to take
+        // its announcement back.
         let found = self.submit.blocked().map(|Blocked { place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
             let known = self.outputs.standstill.filter(|at| (at.place, at.announcer) == (place, announcer));
@@ -143,8 +150,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         self
     }
 
-    /// As [`Orchestrator::supervised`], in the place of an engine that has crashed: publishes what that one may have had no time to
-    /// publish.
+    /// As [`Orchestrator::supervised`], in the place of an engine that has crashed: publishes what
+    /// that one may have had no time to publish.
     #[must_use]
     pub fn supervised_again(self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
         for session in &self.core.sessions {

@@ -1,5 +1,6 @@
-//! Agents and their runner: a role is one method that does what there is to do now and returns how much it did
-//! (Agrona's `Agent`). The runner owns a thread and hands the count to an idle strategy.
+//! Agents and their runner: a role is one method that does what there is to do now and returns how
+//! much it did (Agrona's `Agent`). The runner owns a thread and hands the count to an idle
+//! strategy.
 
 use crate::control::{Control, RunState};
 use crate::counters::Slots;
@@ -43,7 +44,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run stamps only the ends.
+    /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run
+    /// stamps only the ends.
     #[inline(always)]
     pub fn pass(&mut self, point: Point, id: OrderId) {
         self.pass_with(point, id, 0);
@@ -60,11 +62,13 @@ impl<C: Clock> Cycle<C> {
 
 /// A role.
 pub trait Agent<C: Clock> {
-    /// Does what there is to do now, in bounded time, and returns how much that was; 0 lets the thread idle.
+    /// Does what there is to do now, in bounded time, and returns how much that was; 0 lets the
+    /// thread idle.
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
 
-    /// When the agent next has something to do of its own accord, in ticks; `u64::MAX` if only a message can bring
-    /// it something. Parked threads sleep no longer than that: one that names a time at which it can do nothing keeps its core busy.
+    /// When the agent next has something to do of its own accord, in ticks; `u64::MAX` if only a
+    /// message can bring it something. Parked threads sleep no longer than that: one that names a
+    /// time at which it can do nothing keeps its core busy.
     fn next_deadline(&self, draining: bool) -> u64 {
         let _ = draining;
         u64::MAX
@@ -76,7 +80,8 @@ pub trait Agent<C: Clock> {
         false
     }
 
-    /// Why the agent cannot go on, if it cannot: its thread ends and says so. Asked only after a turn without work.
+    /// Why the agent cannot go on, if it cannot: its thread ends and says so. Asked only after a
+    /// turn without work.
     fn failure(&self) -> Option<&str> {
         None
     }
@@ -86,22 +91,25 @@ pub trait Agent<C: Clock> {
         let _ = log;
     }
 
-    /// Asks the processor for the memory that the next message will need, and changes nothing. Called after some turns in which there was nothing to do: what a
-    /// thread does not use leaves its caches, and on a machine that others share within a millisecond. `round` counts the calls: who serves many asks for the part of
-    /// one, so that no call takes long.
+    /// Asks the processor for the memory that the next message will need, and changes nothing.
+    /// Called after some turns in which there was nothing to do: what a thread does not use leaves
+    /// its caches, and on a machine that others share within a millisecond. `round` counts the
+    /// calls: who serves many asks for the part of one, so that no call takes long.
     fn keep_warm(&self, round: usize) {
         let _ = round;
     }
 
-    /// Takes its place among the thread's counters and stores its own there; called after each duty cycle with work.
+    /// Takes its place among the thread's counters and stores its own there; called after each duty
+    /// cycle with work.
     fn publish(&mut self, slots: &mut Slots<'_>) {
         let _ = slots.take();
     }
 }
 
-/// Several agents on one thread are one agent: each has its turn in each cycle. The first hands over to the second, which takes it in the
-/// same cycle; what the second hands back the first takes in a second turn, before counters are published and the clock is read again:
-/// else an order would wait for both on its way home.
+/// Several agents on one thread are one agent: each has its turn in each cycle. The first hands
+/// over to the second, which takes it in the same cycle; what the second hands back the first takes
+/// in a second turn, before counters are published and the clock is read again: else an order would
+/// wait for both on its way home.
 impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
@@ -185,13 +193,15 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
     }
 }
 
-/// After so many turns with work it is looked whether the run is stopped; after one without it always is.
+/// After so many turns with work it is looked whether the run is stopped; after one without it
+/// always is.
 const BUSY_LOOK: u64 = 256;
-/// So many such looks find it stopped before a thread ends that still finds work: what is on its way is handed over first, and the
-/// launcher waits for seconds.
+/// So many such looks find it stopped before a thread ends that still finds work: what is on its
+/// way is handed over first, and the launcher waits for seconds.
 const STOPPED_LOOKS: u32 = 64;
 
-/// Each so manyth turn, if it finds nothing to do, asks for what the next message will need: every two to six microseconds where threads spin.
+/// Each so manyth turn, if it finds nothing to do, asks for what the next message will need: every
+/// two to six microseconds where threads spin.
 const WARM: u64 = 128;
 
 /// What one turn of an agent's loop came to.
@@ -199,16 +209,18 @@ const WARM: u64 = 128;
 pub enum Turn {
     /// There was work; the next turn follows at once.
     Busy,
-    /// There was none; the agent wants its next turn within so many nanoseconds (0: at once, `u64::MAX`: when a message comes).
+    /// There was none; the agent wants its next turn within so many nanoseconds (0: at once,
+    /// `u64::MAX`: when a message comes).
     Idle(u64),
     /// The agent has finished, or the run is stopped.
     Over,
 }
 
-/// An agent's loop, one turn at a time: what [`run`] repeats on a thread of its own, and a simulation in an order of its choice.
+/// An agent's loop, one turn at a time: what [`run`] repeats on a thread of its own, and a
+/// simulation in an order of its choice.
 ///
-/// Each turn reads the clock once (unordered), which gives heartbeat, longest gap and utilisation. A busy one reads it once
-/// more.
+/// Each turn reads the clock once (unordered), which gives heartbeat, longest gap and utilisation.
+/// A busy one reads it once more.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
     cycles: u64,
@@ -293,7 +305,8 @@ impl Turns {
         self.stopped >= STOPPED_LOOKS
     }
 
-    /// Seals the log and stores the final counters; [`ThreadState::Done`] is for the caller to say, behind what it has to add.
+    /// Seals the log and stores the final counters; [`ThreadState::Done`] is for the caller to say,
+    /// behind what it has to add.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -314,7 +327,8 @@ impl Turns {
     }
 }
 
-/// Writes down when the thread was away. Looks after each turn, and asks the kernel only after a gap that is kept.
+/// Writes down when the thread was away. Looks after each turn, and asks the kernel only after a
+/// gap that is kept.
 struct Gaps {
     least_ticks: [u64; gaps::PARTS],
     last: u64,
@@ -360,12 +374,13 @@ impl Gaps {
     }
 }
 
-/// An agent on its thread, from the open barrier to its end: what [`run`] repeats, and what a program that has a loop of its own
-/// calls turn by turn.
+/// An agent on its thread, from the open barrier to its end: what [`run`] repeats, and what a
+/// program that has a loop of its own calls turn by turn.
 pub struct Running {
     turns: Turns,
     gaps: Gaps,
-    /// When the idle strategy before the last turn came back, and for how long it had given the core away; 0: it had not.
+    /// When the idle strategy before the last turn came back, and for how long it had given the
+    /// core away; 0: it had not.
     slept: (u64, u64),
     usage_before: Usage,
     /// `None`: this program's allocator does not count.
@@ -410,8 +425,8 @@ impl Running {
         }
     }
 
-    /// After a [`Turn::Busy`]. If the thread had given its core away before it, somebody may have waited: that is logged, and nothing where it
-    /// came back for nothing.
+    /// After a [`Turn::Busy`]. If the thread had given its core away before it, somebody may have
+    /// waited: that is logged, and nothing where it came back for nothing.
     #[inline(always)]
     pub fn busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::MAY_GIVE {
@@ -447,7 +462,8 @@ impl Running {
     }
 }
 
-/// Runs an agent on the calling thread, from the open barrier until it has finished or the run is stopped.
+/// Runs an agent on the calling thread, from the open barrier until it has finished or the run is
+/// stopped.
 pub fn run<C: Clock, I: Idle>(
     agent: &mut impl Agent<C>,
     idle: &mut I,

@@ -1,4 +1,5 @@
-//! A thread of a run on its way to its first duty cycle: how it will idle, where it runs, and the barrier.
+//! A thread of a run on its way to its first duty cycle: how it will idle, where it runs, and the
+//! barrier.
 
 use crate::agent::Cycle;
 use crate::control::{Control, RunState};
@@ -15,7 +16,8 @@ use system::pin::{self, PinError};
 use system::{priority, process};
 use thiserror::Error;
 
-/// What a thread of the plan does when there is nothing to do; one that parks does so on its own bell.
+/// What a thread of the plan does when there is nothing to do; one that parks does so on its own
+/// bell.
 ///
 /// # Errors
 /// A bell that is missing or not what it should be.
@@ -49,8 +51,9 @@ pub struct Arrived {
 }
 
 impl Arrived {
-    /// Pins the calling thread to its core of the plan, if it has one, gives it the run's priority, if there is one, and says in its
-    /// segment who it is. It will write that log ([`segments::stamp_log`]).
+    /// Pins the calling thread to its core of the plan, if it has one, gives it the run's priority,
+    /// if there is one, and says in its segment who it is. It will write that log
+    /// ([`segments::stamp_log`]).
     ///
     /// # Errors
     /// A core or a priority that it cannot have.
@@ -75,8 +78,8 @@ impl Arrived {
         Ok(Self { status, log })
     }
 
-    /// Says that the thread is ready and sleeps until the barrier opens: then it may begin. `None`: the run was stopped before, and
-    /// the thread is done.
+    /// Says that the thread is ready and sleeps until the barrier opens: then it may begin. `None`:
+    /// the run was stopped before, and the thread is done.
     pub fn wait<C: Clock>(
         self,
         clock: C,

@@ -1,16 +1,18 @@
 //! Checksums of hand-offs: what was pushed against what was taken, word for word.
 //!
-//! Each end of a link adds the digest of every message to a running sum and writes the sum into its stamp log when the
-//! run ends. The sum is the same in any order, so two threads that never meet can be compared afterwards: a message that was
-//! lost, doubled, made up or torn makes the two sums differ. What came in the wrong order the stamps tell.
+//! Each end of a link adds the digest of every message to a running sum and writes the sum into its
+//! stamp log when the run ends. The sum is the same in any order, so two threads that never meet
+//! can be compared afterwards: a message that was lost, doubled, made up or torn makes the two sums
+//! differ. What came in the wrong order the stamps tell.
 //!
-//! A digest mixes each message by itself before it is added. A plain sum of the words would not see halves of two messages
-//! exchanged.
+//! A digest mixes each message by itself before it is added. A plain sum of the words would not see
+//! halves of two messages exchanged.
 
 use serde::{Deserialize, Serialize};
 use shm::ring::{MESSAGE_WORDS, Message};
 
-/// An odd constant whose bits look random (from splitmix64's finaliser): its product carries each bit upwards.
+/// An odd constant whose bits look random (from splitmix64's finaliser): its product carries each
+/// bit upwards.
 const SPREAD: u64 = 0xBF58_476D_1CE4_E5B9;
 
 const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
@@ -18,12 +20,13 @@ const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
 /// The digest of one message. About twenty instructions, no branch.
 #[inline(always)]
 pub fn digest(message: &Message) -> u64 {
-    // Each word is rotated by nine bits more than the one behind it. No rotation waits for another, nor one half for the other: the
-    // stamp behind this waits for all of it.
+    // Each word is rotated by nine bits more than the one behind it. No rotation waits for another,
+    // nor one half for the other: the stamp behind this waits for all of it.
     let [a, b, c, d, e, f, g] = *message;
     let front = (a.rotate_left(54) ^ b.rotate_left(45)) ^ (c.rotate_left(36) ^ d.rotate_left(27));
     let mixed = front ^ ((e.rotate_left(18) ^ f.rotate_left(9)) ^ g);
-    // The high half, which every bit reaches, is folded into the low one, which only the low bits have.
+    // The high half, which every bit reaches, is folded into the low one, which only the low bits
+    // have.
     let spread = mixed.wrapping_mul(SPREAD);
     spread ^ (spread >> 32)
 }
@@ -106,7 +109,8 @@ mod tests {
         }
     }
 
-    /// Real messages are mostly zeros and small numbers that grow by one: the worst case for a weak mix.
+    /// Real messages are mostly zeros and small numbers that grow by one: the worst case for a weak
+    /// mix.
     #[test]
     fn neighbouring_orders_have_digests_of_their_own() {
         let mut seen = std::collections::HashSet::new();

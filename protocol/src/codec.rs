@@ -1,7 +1,7 @@
 //! The one module that names bincode: the plan's bytes in the control segment. Cold paths only.
 //!
-//! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); what it decodes here was written by a launcher
-//! of the same build, is length-limited and is validated afterwards.
+//! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); what it decodes here was
+//! written by a launcher of the same build, is length-limited and is validated afterwards.
 
 use crate::plan::PlanError;
 use serde::{Serialize, de::DeserializeOwned};

@@ -12,8 +12,9 @@ impl Plan {
             && trading.journal != Journalling::None
     }
 
-    /// Whether its engine comes back: beside that, everything that it knows of its venues is in rings that live on, each with one writer
-    /// and one reader, so that counts say what a dead one had done.
+    /// Whether its engine comes back: beside that, everything that it knows of its venues is in
+    /// rings that live on, each with one writer and one reader, so that counts say what a dead one
+    /// had done.
     pub fn engine_comes_back(&self) -> bool {
         let trading = self.trading();
         let record = self.technique.record();
@@ -25,7 +26,8 @@ impl Plan {
             && !(0..trading.gateways()).any(|gateway| self.is_checked(gateway))
     }
 
-    /// Returns `true` if the run outlives the death of this process: it has gateways and nothing else, and can be killed alone.
+    /// Returns `true` if the run outlives the death of this process: it has gateways and nothing
+    /// else, and can be killed alone.
     pub fn outlives(&self, process: &ProcessPlan) -> bool {
         let is_gateway = |role| matches!(role, Role::Gateway(_));
         self.on_death != OnDeath::Stop
@@ -38,8 +40,9 @@ impl Plan {
         self.processes.iter().any(|process| self.outlives(process))
     }
 
-    /// Returns `true` if a process of gateways is started again after its death. What a checked gateway knows of its exchange dies with
-    /// it, and the exchange does not: such a process is not.
+    /// Returns `true` if a process of gateways is started again after its death. What a checked
+    /// gateway knows of its exchange dies with it, and the exchange does not: such a process is
+    /// not.
     pub fn restarts_gateways_of(&self, process: &ProcessPlan) -> bool {
         let is_checked_book = |role: Role| self.is_book_of(role.index()) && self.is_checked(role.index());
         self.outlives(process)
@@ -53,7 +56,8 @@ impl Plan {
         restarted.flat_map(|process| self.roles_of(process))
     }
 
-    /// Returns `true` if a gateway's successor resumes its session with an exchange, so that no order there is lost with the gateway.
+    /// Returns `true` if a gateway's successor resumes its session with an exchange, so that no
+    /// order there is lost with the gateway.
     pub fn resumes_gateway(&self, gateway: u16) -> bool {
         let has_it =
             |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
@@ -65,7 +69,8 @@ impl Plan {
         self.trading().is_book(self.trading().venue_of(gateway))
     }
 
-    /// Whether a process keeps a journal of an exchange: it opens files all the time, and has threads for them.
+    /// Whether a process keeps a journal of an exchange: it opens files all the time, and has
+    /// threads for them.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));
         self.trading().journal != Journalling::None && self.roles_of(process).any(is_exchange)

@@ -1,13 +1,15 @@
-//! The control segment: the plan and the state of the run. The launcher writes it, every process reads it.
+//! The control segment: the plan and the state of the run. The launcher writes it, every process
+//! reads it.
 //!
 //! ```text
 //! word 0        16      17            18           32                   288                 352                       864           865
 //!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ a fence a gateway │ a word for each process │ plan: bytes │ plan (bincode) …
 //! ```
 //!
-//! The start is a barrier: each thread says `Ready` in its own status block when it has attached and prefaulted all
-//! it needs; the launcher waits for all of them, then stores the start ticks and the state `Go` (Release). A thread
-//! that sees `Go` (Acquire) sees the start ticks, and everything that the launcher saw before.
+//! The start is a barrier: each thread says `Ready` in its own status block when it has attached
+//! and prefaulted all it needs; the launcher waits for all of them, then stores the start ticks and
+//! the state `Go` (Release). A thread that sees `Go` (Acquire) sees the start ticks, and everything
+//! that the launcher saw before.
 
 use core::time::Duration;
 use shm::memory::header::HEADER_WORDS;
@@ -33,8 +35,8 @@ pub const GENERATION: usize = HEADER_WORDS + 2;
 pub const LIVES: usize = HEADER_WORDS + 16;
 /// Where the gateways' fences are, a word each.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Where the plan's processes are, a word each: the id, and above it when the process was started or by when, in clock ticks since boot, of
-/// which the lower half; 0 while one is not started.
+/// Where the plan's processes are, a word each: the id, and above it when the process was started
+/// or by when, in clock ticks since boot, of which the lower half; 0 while one is not started.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_GATEWAYS;
 /// The most processes that a plan can have.
 pub const MAX_PROCESSES: usize = 512;
@@ -135,8 +137,8 @@ impl Control {
         self.words.load(START, Ordering::Relaxed)
     }
 
-    /// The id of a process of the plan, as the launcher that started it says; `None` if it is not started, or its end was dealt
-    /// with.
+    /// The id of a process of the plan, as the launcher that started it says; `None` if it is not
+    /// started, or its end was dealt with.
     pub fn pid(&self, process: usize) -> Option<u32> {
         if process >= MAX_PROCESSES {
             return None;
@@ -146,14 +148,14 @@ impl Control {
         Some(pid).filter(|pid| *pid != 0)
     }
 
-    /// A descriptor of that process, while it runs: of the very one that the launcher started, not of a later one that was given the same
-    /// id.
+    /// A descriptor of that process, while it runs: of the very one that the launcher started, not
+    /// of a later one that was given the same id.
     #[cfg(not(loom))]
     pub fn pidfd(&self, process: usize) -> Option<OwnedFd> {
         let pid = self.pid(process)?;
         let pidfd = process::pidfd_open(pid).ok()?;
-        // The descriptor came first: if the process of that id is the right one now, it was then. Halves of times: less than half
-        // of them apart is not later.
+        // The descriptor came first: if the process of that id is the right one now, it was then.
+        // Halves of times: less than half of them apart is not later.
         let started = (self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32) as u32;
         let had_started = |now: &u64| started.wrapping_sub(*now as u32) <= u32::MAX / 2;
         start_time(pid).filter(had_started).map(|_| pidfd)
@@ -193,8 +195,8 @@ impl Launching {
         Control::new(self.words.clone())
     }
 
-    /// A process of the plan was started, with that id: from now on it is believed to be who it says it is. Whoever started it has not waited
-    /// for it yet, so the id is not another's.
+    /// A process of the plan was started, with that id: from now on it is believed to be who it
+    /// says it is. Whoever started it has not waited for it yet, so the id is not another's.
     ///
     /// # Panics
     /// If there can be no such process.
@@ -204,8 +206,9 @@ impl Launching {
         self.is_process(index, u64::from(pid) | since << 32);
     }
 
-    /// What this command starts will be that process of the plan, and says so itself before it runs a program: who looks after the launcher's
-    /// death finds it also if the launcher died before it could say [`Launching::started`].
+    /// What this command starts will be that process of the plan, and says so itself before it runs
+    /// a program: who looks after the launcher's death finds it also if the launcher died before it
+    /// could say [`Launching::started`].
     ///
     /// # Panics
     /// If there can be no such process.

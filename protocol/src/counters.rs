@@ -1,16 +1,19 @@
-//! Counters: what each agent counts, typed and labelled, in its thread's segment behind the thread's own status.
+//! Counters: what each agent counts, typed and labelled, in its thread's segment behind the
+//! thread's own status.
 //!
 //! ```text
 //! word   0         16        80                                                       1136
 //!        │ header  │ status  │ agent 0: owner, 15 counters │ agent 1: … │ … 66 agents │ stamp records …
 //! ```
 //!
-//! A thread runs one agent or several ([`crate::plan::ThreadPlan::roles`]). Each has its own counters, in the order in which
-//! the thread's duty cycle visits them, so that agents that share a thread neither add up nor overwrite one another. One
-//! writer (the thread), any number of readers, all Relaxed: a counter is a figure of its own, and none says that another is
-//! there already. The thread's state says that all are final.
+//! A thread runs one agent or several ([`crate::plan::ThreadPlan::roles`]). Each has its own
+//! counters, in the order in which the thread's duty cycle visits them, so that agents that share a
+//! thread neither add up nor overwrite one another. One writer (the thread), any number of readers,
+//! all Relaxed: a counter is a figure of its own, and none says that another is there already. The
+//! thread's state says that all are final.
 //!
-//! What a counter means is never read from memory: names and units come from the role's record ([`crate::role`]). Values may be any.
+//! What a counter means is never read from memory: names and units come from the role's record
+//! ([`crate::role`]). Values may be any.
 
 use crate::labels::{Counter, CounterLabel, MOST};
 use crate::role::{Role, RoleKind};

@@ -1,4 +1,5 @@
-//! The desk: commands of operators to a run that goes on. They append, the engine reads and answers.
+//! The desk: commands of operators to a run that goes on. They append, the engine reads and
+//! answers.
 //!
 //! ```text
 //! desk (operators write, the engine reads)                 answers (the engine writes, operators read)
@@ -6,13 +7,15 @@
 //!                     ticks │ pid │ kind, scope │ value                                             seen │ done │ open │ status
 //! ```
 //!
-//! Commands are numbered from 0 in the order in which they were appended, and are never changed or removed; a run has room for
-//! [`COMMANDS`]. Operators take turns by a lock on the segment's file, so no lock is in shared memory and a killed operator
-//! holds nobody up: what it appended in full counts, half a command does not. The engine looks at one word in each duty cycle.
+//! Commands are numbered from 0 in the order in which they were appended, and are never changed or
+//! removed; a run has room for [`COMMANDS`]. Operators take turns by a lock on the segment's file,
+//! so no lock is in shared memory and a killed operator holds nobody up: what it appended in full
+//! counts, half a command does not. The engine looks at one word in each duty cycle.
 //!
-//! No process of the run but the engine maps the desk, and the engine maps it read-only: in the sandbox no strategy can turn a
-//! switch. At the level `process` a strategy that means harm can open the desk by its name, as it can any other segment.
-//! Whatever stands in it is words: a command that is none is refused and named so.
+//! No process of the run but the engine maps the desk, and the engine maps it read-only: in the
+//! sandbox no strategy can turn a switch. At the level `process` a strategy that means harm can
+//! open the desk by its name, as it can any other segment. Whatever stands in it is words: a
+//! command that is none is refused and named so.
 
 use crate::kill::Scope;
 use crate::limits::{Control, OFF};
@@ -59,7 +62,8 @@ pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
 pub enum Command {
     /// New orders are refused from now on, open ones cancelled at their venues.
     Kill(Scope),
-    /// New orders are taken again. Takes back a kill of the same scope, and what a limit or a death has killed there.
+    /// New orders are taken again. Takes back a kill of the same scope, and what a limit or a death
+    /// has killed there.
     Revive(Scope),
     /// A limit has another value from now on.
     SetLimit {
@@ -149,7 +153,8 @@ pub fn entries(desk: &View) -> impl Iterator<Item = Entry> + use<> {
     (0..count).map(move |number| entry(&desk, number))
 }
 
-/// The desk as an operator has it. Who appends must hold the lock on the segment's file: see the module.
+/// The desk as an operator has it. Who appends must hold the lock on the segment's file: see the
+/// module.
 pub struct Operator(Words);
 
 impl Operator {
@@ -233,7 +238,8 @@ impl Desk {
         self.desk.load(COUNT, Ordering::Acquire) > self.taken
     }
 
-    /// Takes the next command, each once and in the order of their numbers. Who takes one answers it.
+    /// Takes the next command, each once and in the order of their numbers. Who takes one answers
+    /// it.
     #[cold]
     pub fn take(&mut self) -> Option<Entry> {
         if !self.has_news() || self.taken >= COMMANDS as u64 {
@@ -251,8 +257,8 @@ impl Desk {
         self.taken = self.taken.max(taken.min(COMMANDS as u64));
     }
 
-    /// It is in force; so many open orders are cancelled because of it. With none there is nothing to wait for, and it is done.
-    /// Said once: what is answered already stays as it is.
+    /// It is in force; so many open orders are cancelled because of it. With none there is nothing
+    /// to wait for, and it is done. Said once: what is answered already stays as it is.
     pub fn seen(&self, number: u32, ticks: u64, orders: u64) {
         let status = if orders == 0 { Status::Done } else { Status::Seen };
         self.answer(number, Answer { status, seen_ticks: ticks, done_ticks: ticks, orders });

@@ -1,5 +1,5 @@
-//! The flow of an order as data: the stages of its way, each from one point to the next. What is measured of an order, drawn,
-//! tabled and checked goes by this list.
+//! The flow of an order as data: the stages of its way, each from one point to the next. What is
+//! measured of an order, drawn, tabled and checked goes by this list.
 //!
 //! ```text
 //!  t1 ─ submit ─ t2 ─ pre-dispatch ─ t3 ─ dispatch ─ t4 ─ venue service ─ t5 ─ completion ─ t6 ─ post-process ─ t7 ─ return ─ t8
@@ -12,8 +12,8 @@
 //!  t4 ─ session out ─ exchange-recv ─ match ─ exchange-done ─ session back ─ t5
 //! ```
 //!
-//! A venue may answer an order with several reports. The order's way runs to its first; each further one has the stages of
-//! [`StageScope::Report`] once more.
+//! A venue may answer an order with several reports. The order's way runs to its first; each
+//! further one has the stages of [`StageScope::Report`] once more.
 
 use crate::stamps::Point;
 
@@ -110,7 +110,8 @@ stages! {
 }
 
 stages! {
-    /// A part of the time at a venue that is an exchange: the parts of an order sum to its [`Stage::VenueService`], to the tick.
+    /// A part of the time at a venue that is an exchange: the parts of an order sum to its
+    /// [`Stage::VenueService`], to the tick.
     ExchangeStage
     /// Through the session to the exchange.
     SessionOut = "session_out": GatewayRecv to ExchangeRecv, Order, Venue, "gateway → exchange";

@@ -1,15 +1,18 @@
-//! The gaps of a thread, and which of them its log keeps: at first all, then only the longer ones, so that the longest have room whatever
-//! comes before them.
+//! The gaps of a thread, and which of them its log keeps: at first all, then only the longer ones,
+//! so that the longest have room whatever comes before them.
 //!
-//! The room is used in four parts. In each only gaps of at least that part's length are kept, and what is shorter is counted with its
-//! time: nothing is forgotten without a trace. The first part keeps all that is recorded: a virtual machine's neighbour was seen to take
-//! a core away for 11 µs ten thousand times a second, which it bears for six seconds. In the last one a thread that is away for
-//! 1.5 ms at a time fills the room only after three seconds of standing still. Nothing kept is ever moved or overwritten, so that a
-//! killed thread leaves what it had, and when each part began can be read off the log.
+//! The room is used in four parts. In each only gaps of at least that part's length are kept, and
+//! what is shorter is counted with its time: nothing is forgotten without a trace. The first part
+//! keeps all that is recorded: a virtual machine's neighbour was seen to take a core away for 11 µs
+//! ten thousand times a second, which it bears for six seconds. In the last one a thread that is
+//! away for 1.5 ms at a time fills the room only after three seconds of standing still. Nothing
+//! kept is ever moved or overwritten, so that a killed thread leaves what it had, and when each
+//! part began can be read off the log.
 //!
-//! *Sleeps*, times in which the thread had given its core away by its idle strategy, are no gaps: nobody took the core from it. Those behind
-//! which it had work are kept by the same rule in a room of their own, which the plan has for threads that do not spin. So they push out no
-//! gap, however many there are.
+//! *Sleeps*, times in which the thread had given its core away by its idle strategy, are no gaps:
+//! nobody took the core from it. Those behind which it had work are kept by the same rule in a room
+//! of their own, which the plan has for threads that do not spin. So they push out no gap, however
+//! many there are.
 
 use crate::record::{Point, Record};
 use crate::wire::ID_WIDTH;
@@ -18,12 +21,13 @@ use shm::sync::Ordering;
 
 /// Parts of the room.
 pub const PARTS: usize = 4;
-/// The most gaps that a log holds, all incarnations of its thread together; how much room it has for them: 1 MiB.
+/// The most gaps that a log holds, all incarnations of its thread together; how much room it has
+/// for them: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
 /// The most sleeps that a plan may have room for in a log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
-/// From which length on each part keeps gaps, in nanoseconds. The first is longer than any duty cycle that finds all its rings in the
-/// cache; each further one is eight times as long.
+/// From which length on each part keeps gaps, in nanoseconds. The first is longer than any duty
+/// cycle that finds all its rings in the cache; each further one is eight times as long.
 pub const LEAST_NS: [u64; PARTS] = [3_000, 24_000, 192_000, 1_536_000];
 
 /// Gaps that a log did not keep.
@@ -62,8 +66,9 @@ pub const fn part(kept: u64, room: u64) -> usize {
     part
 }
 
-/// When a log ceased to keep shorter gaps: the time (ticks), and from which length on it kept them from then on (nanoseconds; `None`:
-/// none at all). `kept`: its gaps in the order of the log, out of so much room.
+/// When a log ceased to keep shorter gaps: the time (ticks), and from which length on it kept them
+/// from then on (nanoseconds; `None`: none at all). `kept`: its gaps in the order of the log, out
+/// of so much room.
 pub fn raised(kept: &[Gap], room: u64) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
     ends(room).into_iter().zip(1..).map_while(|(end, next): (u64, usize)| {
         let last = kept.get(usize::try_from(end.checked_sub(1)?).ok()?)?;
@@ -71,8 +76,8 @@ pub fn raised(kept: &[Gap], room: u64) -> impl Iterator<Item = (u64, Option<u64>
     })
 }
 
-/// The writing end of a room: how much of it is used, and what had none. Both stand in the thread's status block too, of all its
-/// incarnations.
+/// The writing end of a room: how much of it is used, and what had none. Both stand in the thread's
+/// status block too, of all its incarnations.
 pub(crate) struct Keeper {
     room: u64,
     /// Kept so far.
@@ -84,9 +89,11 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// A room with what earlier incarnations of the thread have kept in it: what the status block says, or else the `count` of the log.
+    /// A room with what earlier incarnations of the thread have kept in it: what the status block
+    /// says, or else the `count` of the log.
     pub fn new(room: u64, [dropped, counted]: [Words; 2], count: impl FnOnce() -> u64) -> Self {
-        // Relaxed: a dead predecessor's, whose death is certain. It says no more than that some room is used up.
+        // Relaxed: a dead predecessor's, whose death is certain. It says no more than that some
+        // room is used up.
         let kept = match counted[0].load(Ordering::Relaxed) {
             0 => count(),
             kept => kept - 1,
@@ -120,14 +127,16 @@ impl Keeper {
         let is_kept = self.kept < self.room;
         if is_kept {
             self.kept += 1;
-            // Before the record: who dies between them has one room less, not one too many. Relaxed: our own word.
+            // Before the record: who dies between them has one room less, not one too many.
+            // Relaxed: our own word.
             self.counted[0].store(self.kept + 1, Ordering::Relaxed);
         }
         is_kept
     }
 }
 
-/// A time in which a thread began no duty cycle: its own work, somebody else on its core; or a *sleep*, its idling.
+/// A time in which a thread began no duty cycle: its own work, somebody else on its core; or a *sleep*,
+/// its idling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// When it ended, in ticks.
@@ -180,7 +189,8 @@ impl Gap {
     /// The longest that a record holds, in ticks: 2^50 − 1, far beyond any run.
     pub const LONGEST: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
-    /// The words of its record, of [`Point::Gap`] or [`Point::Slept`]: the length stands where strategy, epoch and sequence of an order do.
+    /// The words of its record, of [`Point::Gap`] or [`Point::Slept`]: the length stands where
+    /// strategy, epoch and sequence of an order do.
     pub(crate) const fn words(self, point: Point) -> [u64; 2] {
         let ticks = if self.ticks < Self::LONGEST { self.ticks } else { Self::LONGEST };
         let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);

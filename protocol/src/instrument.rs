@@ -6,14 +6,16 @@ use thiserror::Error;
 /// The most instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// The highest price and the largest quantity that anything is reckoned with: sums and products of them fit 128 bits, and what
-/// is open of them fits 64.
+/// The highest price and the largest quantity that anything is reckoned with: sums and products of
+/// them fit 128 bits, and what is open of them fits 64.
 pub const MOST: u64 = 1 << 62;
 
 system::names! {
-    /// What the reference price of an instrument is: what collars, market orders and exposure are reckoned with.
+    /// What the reference price of an instrument is: what collars, market orders and exposure are
+    /// reckoned with.
     ReferenceKind {
-        /// The price of the last trade that the engine saw a report of; before the first the given one.
+        /// The price of the last trade that the engine saw a report of; before the first the given
+        /// one.
         LastTrade = "last-trade",
         /// Always the given one.
         Given = "given",
@@ -104,9 +106,9 @@ impl Instrument {
     }
 }
 
-/// A divisor, prepared to test for multiples without a division: odd ticks and lots. A multiple of an odd number d, times
-/// the inverse of d modulo 2^64, is the quotient; anything else becomes larger than every quotient. Powers of two are
-/// rotated to the top, where they are large as well.
+/// A divisor, prepared to test for multiples without a division: odd ticks and lots. A multiple of
+/// an odd number d, times the inverse of d modulo 2^64, is the quotient; anything else becomes
+/// larger than every quotient. Powers of two are rotated to the top, where they are large as well.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Multiple {
     inverse: u64,

@@ -22,7 +22,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether it concerns an order of that strategy and credential, for that venue, in that instrument.
+    /// Whether it concerns an order of that strategy and credential, for that venue, in that
+    /// instrument.
     #[inline]
     pub const fn concerns(self, strategy: u16, credential: u16, venue: u16, instrument: u16) -> bool {
         match self {
@@ -101,7 +102,8 @@ impl Cause {
     }
 }
 
-/// A kill switch that was turned: what the records [`Point::KillSeen`] and [`Point::KillDone`] say beside their time.
+/// A kill switch that was turned: what the records [`Point::KillSeen`] and [`Point::KillDone`] say
+/// beside their time.
 ///
 /// ```text
 /// strategy and epoch    index of the scope: strategy has its bits 10 to 15, epoch bits 0 to 9
@@ -110,7 +112,8 @@ impl Cause {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Switch {
-    /// The number of the operator's command; of what the engine does by itself a number of its own, from 0. 24 bits.
+    /// The number of the operator's command; of what the engine does by itself a number of its own,
+    /// from 0. 24 bits.
     pub number: u32,
     /// Whom it concerns.
     pub scope: Scope,

@@ -157,7 +157,8 @@ counters! {
         Journalled = "journalled", Messages, Total;
         /// Those of them that were there when it came back.
         Recovered = "recovered", Messages, Latest;
-        /// Those of these that it carried out again; the others were in a state that it went on from.
+        /// Those of these that it carried out again; the others were in a state that it went on
+        /// from.
         Replayed = "replayed", Messages, Latest;
     }
 }
@@ -211,7 +212,8 @@ counters! {
         Journalled = "journalled", Messages, Total;
         /// Those of them that it found there when its last incarnation began.
         Recovered = "recovered", Messages, Latest;
-        /// Those of these that it carried out again; the others were in a state that it went on from.
+        /// Those of these that it carried out again; the others were in a state that it went on
+        /// from.
         Replayed = "replayed", Messages, Latest;
         /// Touches written to its board.
         Touches = "touches", Versions, Total;

@@ -1,5 +1,5 @@
-//! The pre-trade controls, a record each, and the settings that give them their limits. What each control does is in
-//! `orchestrator::risk`.
+//! The pre-trade controls, a record each, and the settings that give them their limits. What each
+//! control does is in `orchestrator::risk`.
 
 use crate::kill::Scope;
 use crate::reject::Reject;
@@ -55,7 +55,8 @@ impl Unit {
     }
 }
 
-/// The kinds of scope that a limit can be set for; [`Scope::All`] always is one, and stands for each of them.
+/// The kinds of scope that a limit can be set for; [`Scope::All`] always is one, and stands for
+/// each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Each {
     /// Each strategy has its own.
@@ -64,7 +65,8 @@ pub enum Each {
     Credential,
     /// Each instrument.
     Instrument,
-    /// Each account, a strategy in an instrument: set for a strategy, for an instrument, or for all.
+    /// Each account, a strategy in an instrument: set for a strategy, for an instrument, or for
+    /// all.
     Account,
 }
 
@@ -102,7 +104,8 @@ pub struct ControlRecord {
     pub least: u64,
     /// The largest value beside [`OFF`].
     pub most: u64,
-    /// Why an order is refused; `None`: it refuses nothing, it turns a kill switch or belongs to another control.
+    /// Why an order is refused; `None`: it refuses nothing, it turns a kill switch or belongs to
+    /// another control.
     pub reason: Option<Reject>,
     /// Where regulations ask for it.
     pub regulation: &'static str,

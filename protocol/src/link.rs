@@ -28,7 +28,8 @@ names! {
         ManyToOne = "n-to-1",
         /// One writer, one reader.
         OneToOne = "1-to-1",
-        /// One writer, any number of readers, who never hold it up. No carrier of this shape is built yet.
+        /// One writer, any number of readers, who never hold it up. No carrier of this shape is
+        /// built yet.
         OneToMany = "1-to-n",
     }
 }

@@ -25,7 +25,8 @@ pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
 /// Words that are copied out and written at a time: 1 MiB.
 const CHUNK: usize = 1 << 17;
 
-/// Writes one thread's log: `header`, which goes before what the segment has there, then status block and records.
+/// Writes one thread's log: `header`, which goes before what the segment has there, then status
+/// block and records.
 ///
 /// # Errors
 /// What `out` refused.
@@ -35,7 +36,8 @@ pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result
     for start in (0..words).step_by(CHUNK) {
         bytes.clear();
         for index in start..words.min(start + CHUNK) {
-            // Relaxed: the records below the count are complete, the thread that wrote them has ended.
+            // Relaxed: the records below the count are complete, the thread that wrote them has
+            // ended.
             let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
             bytes.extend_from_slice(&word.to_le_bytes());
         }
@@ -44,7 +46,8 @@ pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// The keys of so many records of a log in that file, from that number on: of one that is still being written, as far as it is.
+/// The keys of so many records of a log in that file, from that number on: of one that is still
+/// being written, as far as it is.
 ///
 /// # Errors
 /// What the system refused; a file that ends before.

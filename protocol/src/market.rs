@@ -1,7 +1,9 @@
-//! Market data of a run: the touch of each instrument, on a board that its exchange writes and every strategy reads.
+//! Market data of a run: the touch of each instrument, on a board that its exchange writes and
+//! every strategy reads.
 //!
-//! A venue has a board of its own (`shm::board`), with a cell for each instrument: who reads cannot write it, and the exchange waits
-//! for nobody. A value is seven words, which with the time of the write fill one cache line:
+//! A venue has a board of its own (`shm::board`), with a cell for each instrument: who reads cannot
+//! write it, and the exchange waits for nobody. A value is seven words, which with the time of the
+//! write fill one cache line:
 //!
 //! | word | what |
 //! |---|---|
@@ -11,8 +13,8 @@
 //! | 6 | bits 0–62 trades so far, 63 whether the instrument is in a call auction |
 //!
 //! The version of a cell names one touch: an order that it triggers carries that version
-//! ([`Order::trigger`](crate::wire::Order::trigger)), of the instrument and the venue that it goes to. The exchange logs each version
-//! that it writes, so what an order claims can be checked.
+//! ([`Order::trigger`](crate::wire::Order::trigger)), of the instrument and the venue that it goes
+//! to. The exchange logs each version that it writes, so what an order claims can be checked.
 
 use shm::board::{BoardError, Reader, Shape};
 use shm::memory::View;
@@ -108,7 +110,8 @@ pub struct Tick {
     pub touch: Touch,
 }
 
-/// Cells that one duty cycle looks at; with more instruments the next cycle goes on where this one stopped.
+/// Cells that one duty cycle looks at; with more instruments the next cycle goes on where this one
+/// stopped.
 const LOOKS: usize = 16;
 
 /// A cell that is followed.
@@ -119,7 +122,8 @@ struct Cell {
     seen: u64,
 }
 
-/// The boards of a run's exchanges, as one strategy reads them. Nobody knows of it, and it can write nothing.
+/// The boards of a run's exchanges, as one strategy reads them. Nobody knows of it, and it can
+/// write nothing.
 #[derive(Default)]
 pub struct Market {
     boards: Vec<Reader>,
@@ -148,8 +152,9 @@ impl Market {
         Ok(())
     }
 
-    /// The next touch that is newer than what was heard of its instrument; `None`: this duty cycle has looked at all that it looks
-    /// at, and the next call begins anew. One load for a cell that has nothing new; no system call, no allocation.
+    /// The next touch that is newer than what was heard of its instrument; `None`: this duty cycle
+    /// has looked at all that it looks at, and the next call begins anew. One load for a cell that
+    /// has nothing new; no system call, no allocation.
     #[inline]
     pub fn next_tick(&mut self) -> Option<Tick> {
         while self.left > 0 {

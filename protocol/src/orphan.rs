@@ -1,7 +1,8 @@
 //! A role whose launcher dies: it notices, sends nothing more, finishes its log, says so and ends.
 //!
-//! A thread of its own sleeps on the launcher's pidfd, which costs nothing while the launcher lives. The agents see the end of
-//! the run the next time that they have nothing to do. One that never has (it hangs) ends with the process, after a grace.
+//! A thread of its own sleeps on the launcher's pidfd, which costs nothing while the launcher
+//! lives. The agents see the end of the run the next time that they have nothing to do. One that
+//! never has (it hangs) ends with the process, after a grace.
 
 use crate::control::Control;
 use crate::plan::{Handle, Plan, ProcessPlan};
@@ -26,8 +27,9 @@ pub fn message(plan: &Plan) -> String {
     )
 }
 
-/// What the plan calls the descriptor on which processes in containers see the launcher's death: its pidfd, which they cannot open themselves.
-/// Nobody can signal through it from a namespace of process ids in which the launcher is not.
+/// What the plan calls the descriptor on which processes in containers see the launcher's death:
+/// its pidfd, which they cannot open themselves. Nobody can signal through it from a namespace of
+/// process ids in which the launcher is not.
 pub const LAUNCHER: &str = "launcher";
 
 /// Sees the launcher's death, from when it was made.
@@ -39,7 +41,8 @@ impl LauncherWatch {
     /// Asks the kernel to be told of the launcher's death, by that process of the plan.
     ///
     /// # Errors
-    /// The launcher is dead already; in a container, where it cannot be seen: its descriptor was not handed over.
+    /// The launcher is dead already; in a container, where it cannot be seen: its descriptor was
+    /// not handed over.
     pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
         if plan.is_contained(me) {
             let is_it = |handle: &&Handle| handle.what == LAUNCHER;
@@ -50,7 +53,8 @@ impl LauncherWatch {
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 
-    /// Waits for it on a thread of its own. That begins after a sandbox was put up, which binds only later threads.
+    /// Waits for it on a thread of its own. That begins after a sandbox was put up, which binds
+    /// only later threads.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -72,7 +76,8 @@ impl LauncherWatch {
             }
         };
         thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
-        // A thread sets itself up with system calls that the sandbox refuses to all threads: not before this one has.
+        // A thread sets itself up with system calls that the sandbox refuses to all threads: not
+        // before this one has.
         has_begun.recv().map_err(io::Error::other)
     }
 }

@@ -1,8 +1,8 @@
 //! The plan: one plain value that says everything about a run, validated before anything starts.
 //!
-//! Every process derives itself from it: which threads it has, which agents a thread runs, which segments it
-//! attaches and where its core is. The launcher makes it from the settings and the facts of the host, writes it
-//! into the control segment, and nothing else is told to a child.
+//! Every process derives itself from it: which threads it has, which agents a thread runs, which
+//! segments it attaches and where its core is. The launcher makes it from the settings and the
+//! facts of the host, writes it into the control segment, and nothing else is told to a child.
 
 mod fault;
 mod version;
@@ -32,11 +32,12 @@ names! {
         Thread = "thread",
         /// An address space: every strategy is a process of its own.
         Process = "process",
-        /// The same, and each strategy in namespaces of its own: of users, processes, networks, interprocess communication and mounts, with
-        /// a read-only root and limits of its control group. For programs with a runtime.
+        /// The same, and each strategy in namespaces of its own: of users, processes, networks,
+        /// interprocess communication and mounts, with a read-only root and limits of its control
+        /// group. For programs with a runtime.
         Container = "container",
-        /// A process in a sandbox: sealed memory handed over as descriptors, read-only where the engine writes, and no
-        /// system call but those needed to trade.
+        /// A process in a sandbox: sealed memory handed over as descriptors, read-only where the
+        /// engine writes, and no system call but those needed to trade.
         Sandbox = "sandbox",
     }
 }
@@ -146,10 +147,12 @@ pub struct Fault {
     pub lasts_ns: Option<u64>,
 }
 
-/// A thread: one or more agents, composed into one, in the order in which its duty cycle visits them.
+/// A thread: one or more agents, composed into one, in the order in which its duty cycle visits
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlan {
-    /// Unique in the run: the role's name, or `engine` for the composite of orchestrator and gateways.
+    /// Unique in the run: the role's name, or `engine` for the composite of orchestrator and
+    /// gateways.
     pub name: String,
     /// Its agents, at least one.
     pub roles: Vec<Role>,
@@ -173,7 +176,8 @@ pub struct ProcessPlan {
     pub threads: Vec<u32>,
 }
 
-/// Everything about a run. See the module's documentation. Unknown keys are ignored: earlier builds wrote some that are gone.
+/// Everything about a run. See the module's documentation. Unknown keys are ignored: earlier builds
+/// wrote some that are gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Of its form.
@@ -184,12 +188,13 @@ pub struct Plan {
     pub folder: String,
     /// The launcher's process id.
     pub launcher_pid: u32,
-    /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process of that id.
+    /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process
+    /// of that id.
     pub launcher_start: u64,
     /// Where ticks come from.
     pub clock: ClockSource,
-    /// Nanoseconds a tick, as calibrated before the run (children turn the schedule into ticks with it; the
-    /// merge uses the calibration over the whole run instead).
+    /// Nanoseconds a tick, as calibrated before the run (children turn the schedule into ticks with
+    /// it; the merge uses the calibration over the whole run instead).
     pub ns_per_tick: f64,
     /// What carries the contended hand-offs.
     pub technique: Technique,
@@ -201,10 +206,12 @@ pub struct Plan {
     pub placement: Placement,
     /// Which points are stamped.
     pub stamps: Stamps,
-    /// The priority of every thread under `SCHED_FIFO`, 1 to 99; `None`: the threads are ordinary ones.
+    /// The priority of every thread under `SCHED_FIFO`, 1 to 99; `None`: the threads are ordinary
+    /// ones.
     #[serde(default)]
     pub priority: Option<u8>,
-    /// The logs are rings that a process of its own moves to disk; `None`: each is as long as it may become.
+    /// The logs are rings that a process of its own moves to disk; `None`: each is as long as it
+    /// may become.
     #[serde(default)]
     pub spill: Option<Spill>,
     /// The descriptors that processes inherit; empty where segments have names.
@@ -276,8 +283,9 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same, or
-    /// that of who writes a journal, if it does ([`Plan::has_journal`]). `None`: a role of it is trusted, or they may do different things.
+    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles',
+    /// if they have one and the same, or that of who writes a journal, if it does
+    /// ([`Plan::has_journal`]). `None`: a role of it is trusted, or they may do different things.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
         let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
         let first = profiles.next()??;
@@ -285,8 +293,8 @@ impl Plan {
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
-    /// Whether a process of the plan is in a container: a strategy, under isolation `container`. All others are bulkhead's own, and are
-    /// trusted there as at `process`.
+    /// Whether a process of the plan is in a container: a strategy, under isolation `container`.
+    /// All others are bulkhead's own, and are trusted there as at `process`.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation == Isolation::Container
             && self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
@@ -312,8 +320,9 @@ impl Plan {
         }
     }
 
-    /// Whether a gateway does not simply believe its venue: the plan has a fault for the venue, or a limit of its messages. Such a
-    /// gateway may answer for its venue: it closes what the venue says nothing about, and refuses what is above the limit.
+    /// Whether a gateway does not simply believe its venue: the plan has a fault for the venue, or
+    /// a limit of its messages. Such a gateway may answer for its venue: it closes what the venue
+    /// says nothing about, and refuses what is above the limit.
     pub fn is_checked(&self, gateway: u16) -> bool {
         let trading = self.trading();
         let venue = Target::Venue(trading.venue_of(gateway));
@@ -331,8 +340,9 @@ impl Plan {
         threads.flat_map(|thread| thread.roles.iter().copied())
     }
 
-    /// Checks that every process can derive itself from this plan: the topology (each role has one thread, each thread one
-    /// process, each link ends that run), and what the workload demands of it.
+    /// Checks that every process can derive itself from this plan: the topology (each role has one
+    /// thread, each thread one process, each link ends that run), and what the workload demands of
+    /// it.
     ///
     /// # Errors
     /// The first thing that does not fit.

@@ -1,15 +1,18 @@
-//! What one record of a stamp log says: its point, its order, its value; and the records that are no stamps: checksums, positions, touches.
+//! What one record of a stamp log says: its point, its order, its value; and the records that are
+//! no stamps: checksums, positions, touches.
 //!
 //! How a record's two words are laid out is drawn in [`crate::stamps`].
 
 use crate::wire::{ID_WIDTH, OrderId};
 
 system::names! {
-    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way
+    /// that is measured.
     Stamps {
         /// All: every stage of the way has its figures.
         All = "all",
-        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all`
+        /// is what observing costs.
         Ends = "ends",
     }
 }
@@ -45,21 +48,27 @@ pub enum Point {
     Release = 10,
     /// The orchestrator refused the order; the value is the reason's code, not a time.
     Rejected = 11,
-    /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5 follows at once.
+    /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5
+    /// follows at once.
     Cancelled = 12,
-    /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written once, behind all stamps.
+    /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written
+    /// once, behind all stamps.
     Checksum = 13,
-    /// No order but the thread itself: it was away from its duty cycles (`gaps::Gap`). The value is when it came back (ticks).
+    /// No order but the thread itself: it was away from its duty cycles (`gaps::Gap`). The value is
+    /// when it came back (ticks).
     Gap = 14,
     /// What the order trades, by its index. Absent: instrument 0.
     Instrument = 15,
-    /// What was filled with a report, in 1e-8 units; bought above 0, sold below (two's complement). Absent without a fill.
+    /// What was filled with a report, in 1e-8 units; bought above 0, sold below (two's complement).
+    /// Absent without a fill.
     FillQuantity = 16,
     /// At which price, in cents (two's complement). Follows the quantity of the same report.
     FillPrice = 17,
-    /// No order but an account, that of a strategy in an instrument: a figure of its final position ([`PositionField`]).
+    /// No order but an account, that of a strategy in an instrument: a figure of its final position
+    /// ([`PositionField`]).
     Position = 18,
-    /// No order but a kill switch: the orchestrator has seen it (ticks); the sequence is the command's number.
+    /// No order but a kill switch: the orchestrator has seen it (ticks); the sequence is the
+    /// command's number.
     KillSeen = 19,
     /// The last order that it cancels is confirmed (ticks).
     KillDone = 20,
@@ -67,13 +76,14 @@ pub enum Point {
     ExchangeRecv = 21,
     /// The exchange is about to push a report into that session (ticks): before its t5.
     ExchangeDone = 22,
-    /// The version of the touch that, by the order's own word, made its strategy send it: taken down by the exchange. Absent: none.
+    /// The version of the touch that, by the order's own word, made its strategy send it: taken
+    /// down by the exchange. Absent: none.
     Trigger = 23,
-    /// No order but an instrument's touch: the exchange has written this version of it to its board ([`TouchWritten`]). The value is
-    /// the time of the write (ticks).
+    /// No order but an instrument's touch: the exchange has written this version of it to its board
+    /// ([`TouchWritten`]). The value is the time of the write (ticks).
     Touch = 24,
-    /// No order but the thread itself: it had given its core away by its idle strategy, and then had work (`gaps::Gap`). The
-    /// value is when the strategy came back (ticks).
+    /// No order but the thread itself: it had given its core away by its idle strategy, and then
+    /// had work (`gaps::Gap`). The value is when the strategy came back (ticks).
     Slept = 25,
 }
 
@@ -116,8 +126,8 @@ impl Point {
         if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`, and
-    /// so on.
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`,
+    /// `checksum`, `gap`, and so on.
     pub const fn name(self) -> &'static str {
         [
             "t1",
@@ -176,8 +186,9 @@ impl Point {
         )
     }
 
-    /// Returns `true` if the time is read when the record is appended, so that these times never fall within a log. Not so: a schedule
-    /// ([`Point::Due`]), the end of a delay ([`Point::Release`]), when a thread came back and when a touch was written, which are
+    /// Returns `true` if the time is read when the record is appended, so that these times never
+    /// fall within a log. Not so: a schedule ([`Point::Due`]), the end of a delay
+    /// ([`Point::Release`]), when a thread came back and when a touch was written, which are
     /// appended later.
     pub const fn is_stamped_when_logged(self) -> bool {
         self.is_time()
@@ -223,18 +234,20 @@ impl Point {
     }
 }
 
-/// What a record of [`Point::Position`] holds: its detail. The order id names the account: the strategy, and as the sequence the
-/// instrument.
+/// What a record of [`Point::Position`] holds: its detail. The order id names the account: the
+/// strategy, and as the sequence the instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PositionField {
     /// Bought minus sold, in 1e-8 units (two's complement).
     Net = 0,
-    /// What was paid minus what was got, price times quantity of every fill: the lower 64 bits (two's complement, 128 bits).
+    /// What was paid minus what was got, price times quantity of every fill: the lower 64 bits
+    /// (two's complement, 128 bits).
     CostLow = 1,
     /// Its higher 64 bits.
     CostHigh = 2,
-    /// Realised profit, in the units of price times quantity: the lower 64 bits (two's complement, 128 bits).
+    /// Realised profit, in the units of price times quantity: the lower 64 bits (two's complement,
+    /// 128 bits).
     RealisedLow = 3,
     /// Its higher 64 bits.
     RealisedHigh = 4,
@@ -270,7 +283,8 @@ impl PositionField {
 pub struct LinkEnd {
     /// Which hand-off.
     pub hand_off: HandOff,
-    /// The strategy or the venue at the one end of it; 0 for a hand-off that is summed up as a whole.
+    /// The strategy or the venue at the one end of it; 0 for a hand-off that is summed up as a
+    /// whole.
     pub peer: u16,
     /// The strategy's incarnation; 0 where the peer is a venue.
     pub epoch: u16,
@@ -323,7 +337,8 @@ impl LinkEnd {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
 
-    /// As the order id of its record: peer and epoch in their places, hand-off and end as the sequence.
+    /// As the order id of its record: peer and epoch in their places, hand-off and end as the
+    /// sequence.
     pub const fn id(self) -> OrderId {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }
@@ -339,7 +354,8 @@ impl LinkEnd {
     }
 }
 
-/// A version of an instrument's touch that an exchange has written to its board: see [`crate::market`].
+/// A version of an instrument's touch that an exchange has written to its board: see
+/// [`crate::market`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TouchWritten {
     /// The venue that the exchange is.
@@ -353,7 +369,8 @@ pub struct TouchWritten {
 }
 
 impl TouchWritten {
-    /// Its record: the venue stands where an order's strategy does, the instrument in epoch and detail, the version as the sequence.
+    /// Its record: the venue stands where an order's strategy does, the instrument in epoch and
+    /// detail, the version as the sequence.
     #[inline]
     pub const fn record(self) -> Record {
         let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };
@@ -405,8 +422,8 @@ pub struct Record {
     pub point: Point,
     /// About which order; of [`Point::Checksum`] a [`LinkEnd`].
     pub id: OrderId,
-    /// The venue of t4, the number of the report of t5 to t8 and of a fill, the field of a position, part of a touch's instrument,
-    /// else 0.
+    /// The venue of t4, the number of the report of t5 to t8 and of a fill, the field of a
+    /// position, part of a touch's instrument, else 0.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,

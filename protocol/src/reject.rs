@@ -47,7 +47,8 @@ reasons! {
     TooLarge = 3, 26, "order-volume", "the quantity is above the maximum order volume";
     /// The price is negative.
     BadPrice = 4, 99, "bad-price", "the price is negative";
-    /// A kill switch is on for the strategy, its credential, the venue, the instrument or everybody.
+    /// A kill switch is on for the strategy, its credential, the venue, the instrument or
+    /// everybody.
     Killed = 5, 21, "killed", "a kill switch is on";
     /// The incarnation of the strategy that sent it is dead.
     Gone = 6, 99, "gone", "the strategy that sent it is dead";
@@ -97,7 +98,8 @@ reasons! {
     Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
     /// A replace of an order in another instrument than its target's.
     WrongInstrument = 29, 1, "wrong-instrument", "a replace names another instrument than its order";
-    /// The order's gateway died. The order may have reached the venue, and what became of it there is unknown.
+    /// The order's gateway died. The order may have reached the venue, and what became of it there
+    /// is unknown.
     VenueUnknown = 30, 99, "venue-unknown", "the venue's gateway died, and what became of the order is unknown";
 }
 

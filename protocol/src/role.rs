@@ -1,5 +1,5 @@
-//! The roles of a run, a record each: what the rest of bulkhead has to know of a role is a field here. How a role is built is
-//! in the launcher, beside the crates that implement the roles.
+//! The roles of a run, a record each: what the rest of bulkhead has to know of a role is a field
+//! here. How a role is built is in the launcher, beside the crates that implement the roles.
 
 use crate::labels::{
     Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter,
@@ -32,7 +32,8 @@ pub enum Role {
     Strategy(u16),
     /// The central event loop.
     Orchestrator,
-    /// The gateway with this index: of a venue and a credential, see [`Trading::gateway`](crate::workload::Trading::gateway).
+    /// The gateway with this index: of a venue and a credential, see
+    /// [`Trading::gateway`](crate::workload::Trading::gateway).
     Gateway(u16),
     /// The exchange that is the venue with this index.
     Exchange(u16),
@@ -85,8 +86,8 @@ pub struct RoleRecord {
     pub records_a_report: u64,
     /// Whether the run can go on without it after its death, and it be started again.
     pub is_restartable: bool,
-    /// What its process may do under isolation `sandbox`; its memory is limited at every level. `None`: it is the engine, which
-    /// is trusted.
+    /// What its process may do under isolation `sandbox`; its memory is limited at every level.
+    /// `None`: it is the engine, which is trusted.
     #[cfg(not(loom))]
     pub sandbox: Option<&'static Profile>,
     /// What it counts.

@@ -1,4 +1,5 @@
-//! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a process needs.
+//! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a
+//! process needs.
 
 mod bells;
 
@@ -48,7 +49,8 @@ pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
 
-/// The header of a thread's segment as it was created: for who saves the segment after its thread may have written over it.
+/// The header of a thread's segment as it was created: for who saves the segment after its thread
+/// may have written over it.
 ///
 /// # Panics
 /// If the plan has no such thread.
@@ -56,7 +58,8 @@ pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::thread(plan, index).spec)
 }
 
-/// The header of a thread's log as it is saved: that of its segment, but where the log is spilled and all of it has more room than its ring.
+/// The header of a thread's log as it is saved: that of its segment, but where the log is spilled
+/// and all of it has more room than its ring.
 ///
 /// # Panics
 /// As [`thread_header`].
@@ -71,7 +74,8 @@ pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
-/// Makes a dead strategy's segment anew: all zero, and its header as it was created, whatever the dead one has written there.
+/// Makes a dead strategy's segment anew: all zero, and its header as it was created, whatever the
+/// dead one has written there.
 pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &Words) {
     for word in &words[HEADER_WORDS..] {
         // Relaxed: published by the Release store of the next life.
@@ -97,7 +101,8 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionEr
     Ok(Some(words))
 }
 
-/// A segment of zeroed words on the heap, with its header: what [`Attached::adopt`] takes, for tests and benches.
+/// A segment of zeroed words on the heap, with its header: what [`Attached::adopt`] takes, for
+/// tests and benches.
 ///
 /// # Panics
 /// If the segment is not memory.
@@ -125,8 +130,8 @@ pub fn create_shared(plan: &Plan, segment: &Segment) -> Result<(Shared, Words), 
     Ok((shared, words))
 }
 
-/// The size in words of the control segment of a run with these segments: room for its plan, also when that lists both
-/// descriptors of each segment that is handed over.
+/// The size in words of the control segment of a run with these segments: room for its plan, also
+/// when that lists both descriptors of each segment that is handed over.
 ///
 /// # Errors
 /// [`CodecError`] if the plan cannot be encoded.
@@ -139,7 +144,8 @@ pub fn control_words(plan: &Plan, segments: &[Segment]) -> Result<usize, CodecEr
     Ok((control::PLAN + 1 + bytes.div_ceil(8)).next_multiple_of(PAGE_WORDS))
 }
 
-/// Creates the control segment of a run with these segments and writes the plan into it: a run is found by it.
+/// Creates the control segment of a run with these segments and writes the plan into it: a run is
+/// found by it.
 ///
 /// # Errors
 /// See [`Region::create_control`]; a plan that cannot be encoded.
@@ -208,7 +214,8 @@ pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
 /// What begins the address of a control segment that is handed over.
 const HANDLE_PREFIX: &str = "fd:";
 
-/// How a child finds the control segment of its run: by the run's id, or by an inherited descriptor, `fd:N`.
+/// How a child finds the control segment of its run: by the run's id, or by an inherited
+/// descriptor, `fd:N`.
 pub fn address(plan: &Plan) -> String {
     let control = plan.handles.iter().find(|handle| handle.what == CONTROL && !handle.writable);
     control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
@@ -330,12 +337,14 @@ impl Source for Segments<'_> {
     }
 }
 
-/// Nothing attached yet; by `process`, one of the plan's, with the rights of its roles, or by the launcher, which has all.
+/// Nothing attached yet; by `process`, one of the plan's, with the rights of its roles, or by the
+/// launcher, which has all.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
     Attached::new(Segments::new(plan, Who::of(plan, process), None))
 }
 
-/// As [`attach`], with the other ends of links in other processes, whose ids the control segment has.
+/// As [`attach`], with the other ends of links in other processes, whose ids the control segment
+/// has.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
     Attached::new(Segments::new(plan, Who::of(plan, process), Some(control.clone())))
 }

@@ -1,7 +1,8 @@
-//! The sending end of a hand-off: a ring, the receiver's bell, and a queue for messages that found the ring full.
+//! The sending end of a hand-off: a ring, the receiver's bell, and a queue for messages that found
+//! the ring full.
 //!
-//! Whoever decides about a message never asks whether there is room for its result: a push succeeds, and order is kept, since
-//! nothing is pushed past the queue.
+//! Whoever decides about a message never asks whether there is room for its result: a push
+//! succeeds, and order is kept, since nothing is pushed past the queue.
 
 use crate::wire::{MESSAGE_WORDS, Message};
 use shm::bell::Bell;
@@ -33,7 +34,8 @@ pub struct Sender<P = spsc::Producer> {
 impl<P: Producer> Sender<P> {
     /// A sender whose queue has memory for `capacity` messages and grows beyond that.
     pub fn new(ring: P, bell: Option<Bell>, capacity: usize) -> Self {
-        // Filled once and cleared, so that no page is touched for the first time in the middle of a run.
+        // Filled once and cleared, so that no page is touched for the first time in the middle of a
+        // run.
         let mut queue = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
         queue.clear();
         Self { ring, bell, queue, max_queued: usize::MAX }
@@ -68,7 +70,8 @@ impl<P: Producer> Sender<P> {
         self.queue.extend(messages);
     }
 
-    /// Moves up to `max` queued messages into the ring, as far as there is room. Returns the number moved.
+    /// Moves up to `max` queued messages into the ring, as far as there is room. Returns the number
+    /// moved.
     #[cold]
     pub fn flush(&mut self, max: usize) -> usize {
         let mut moved = 0;

@@ -1,7 +1,9 @@
-//! What a gateway and its exchange say to each other: instructions one way, reports the other, each numbered.
+//! What a gateway and its exchange say to each other: instructions one way, reports the other, each
+//! numbered.
 //!
-//! Both links are rings of one writer and one reader, so a message that is missing, doubled or out of place is an error of the
-//! peer's: the numbers show it. They stand in words of the messages that mean nothing between these two.
+//! Both links are rings of one writer and one reader, so a message that is missing, doubled or out
+//! of place is an error of the peer's: the numbers show it. They stand in words of the messages
+//! that mean nothing between these two.
 //!
 //! | message | where its number is |
 //! |---|---|
@@ -10,8 +12,8 @@
 
 use crate::wire::Message;
 
-/// The reason in the report of an order that was cancelled because all orders of a scope were: its strategy is dead, or a kill
-/// switch is on.
+/// The reason in the report of an order that was cancelled because all orders of a scope were: its
+/// strategy is dead, or a kill switch is on.
 pub const WITHDRAWN: u8 = 0xFF;
 
 const REPORT_WORD: usize = 6;
@@ -61,7 +63,8 @@ impl Numbers {
         number
     }
 
-    /// Whether a message that was taken has the number that it must have. The next one is expected to follow it in any case.
+    /// Whether a message that was taken has the number that it must have. The next one is expected
+    /// to follow it in any case.
     #[inline]
     pub const fn take(&mut self, number: u32) -> bool {
         let is_next = number == self.next;

@@ -1,4 +1,5 @@
-//! `--spill`: stamp logs that are longer than `/dev/shm` has room, as rings of chunks that a process of its own, the spiller, moves to disk.
+//! `--spill`: stamp logs that are longer than `/dev/shm` has room, as rings of chunks that a
+//! process of its own, the spiller, moves to disk.
 //!
 //! ```text
 //!                    freed              saved                at (the chunk that is written)
@@ -7,26 +8,33 @@
 //!   written over       │ being zeroed     │ the spiller        │ writer's when it comes there
 //! ```
 //!
-//! **One writer each.** A chunk is the thread's until it is full, the spiller's until that has zeroed it, and then the thread's again. The
-//! thread says which chunk it writes (`at`, in its status block) once a chunk; the spiller says how many it has saved and given back
-//! (`saved`, `freed`, in a segment of its own for each thread), which the thread looks at once a chunk. A record costs what it costs
-//! without: the end of a chunk is found by the check that finds the end of a log.
+//! **One writer each.** A chunk is the thread's until it is full, the spiller's until that has
+//! zeroed it, and then the thread's again. The thread says which chunk it writes (`at`, in its
+//! status block) once a chunk; the spiller says how many it has saved and given back (`saved`,
+//! `freed`, in a segment of its own for each thread), which the thread looks at once a chunk. A
+//! record costs what it costs without: the end of a chunk is found by the check that finds the end
+//! of a log.
 //!
-//! **The thread never waits.** If the next chunk is not free when one is full, the spiller is behind: records are counted as dropped until it
-//! is free, with the places of the first and the last of them. That makes the run invalid, as a log that is full always did; the log goes on
+//! **The thread never waits.** If the next chunk is not free when one is full, the spiller is
+//! behind: records are counted as dropped until it is free, with the places of the first and the
+//! last of them. That makes the run invalid, as a log that is full always did; the log goes on
 //! behind the loss.
 //!
-//! **A spiller may die at any time**, and the next one goes on where the memory says. It writes a chunk to its own place in the file, says
-//! that it is saved, zeroes it, says that it is free: dead before it has said *saved*, the chunk is written again, the same bytes to the same
-//! place; dead behind it, the chunk is only zeroed. So no chunk is there twice, and none is missing.
+//! **A spiller may die at any time**, and the next one goes on where the memory says. It writes a
+//! chunk to its own place in the file, says that it is saved, zeroes it, says that it is free: dead
+//! before it has said *saved*, the chunk is written again, the same bytes to the same place; dead
+//! behind it, the chunk is only zeroed. So no chunk is there twice, and none is missing.
 //!
-//! **The file** is what a log without a ring would have been saved as, so everything that reads logs reads it. What is not saved when the
-//! run ends is appended from the ring by who saves logs anyway: the launcher, or its warden.
+//! **The file** is what a log without a ring would have been saved as, so everything that reads
+//! logs reads it. What is not saved when the run ends is appended from the ring by who saves logs
+//! anyway: the launcher, or its warden.
 //!
-//! **A thread's next incarnation**, and whoever is ready to be one, asks what its log comes to ([`Sums`]). What has left is summed up by the
-//! spiller, in two tables that take turns: the one that `saved` names is whole, since a table is written before `saved` is, and never the one
-//! that `saved` names. So a spiller may die at any store, and a reader that meets a table that is being written sees that `saved` has moved.
-//! Who asks for records one by one, from the end, finds them in the ring and behind that in the file.
+//! **A thread's next incarnation**, and whoever is ready to be one, asks what its log comes to
+//! ([`Sums`]). What has left is summed up by the spiller, in two tables that take turns: the one
+//! that `saved` names is whole, since a table is written before `saved` is, and never the one that
+//! `saved` names. So a spiller may die at any store, and a reader that meets a table that is being
+//! written sees that `saved` has moved. Who asks for records one by one, from the end, finds them
+//! in the ring and behind that in the file.
 
 use crate::record::{Point, RECORD_WORDS};
 use crate::status::{self, AT, LOG_OFFSET, LOST, LOST_FROM, LOST_TO};
@@ -45,7 +53,8 @@ pub const CHUNK_WORDS: usize = CHUNK_RECORDS as usize * RECORD_WORDS;
 /// Bytes in a chunk.
 pub const CHUNK_BYTES: u64 = CHUNK_WORDS as u64 * 8;
 
-/// The word of a spiller's segment with the number of chunks that it has given back, in a line of its own: the thread looks at it.
+/// The word of a spiller's segment with the number of chunks that it has given back, in a line of
+/// its own: the thread looks at it.
 const FREED: usize = HEADER_WORDS;
 /// The word with the number of chunks that are in the file.
 const SAVED: usize = FREED + 16;
@@ -68,7 +77,8 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Whether it has a ring for each of these logs, by their room in records: logs are of whole chunks, and two or more of them in memory.
+    /// Whether it has a ring for each of these logs, by their room in records: logs are of whole
+    /// chunks, and two or more of them in memory.
     pub fn fits(&self, logs: impl ExactSizeIterator<Item = u64>) -> bool {
         let is_whole = |records: u64| records.is_multiple_of(CHUNK_RECORDS);
         let is_one = |chunks: u32, records: u64| (2..=records / CHUNK_RECORDS).contains(&u64::from(chunks));
@@ -113,13 +123,15 @@ impl Ring {
         LOG_OFFSET + (chunk % self.chunks) as usize * CHUNK_WORDS
     }
 
-    /// The chunk that the thread writes, as it says, within what can be where so many have been given back.
+    /// The chunk that the thread writes, as it says, within what can be where so many have been
+    /// given back.
     fn at(self, said: u64, freed: u64) -> u64 {
         said.min(freed.saturating_add(self.chunks - 1)).min(self.last - 1).max(freed)
     }
 }
 
-/// The records at the beginning of a chunk: those up to the first key that is zero, found by bisection.
+/// The records at the beginning of a chunk: those up to the first key that is zero, found by
+/// bisection.
 fn count_in(key: impl Fn(usize) -> u64) -> usize {
     let (mut low, mut high) = (0, CHUNK_RECORDS as usize);
     while low < high {
@@ -139,7 +151,8 @@ pub(crate) struct Turner {
 }
 
 impl Turner {
-    /// The ring in a thread's segment, and what the spiller says of it. Goes on in the chunk in which an earlier incarnation ended.
+    /// The ring in a thread's segment, and what the spiller says of it. Goes on in the chunk in
+    /// which an earlier incarnation ended.
     ///
     /// # Panics
     /// If a segment is too short for it.
@@ -160,7 +173,8 @@ impl Turner {
         (words, records)
     }
 
-    /// The next chunk, now that this one is full; `None`: it is not free, or the log is as long as it may be.
+    /// The next chunk, now that this one is full; `None`: it is not free, or the log is as long as
+    /// it may be.
     pub fn turn(&mut self) -> Option<Words> {
         let next = self.at + 1;
         // Acquire: pairs with the spiller's Release; what is given back is zeroed.
@@ -259,15 +273,17 @@ impl<'a> Rest<'a> {
         sums.count(point)
     }
 
-    /// Adds what was appended since these were the sums up to that place. The log may still be written, and spilled.
+    /// Adds what was appended since these were the sums up to that place. The log may still be
+    /// written, and spilled.
     pub fn look(&self, place: &mut Place, sums: &mut Sums) {
         let mut keys = Vec::new();
         loop {
             let saved = self.saved();
             if place.chunk < saved {
                 let table = self.ring.table(saved);
-                // Acquire: what the spiller writes behind `saved` it stores with Release. Who sees any of it sees in the next turn that
-                // `saved` has moved, and takes the other table.
+                // Acquire: what the spiller writes behind `saved` it stores with Release. Who sees
+                // any of it sees in the next turn that `saved` has moved, and takes the other
+                // table.
                 let load = |word| self.spilled.load(table + word, Ordering::Acquire);
                 *sums = Sums::of_table(self.ring.instruments, load);
                 *place = Place { chunk: saved, record: 0 };
@@ -286,18 +302,20 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// The keys of a chunk from that place on, as far as there are any; `false`: it is saved, and may be no longer here.
+    /// The keys of a chunk from that place on, as far as there are any; `false`: it is saved, and
+    /// may be no longer here.
     fn keys_of(&self, place: Place, keys: &mut Vec<u64>) -> bool {
         let first = self.ring.place(place.chunk);
-        // Acquire: pairs with the Release of `free` and of the thread's later keys. Who sees any of them sees that `saved` has moved.
+        // Acquire: pairs with the Release of `free` and of the thread's later keys. Who sees any of
+        // them sees that `saved` has moved.
         let key = |record: usize| self.log.load(first + record * RECORD_WORDS, Ordering::Acquire);
         keys.clear();
         keys.extend((place.record..CHUNK_RECORDS as usize).map(key).take_while(|key| *key != 0));
         self.saved() <= place.chunk
     }
 
-    /// Calls with the keys of all records, the newest first, until that breaks. `saved` reads the chunk of that number from the file. The thread
-    /// has ended; the log may still be spilled.
+    /// Calls with the keys of all records, the newest first, until that breaks. `saved` reads the
+    /// chunk of that number from the file. The thread has ended; the log may still be spilled.
     ///
     /// # Errors
     /// What `saved` refused.
@@ -357,8 +375,8 @@ impl Drain {
         self.ring.at(said, self.freed).saturating_sub(self.saved)
     }
 
-    /// Saves the next chunk that is full and gives it back; `false`: there is none. `save` is told its number and its bytes, and says when
-    /// they are in the file.
+    /// Saves the next chunk that is full and gives it back; `false`: there is none. `save` is told
+    /// its number and its bytes, and says when they are in the file.
     ///
     /// # Errors
     /// What `save` refused. The chunk is still there, for the next time.
@@ -378,7 +396,8 @@ impl Drain {
         let sums = self.copy();
         save(self.saved, &self.bytes)?;
         self.saved += 1;
-        // Not the table that readers are told of: that is the other one, until `saved` says that this one is whole.
+        // Not the table that readers are told of: that is the other one, until `saved` says that
+        // this one is whole.
         sums.store(&self.spilled[self.ring.table(self.saved)..]);
         // Release: pairs with the Acquire of `Rest::saved`.
         self.spilled[SAVED].store(self.saved, Ordering::Release);

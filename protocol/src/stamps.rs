@@ -1,8 +1,9 @@
 //! The stamp log: what a thread saw, one 16-byte record for each point, appended where it happened.
 //!
-//! A log is written by one thread into a mapped region that the launcher created, sized and prefaulted. A record
-//! exists as soon as its key is stored, so a killed process loses nothing that it had stamped, and there is no
-//! length to keep up to date: the log ends at the first key that is zero.
+//! A log is written by one thread into a mapped region that the launcher created, sized and
+//! prefaulted. A record exists as soon as its key is stored, so a killed process loses nothing that
+//! it had stamped, and there is no length to keep up to date: the log ends at the first key that is
+//! zero.
 //!
 //! ```text
 //!  63     58 57      50 49          40 39      32 31              0   63                        0
@@ -12,8 +13,8 @@
 //!  key: written second (Release), never zero                          value: written first
 //! ```
 //!
-//! One thread writes a log, so the times of its stamps never fall. [`Point::is_stamped_when_logged`] names the points for which this
-//! holds.
+//! One thread writes a log, so the times of its stamps never fall.
+//! [`Point::is_stamped_when_logged`] names the points for which this holds.
 //!
 //! | points | what the detail is |
 //! |---|---|
@@ -40,7 +41,8 @@ use shm::memory::{View, Words};
 use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 
-/// How far ahead of the next record the log's memory is asked for, in bytes: the line behind the one that is being filled.
+/// How far ahead of the next record the log's memory is asked for, in bytes: the line behind the
+/// one that is being filled.
 const AHEAD: usize = 128;
 
 /// The writing end of a stamp log.
@@ -57,9 +59,10 @@ pub struct StampLog {
 }
 
 impl StampLog {
-    /// The log in a thread's segment, behind its status block. Goes on behind the records that are there: those of the thread's
-    /// earlier incarnations. How many gaps are among them the status block says; where that was made anew, as a strategy's is, they are
-    /// counted, which looks at all records.
+    /// The log in a thread's segment, behind its status block. Goes on behind the records that are
+    /// there: those of the thread's earlier incarnations. How many gaps are among them the status
+    /// block says; where that was made anew, as a strategy's is, they are counted, which looks at
+    /// all records.
     ///
     /// # Panics
     /// If the segment is shorter than [`crate::status::LOG_OFFSET`].
@@ -74,8 +77,8 @@ impl StampLog {
         Self { records, next, dropped: 0, gaps, sleeps, ends_only: false, turner: None }
     }
 
-    /// The log in a thread's segment where it is spilled: a ring of chunks, and what the spiller says of it ([`crate::spill`]). Goes on as
-    /// [`StampLog::new`] does.
+    /// The log in a thread's segment where it is spilled: a ring of chunks, and what the spiller
+    /// says of it ([`crate::spill`]). Goes on as [`StampLog::new`] does.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
@@ -108,8 +111,8 @@ impl StampLog {
         !self.ends_only
     }
 
-    /// Appends a record without a detail. If the log is full the record is counted as dropped instead, which makes the run
-    /// invalid.
+    /// Appends a record without a detail. If the log is full the record is counted as dropped
+    /// instead, which makes the run invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);
@@ -129,14 +132,17 @@ impl StampLog {
         };
         // Relaxed: published by the Release store of the key.
         value_word.store(value, Ordering::Relaxed);
-        // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
+        // Release: pairs with the Acquire of a reader of the live log; a key that is there has its
+        // value.
         key_word.store(key, Ordering::Release);
         self.next += RECORD_WORDS;
-        // Stores become visible in their order: a line that is not there yet would hold up the message that is sent next.
+        // Stores become visible in their order: a line that is not there yet would hold up the
+        // message that is sent next.
         prefetch_ahead(key_word, AHEAD);
     }
 
-    /// Asks for the memory of the next records, which nobody has used since the launcher filled it with zeros.
+    /// Asks for the memory of the next records, which nobody has used since the launcher filled it
+    /// with zeros.
     pub(crate) fn keep_warm(&self) {
         if let Some(key_word) = self.records.get(self.next) {
             prefetch_ahead(key_word, 0);
@@ -164,7 +170,8 @@ impl StampLog {
         self.append_words(record.words());
     }
 
-    /// Takes the records out again that were appended since the start, or since this was last done: for a log that is nobody's.
+    /// Takes the records out again that were appended since the start, or since this was last done:
+    /// for a log that is nobody's.
     pub fn take_out(&mut self, mut each: impl FnMut(Record)) {
         for record in self.records[..self.next].chunks_exact(RECORD_WORDS) {
             // Relaxed: our own stores.
@@ -179,8 +186,9 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Takes a gap of the thread: keeps it or counts it as dropped, as [`crate::gaps`] says. `least`: [`LEAST_NS`](crate::gaps::LEAST_NS) in ticks. What
-    /// the kernel counted is asked only for what is kept.
+    /// Takes a gap of the thread: keeps it or counts it as dropped, as [`crate::gaps`] says.
+    /// `least`: [`LEAST_NS`](crate::gaps::LEAST_NS) in ticks. What the kernel counted is asked only
+    /// for what is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,
@@ -194,7 +202,8 @@ impl StampLog {
         }
     }
 
-    /// Appends a gap of the thread, if there is room for one more: only so many are kept, so that orders always have theirs.
+    /// Appends a gap of the thread, if there is room for one more: only so many are kept, so that
+    /// orders always have theirs.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
         if self.gaps.keep() {

@@ -1,9 +1,10 @@
 //! The status block: what a thread says about itself, in its own segment, for the launcher to read.
 //!
-//! One writer (the thread), any number of readers, all words Relaxed except the state, whose Release pairs with
-//! the readers' Acquire: who sees `Ready` sees everything that was prepared, who sees `Done` sees the final
-//! counters. Behind the block are the counters of the thread's agents ([`crate::counters`]). Both stand between the segment's
-//! header and its stamp log, so a saved log carries them along.
+//! One writer (the thread), any number of readers, all words Relaxed except the state, whose
+//! Release pairs with the readers' Acquire: who sees `Ready` sees everything that was prepared, who
+//! sees `Done` sees the final counters. Behind the block are the counters of the thread's agents
+//! ([`crate::counters`]). Both stand between the segment's header and its stamp log, so a saved log
+//! carries them along.
 
 use crate::counters::{self, AgentCounters, COUNTER_WORDS, Counters, Slots};
 use crate::gaps::Dropped;
@@ -52,7 +53,8 @@ impl ThreadState {
         code <= ThreadState::Failed as u64
     }
 
-    /// The state with this code; an unknown code is `Failed`, since its writer is not to be trusted.
+    /// The state with this code; an unknown code is `Failed`, since its writer is not to be
+    /// trusted.
     pub const fn from_code(code: u64) -> Self {
         match code {
             0 => ThreadState::Starting,
@@ -64,7 +66,8 @@ impl ThreadState {
     }
 }
 
-/// The words of the block: what is known of the thread itself. Units stand in the names; counts are since the start of the run.
+/// The words of the block: what is known of the thread itself. Units stand in the names; counts are
+/// since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Field {
@@ -74,7 +77,8 @@ pub enum Field {
     Pid,
     /// Thread id.
     Tid,
-    /// The core that the thread was found on when its affinity was read back, plus one; 0: not pinned.
+    /// The core that the thread was found on when its affinity was read back, plus one; 0: not
+    /// pinned.
     CorePlusOne,
     /// Ticks at the last heartbeat.
     HeartbeatTicks,
@@ -84,7 +88,8 @@ pub enum Field {
     BusyCycles,
     /// Ticks spent in duty cycles that found work.
     BusyTicks,
-    /// The longest time between the starts of two duty cycles, less nothing: work, preemption and idling count.
+    /// The longest time between the starts of two duty cycles, less nothing: work, preemption and
+    /// idling count.
     LongestGapTicks,
     /// Ticks when the duty cycles began.
     StartedTicks,
@@ -102,7 +107,8 @@ pub enum Field {
     CpuNs,
     /// Records that found the stamp log full: the run is invalid if there are any.
     RecordsDropped,
-    /// Heap allocations after the barrier, plus one; 0: not counted (by [`system::alloc::CountingAllocator`]).
+    /// Heap allocations after the barrier, plus one; 0: not counted (by
+    /// [`system::alloc::CountingAllocator`]).
     AllocationsPlusOne,
     /// Length of the error text, in bytes.
     ErrorBytes,
@@ -110,9 +116,11 @@ pub enum Field {
     ErrorText,
 }
 
-/// The gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks. Behind the error text.
+/// The gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks. Behind the error
+/// text.
 const GAPS_DROPPED: usize = Field::ErrorText as usize + ERROR_BYTES / 8;
-/// The same of its sleeps. A build that had none counted gaps in four parts of their room, here and up to the next but one.
+/// The same of its sleeps. A build that had none counted gaps in four parts of their room, here and
+/// up to the next but one.
 const SLEEPS_DROPPED: usize = GAPS_DROPPED + 2;
 /// How many sleeps it kept, plus one; 0: nobody has counted them.
 const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
@@ -134,8 +142,8 @@ pub(crate) const LOST_TO: usize = 3;
 
 const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
 
-/// The words of a thread's segment that say where a log that is spilled goes on, and what of it was lost. As [`GAPS`], but for every role:
-/// without them nobody would know where the log ends.
+/// The words of a thread's segment that say where a log that is spilled goes on, and what of it was
+/// lost. As [`GAPS`], but for every role: without them nobody would know where the log ends.
 pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT + SPILL_WORDS;
 
 /// Those words, for the log and for the spiller.
@@ -143,12 +151,13 @@ pub(crate) fn spill(segment: &Words) -> Words {
     segment.window(SPILL.start, SPILL_WORDS)
 }
 
-/// The words of a thread's segment that say how many gaps and sleeps its log kept and did not keep. They are of all incarnations of the
-/// thread: who makes the block anew for a successor that may be believed leaves them as they are.
+/// The words of a thread's segment that say how many gaps and sleeps its log kept and did not keep.
+/// They are of all incarnations of the thread: who makes the block anew for a successor that may be
+/// believed leaves them as they are.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
-/// The words of a thread's segment that count the gaps that its log did not keep, and those that it kept, for that log; the same of its
-/// sleeps.
+/// The words of a thread's segment that count the gaps that its log did not keep, and those that it
+/// kept, for that log; the same of its sleeps.
 pub(crate) fn kept(segment: &Words) -> [[Words; 2]; 2] {
     [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
         [segment.window(HEADER_WORDS + dropped, 2), segment.window(HEADER_WORDS + kept, 1)]
@@ -173,7 +182,8 @@ pub struct Status {
 }
 
 impl Status {
-    /// Makes a status of copied-out words. Any words will do: a hostile block gives odd numbers, never a panic.
+    /// Makes a status of copied-out words. Any words will do: a hostile block gives odd numbers,
+    /// never a panic.
     pub const fn from_words(words: [u64; STATUS_WORDS]) -> Self {
         Self { words }
     }
@@ -196,8 +206,9 @@ impl Status {
         }
     }
 
-    /// The gaps and the sleeps that the thread's log did not keep, of all incarnations of the thread. `sleep_records`: its room for sleeps, by
-    /// its plan. Without any, what stands in their place is of gaps, by an earlier build.
+    /// The gaps and the sleeps that the thread's log did not keep, of all incarnations of the
+    /// thread. `sleep_records`: its room for sleeps, by its plan. Without any, what stands in their
+    /// place is of gaps, by an earlier build.
     pub fn dropped_gaps(&self, sleep_records: u64) -> [Dropped; 2] {
         let at = |word: usize| Dropped { count: self.words[word], ticks: self.words[word + 1] };
         let (mut gaps, sleeps) = (at(GAPS_DROPPED), at(SLEEPS_DROPPED));
@@ -216,13 +227,15 @@ impl Status {
         self.words[SPILL_AT + AT]
     }
 
-    /// The records that found no free chunk, where the log was spilled (`protocol::spill`). Of all incarnations of the thread.
+    /// The records that found no free chunk, where the log was spilled (`protocol::spill`). Of all
+    /// incarnations of the thread.
     pub fn lost(&self) -> Lost {
         let word = |word: usize| self.words[SPILL_AT + word];
         Lost { records: word(LOST), from: word(LOST_FROM), to: word(LOST_TO) }
     }
 
-    /// The error text, with what is not UTF-8 or not printable replaced. Its writer says so itself: of a strategy it is no fact.
+    /// The error text, with what is not UTF-8 or not printable replaced. Its writer says so itself:
+    /// of a strategy it is no fact.
     pub fn error(&self) -> String {
         let bytes: Vec<u8> = self.words[Field::ErrorText as usize..][..ERROR_BYTES / 8]
             .iter()
@@ -271,7 +284,8 @@ impl StatusWriter {
         self.words[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Moves on to a state. Release: pairs with the Acquire in [`read`]; who sees the state sees what came before.
+    /// Moves on to a state. Release: pairs with the Acquire in [`read`]; who sees the state sees
+    /// what came before.
     pub fn set_state(&self, state: ThreadState) {
         self.words[Field::State as usize].store(state as u64, Ordering::Release);
     }
@@ -302,7 +316,8 @@ pub fn read(segment: &View) -> Status {
     Status::from_words(words)
 }
 
-/// What a watcher asks of a thread again and again: all of it in the block's first line, which its writer stores to at each heartbeat anyway.
+/// What a watcher asks of a thread again and again: all of it in the block's first line, which its
+/// writer stores to at each heartbeat anyway.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse {
     /// The code of its [`ThreadState`]; any value.
@@ -343,8 +358,9 @@ fn state_word(segment: &View) -> u64 {
     segment.load(HEADER_WORDS, Ordering::Acquire)
 }
 
-/// One agent's counters in the segment of a thread that runs these, and no more of it than those two lines: the 66 agents that there
-/// is room for have 132. All zero if the thread does not run it.
+/// One agent's counters in the segment of a thread that runs these, and no more of it than those
+/// two lines: the 66 agents that there is room for have 132. All zero if the thread does not run
+/// it.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].

@@ -1,8 +1,9 @@
-//! What a log's records come to, as far as whoever takes the place of its writer asks: how many there are of each point, the last of each, and
-//! the last version of each instrument's touch.
+//! What a log's records come to, as far as whoever takes the place of its writer asks: how many
+//! there are of each point, the last of each, and the last version of each instrument's touch.
 //!
-//! All of it follows from the keys, in their order. So it can be summed up piece by piece, and what the spiller has summed up of chunks that
-//! have left memory ([`crate::spill`]) goes on in who reads the rest.
+//! All of it follows from the keys, in their order. So it can be summed up piece by piece, and what
+//! the spiller has summed up of chunks that have left memory ([`crate::spill`]) goes on in who
+//! reads the rest.
 
 use crate::record::{Point, Record, TouchWritten, code_of};
 use crate::wire::{ID_WIDTH, OrderId};
@@ -26,7 +27,8 @@ impl Sums {
         Self { counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
 
-    /// Adds the next record, by its key. Any word will do: one that is no record's is counted under its code.
+    /// Adds the next record, by its key. Any word will do: one that is no record's is counted under
+    /// its code.
     pub fn add(&mut self, key: u64) {
         let code = usize::from(code_of(key));
         if let (Some(count), Some(last)) = (self.counts.get_mut(code), self.last.get_mut(code)) {
@@ -75,7 +77,8 @@ impl Sums {
     pub(crate) fn store(&self, table: &[AtomicU64]) {
         let words = self.counts.iter().chain(&self.last).chain(&self.versions);
         for (word, value) in table.iter().zip(words) {
-            // Release: pairs with the Acquire of a reader that is late: it sees that the table is written anew.
+            // Release: pairs with the Acquire of a reader that is late: it sees that the table is
+            // written anew.
             word.store(*value, Ordering::Release);
         }
     }

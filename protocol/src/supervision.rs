@@ -7,18 +7,20 @@
 //!                epoch │ 0 alive, 1 fenced                                 repaired │ quarantine │ noticed … counters
 //! ```
 //!
-//! **Fence first, then repair.** A strategy's death is certain only when the kernel says so: the launcher kills it, waits
-//! for its pidfd, and has a [`Death`] then, without which no fence can be put up. The engine mends what the dead one left
-//! in the rings when it sees the fence, and says so; only then the launcher makes the strategy's own memory anew and
-//! starts it again, in the next epoch. Nothing here goes by time.
+//! **Fence first, then repair.** A strategy's death is certain only when the kernel says so: the
+//! launcher kills it, waits for its pidfd, and has a [`Death`] then, without which no fence can be
+//! put up. The engine mends what the dead one left in the rings when it sees the fence, and says
+//! so; only then the launcher makes the strategy's own memory anew and starts it again, in the next
+//! epoch. Nothing here goes by time.
 //!
 //! ```text
 //! launcher   dies ─ reaped ─ Fenced(e) ────────────────────────── memory made anew ─ Alive(e+1) ─ starts it
 //! engine                        └─ refuses epoch e ─ retires ─ repaired(e) ┘               └─ takes from it again
 //! ```
 //!
-//! A strategy that does with its memory what no honest one does is *quarantined*: the engine takes no more from it and
-//! says why; the launcher kills it, and from there on it is a death like any other. It is not started again.
+//! A strategy that does with its memory what no honest one does is *quarantined*: the engine takes
+//! no more from it and says why; the launcher kills it, and from there on it is a death like any
+//! other. It is not started again.
 
 mod gateways;
 
@@ -56,8 +58,9 @@ pub const KIND: SegmentKind =
     SegmentKind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
         .of_slots(HEADER_WORDS, 1);
 
-/// Proof that a process has ended: what a fence needs. For a real process there is no other way to get one than to ask the
-/// kernel; a simulated one is an agent on a virtual clock, and dead when it is dropped.
+/// Proof that a process has ended: what a fence needs. For a real process there is no other way to
+/// get one than to ask the kernel; a simulated one is an agent on a virtual clock, and dead when it
+/// is dropped.
 ///
 /// ```compile_fail,E0423
 /// let dead_because_i_say_so = protocol::supervision::Death(());
@@ -128,8 +131,8 @@ impl Launching {
 }
 
 impl Control {
-    /// Counts fences and revivals: a change says that some strategy's [`Control::life`] has changed. One load of a line that
-    /// almost never changes.
+    /// Counts fences and revivals: a change says that some strategy's [`Control::life`] has
+    /// changed. One load of a line that almost never changes.
     #[inline(always)]
     pub fn generation(&self) -> u64 {
         self.view().load(GENERATION, Ordering::Acquire)
@@ -156,21 +159,23 @@ names! {
         ForeignId = "foreign-id",
         /// An order of an incarnation that is not the living one.
         WrongEpoch = "wrong-epoch",
-        /// Orders that repeat, go back, or leave out a sequence: records rewritten after they were published.
+        /// Orders that repeat, go back, or leave out a sequence: records rewritten after they were
+        /// published.
         OutOfSequence = "out-of-sequence",
         /// More orders for venues that there are not than a mistake explains.
         UnknownVenue = "unknown-venue",
         /// More orders beyond its limits than a mistake explains.
         Flood = "flood",
-        /// A place of the submit hand-off that it claimed, or says that it is about to claim, and never writes, while its duty
-        /// cycles go on. Found by the launcher, which knows the deadline.
+        /// A place of the submit hand-off that it claimed, or says that it is about to claim, and
+        /// never writes, while its duty cycles go on. Found by the launcher, which knows the
+        /// deadline.
         WithheldPlace = "withheld-place",
         /// Shared memory of several strategies is damaged beyond repair.
         RingDamaged = "ring-damaged",
         /// A status that no honest thread writes. Found by the launcher, not by the engine.
         ForgedStatus = "forged-status",
-        /// The header of a segment that only it can write is not the one that was written there. Found by the launcher, which
-        /// knows the plan.
+        /// The header of a segment that only it can write is not the one that was written there.
+        /// Found by the launcher, which knows the plan.
         ForgedHeader = "forged-header",
     }
 }
@@ -187,12 +192,14 @@ impl Misconduct {
     }
 }
 
-/// A place of the submit hand-off that is claimed and not written, as the engine has seen it at each of its looks since.
+/// A place of the submit hand-off that is claimed and not written, as the engine has seen it at
+/// each of its looks since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standstill {
     /// The place's number, modulo 2^54.
     pub place: u64,
-    /// The strategy that announces the place in memory that only it can write; `None`: nobody who lives does.
+    /// The strategy that announces the place in memory that only it can write; `None`: nobody who
+    /// lives does.
     pub announcer: Option<u16>,
     /// When the engine first saw it so, in ticks.
     pub since_ticks: u64,
@@ -253,7 +260,8 @@ impl RepairsWriter {
     pub fn repaired(&self, strategy: u16, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
         self.set(strategy, NOTICED, noticed_ticks);
         self.set(strategy, REPAIRED_TICKS, now_ticks);
-        // Release: pairs with the Acquire in `of`; the launcher writes the dead one's memory after it has seen this.
+        // Release: pairs with the Acquire in `of`; the launcher writes the dead one's memory after
+        // it has seen this.
         self.0[place(strategy, REPAIRED)].store(u64::from(epoch) + 1, Ordering::Release);
         self.say();
     }
@@ -266,7 +274,8 @@ impl RepairsWriter {
         self.say();
     }
 
-    /// Whether it was said, by a dead predecessor perhaps, that nothing waits for that incarnation any more.
+    /// Whether it was said, by a dead predecessor perhaps, that nothing waits for that incarnation
+    /// any more.
     pub fn was_repaired(&self, strategy: u16, epoch: u16) -> bool {
         // Relaxed: our own stores, or those of one whose death is certain.
         self.0[place(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
@@ -286,7 +295,8 @@ impl RepairsWriter {
 
     /// The submit hand-off stands still there, or goes on.
     pub fn stands_still(&self, at: Option<Standstill>) {
-        // Release, here and below: pairs with the Acquire in `standstill`; a time is never read with another place's word.
+        // Release, here and below: pairs with the Acquire in `standstill`; a time is never read
+        // with another place's word.
         self.0[STANDS_AT].store(0, Ordering::Release);
         let Some(Standstill { place, announcer, since_ticks }) = at else { return };
         self.0[STANDS_SINCE].store(since_ticks, Ordering::Release);

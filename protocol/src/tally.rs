@@ -54,7 +54,8 @@ impl Past {
         self.spilled.as_ref().map(|(spilled, ring)| Rest::new(&self.log, spilled, *ring))
     }
 
-    /// Counts what was appended since the last look. The log may still be written. Where it is spilled this looks at what has not left it.
+    /// Counts what was appended since the last look. The log may still be written. Where it is
+    /// spilled this looks at what has not left it.
     pub fn look(&self, tally: &mut Tally) {
         let Tally { place, next, sums } = tally;
         if let Some(rest) = self.rest() {
@@ -72,13 +73,16 @@ impl Past {
         }
     }
 
-    /// Whether records are missing from it, because the spiller was behind: then no count of them says what was done.
+    /// Whether records are missing from it, because the spiller was behind: then no count of them
+    /// says what was done.
     pub fn is_partial(&self) -> bool {
         self.spilled.is_some() && status::read(&self.log).lost().records > 0
     }
 
-    /// Which of these keys ([`stamps::key_with`]) the log has between its end and where it `is_over`, and how many records were looked at. That is asked
-    /// before the first one (`None`), and behind each with its key, the newest first. `saved` gives the keys of a chunk that has left memory.
+    /// Which of these keys ([`stamps::key_with`]) the log has between its end and where it
+    /// `is_over`, and how many records were looked at. That is asked before the first one (`None`),
+    /// and behind each with its key, the newest first. `saved` gives the keys of a chunk that has
+    /// left memory.
     ///
     /// # Errors
     /// What `saved` refused.
@@ -107,7 +111,8 @@ impl Past {
     }
 }
 
-/// How many records of that point the log of a thread has, of its earlier incarnations: they have ended.
+/// How many records of that point the log of a thread has, of its earlier incarnations: they have
+/// ended.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -184,7 +189,8 @@ mod tests {
         assert!(!past.is_partial(), "and no room for more: the run is not valid, and says so by itself");
     }
 
-    /// A log that is spilled and one that is not, with the same records, and the chunks that have left.
+    /// A log that is spilled and one that is not, with the same records, and the chunks that have
+    /// left.
     #[test]
     fn a_log_that_is_spilled_says_what_one_says_that_is_not() {
         let ring = Ring { chunks: 3, last: 20, instruments: 2 };

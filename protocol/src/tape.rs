@@ -1,12 +1,14 @@
-//! The tape: what an exchange has done, trade after trade, and its books as they were when trading was over.
+//! The tape: what an exchange has done, trade after trade, and its books as they were when trading
+//! was over.
 //!
 //! ```text
 //! word 0        16       17        18       19        20                                  T
 //!      │ header  │ trades │ dropped │ closed │ levels … │ (instrument, side, rank) × 3 words  │ trades × 6 words
 //! ```
 //!
-//! Written by the exchange, read by the launcher when the run is over. A level has price, quantity shown and orders; zeros
-//! where there is none. Only the first [`TAPED_INSTRUMENTS`] instruments have room.
+//! Written by the exchange, read by the launcher when the run is over. A level has price, quantity
+//! shown and orders; zeros where there is none. Only the first [`TAPED_INSTRUMENTS`] instruments
+//! have room.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};

@@ -1,7 +1,7 @@
 //! A token bucket in ticks: integers, and no division when messages pass.
 //!
-//! It keeps one number, the time at which it is full again (the generic cell rate algorithm). Each message moves that time
-//! by what one token takes to grow.
+//! It keeps one number, the time at which it is full again (the generic cell rate algorithm). Each
+//! message moves that time by what one token takes to grow.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
-//! The segments of a run as data: what each is for, who may do what with it, and with whom it is made anew.
+//! The segments of a run as data: purpose, rights of each role, and whose death resets them.
 //!
-//! They follow from the plan's links, threads and workload, so every process derives the same list and no plan has to carry
-//! it. A role that is not named in a segment's rights has none: what is not declared here cannot be mapped.
+//! They follow from the plan, so every process derives the same list. A role that is not named in
+//! a segment's rights cannot map it.
 
 use crate::control;
 use crate::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, DESK, DESK_KIND, DESK_WORDS};
@@ -24,8 +24,8 @@ use shm::ring::{Ends, SegmentPlace, SegmentSpec};
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
 
-/// The control segment's kind. Its layout hash covers the layouts of all other segments of a run too: whoever attaches by the
-/// plan in the control segment does not read their headers, and a program of another build must be refused all the same.
+/// The control segment's kind. Its layout hash covers the layouts of all other segments too, so
+/// that a program of another build is refused without a look at their headers.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -153,7 +153,7 @@ pub struct Segment {
     pub purpose: Purpose,
     /// The role after whose death it is made anew; `None`: it stays for the whole run.
     pub renewed_with: Option<Role>,
-    /// Who may do what with it. The launcher may do everything, the warden reads the threads' logs, and the spiller writes them.
+    /// Rights. The launcher may do everything, the warden reads logs, the spiller writes them.
     pub rights: Rights,
 }
 
@@ -177,9 +177,8 @@ impl Segment {
         }
     }
 
-    /// Returns `true` if the segment is sealed memory without a name in a run of that plan, which its processes are handed as
-    /// descriptors. At `sandbox` that is all memory, at `container` what a strategy writes; operators find the desk by its name at
-    /// every level.
+    /// Returns `true` if the segment is sealed memory without a name in a run of that plan: all
+    /// memory at `sandbox`, what a strategy writes at `container`, never the desk.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != Purpose::Desk;
@@ -195,8 +194,8 @@ impl Segment {
         matches!(self.purpose, Purpose::Schedule(_) | Purpose::Turns)
     }
 
-    /// The strategy whose process alone writes it, so that what is wrong in it is that strategy's doing; `None`: there is none, or
-    /// another role writes it too. The launcher and the spiller can write everything, and do not count.
+    /// The strategy whose process alone writes it, not counting launcher and spiller.
+    /// `None`: there is none, or another role writes it too.
     pub fn culprit(&self, plan: &Plan) -> Option<u16> {
         let Rights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
@@ -299,8 +298,9 @@ fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
         let right = |roles: &[Role], access: Option<Access>| -> Vec<(Role, Access)> {
             roles.iter().filter_map(|role| access.map(|access| (*role, access))).collect()
         };
-        // What only one producer and the consumer use dies with either; what all producers share with none of them. Nor does what an
-        // exchange has one end of: it goes on; nor the inbox of a gateway whose successor goes on with it.
+        // What only one producer and the consumer use dies with either; what all producers share
+        // with none of them. Nor does what an exchange has one end of: it goes on; nor the inbox of
+        // a gateway whose successor goes on with it.
         let ends = || writers.iter().chain(&link.readers).copied();
         let is_resumed =
             matches!(link.readers[..], [Role::Gateway(gateway)] if plan.resumes_gateway(gateway));
@@ -354,8 +354,8 @@ fn turns(plan: &Plan) -> Segment {
     }
 }
 
-/// The tape of a venue that is an exchange. Each trade closes an order, of a strategy or of the opening book, but for those with
-/// an iceberg: these have as much room again.
+/// The tape of a venue that is an exchange. Each trade closes an order, of a strategy or of the
+/// opening book, but for those with an iceberg: these have as much room again.
 fn tape(plan: &Plan, venue: u16) -> Segment {
     let trading = plan.trading();
     let closed = trading.total_orders().saturating_add(trading.house_orders);
@@ -377,8 +377,8 @@ fn tape(plan: &Plan, venue: u16) -> Segment {
     }
 }
 
-/// The board of a venue's touches: its exchange writes it, every strategy reads it, on pages that it cannot write where it has a
-/// process of its own. `None`: more instruments than boards have cells for, which no valid plan has.
+/// The board of a venue's touches: its exchange writes it, every strategy reads it, from read-only
+/// pages if it is a process. `None`: more instruments than boards have cells for.
 fn market(plan: &Plan, venue: u16) -> Option<Segment> {
     let shape = market::shape(plan.trading().instrument_count()).ok()?;
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
@@ -453,7 +453,7 @@ fn spilled(plan: &Plan, index: usize) -> Option<Segment> {
     })
 }
 
-/// A thread's bell: only that thread writes it. Whoever sends to the thread, or is sent to by it, reads it: see [`shm::bell`].
+/// A thread's bell, which only that thread writes and its peers read: see [`shm::bell`].
 fn bell(plan: &Plan, index: usize) -> Segment {
     let roles = &plan.threads[index].roles;
     let readers = peers(plan, index).into_iter().flat_map(|peer| &plan.threads[peer].roles);

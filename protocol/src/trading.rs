@@ -1,5 +1,5 @@
-//! The trading workload: strategies, an orchestrator, and a gateway for each venue. What its topology looks like, and what it
-//! demands of a plan.
+//! The trading workload: strategies, an orchestrator, and a gateway for each venue. What its
+//! topology looks like, and what it demands of a plan.
 
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
@@ -43,8 +43,8 @@ pub fn return_path(strategy: u16) -> String {
 }
 
 impl Plan {
-    /// A plan of this trading with the smallest of everything: what a planner or a test fills in, and then gives links, threads
-    /// and processes with [`Plan::arranged`].
+    /// A plan of this trading with the smallest of everything: what a planner or a test fills in,
+    /// and then gives links, threads and processes with [`Plan::arranged`].
     pub fn of(trading: Trading) -> Plan {
         Plan {
             version: PlanVersion,
@@ -73,8 +73,9 @@ impl Plan {
         }
     }
 
-    /// The same with the links, threads and processes that follow from its strategies and venues, its isolation, threading and
-    /// placement. Threads get no core, yield when idle, and have logs for 64 records: for the planner to set.
+    /// The same with the links, threads and processes that follow from its strategies and venues,
+    /// its isolation, threading and placement. Threads get no core, yield when idle, and have logs
+    /// for 64 records: for the planner to set.
     #[must_use]
     pub fn arranged(mut self) -> Plan {
         self.links = self.trading_links();
@@ -116,7 +117,8 @@ impl Plan {
         links
     }
 
-    /// Threads in the order strategies, orchestrator, gateways, exchanges; processes in the order of their threads.
+    /// Threads in the order strategies, orchestrator, gateways, exchanges; processes in the order
+    /// of their threads.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
         let gateways: Vec<Role> = (0..trading.gateways()).map(Role::Gateway).collect();

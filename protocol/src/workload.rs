@@ -1,5 +1,5 @@
-//! What a run is for, as data. Each workload has a variant with what only it knows; what every run has is in
-//! [`Plan`](crate::plan::Plan).
+//! What a run is for, as data. Each workload has a variant with what only it knows; what every run
+//! has is in [`Plan`](crate::plan::Plan).
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
@@ -40,7 +40,8 @@ names! {
     Sequence {
         /// As they come.
         Arrival = "arrival",
-        /// As a recording has them, whichever strategy sends them and however late: see [`Turn`](crate::topology::Turn).
+        /// As a recording has them, whichever strategy sends them and however late: see
+        /// [`Turn`](crate::topology::Turn).
         Recorded = "recorded",
     }
 }
@@ -55,12 +56,13 @@ names! {
     }
 }
 
-/// What a run is for: it says which roles and links there must be, and what they need to know. Each workload has its own module,
-/// which arranges its topology and checks its demands.
+/// What a run is for: it says which roles and links there must be, and what they need to know. Each
+/// workload has its own module, which arranges its topology and checks its demands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
-    /// Strategies send orders through an orchestrator to gateways and get reports: [`crate::trading`].
+    /// Strategies send orders through an orchestrator to gateways and get reports:
+    /// [`crate::trading`].
     Trading(Trading),
 }
 
@@ -72,41 +74,46 @@ pub struct Trading {
     pub strategies: u16,
     /// Venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
     pub venues: u16,
-    /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their number.
-    /// [`Trading::ON_SCHEDULE`], what the program has added, or [`Trading::PROGRAM`] and a command.
+    /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their
+    /// number. [`Trading::ON_SCHEDULE`], what the program has added, or [`Trading::PROGRAM`] and a
+    /// command.
     pub strategy_kinds: Vec<String>,
-    /// The same of venues: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], or what the program has added.
+    /// The same of venues: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], or what the program has
+    /// added.
     pub venue_kinds: Vec<String>,
-    /// Credentials, at least one: strategy i trades with credential i modulo their number, and each venue has a gateway for each
-    /// credential. At most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS) gateways in all.
+    /// Credentials, at least one: strategy i trades with credential i modulo their number, and each
+    /// venue has a gateway for each credential. At most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS)
+    /// gateways in all.
     pub credentials: u16,
     /// Where exchanges run: the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
     /// What exchanges write down before they act.
     #[serde(default)]
     pub journal: Journalling,
-    /// The file with the orders that rest in the books of every exchange when the run begins, an absolute path; `None`: the books
-    /// are empty.
+    /// The file with the orders that rest in the books of every exchange when the run begins, an
+    /// absolute path; `None`: the books are empty.
     pub opening_book: Option<String>,
     /// How many orders that file has.
     pub house_orders: u64,
     /// In which order exchanges carry orders out.
     pub sequence: Sequence,
-    /// Each exchange writes the touch of its instruments to a board that every strategy reads: [`crate::market`].
+    /// Each exchange writes the touch of its instruments to a board that every strategy reads:
+    /// [`crate::market`].
     #[serde(default)]
     pub market_data: bool,
     /// Slots of each of its links, a power of two from 2 to 2^20.
     pub capacity: u32,
-    /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
+    /// The most orders that a strategy may have open; the engine keeps room for the reports of so
+    /// many.
     pub max_open: u32,
-    /// The most orders that may be open at one gateway; a new one beyond that is rejected. `None`: no limit but that of the
-    /// strategies.
+    /// The most orders that may be open at one gateway; a new one beyond that is rejected. `None`:
+    /// no limit but that of the strategies.
     #[serde(default)]
     pub max_waiting: Option<u32>,
     /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
     pub max_held: u32,
-    /// How long a venue may say nothing about an order before its gateway closes it, in nanoseconds, where there is a session; 0: the
-    /// longest delay and a second more.
+    /// How long a venue may say nothing about an order before its gateway closes it, in
+    /// nanoseconds, where there is a session; 0: the longest delay and a second more.
     #[serde(default)]
     pub venue_timeout_ns: u64,
     /// The messages a second that a venue takes; 0: any number.
@@ -125,23 +132,27 @@ pub struct Trading {
     /// How much later each lap is due than the one before it, in nanoseconds.
     #[serde(default)]
     pub lap_ns: u64,
-    /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
-    /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
-    /// venue, and each gateway's log has room for all.
+    /// How many of those go to each venue: a strategy's venues side by side, strategy after
+    /// strategy. One order more to a venue is refused, since the stamp log of a gateway with a
+    /// thread of its own has no room for it. Empty: an order may go to any venue, and each
+    /// gateway's log has room for all.
     pub venue_orders: Vec<u64>,
-    /// How many reports of each order logs and return paths have room for, on average, 1 to [`MAX_REPORTS`].
+    /// How many reports of each order logs and return paths have room for, on average, 1 to
+    /// [`MAX_REPORTS`].
     pub reports_an_order: u8,
     /// Each venue says of every order when its first report is due.
     pub tells_release: bool,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
-    /// The orchestrator's extra work for each order, in nanoseconds, as the user asked for it. What it took is in the
-    /// orchestrator's counters.
+    /// The orchestrator's extra work for each order, in nanoseconds, as the user asked for it. What
+    /// it took is in the orchestrator's counters.
     pub work_ns: u64,
-    /// What is traded; orders name an instrument by its place here. Empty: everything is, at any price.
+    /// What is traded; orders name an instrument by its place here. Empty: everything is, at any
+    /// price.
     #[serde(default)]
     pub instruments: Vec<Instrument>,
-    /// Limits, in the order in which they apply: a later one overrides an earlier one. Those of commands come behind them.
+    /// Limits, in the order in which they apply: a later one overrides an earlier one. Those of
+    /// commands come behind them.
     #[serde(default)]
     pub limits: Vec<LimitSetting>,
 }
@@ -155,17 +166,20 @@ const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
 impl Trading {
     /// The strategy that plays its schedule.
     pub const PLAYER: &'static str = "player";
-    /// The strategies that follow the times of their schedule: the player, the market maker and the taker.
+    /// The strategies that follow the times of their schedule: the player, the market maker and the
+    /// taker.
     pub const ON_SCHEDULE: [&'static str; 3] = [Self::PLAYER, "maker", "taker"];
     /// The venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
     /// The venue that is an exchange: it matches orders.
     pub const BOOK: &'static str = "book";
 
-    /// What begins the kind of a strategy that is a program of somebody else's: its command follows.
+    /// What begins the kind of a strategy that is a program of somebody else's: its command
+    /// follows.
     pub const PROGRAM: &'static str = "exec:";
 
-    /// Maximum number of orders that the orchestrator allocates queue memory for, all gateways together.
+    /// Maximum number of orders that the orchestrator allocates queue memory for, all gateways
+    /// together.
     pub const MOST_WAITING: u32 = 1 << 20;
 
     /// So many strategies and venues with the smallest of everything.
@@ -218,18 +232,21 @@ impl Trading {
         Self::command_of(self.strategy_kind(strategy))
     }
 
-    /// Whether its strategies are of several kinds, or programs of somebody else's: then reports tell them apart.
+    /// Whether its strategies are of several kinds, or programs of somebody else's: then reports
+    /// tell them apart.
     pub fn has_several_kinds(&self) -> bool {
         self.strategy_kinds.len() > 1
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
-    /// How a strategy paces its orders: the plan knows when they are due only of those that follow a schedule.
+    /// How a strategy paces its orders: the plan knows when they are due only of those that follow
+    /// a schedule.
     pub fn pacing_of(&self, strategy: u16) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
-    /// How all strategies pace their orders: closed, unless each of them has times at which they are due.
+    /// How all strategies pace their orders: closed, unless each of them has times at which they
+    /// are due.
     pub fn overall_pacing(&self) -> Pacing {
         let is_scheduled = |kind: &String| Self::ON_SCHEDULE.contains(&kind.as_str());
         if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
@@ -243,7 +260,8 @@ impl Trading {
         }
     }
 
-    /// The kinds of strategies and of venues for people, ` (quoter, player)`; nothing where they are bulkhead's own.
+    /// The kinds of strategies and of venues for people, ` (quoter, player)`; nothing where they
+    /// are bulkhead's own.
     pub fn kinds_in_words(&self) -> [String; 2] {
         [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(|(kinds, own)| {
             let is_own = kinds.iter().all(|kind| kind == own);
@@ -301,8 +319,9 @@ impl Trading {
         self.books().filter(|_| self.market_data)
     }
 
-    /// Orders to one gateway that the orchestrator allocates queue memory for: as many as its credential's strategies may have open,
-    /// and all gateways together at most [`Trading::MOST_WAITING`].
+    /// Orders to one gateway that the orchestrator allocates queue memory for: as many as its
+    /// credential's strategies may have open, and all gateways together at most
+    /// [`Trading::MOST_WAITING`].
     pub fn waiting_room(&self, gateway: u16) -> usize {
         let is_its = |strategy: &u16| self.credential_of(*strategy) == gateway % self.credentials.max(1);
         let strategies = (0..self.strategies).filter(is_its).map(usize::from);

@@ -1,5 +1,5 @@
-//! Agents behind dynamic calls: one a thread where a thread's loop is monomorphised, one for each role and duty cycle where the
-//! roles of a thread are an unusual mixture, or are not measured.
+//! Agents behind dynamic calls: one a thread where a thread's loop is monomorphised, one for each
+//! role and duty cycle where the roles of a thread are an unusual mixture, or are not measured.
 
 use super::runner::Runner;
 use anyhow::Result;
@@ -14,7 +14,8 @@ pub trait AnyAgent: Agent<clock::Chosen> + Send {}
 
 impl<A: Agent<clock::Chosen> + Send> AnyAgent for A {}
 
-/// An agent with loops of its own: what this is made of takes the compiler as long as all its loops.
+/// An agent with loops of its own: what this is made of takes the compiler as long as all its
+/// loops.
 pub trait RoleAgent: AnyAgent {
     /// Runs it on the calling thread, which idles like that, until the run ends.
     ///

@@ -25,7 +25,8 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
     Audit::of(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
 }
 
-/// How many reports each strategy must have been given by the engine's journal, since its memory was last made anew.
+/// How many reports each strategy must have been given by the engine's journal, since its memory
+/// was last made anew.
 ///
 /// # Errors
 /// A journal that cannot be followed.
@@ -37,7 +38,8 @@ pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
     Ok(follower.state.returned())
 }
 
-/// How many messages were pushed into each of these rings, which the process writes that has `attached`.
+/// How many messages were pushed into each of these rings, which the process writes that has
+/// `attached`.
 ///
 /// # Errors
 /// A ring that is not what it should be.

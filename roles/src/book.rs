@@ -29,8 +29,8 @@ use venue::{
     open_with,
 };
 
-/// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down page by page when the exchange dies,
-/// before anybody can be told.
+/// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down
+/// page by page when the exchange dies, before anybody can be told.
 const SEGMENT_BYTES: u64 = 4 << 20;
 /// What a run of a few orders needs at most, for each of them: it has smaller segments.
 const BYTES_AN_ORDER: u64 = 1 << 10;
@@ -100,8 +100,8 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     Ok(agent)
 }
 
-/// What of an exchange is in its log, as it was counted. Where records are missing, no count says what was stamped: all is taken to be. Better one
-/// stamp missing more than one there twice.
+/// What of an exchange is in its log, as it was counted. Where records are missing, no count says
+/// what was stamped: all is taken to be. Better one stamp missing more than one there twice.
 fn left_behind(past: &Past, tally: &Tally, trades: u64) -> Estate {
     let sums = &tally.sums;
     let stamped = |point| if past.is_partial() { u64::MAX } else { sums.count(point) };
@@ -137,7 +137,8 @@ pub(super) fn market(parts: &mut Parts<'_, '_>, venue: u16) -> Result<MarketSetu
 /// Maps what the exchange will write, and its log, ahead of it.
 pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
     for gateway in parts.plan.trading().gateways_of(venue) {
-        // Not as their heir: that one takes back what was not published, and the living one is at work.
+        // Not as their heir: that one takes back what was not published, and the living one is at
+        // work.
         parts.attached.receiver(&session_out(gateway))?;
         parts.attached.sender(&session_in(gateway))?;
     }
@@ -180,8 +181,8 @@ pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     Some(Options { durability, segment_bytes, ..Options::default() })
 }
 
-/// The plan's instruments as the matching engine takes them; one that takes everything where the plan has none. What is open of
-/// one must fit 64 bits, which bounds the largest order.
+/// The plan's instruments as the matching engine takes them; one that takes everything where the
+/// plan has none. What is open of one must fit 64 bits, which bounds the largest order.
 fn instruments(trading: &Trading, room: usize) -> Vec<Instrument> {
     let orders = room as u64 + trading.house_orders;
     let of = |planned: &protocol::instrument::Instrument| Instrument {

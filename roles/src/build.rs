@@ -98,7 +98,8 @@ fn any_agents<P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
     roles.iter().map(one).collect()
 }
 
-/// The same of a thread whose gateways are those of exchanges, and which may run exchanges behind them.
+/// The same of a thread whose gateways are those of exchanges, and which may run exchanges behind
+/// them.
 pub(super) fn book_agent<P: Producer + 'static, C: Consumer + 'static>(
     ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
@@ -150,7 +151,8 @@ pub(super) fn strategy_or_faulty<P: Producer + 'static, C, S: Strategy + Send + 
     let Some(faults) = OwnFaults::of(plan, index, epoch) else {
         return Ok(Box::new(strategy_agent(parts, &context, submit, make)?));
     };
-    // Nothing of it is measured: those of all techniques share one agent, without a loop of its own.
+    // Nothing of it is measured: those of all techniques share one agent, without a loop of its
+    // own.
     let submit = faults.producer(BoxedProducer::new(submit), act);
     let agent = strategy_agent(parts, &context, BoxedProducer::new(submit.clone()), make)?;
     let to_arm = submit.clone();
@@ -189,7 +191,8 @@ pub fn strategy(
     Ok(StrategyAgent::new(player(&context), session(plan, &context, submit, attached)?))
 }
 
-/// The orchestrator of an engine with a journal, promoted before the threads were built; `None` without a journal.
+/// The orchestrator of an engine with a journal, promoted before the threads were built; `None`
+/// without a journal.
 fn successor<P, C: Consumer>(
     ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
@@ -244,7 +247,8 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
     Ok(Core::new(&setup)?)
 }
 
-/// What the orchestrator sends through: attached after a crashed one's if `is_successor`, or as the first.
+/// What the orchestrator sends through: attached after a crashed one's if `is_successor`, or as the
+/// first.
 pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'_>) -> Result<Outputs> {
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];

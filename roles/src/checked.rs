@@ -1,4 +1,5 @@
-//! How gateways are built that do not simply believe their venue: [`Plan::is_checked`](protocol::plan::Plan::is_checked).
+//! How gateways are built that do not simply believe their venue:
+//! [`Plan::is_checked`](protocol::plan::Plan::is_checked).
 
 use super::parts::{Parts, VenueBuilder};
 use crate::faults::venue::FaultyVenue;

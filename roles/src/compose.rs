@@ -1,8 +1,9 @@
 //! From the roles of a thread to one agent.
 //!
-//! A thread runs its agent behind one dynamic call: the loop behind it is monomorphised for the agent, the clock and the idle
-//! strategy. That holds for a single role, for the orchestrator with gateways, and for gateways; only a thread with another
-//! mixture of roles makes a dynamic call for each role in each duty cycle.
+//! A thread runs its agent behind one dynamic call: the loop behind it is monomorphised for the
+//! agent, the clock and the idle strategy. That holds for a single role, for the orchestrator with
+//! gateways, and for gateways; only a thread with another mixture of roles makes a dynamic call for
+//! each role in each duty cycle.
 
 use super::agents::{AnyAgent, Mixed, RoleAgent};
 use super::build::{BuildStrategy, StrategyBuilder, player, strategy_or_faulty, thread_agent};
@@ -29,8 +30,8 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Tells faulty agents what their process can write, once all of it is attached, and where their thread's
-    /// status is.
+    /// Tells faulty agents what their process can write, once all of it is attached, and where
+    /// their thread's status is.
     pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
         self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
     }
@@ -43,7 +44,8 @@ impl Composed {
         self.agent.run(runner, idle)
     }
 
-    /// The agent behind one dynamic call a turn: for who steps agents instead of giving each a thread.
+    /// The agent behind one dynamic call a turn: for who steps agents instead of giving each a
+    /// thread.
     pub fn boxed(self) -> Box<dyn Agent<clock::Chosen>> {
         self.agent
     }
@@ -75,7 +77,8 @@ pub fn compose(
         if kinds.iter().all(|other| *other == kind) {
             return registry.thread(plan, kind)?(parts, roles, &strategy);
         }
-        // Venues of several kinds on one thread: each role by itself, behind a dynamic call a duty cycle.
+        // Venues of several kinds on one thread: each role by itself, behind a dynamic call a duty
+        // cycle.
         let each = |role: &Role| -> Result<Box<dyn AnyAgent>> {
             Ok(registry.thread(plan, kind_of(role))?(parts, &[*role], &strategy)?)
         };
@@ -84,7 +87,8 @@ pub fn compose(
     })
 }
 
-/// The same with the built-in player and venue on these ends, whatever the plan says: for a technique that is in no table.
+/// The same with the built-in player and venue on these ends, whatever the plan says: for a
+/// technique that is in no table.
 ///
 /// # Errors
 /// As [`compose`].

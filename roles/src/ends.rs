@@ -5,7 +5,8 @@
 //! | [`Ends::typed`] | the technique's own: pushes and pops are inlined into the agents' loops | techniques in memory, in release builds |
 //! | [`Ends::boxed`] | one pair for all techniques: a dynamic call a message | debug builds; techniques through the kernel, whose messages cost a system call each; faults; the simulation |
 //!
-//! What is built from ends is compiled once for each pair of types. So boxed ends make one agent of those of all techniques.
+//! What is built from ends is compiled once for each pair of types. So boxed ends make one agent of
+//! those of all techniques.
 
 use core::ops::ControlFlow;
 use shm::attached::Attached;
@@ -57,14 +58,16 @@ impl BoxedEnds {
     }
 }
 
-/// The ends with which the loops for a technique in memory are compiled. In release builds they are the technique's own: no
-/// dynamic call stands between a measured loop and its ring, as the type says.
+/// The ends with which the loops for a technique in memory are compiled. In release builds they are
+/// the technique's own: no dynamic call stands between a measured loop and its ring, as the type
+/// says.
 #[cfg(not(debug_assertions))]
 pub(crate) const fn measured<L: Link>() -> Ends<L::Producer, L::Consumer> {
     Ends::typed::<L>()
 }
 
-/// The ends with which the loops for a technique in memory are compiled. In debug builds nothing is measured: boxed ones.
+/// The ends with which the loops for a technique in memory are compiled. In debug builds nothing is
+/// measured: boxed ones.
 #[cfg(debug_assertions)]
 pub(crate) const fn measured<L: Link>() -> BoxedEnds {
     BoxedEnds::boxed::<L>()

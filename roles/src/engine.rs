@@ -1,7 +1,9 @@
-//! The engine with a journal: how its orchestrator and its gateways are built, in the place of those that have died if there were any.
+//! The engine with a journal: how its orchestrator and its gateways are built, in the place of
+//! those that have died if there were any.
 //!
-//! The orchestrator's journal says what was sent to each gateway and taken from it. How far a gateway was with that, the rings around it
-//! say: between its inbox and its session, and back, messages go one to one and in their order.
+//! The orchestrator's journal says what was sent to each gateway and taken from it. How far a
+//! gateway was with that, the rings around it say: between its inbox and its session, and back,
+//! messages go one to one and in their order.
 //!
 //! ```text
 //!  orchestrator ─ inbox ─▶ gateway ─ session out ─▶ exchange        sent: as many as the session has
@@ -25,7 +27,8 @@ use shm::ring::spsc_mux;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-/// Recovers the engine, if that process is the engine's and keeps a journal: before its threads are built.
+/// Recovers the engine, if that process is the engine's and keeps a journal: before its threads are
+/// built.
 ///
 /// # Errors
 /// A segment or a journal that is not what it should be.

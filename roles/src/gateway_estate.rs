@@ -1,6 +1,8 @@
-//! What a dead gateway has left behind, for its successor: with its engine after that has died, or in a process of its own.
+//! What a dead gateway has left behind, for its successor: with its engine after that has died, or
+//! in a process of its own.
 //!
-//! Between its inbox and its session with the exchange, and back, messages go one to one and in their order. So counts say how far it was:
+//! Between its inbox and its session with the exchange, and back, messages go one to one and in
+//! their order. So counts say how far it was:
 //!
 //! | left behind | what follows from it |
 //! |---|---|
@@ -31,7 +33,8 @@ use std::io;
 use std::path::Path;
 use system::clock::Clock;
 
-/// Recovers the gateways of a process that takes the place of a dead one: before its threads are built.
+/// Recovers the gateways of a process that takes the place of a dead one: before its threads are
+/// built.
 ///
 /// # Errors
 /// A segment that is not what it should be.
@@ -64,7 +67,8 @@ pub(super) fn recover(
     Ok(())
 }
 
-/// Of a gateway that died alone: the engine is there, and has taken all that was handed over. The inbox stays as it is.
+/// Of a gateway that died alone: the engine is there, and has taken all that was handed over. The
+/// inbox stays as it is.
 fn of_session(
     plan: &Plan,
     index: u16,
@@ -97,7 +101,8 @@ fn of_session(
     })
 }
 
-/// Of a gateway that died with its engine, by the engine's journal. What is in the inbox comes again.
+/// Of a gateway that died with its engine, by the engine's journal. What is in the inbox comes
+/// again.
 pub(super) fn of_engine(
     plan: &Plan,
     index: u16,
@@ -151,7 +156,8 @@ fn open_reports(index: u16, completed: u64, attached: &mut Attached<'_>) -> Resu
     Ok(all_of(&mut session).into_iter().map(|message| Report::from_message(message).ok()).collect())
 }
 
-/// Completes the log of a dead gateway. Returns it, and the reports that were stamped and not handed over.
+/// Completes the log of a dead gateway. Returns it, and the reports that were stamped and not
+/// handed over.
 fn mend(
     last: &LastMessages<'_>,
     plan: &Plan,

@@ -1,7 +1,9 @@
-//! The roles of a run: what each process does, and the table of everything that threads can be built of.
+//! The roles of a run: what each process does, and the table of everything that threads can be
+//! built of.
 //!
-//! The loops of all built-in techniques, strategies and venues are compiled here, once: [`registry`] fills its table in a function that is not
-//! generic. A program with parts of its own compiles the loops of those parts only.
+//! The loops of all built-in techniques, strategies and venues are compiled here, once:
+//! [`registry`] fills its table in a function that is not generic. A program with parts of its own
+//! compiles the loops of those parts only.
 #![forbid(unsafe_code)]
 
 mod agents;

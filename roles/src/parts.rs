@@ -9,8 +9,8 @@ use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::memory::Words;
 
-/// What is done once all memory of a process is attached: it is given everything that the process can write, and the status of
-/// its thread.
+/// What is done once all memory of a process is attached: it is given everything that the process
+/// can write, and the status of its thread.
 pub(super) type WhenAttached = Box<dyn FnOnce(Vec<Words>, StatusWriter) + Send>;
 
 /// What roles are built from.

@@ -1,7 +1,9 @@
-//! The table from names to monomorphised agents: an entry for each strategy, and for each venue, with each technique.
+//! The table from names to monomorphised agents: an entry for each strategy, and for each venue,
+//! with each technique.
 //!
-//! It is filled once, at the start of the program; from then on a plan's names lead to functions, each compiled for its types. What is built
-//! in is filled in by [`Registry::built_in`], which is not generic: no other crate compiles it again. A program adds its own techniques with the
+//! It is filled once, at the start of the program; from then on a plan's names lead to functions,
+//! each compiled for its types. What is built in is filled in by [`Registry::built_in`], which is
+//! not generic: no other crate compiles it again. A program adds its own techniques with the
 //! built-in strategies and venues, and its own strategies and venues with every technique.
 
 use super::agents::RoleAgent;
@@ -159,7 +161,8 @@ impl Visitor for FillEnds<'_> {
 }
 
 impl Registry {
-    /// bulkhead's own strategies and venues with the built-in techniques. Not generic: compiled in this crate, once.
+    /// bulkhead's own strategies and venues with the built-in techniques. Not generic: compiled in
+    /// this crate, once.
     #[inline(never)]
     fn built_in() -> Self {
         let mut registry = Self::default();
@@ -238,7 +241,8 @@ pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
     Registry::of_program().ends(technique)
 }
 
-/// The techniques of this program whose loops are compiled for their own ends, without a dynamic call a message.
+/// The techniques of this program whose loops are compiled for their own ends, without a dynamic
+/// call a message.
 pub fn typed_techniques() -> &'static [Technique] {
     &Registry::of_program().typed
 }

@@ -1,6 +1,8 @@
-//! One process of a run: finds its part in the plan, composes its agents, and runs each on its thread.
+//! One process of a run: finds its part in the plan, composes its agents, and runs each on its
+//! thread.
 //!
-//! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
+//! A child is told its name and the run's id; everything else it derives from the plan in the
+//! control segment.
 
 use super::book;
 use super::compose::compose;
@@ -37,7 +39,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let mut watch = Some(watch);
     if is_spare {
         confine_to_files(&plan, me)?;
-        // A thread less to start when it is told to go on. In a sandbox threads come behind the door.
+        // A thread less to start when it is told to go on. In a sandbox threads come behind the
+        // door.
         if let Some(watch) = watch.take_if(|_| plan.isolation != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;
         }
@@ -55,8 +58,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     result
 }
 
-/// A panic on any thread ends the process: half an engine is no engine. The launcher sees the exit code and shows what
-/// was printed.
+/// A panic on any thread ends the process: half an engine is no engine. The launcher sees the exit
+/// code and shows what was printed.
 fn exit_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -74,7 +77,8 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
     }
 }
 
-/// In a sandbox a process that keeps a journal is confined to its folder before anything of it is built: that starts threads.
+/// In a sandbox a process that keeps a journal is confined to its folder before anything of it is
+/// built: that starts threads.
 fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
     let is_meant = plan.isolation == Isolation::Sandbox && plan.has_journal(me);
     let Some(profile) = plan.sandbox_of(me).filter(|_| is_meant) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! A thread of a role: pinned, confined, waiting at the barrier, then running its agent. The second half of the way from names to
-//! monomorphised loops: clock and idle strategy.
+//! A thread of a role: pinned, confined, waiting at the barrier, then running its agent. The second
+//! half of the way from names to monomorphised loops: clock and idle strategy.
 
 use anyhow::{Context, Result};
 use protocol::agent::{self, Agent};
@@ -41,8 +41,8 @@ impl Confinement {
         Self { profile, unprepared: AtomicU64::new(threads as u64) }
     }
 
-    /// The calling thread is prepared. The last one closes the door behind all of them, before the barrier opens, which waits for
-    /// it: nothing of the roles' own has run yet.
+    /// The calling thread is prepared. The last one closes the door behind all of them, before the
+    /// barrier opens, which waits for it: nothing of the roles' own has run yet.
     fn prepared(&self, plan: &Plan) -> Result<(), SandboxError> {
         // AcqRel: the last one comes after all others.
         if self.unprepared.fetch_sub(1, Ordering::AcqRel) > 1 {
@@ -54,9 +54,11 @@ impl Confinement {
 }
 
 impl Runner<'_> {
-    /// Prepares the thread, waits at the barrier and runs the agent. The loop is compiled for the agent with the time stamp counter
-    /// and with [`idle::Chosen::Spin`], which is what figures are taken with; for the counter with any other idle strategy; and for any other
-    /// clock. Each takes the compiler as long as the whole agent, so without optimisation there is only the last one.
+    /// Prepares the thread, waits at the barrier and runs the agent. The loop is compiled for the
+    /// agent with the time stamp counter and with [`idle::Chosen::Spin`], which is what figures are
+    /// taken with; for the counter with any other idle strategy; and for any other clock. Each
+    /// takes the compiler as long as the whole agent, so without optimisation there is only the
+    /// last one.
     pub(super) fn run<A: Agent<Tsc> + Agent<clock::Chosen>>(
         self,
         agent: &mut A,

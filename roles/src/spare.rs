@@ -1,11 +1,13 @@
-//! A spare: a process that has everything ready and waits to be the next incarnation of an exchange or of the engine.
+//! A spare: a process that has everything ready and waits to be the next incarnation of an exchange
+//! or of the engine.
 //!
 //! ```text
 //! start ─▶ map the memory ─▶ follow the journal, write snapshots ─▶ told to go on ─▶ as a process that was just started
 //! ```
-//! It writes nothing that anybody but it reads, snapshots aside, until it is told. While it waits it sleeps, and wakes up now and then to
-//! carry out what was written into the journal since. It keeps nobody from coming back: what goes wrong here, a damaged journal or a full
-//! disk, is left to what a process does that is started in the ordinary way.
+//! It writes nothing that anybody but it reads, snapshots aside, until it is told. While it waits
+//! it sleeps, and wakes up now and then to carry out what was written into the journal since. It
+//! keeps nobody from coming back: what goes wrong here, a damaged journal or a full disk, is left
+//! to what a process does that is started in the ordinary way.
 
 mod engine;
 mod exchange;
@@ -34,7 +36,8 @@ use system::process;
 /// What the name of a process that is a spare begins with.
 pub const SPARE_PREFIX: &str = "spare:";
 
-/// How long it sleeps. A successor has to carry out again what was written meanwhile; a look costs some ten microseconds.
+/// How long it sleeps. A successor has to carry out again what was written meanwhile; a look costs
+/// some ten microseconds.
 const NAP: Duration = Duration::from_millis(20);
 /// Records that it carries out between two looks at whether it is told to go on.
 const BATCH: usize = 512;
@@ -77,8 +80,8 @@ pub trait Standby {
     fn go_on(self: Box<Self>, attached: &mut Attached<'_>);
 }
 
-/// Waits until the launcher says on standard input, which is a socket, that this process is its role from now on, and answers. `false`: the
-/// run is over.
+/// Waits until the launcher says on standard input, which is a socket, that this process is its
+/// role from now on, and answers. `false`: the run is over.
 ///
 /// # Errors
 /// A process that has no spare; memory that is not there.
@@ -202,8 +205,8 @@ impl<B: Body> Waiting<'_, B> {
         Ok(is_far)
     }
 
-    /// Whether the process is in its duty cycles. One that is not may be opening the journal: it and a snapshot would tidy up after each
-    /// other.
+    /// Whether the process is in its duty cycles. One that is not may be opening the journal: it
+    /// and a snapshot would tidy up after each other.
     fn is_at_work(&self) -> bool {
         self.living.iter().all(|thread| status::state(thread) >= ThreadState::Running)
     }

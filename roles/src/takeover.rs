@@ -1,5 +1,6 @@
-//! How a process takes over from a dead one: what it reads the time from, and what it gets wrong where a simulation wants to see that its
-//! judge finds that. Real processes read the run's clock and get nothing wrong.
+//! How a process takes over from a dead one: what it reads the time from, and what it gets wrong
+//! where a simulation wants to see that its judge finds that. Real processes read the run's clock
+//! and get nothing wrong.
 
 use gateway::GatewayEstate;
 use journal::{Disk, Durability, Options, Reader, Watermark};
@@ -35,7 +36,8 @@ names! {
         TellsEarly = "tells-early",
         /// A spare's state lacks a record that it has read.
         SkipsRecord = "skips-record",
-        /// What a spare has carried out is believed to have gone out: it may be ahead of what its predecessor came to.
+        /// What a spare has carried out is believed to have gone out: it may be ahead of what its
+        /// predecessor came to.
         BelievesSpare = "believes-spare",
     }
 }

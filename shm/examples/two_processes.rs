@@ -1,7 +1,8 @@
-//! Two processes and one queue between them, without a run: `cargo run -p shm --example two_processes`.
+//! Two processes and one queue between them, without a run: `cargo run -p shm --example
+//! two_processes`.
 //!
-//! The program creates a queue by name, starts itself again as the producer, and takes what that one sends. Each ends if the other
-//! one does: a queue says nothing about its peers.
+//! The program creates a queue by name, starts itself again as the producer, and takes what that
+//! one sends. Each ends if the other one does: a queue says nothing about its peers.
 
 use shm::queue::Queue;
 use shm::ring::Consumer;

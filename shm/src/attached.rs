@@ -1,7 +1,8 @@
 //! One process's view of a run's segments: each is mapped once, however many threads use it.
 //!
-//! Rings attach through [`Attached`] and never see where a segment comes from: a name in `/dev/shm`, an inherited
-//! descriptor, or the heap. That is for a [`Source`] to say, and so is what this process may do with it.
+//! Rings attach through [`Attached`] and never see where a segment comes from: a name in
+//! `/dev/shm`, an inherited descriptor, or the heap. That is for a [`Source`] to say, and so is
+//! what this process may do with it.
 
 pub use crate::memory::sealed::Access;
 use crate::memory::sealed::{self, Handle};
@@ -41,8 +42,9 @@ pub trait Source {
     /// The hash that the headers of the run's segments carry.
     fn run(&self) -> u64;
 
-    /// The header that the segment was created with, if a plan says it. Then nothing in its memory is believed: whoever may
-    /// write the segment may have written over its header. `None`: the header in memory is checked.
+    /// The header that the segment was created with, if a plan says it. Then nothing in its memory
+    /// is believed: whoever may write the segment may have written over its header. `None`: the
+    /// header in memory is checked.
     fn header(&self, what: &str) -> Option<Header> {
         let _ = what;
         None
@@ -51,7 +53,8 @@ pub trait Source {
     /// What this process may do with it; `None`: nothing.
     fn right(&self, what: &str) -> Option<Access>;
 
-    /// The descriptors that processes of the run inherit. A segment that is not among them is opened by its name.
+    /// The descriptors that processes of the run inherit. A segment that is not among them is
+    /// opened by its name.
     fn handles(&self) -> &[Handle];
 
     /// Who is at the ends of a link. If nobody says otherwise, this process alone.
@@ -85,10 +88,12 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Maps a segment of the run for reading and writing, or gives the mapping that is there; checks that it belongs to this run.
+    /// Maps a segment of the run for reading and writing, or gives the mapping that is there;
+    /// checks that it belongs to this run.
     ///
     /// # Errors
-    /// A segment that this process has no right to write, that is missing, or whose header is not what it should be.
+    /// A segment that this process has no right to write, that is missing, or whose header is not
+    /// what it should be.
     pub fn region(&mut self, what: &str, kind: SegmentKind) -> Result<Arc<Region>, RegionError> {
         if let Some(region) = self.regions.get(what) {
             return Ok(Arc::clone(region));
@@ -118,8 +123,9 @@ impl<'a> Attached<'a> {
         self.source.peers(link)
     }
 
-    /// Takes a region as one of the run's segments, whether or not it has a name: for memory that was handed over, and
-    /// for tests over the heap. Its header must be written, unless the plan says it.
+    /// Takes a region as one of the run's segments, whether or not it has a name: for memory that
+    /// was handed over, and for tests over the heap. Its header must be written, unless the plan
+    /// says it.
     pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
         if let Some(header) = self.source.header(what) {
             // Of another size it is not the plan's segment, and has a header of its own.
@@ -128,12 +134,14 @@ impl<'a> Attached<'a> {
         self.regions.insert(what.to_owned(), region);
     }
 
-    /// As [`Attached::adopt`], for reading only: [`Attached::view`] gives it, [`Attached::region`] does not.
+    /// As [`Attached::adopt`], for reading only: [`Attached::view`] gives it, [`Attached::region`]
+    /// does not.
     pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
         self.lent.insert(what.to_owned(), region);
     }
 
-    /// What the threads of this process share under that name on the heap; made by the first who asks.
+    /// What the threads of this process share under that name on the heap; made by the first who
+    /// asks.
     ///
     /// # Panics
     /// If it was made as another type: two techniques in one run.
@@ -142,15 +150,17 @@ impl<'a> Attached<'a> {
         Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
-    /// Everything that this process has mapped for writing, in the order of the names. Its memory of other kinds is not here.
+    /// Everything that this process has mapped for writing, in the order of the names. Its memory
+    /// of other kinds is not here.
     pub fn writable(&self) -> Vec<Words> {
         let mut named: Vec<_> = self.regions.iter().collect();
         named.sort_by_key(|(name, _)| *name);
         named.into_iter().map(|(_, region)| region.words()).collect()
     }
 
-    /// A segment that is only read here. Unless this process writes it elsewhere, its pages are mapped read-only: a wild
-    /// pointer cannot harm it. Where it has a name, a hostile process can still open it anew; the sandbox is for that.
+    /// A segment that is only read here. Unless this process writes it elsewhere, its pages are
+    /// mapped read-only: a wild pointer cannot harm it. Where it has a name, a hostile process can
+    /// still open it anew; the sandbox is for that.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -194,8 +204,8 @@ impl<'a> Attached<'a> {
         file.map(Some).map_err(os)
     }
 
-    /// Checks that a segment is one of this run: by the plan, and where there is none by its header. Rings check their own
-    /// geometry when an end attaches.
+    /// Checks that a segment is one of this run: by the plan, and where there is none by its
+    /// header. Rings check their own geometry when an end attaches.
     fn check(&self, what: &str, name: String, kind: SegmentKind, view: &View) -> Result<Header, RegionError> {
         let known = self.source.header(what).map_or(Ok(()), |header| view.set_header(header));
         let header = known.and_then(|()| view.header(kind)).and_then(|header| {

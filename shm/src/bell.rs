@@ -7,21 +7,23 @@
 //! each sender's segment:    header │ flag │ outside │ rung … the word for that listener … ◀── read by the listener
 //! ```
 //!
-//! Each thread has a segment that it alone writes. `flag` says whether the thread is asleep or about to be, and which
-//! park that is: it counts in steps of two, and its lowest bit is set while the thread sleeps. A sender that finds the bit
-//! set copies the flag into its own word for that listener, and wakes whoever waits on that word. The listener waits on
-//! the words of all its senders at once (`futex_waitv`).
+//! Each thread has a segment that it alone writes. `flag` says whether the thread is asleep or
+//! about to be, and which park that is: it counts in steps of two, and its lowest bit is set while
+//! the thread sleeps. A sender that finds the bit set copies the flag into its own word for that
+//! listener, and wakes whoever waits on that word. The listener waits on the words of all its
+//! senders at once (`futex_waitv`).
 //!
-//! **Why no wake-up is lost.** The listener sets the flag, fences, and polls its rings once more before it waits; the
-//! sender publishes its message, fences, and then reads the flag. Both fences are SeqCst, so in their single total order
-//! one comes first (Dekker's argument). Either the listener's last poll sees the message, or the sender sees the flag of
-//! this park and writes it into its word. The listener looks at that word before it waits, and the kernel compares it
-//! once more when it puts the listener to sleep.
+//! **Why no wake-up is lost.** The listener sets the flag, fences, and polls its rings once more
+//! before it waits; the sender publishes its message, fences, and then reads the flag. Both fences
+//! are SeqCst, so in their single total order one comes first (Dekker's argument). Either the
+//! listener's last poll sees the message, or the sender sees the flag of this park and writes it
+//! into its word. The listener looks at that word before it waits, and the kernel compares it once
+//! more when it puts the listener to sleep.
 //!
-//! **Why no sender can take another one's wake-up away.** It can write neither the flag nor another sender's word, and it
-//! does not map the other's word, so it cannot wait there in the listener's place. What it can do is to wake the listener
-//! for nothing, which costs the listener a look at its rings. A wait has a time-out all the same: a peer is not trusted
-//! to ring.
+//! **Why no sender can take another one's wake-up away.** It can write neither the flag nor another
+//! sender's word, and it does not map the other's word, so it cannot wait there in the listener's
+//! place. What it can do is to wake the listener for nothing, which costs the listener a look at
+//! its rings. A wait has a time-out all the same: a peer is not trusted to ring.
 //!
 //! The word `outside` is for whoever has no thread in the plan: the launcher and operators.
 
@@ -33,7 +35,8 @@ use core::time::Duration;
 
 /// Where the flag is in a thread's segment.
 pub const BELL: usize = HEADER_WORDS;
-/// Where the launcher and operators ring. Two cache lines behind the flag, which senders read at each message.
+/// Where the launcher and operators ring. Two cache lines behind the flag, which senders read at
+/// each message.
 pub const OUTSIDE: usize = BELL + 16;
 /// Where the words are by which the thread rings others.
 pub const RUNG: usize = OUTSIDE + 16;
@@ -48,8 +51,8 @@ const SLEEPING: u64 = 1;
 /// From one park to the next.
 const PARK: u64 = 2;
 
-/// The longest sleep of a listener that cannot wait on the words of all its senders: there are more than
-/// [`futex::MAX_WORDS`], or the kernel is older than Linux 5.16.
+/// The longest sleep of a listener that cannot wait on the words of all its senders: there are more
+/// than [`futex::MAX_WORDS`], or the kernel is older than Linux 5.16.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
 /// Words in the segment of a thread, in a run of so many threads.
@@ -65,7 +68,8 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Rings the listener that has the segment `listener`, by the word `slot` of the sender's own segment.
+    /// Rings the listener that has the segment `listener`, by the word `slot` of the sender's own
+    /// segment.
     ///
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
@@ -94,9 +98,11 @@ impl Bell {
 
     #[cold]
     fn wake(&self, flag: u64) {
-        // Relaxed: our own store, or that of somebody else outside, who then has rung for this park.
+        // Relaxed: our own store, or that of somebody else outside, who then has rung for this
+        // park.
         if self.rung[0].load(Ordering::Relaxed) != flag {
-            // Release: pairs with the Acquire in `Listener::wait`; who sees this sees the message that was published before.
+            // Release: pairs with the Acquire in `Listener::wait`; who sees this sees the message
+            // that was published before.
             self.rung[0].store(flag, Ordering::Release);
             // All: one who waits there besides the listener must not get the wake-up in its place.
             futex::wake_all(&self.rung[0]);
@@ -116,8 +122,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// The listener that has this segment, whom nobody rings yet. In the place of one that has died it goes on counting where
-    /// that one stopped.
+    /// The listener that has this segment, whom nobody rings yet. In the place of one that has died
+    /// it goes on counting where that one stopped.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -155,7 +161,8 @@ impl Listener {
         }
     }
 
-    /// Says that the listener is about to sleep. It must poll once more after this and before [`Listener::wait`].
+    /// Says that the listener is about to sleep. It must poll once more after this and before
+    /// [`Listener::wait`].
     #[inline]
     pub fn arm(&mut self) {
         self.park = self.park.wrapping_add(PARK);
@@ -170,8 +177,8 @@ impl Listener {
         self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);
     }
 
-    /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is disarmed. Returns why it
-    /// came back.
+    /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is
+    /// disarmed. Returns why it came back.
     pub fn wait(&mut self, at_most: Duration) -> Woken {
         let mut seen = [0; futex::MAX_WORDS];
         let mut woken = Woken::Rung;

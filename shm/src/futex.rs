@@ -1,6 +1,7 @@
 //! Futexes across processes: wait while a word has a value, wake who waits.
 //!
-//! A futex is 32 bits; ours is the low half of a word, which on a little-endian machine is where the word begins.
+//! A futex is 32 bits; ours is the low half of a word, which on a little-endian machine is where
+//! the word begins.
 
 use crate::sync::AtomicU64;
 use core::time::Duration;
@@ -22,7 +23,8 @@ pub enum Woken {
 #[cfg(target_endian = "big")]
 compile_error!("the futex is taken to be the low half of a word: only right on little-endian machines");
 
-/// Sleeps while the low half of `word` is `expected`, for `at_most` that long. May return for no reason.
+/// Sleeps while the low half of `word` is `expected`, for `at_most` that long. May return for no
+/// reason.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU64, expected: u32, at_most: Duration) {
     let _ = wait_for(word, expected, at_most);
@@ -35,8 +37,9 @@ fn wait_for(word: &AtomicU64, expected: u32, at_most: Duration) -> Woken {
         tv_sec: at_most.as_secs().min(i64::MAX as u64) as libc::time_t,
         tv_nsec: libc::c_long::from(at_most.subsec_nanos() as i32),
     };
-    // SAFETY: the address is that of a live, aligned word, its first four bytes are the futex; the kernel only
-    // reads it. The timeout outlives the call. Not FUTEX_PRIVATE: the word may be shared with another process.
+    // SAFETY: the address is that of a live, aligned word, its first four bytes are the futex; the
+    // kernel only reads it. The timeout outlives the call. Not FUTEX_PRIVATE: the word may be
+    // shared with another process.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -71,8 +74,9 @@ pub fn wake_one(word: &AtomicU64) {
     }
 }
 
-/// Sleeps while the low half of each word is what is expected of it, for `at_most` that long; of more than [`MAX_WORDS`] the
-/// others are left out. One word is waited on by the older call, which every kernel and the sandbox's strategies have.
+/// Sleeps while the low half of each word is what is expected of it, for `at_most` that long; of
+/// more than [`MAX_WORDS`] the others are left out. One word is waited on by the older call, which
+/// every kernel and the sandbox's strategies have.
 #[cfg(not(loom))]
 pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, at_most: Duration) -> Woken {
     /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.
@@ -108,8 +112,9 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, at_most: 
     let seconds = at_most.as_secs().saturating_add(nanos / 1_000_000_000);
     until.tv_sec = until.tv_sec.saturating_add(seconds.min(i64::MAX as u64) as libc::time_t);
     until.tv_nsec = (nanos % 1_000_000_000) as libc::c_long;
-    // SAFETY: the addresses are those of live, aligned words, whose first four bytes are the futexes; the kernel only reads
-    // them. The list has at least as many entries as are named, and it and the time outlive the call.
+    // SAFETY: the addresses are those of live, aligned words, whose first four bytes are the
+    // futexes; the kernel only reads them. The list has at least as many entries as are named, and
+    // it and the time outlive the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex_waitv,
@@ -135,7 +140,8 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, _at_most:
     Woken::Rung
 }
 
-/// Loom's stand-in: waits for the word to change, with no time-out, so that a lost wake-up hangs the model.
+/// Loom's stand-in: waits for the word to change, with no time-out, so that a lost wake-up hangs
+/// the model.
 #[cfg(loom)]
 pub fn wait(word: &AtomicU64, expected: u32, _at_most: Duration) {
     while word.load(crate::sync::Ordering::Relaxed) as u32 == expected {

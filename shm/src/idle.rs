@@ -1,4 +1,5 @@
-//! Idle strategies: what an agent's thread does when a duty cycle found nothing to do (after Agrona).
+//! Idle strategies: what an agent's thread does when a duty cycle found nothing to do (after
+//! Agrona).
 
 use crate::bell::Listener;
 use core::time::Duration;
@@ -8,21 +9,25 @@ pub trait Idle {
     /// Whether it ever gives the core away.
     const MAY_GIVE: bool = true;
 
-    /// Whether the next [`Idle::idle`] gives the core away, so that the thread may be away for as long as others like.
+    /// Whether the next [`Idle::idle`] gives the core away, so that the thread may be away for as
+    /// long as others like.
     #[inline(always)]
     fn gives_core(&self) -> bool {
         true
     }
 
-    /// Called after each duty cycle without work; waits for at most that many nanoseconds, often far less. 0 stands for what is to be tried again
-    /// at once: room in a ring. Who sleeps does so for some microseconds also then, after enough tries in vain: what makes room may need the core.
+    /// Called after each duty cycle without work; waits for at most that many nanoseconds, often
+    /// far less. 0 stands for what is to be tried again at once: room in a ring. Who sleeps does so
+    /// for some microseconds also then, after enough tries in vain: what makes room may need the
+    /// core.
     fn idle(&mut self, at_most_ns: u64);
 
     /// Called after a duty cycle with work, before the next one.
     fn reset(&mut self) {}
 }
 
-/// Polls again at once: the lowest latency, a whole core. Gives the processor's pause hint at one idle cycle in
+/// Polls again at once: the lowest latency, a whole core. Gives the processor's pause hint at one
+/// idle cycle in
 /// [`Spin::CYCLES_A_PAUSE`]: a pause takes longer than most duty cycles that find nothing, and a message waits until it is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin {
@@ -33,8 +38,8 @@ pub struct Spin {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
 
-/// Spins, then yields, then sleeps from 1 µs on, doubling up to 1 ms (Agrona's `BackoffIdleStrategy`). A message that
-/// arrives during a sleep waits until its end.
+/// Spins, then yields, then sleeps from 1 µs on, doubling up to 1 ms (Agrona's
+/// `BackoffIdleStrategy`). A message that arrives during a sleep waits until its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backoff {
     idle_cycles: u32,
@@ -48,7 +53,8 @@ pub struct Park {
     in_vain: u32,
 }
 
-/// How long a wait of no time is after so many idle cycles, in nanoseconds: what makes room does not ring, and may wait for this core.
+/// How long a wait of no time is after so many idle cycles, in nanoseconds: what makes room does
+/// not ring, and may wait for this core.
 #[inline]
 const fn nap_ns(idle_cycles: u32) -> u64 {
     const TRIES: u32 = 64;
@@ -118,8 +124,8 @@ impl Idle for Backoff {
 }
 
 impl Park {
-    /// No wait is longer than this, so that a stop of the run is noticed and a bell that a peer failed to ring costs
-    /// a bounded delay.
+    /// No wait is longer than this, so that a stop of the run is noticed and a bell that a peer
+    /// failed to ring costs a bounded delay.
     const MAX_SLEEP_NS: u64 = 10_000_000;
 
     /// Parks until one of the thread's senders rings.
@@ -141,7 +147,8 @@ impl Idle for Park {
                 at_most_ns = nap_ns(self.in_vain);
                 self.in_vain = self.in_vain.saturating_add(1);
             }
-            // The duty cycle since `arm` found nothing: nobody can have sent without seeing the bell armed.
+            // The duty cycle since `arm` found nothing: nobody can have sent without seeing the
+            // bell armed.
             self.listener.wait(Duration::from_nanos(at_most_ns));
             self.armed = false;
         } else {
@@ -160,8 +167,9 @@ impl Idle for Park {
     }
 }
 
-/// Any of them, chosen while running: one branch before what is a system call in most cases. Loops that spin are compiled for
-/// [`Spin`] alone; the others share one, or each agent would be compiled as often as there are strategies.
+/// Any of them, chosen while running: one branch before what is a system call in most cases. Loops
+/// that spin are compiled for [`Spin`] alone; the others share one, or each agent would be compiled
+/// as often as there are strategies.
 pub enum Chosen {
     /// See [`Spin`].
     Spin(Spin),
@@ -256,7 +264,8 @@ mod tests {
             (0..calls).for_each(|_| idle());
             start.elapsed()
         };
-        // Half of a hundred naps, of which a signal may cut some short; at each other call a bell is armed.
+        // Half of a hundred naps, of which a signal may cut some short; at each other call a bell
+        // is armed.
         let naps = Duration::from_nanos(50 * nap_ns(64));
         let mut park = Park::new(Listener::new(&Region::heap(BELL_WORDS).words()));
         assert!(least(&mut || park.idle(0), 2 * 164) >= naps);

@@ -1,7 +1,7 @@
 //! Fetching memory ahead of its use.
 
-/// Asks the processor for the cache line of this value's first byte, ahead of its use. Reads nothing, changes nothing, waits for
-/// nothing; a processor without such a hint does nothing.
+/// Asks the processor for the cache line of this value's first byte, ahead of its use. Reads
+/// nothing, changes nothing, waits for nothing; a processor without such a hint does nothing.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     prefetch_ahead(value, 0);
@@ -34,13 +34,15 @@ pub fn prefetch_ahead<T>(value: &T, bytes: usize) {
 #[inline(always)]
 fn hint(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: PREFETCHT0 is part of every x86-64 (SSE). It is a hint: it never faults and reads nothing that the program sees.
+    // SAFETY: PREFETCHT0 is part of every x86-64 (SSE). It is a hint: it never faults and reads
+    // nothing that the program sees.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast::<i8>());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: PRFM is part of every aarch64. It is a hint: it never faults and reads nothing that the program sees.
+    // SAFETY: PRFM is part of every aarch64. It is a hint: it never faults and reads nothing that
+    // the program sees.
     unsafe {
         core::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
     }

@@ -1,10 +1,11 @@
 //! By what a process is known that has created memory: its id, and when it started.
 
-/// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22), which tells it from a later
-/// process that was given the same id. `None` if there is no such process.
+/// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22), which tells it
+/// from a later process that was given the same id. `None` if there is no such process.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, field 2, is in parentheses and may hold anything, also parentheses: fields count from the last one.
+    // The name, field 2, is in parentheses and may hold anything, also parentheses: fields count
+    // from the last one.
     let after_name = stat.rsplit_once(')')?.1;
     after_name.split_whitespace().nth(22 - 3)?.parse().ok()
 }

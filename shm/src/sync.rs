@@ -1,22 +1,24 @@
 //! The only file that names atomics.
 //!
-//! Under `--cfg loom` the same names are loom's, so every algorithm above this file can be model-checked
-//! without being changed. A clippy lint bans `std`'s atomic types everywhere else.
+//! Under `--cfg loom` the same names are loom's, so every algorithm above this file can be
+//! model-checked without being changed. A clippy lint bans `std`'s atomic types everywhere else.
 //!
-//! **That every ordering is needed** is shown by mutants: `.ci/mutants.sh` weakens one at a time and expects the loom
-//! models (`.ci/loom.sh`) to fail. On x86 most of these mutants would run for years. Each is a line of `.ci/mutants.tsv`, with what
-//! kills it, or why it is expected to survive: loom takes a SeqCst access for an AcqRel one, and its threads end between two
-//! steps of the program, never with the later one done and the earlier one not.
+//! **That every ordering is needed** is shown by mutants: `.ci/mutants.sh` weakens one at a time
+//! and expects the loom models (`.ci/loom.sh`) to fail. On x86 most of these mutants would run for
+//! years. Each is a line of `.ci/mutants.tsv`, with what kills it, or why it is expected to
+//! survive: loom takes a SeqCst access for an AcqRel one, and its threads end between two steps of
+//! the program, never with the later one done and the earlier one not.
 //!
-//! What else loom cannot show: it has no futex (a wait is a loop on the word), no time-outs, and no loads that run late,
-//! which is why the rings read their slots with [`load_owned`].
+//! What else loom cannot show: it has no futex (a wait is a loop on the word), no time-outs, and no
+//! loads that run late, which is why the rings read their slots with [`load_owned`].
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{Ordering, fence};
 
-/// A shared word. An alias and not a re-export, because the lint looks through re-exports and would ban this one too.
+/// A shared word. An alias and not a re-export, because the lint looks through re-exports and would
+/// ban this one too.
 #[cfg(not(loom))]
 #[allow(clippy::disallowed_types)]
 pub type AtomicU64 = core::sync::atomic::AtomicU64;
@@ -33,12 +35,14 @@ pub fn spin_hint() {
     loom::thread::yield_now();
 }
 
-/// Loads a word that belongs to us now: everybody else's stores to it are over, and their next ones wait for us.
+/// Loads a word that belongs to us now: everybody else's stores to it are over, and their next ones
+/// wait for us.
 ///
-/// A Relaxed load, so that a peer who breaks the rule gives us nonsense and not undefined behaviour. Under loom the
-/// rule itself is checked: a store that the orderings do not keep before or after this load fails the model. Without
-/// that, no model could show that a ring's head needs its Release and Acquire: what they prevent is a load that sees
-/// a store from its future, and loom never runs a load late.
+/// A Relaxed load, so that a peer who breaks the rule gives us nonsense and not undefined
+/// behaviour. Under loom the rule itself is checked: a store that the orderings do not keep before
+/// or after this load fails the model. Without that, no model could show that a ring's head needs
+/// its Release and Acquire: what they prevent is a load that sees a store from its future, and loom
+/// never runs a load late.
 #[inline(always)]
 pub fn load_owned(word: &AtomicU64) -> u64 {
     #[cfg(not(loom))]
@@ -50,8 +54,9 @@ pub fn load_owned(word: &AtomicU64) -> u64 {
 
 /// Loads a word whose page may not be writable.
 ///
-/// The standard library promises only Relaxed loads of such memory. An Acquire fence after a Relaxed load gives what an
-/// Acquire load gives, and pairs with the same Release stores. On x86-64 it is the same instruction.
+/// The standard library promises only Relaxed loads of such memory. An Acquire fence after a
+/// Relaxed load gives what an Acquire load gives, and pairs with the same Release stores. On x86-64
+/// it is the same instruction.
 #[inline(always)]
 pub fn load_read_only(word: &AtomicU64, ordering: Ordering) -> u64 {
     let value = word.load(Ordering::Relaxed);
@@ -65,8 +70,8 @@ pub fn load_read_only(word: &AtomicU64, ordering: Ordering) -> u64 {
 /// Returns `true` if the words are equal, and does not tell the compiler so.
 ///
 /// Where it knows that two words are equal, the compiler may use either for the other. An address
-/// computed from a loaded word would then no longer depend on the load, or one computed from a counter
-/// would. What a CPU may run ahead of depends on that. No instruction but the comparison.
+/// computed from a loaded word would then no longer depend on the load, or one computed from a
+/// counter would. What a CPU may run ahead of depends on that. No instruction but the comparison.
 #[inline(always)]
 pub(crate) fn equal_unknown_to_compiler(one: u64, other: u64) -> bool {
     opaque(one) == opaque(other)
@@ -99,9 +104,10 @@ pub fn give_way() {
     loom::thread::yield_now();
 }
 
-/// Stands between two SeqCst accesses of which each sees the other side's first one or is seen by it. Natively nothing:
-/// the accesses themselves are in the one order of everything SeqCst. Loom takes a SeqCst access for an AcqRel one and
-/// has that order for fences only, so there it is a fence.
+/// Stands between two SeqCst accesses of which each sees the other side's first one or is seen by
+/// it. Natively nothing: the accesses themselves are in the one order of everything SeqCst. Loom
+/// takes a SeqCst access for an AcqRel one and has that order for fences only, so there it is a
+/// fence.
 #[inline(always)]
 pub fn seqcst_for_loom() {
     #[cfg(loom)]

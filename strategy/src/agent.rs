@@ -11,7 +11,8 @@ use shm::prefetch::prefetch_lines;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
 
-/// How many lines of the agent are kept warm, the strategy with it: a whole one that is in the library, in a sixteenth of a first-level cache.
+/// How many lines of the agent are kept warm, the strategy with it: a whole one that is in the
+/// library, in a sixteenth of a first-level cache.
 const LINES: usize = 32;
 
 /// How many reports one duty cycle takes before the strategy may send again.
@@ -19,8 +20,8 @@ pub const BATCH: usize = 16;
 
 /// A strategy on its session.
 ///
-/// One that is driven by market data looks at it in each duty cycle, before it looks at the time. Nobody rings for a new touch: where
-/// threads park, it looks after [`LONGEST_DEAF`] at the latest.
+/// One that is driven by market data looks at it in each duty cycle, before it looks at the time.
+/// Nobody rings for a new touch: where threads park, it looks after [`LONGEST_DEAF`] at the latest.
 pub struct StrategyAgent<S, P> {
     strategy: S,
     session: Session<P>,
@@ -37,8 +38,8 @@ struct Hearing {
     deaf: u64,
 }
 
-/// How long a parked strategy that is driven by market data does not look at it, in nanoseconds: its thread sleeps on its own bell,
-/// which an exchange has no right to ring.
+/// How long a parked strategy that is driven by market data does not look at it, in nanoseconds:
+/// its thread sleeps on its own bell, which an exchange has no right to ring.
 pub const LONGEST_DEAF: u64 = 1_000_000;
 
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {

@@ -1,4 +1,5 @@
-//! From a plan to what a strategy trades with: its context and its session, the same for whatever program it is.
+//! From a plan to what a strategy trades with: its context and its session, the same for whatever
+//! program it is.
 
 use crate::{Context, Session};
 use protocol::plan::{Plan, Role, ThreadPlan};

@@ -17,11 +17,11 @@ pub struct Context {
     pub strategies: u16,
     /// How many venues there are: orders go to 0 … `venues` − 1.
     pub venues: u16,
-    /// Which incarnation it is: 0, and one more each time that it was started again after a death. Nothing of what its
-    /// predecessor knew is left.
+    /// Which incarnation it is: 0, and one more each time that it was started again after a death.
+    /// Nothing of what its predecessor knew is left.
     pub epoch: u16,
-    /// The most orders that it can send: those that the plan has for it, less what its predecessors sent. Once they are sent it
-    /// has finished, whatever it says itself.
+    /// The most orders that it can send: those that the plan has for it, less what its predecessors
+    /// sent. Once they are sent it has finished, whatever it says itself.
     pub orders: u64,
     /// The most orders that it can have open at once.
     pub max_open: u64,
@@ -60,13 +60,15 @@ impl Context {
         }
     }
 
-    /// The same where the schedule is played so many times, each so many nanoseconds behind the one before.
+    /// The same where the schedule is played so many times, each so many nanoseconds behind the one
+    /// before.
     #[must_use]
     pub fn in_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps: laps.max(1), lap_ns, ..self }
     }
 
-    /// The orders that were drawn or recorded for it, the earliest first, of all laps. It may send them, or others, or none.
+    /// The orders that were drawn or recorded for it, the earliest first, of all laps. It may send
+    /// them, or others, or none.
     pub fn schedule(&self) -> impl Iterator<Item = Entry> {
         let (schedule, entries, lap_ns) = (self.schedule.clone(), self.entries, self.lap_ns);
         let places =

@@ -1,8 +1,9 @@
-//! Strategies: the trait that a user implements, the session through which it trades, the schedule and the player that
-//! plays it.
+//! Strategies: the trait that a user implements, the session through which it trades, the schedule
+//! and the player that plays it.
 //!
-//! A strategy sends orders and receives reports. It never sees a ring, a clock or a process: the [`StrategyAgent`]
-//! around it does, and is the same whether the strategy is a thread of the engine or a process of its own.
+//! A strategy sends orders and receives reports. It never sees a ring, a clock or a process: the
+//! [`StrategyAgent`] around it does, and is the same whether the strategy is a thread of the engine
+//! or a process of its own.
 //!
 //! ```
 //! use strategy::{Event, NewOrder, Orders, Strategy};
@@ -66,24 +67,27 @@ pub use protocol::market::{Quote, Tick, Touch};
 use protocol::wire::{Operation, Order, OrderId, Report, Side, Terms};
 use thiserror::Error;
 
-/// What a user writes. All methods run on the strategy's thread and must not block: while one runs, neither orders nor
-/// reports move.
+/// What a user writes. All methods run on the strategy's thread and must not block: while one runs,
+/// neither orders nor reports move.
 pub trait Strategy {
-    /// Called in each duty cycle: sends what there is to send and returns how much that was (0 lets the thread idle).
+    /// Called in each duty cycle: sends what there is to send and returns how much that was (0 lets
+    /// the thread idle).
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize;
 
-    /// Whether [`Strategy::on_market_data`] is called. Who says `false` pays nothing for market data.
+    /// Whether [`Strategy::on_market_data`] is called. Who says `false` pays nothing for market
+    /// data.
     const ON_MARKET_DATA: bool = false;
 
-    /// Called in each duty cycle for each instrument whose touch is newer than the last one that it heard of it, before
-    /// [`Strategy::on_cycle`]; never where [`Strategy::ON_MARKET_DATA`] is `false` or the run has no market data. An order that it
-    /// sends because of it carries [`Tick::version`] as its trigger.
+    /// Called in each duty cycle for each instrument whose touch is newer than the last one that it
+    /// heard of it, before [`Strategy::on_cycle`]; never where [`Strategy::ON_MARKET_DATA`] is
+    /// `false` or the run has no market data. An order that it sends because of it carries
+    /// [`Tick::version`] as its trigger.
     fn on_market_data(&mut self, tick: &Tick, orders: &mut impl Orders) {
         let _ = (tick, orders);
     }
 
-    /// What the agent calls in each duty cycle: market data first, then [`Strategy::on_cycle`]. Not to be written anew but by a
-    /// strategy that is one of several.
+    /// What the agent calls in each duty cycle: market data first, then [`Strategy::on_cycle`]. Not
+    /// to be written anew but by a strategy that is one of several.
     #[inline(always)]
     fn on_turn(&mut self, orders: &mut impl Orders) -> usize {
         let mut work = 0;
@@ -106,8 +110,8 @@ pub trait Strategy {
         let _ = (report, orders);
     }
 
-    /// When the strategy next wants to send of its own accord, in ticks of the run's clock; `u64::MAX` if it waits for
-    /// reports only. A parked thread sleeps until then.
+    /// When the strategy next wants to send of its own accord, in ticks of the run's clock;
+    /// `u64::MAX` if it waits for reports only. A parked thread sleeps until then.
     fn next_due(&self) -> u64 {
         u64::MAX
     }
@@ -118,15 +122,16 @@ pub trait Strategy {
 
 /// What a strategy can do in a cycle.
 pub trait Orders {
-    /// Sends an order and returns its id; from then on its reports will follow, exactly one of which is the last, unless the run
-    /// is cut short. If the ring is full the order waits, keeps its first stamp, and nothing overtakes it.
+    /// Sends an order and returns its id; from then on its reports will follow, exactly one of
+    /// which is the last, unless the run is cut short. If the ring is full the order waits, keeps
+    /// its first stamp, and nothing overtakes it.
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent and no id was used.
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
 
-    /// The next touch that the strategy has not heard yet; `None`: it has heard all that this duty cycle has for it. The agent asks:
-    /// see [`Strategy::on_market_data`].
+    /// The next touch that the strategy has not heard yet; `None`: it has heard all that this duty
+    /// cycle has for it. The agent asks: see [`Strategy::on_market_data`].
     fn next_tick(&mut self) -> Option<Tick> {
         None
     }
@@ -141,7 +146,8 @@ pub trait Orders {
     fn time(&self) -> system::clock::Timebase;
 }
 
-/// Why an order could not be sent now. Trying again in a later cycle is right for `Busy` and `TooManyOpen`.
+/// Why an order could not be sent now. Trying again in a later cycle is right for `Busy` and
+/// `TooManyOpen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// An earlier order still waits for room in the ring.
@@ -181,7 +187,8 @@ pub struct NewOrder {
     pub trigger: u64,
     /// How long the venue takes, in nanoseconds.
     pub delay_ns: u64,
-    /// When it was due, in ticks: what a late sender is measured against. `None`: it was not due at a certain time.
+    /// When it was due, in ticks: what a late sender is measured against. `None`: it was not due at
+    /// a certain time.
     pub due: Option<u64>,
 }
 

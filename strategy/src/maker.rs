@@ -1,15 +1,18 @@
-//! A market maker: keeps a bid and an offer in the book of each venue, around what it believes that the instrument is worth.
+//! A market maker: keeps a bid and an offer in the book of each venue, around what it believes that
+//! the instrument is worth.
 //!
-//! It follows the times of its schedule. Whenever an order would be due it looks after its quote on that order's side: places it,
-//! moves it, or takes it away once it has been moved [`MOVES`] times (an order can have only so many reports). What it believes is
-//! the middle of its own fills, at the start the price of the first order in its schedule. Whoever sells to it pushes both of its
+//! It follows the times of its schedule. Whenever an order would be due it looks after its quote on
+//! that order's side: places it, moves it, or takes it away once it has been moved [`MOVES`] times
+//! (an order can have only so many reports). What it believes is the middle of its own fills, at
+//! the start the price of the first order in its schedule. Whoever sells to it pushes both of its
 //! prices down, whoever buys from it pushes them up: that brings its position back.
 //!
-//! Where there is market data it quotes around the live touch. It believes in no price that others outbid or undercut, and quotes
-//! none that would trade at once. When a touch shows that nobody quotes on a side, or that its quote there is more than [`STALE`]
-//! from where it wants it, it acts at once instead of waiting until an order is due; what it did early it leaves out later, at most
-//! [`EARLY`] orders for each venue and side, so that it sends no more than its schedule has. It is a small model of the real thing:
-//! it does not fear the better informed.
+//! Where there is market data it quotes around the live touch. It believes in no price that others
+//! outbid or undercut, and quotes none that would trade at once. When a touch shows that nobody
+//! quotes on a side, or that its quote there is more than [`STALE`] from where it wants it, it acts
+//! at once instead of waiting until an order is due; what it did early it leaves out later, at most
+//! [`EARLY`] orders for each venue and side, so that it sends no more than its schedule has. It is
+//! a small model of the real thing: it does not fear the better informed.
 
 use crate::player::{Player, Shape};
 use crate::{NewOrder, Orders, Strategy, Tick, Touch};
@@ -78,7 +81,8 @@ struct Desk {
 }
 
 impl Maker {
-    /// A maker at so many venues that follows these times; `due`: venue and side of the orders that will be.
+    /// A maker at so many venues that follows these times; `due`: venue and side of the orders that
+    /// will be.
     pub fn new(player: Player, venues: u16, due: impl Iterator<Item = (u16, Side)>) -> Self {
         let mut desk = Desk::new(venues);
         for (venue, side) in due {
@@ -96,7 +100,8 @@ impl Desk {
         Self { places, heard, ..Self::default() }
     }
 
-    /// The price of a quote: one that would trade at once is moved out of the way of the other side.
+    /// The price of a quote: one that would trade at once is moved out of the way of the other
+    /// side.
     fn price(&self, fair: i64, venue: u16, side: Side) -> i64 {
         let held = self.position / QUOTE as i64;
         let skewed = fair.saturating_sub(held.saturating_mul(SKEW).clamp(-MOST_SKEW, MOST_SKEW));

@@ -1,5 +1,5 @@
-//! The player: a strategy that plays its part of the schedule. The maker and the taker follow its times, and send orders of their
-//! own instead.
+//! The player: a strategy that plays its part of the schedule. The maker and the taker follow its
+//! times, and send orders of their own instead.
 
 use crate::schedule::Entry;
 use crate::{NewOrder, Orders, Strategy};
@@ -15,7 +15,8 @@ const BATCH: usize = 16;
 
 /// What a strategy that follows the times of a schedule makes of the orders in it.
 pub(crate) trait Shape {
-    /// What to send now that this order is due; `None`: nothing. Asked again where the session refused it.
+    /// What to send now that this order is due; `None`: nothing. Asked again where the session
+    /// refused it.
     fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
 
     /// What it made of the last one was sent.
@@ -87,8 +88,8 @@ impl Player {
         Self { laps_left: u64::from(laps.max(1)) - 1, lap_ns, ..self }
     }
 
-    /// For an incarnation after the first: goes on behind the entries that were played before, and leaves out those that were
-    /// due while nobody was there to send them.
+    /// For an incarnation after the first: goes on behind the entries that were played before, and
+    /// leaves out those that were due while nobody was there to send them.
     #[must_use]
     pub fn resume(self, played: usize) -> Self {
         let laps = (played as u64).checked_div(self.entries as u64).unwrap_or(0).min(self.laps_left);

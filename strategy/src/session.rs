@@ -1,4 +1,5 @@
-//! One strategy's line to the engine: numbers its orders, stamps them, and keeps them in order when the ring is full.
+//! One strategy's line to the engine: numbers its orders, stamps them, and keeps them in order when
+//! the ring is full.
 
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
@@ -57,7 +58,8 @@ impl<P: Producer> Session<P> {
         }
     }
 
-    /// The same in a later epoch: sequences begin at 0 again, reports of earlier epochs are not taken.
+    /// The same in a later epoch: sequences begin at 0 again, reports of earlier epochs are not
+    /// taken.
     #[must_use]
     pub fn in_epoch(self, epoch: u16) -> Self {
         Self { epoch, ..self }

@@ -1,10 +1,12 @@
 //! A taker: takes what others have put into the book, at the times of its schedule.
 //!
-//! Each new order of the schedule becomes an immediate-or-cancel order of the same side and quantity, whose limit is [`REACH`] worse
-//! than the scheduled price: it pays for being served at once. A scheduled cancel is left out, as nothing of it ever rests.
+//! Each new order of the schedule becomes an immediate-or-cancel order of the same side and
+//! quantity, whose limit is [`REACH`] worse than the scheduled price: it pays for being served at
+//! once. A scheduled cancel is left out, as nothing of it ever rests.
 //!
-//! Where there is market data it looks before it fires. What would take nothing now, because the venue's touch shows nobody within
-//! its limit, waits for a touch that does, and fires on that one; at the latest it is sent when the next order is due.
+//! Where there is market data it looks before it fires. What would take nothing now, because the
+//! venue's touch shows nobody within its limit, waits for a touch that does, and fires on that one;
+//! at the latest it is sent when the next order is due.
 
 use crate::player::{Player, Shape};
 use crate::{NewOrder, Orders, Strategy, Tick, Touch};

@@ -19,9 +19,9 @@ pub enum Event {
     Reported(OrderId),
 }
 
-/// Plays a strategy for at most `cycles` duty cycles, one microsecond each (a tick is a nanosecond), against an echo that
-/// executes each order in full in the cycle after it was sent. Ends early when the strategy has finished and has all
-/// its reports.
+/// Plays a strategy for at most `cycles` duty cycles, one microsecond each (a tick is a
+/// nanosecond), against an echo that executes each order in full in the cycle after it was sent.
+/// Ends early when the strategy has finished and has all its reports.
 ///
 /// # Panics
 /// If the echo finds a message that is no order: the session is broken then, not the strategy.

@@ -1,5 +1,5 @@
-//! Counts heap allocations per thread, in programs whose allocator is [`CountingAllocator`], so that a test can prove that the hot loops
-//! make none.
+//! Counts heap allocations per thread, in programs whose allocator is [`CountingAllocator`], so
+//! that a test can prove that the hot loops make none.
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,7 +8,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns how many times the calling thread has allocated or grown heap memory; 0 where nobody counts.
+/// Returns how many times the calling thread has allocated or grown heap memory; 0 where nobody
+/// counts.
 pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
@@ -20,7 +21,8 @@ pub fn is_counted() -> bool {
     allocations() != before
 }
 
-/// The system's allocator, and a counter for each thread. A program that declares it as its `#[global_allocator]` counts.
+/// The system's allocator, and a counter for each thread. A program that declares it as its
+/// `#[global_allocator]` counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
@@ -29,8 +31,8 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call goes to the system allocator unchanged; counting neither allocates (the thread-local is
-// const-initialised and needs no destructor) nor unwinds.
+// SAFETY: every call goes to the system allocator unchanged; counting neither allocates (the
+// thread-local is const-initialised and needs no destructor) nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();

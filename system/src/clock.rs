@@ -1,7 +1,8 @@
 //! Ticks: one clock for all processes of a run, read in a few nanoseconds.
 //!
-//! The processor's counter where the kernel itself trusts it (the invariant TSC of x86-64, the generic timer of aarch64), else CLOCK_MONOTONIC. Libraries that calibrate in each
-//! process differ by some 20 ppm between processes (200 µs after ten seconds), so stamps are raw ticks and the
+//! The processor's counter where the kernel itself trusts it (the invariant TSC of x86-64, the
+//! generic timer of aarch64), else CLOCK_MONOTONIC. Libraries that calibrate in each process differ
+//! by some 20 ppm between processes (200 µs after ten seconds), so stamps are raw ticks and the
 //! launcher calibrates once, over the run.
 
 use crate::names;
@@ -11,7 +12,8 @@ use std::time::Duration;
 names! {
     /// Where ticks come from; one choice for a run.
     ClockSource {
-        /// The processor's own counter, where the kernel itself trusts it: the invariant TSC; on aarch64 CNTVCT.
+        /// The processor's own counter, where the kernel itself trusts it: the invariant TSC; on
+        /// aarch64 CNTVCT.
         Tsc = "tsc",
         /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
         Monotonic = "monotonic",
@@ -20,8 +22,8 @@ names! {
 
 /// A source of ticks. Cloned into each agent's thread; monomorphised.
 pub trait Clock: Clone {
-    /// The time of a stamp. Ordered after every earlier load of this thread: a message has been seen when it is
-    /// stamped, so t(n+1) ≥ t(n) holds across cores.
+    /// The time of a stamp. Ordered after every earlier load of this thread: a message has been
+    /// seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
     fn now(&self) -> u64;
 
     /// The time for deciding what is due. Cheaper, not ordered with loads and stores around it.
@@ -44,8 +46,8 @@ pub struct Virtual {
     looked: Option<fn()>,
 }
 
-/// Any of them, chosen while running: a branch at each look. For loops that nothing is measured in, so that they are compiled once and not
-/// once for each clock.
+/// Any of them, chosen while running: a branch at each look. For loops that nothing is measured in,
+/// so that they are compiled once and not once for each clock.
 #[derive(Clone, Debug)]
 pub enum Chosen {
     /// See [`Tsc`].
@@ -89,10 +91,11 @@ impl Clock for Chosen {
 impl Clock for Tsc {
     #[inline(always)]
     fn now(&self) -> u64 {
-        // The kernel's own `rdtsc_ordered`: LFENCE waits for all earlier loads, so the counter is read after the
-        // message was seen. RDTSCP orders the same way; where both were timed, this pair was the cheaper one.
-        // SAFETY: LFENCE and RDTSC are part of every x86-64 (SSE2), and the kernel leaves RDTSC enabled for user
-        // space wherever it names the TSC as its clock source, which is checked before this clock is chosen.
+        // The kernel's own `rdtsc_ordered`: LFENCE waits for all earlier loads, so the counter is
+        // read after the message was seen. RDTSCP orders the same way; where both were timed, this
+        // pair was the cheaper one. SAFETY: LFENCE and RDTSC are part of every x86-64 (SSE2), and
+        // the kernel leaves RDTSC enabled for user space wherever it names the TSC as its clock
+        // source, which is checked before this clock is chosen.
         unsafe {
             core::arch::x86_64::_mm_lfence();
             core::arch::x86_64::_rdtsc()
@@ -111,10 +114,12 @@ impl Clock for Tsc {
     #[inline(always)]
     fn now(&self) -> u64 {
         let ticks: u64;
-        // The kernel's own sequence. ISB: the counter is not read before the branch is decided that looked at the message, and so not
-        // before the message was loaded. What follows in the program is not kept behind the reading; neither is it on x86-64.
-        // SAFETY: ISB has no operands. CNTVCT_EL0 is a counter that only goes forward; the kernel lets user space read it, because its
-        // vDSO does. Memory is not touched, and the compiler may not move accesses over this (no `nomem`).
+        // The kernel's own sequence. ISB: the counter is not read before the branch is decided that
+        // looked at the message, and so not before the message was loaded. What follows in the
+        // program is not kept behind the reading; neither is it on x86-64. SAFETY: ISB has no
+        // operands. CNTVCT_EL0 is a counter that only goes forward; the kernel lets user space read
+        // it, because its vDSO does. Memory is not touched, and the compiler may not move accesses
+        // over this (no `nomem`).
         unsafe {
             core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nostack, preserves_flags))
         }
@@ -133,8 +138,9 @@ impl Clock for Tsc {
 }
 
 impl Tsc {
-    /// How often the counter counts in a second, where the processor says so: CNTFRQ of aarch64; 0 means that its firmware has not set it.
-    /// Runs calibrate all the same: firmware has been wrong.
+    /// How often the counter counts in a second, where the processor says so: CNTFRQ of aarch64; 0
+    /// means that its firmware has not set it. Runs calibrate all the same: firmware has been
+    /// wrong.
     pub fn nominal_hz() -> Option<u64> {
         #[cfg(target_arch = "aarch64")]
         {
@@ -174,7 +180,8 @@ impl Clock for Monotonic {
     }
 }
 
-/// The source chosen at run time: for the launcher, which is in no hot loop. Roles use the static types.
+/// The source chosen at run time: for the launcher, which is in no hot loop. Roles use the static
+/// types.
 impl Clock for ClockSource {
     fn now(&self) -> u64 {
         match self {
@@ -193,8 +200,8 @@ impl Virtual {
         self.ticks.set(ticks);
     }
 
-    /// The same clock, for somebody whose every look at it is to be known first: `looked` may unwind, and so end him in the middle of
-    /// what he does.
+    /// The same clock, for somebody whose every look at it is to be known first: `looked` may
+    /// unwind, and so end him in the middle of what he does.
     #[must_use]
     pub fn watched(&self, looked: fn()) -> Self {
         Self { ticks: Rc::clone(&self.ticks), looked: Some(looked) }
@@ -213,8 +220,8 @@ impl Clock for Virtual {
     }
 }
 
-/// A clock that ends who looks at it, in the middle of what he does, when its time has come: for tests of what he leaves behind. Its time
-/// is how often it was looked at.
+/// A clock that ends who looks at it, in the middle of what he does, when its time has come: for
+/// tests of what he leaves behind. Its time is how often it was looked at.
 #[cfg(feature = "fixtures")]
 #[derive(Clone, Debug, Default)]
 pub struct Deadly {
@@ -248,8 +255,8 @@ pub struct ClockPair {
 }
 
 impl ClockPair {
-    /// Reads both clocks, several times, and keeps the pair that was read in the shortest time: nothing came
-    /// between its two halves.
+    /// Reads both clocks, several times, and keeps the pair that was read in the shortest time:
+    /// nothing came between its two halves.
     pub fn read(clock: &impl Clock) -> Self {
         let read = || {
             let before = clock.now();
@@ -287,9 +294,10 @@ const STEP_READS: u32 = 20_000;
 /// A difference of two readings that occurs less often than this among them is an interruption.
 const STEP_COMMON: u32 = STEP_READS / 200;
 
-/// The step in which a clock counts, in its ticks: many counters move by several ticks at once, and no interval is
-/// known finer than that. Where reading takes as long as a step or longer, this is found from the differences between
-/// the intervals that occur, so it is at most 1 or 2 ticks too large for a clock that counts every tick.
+/// The step in which a clock counts, in its ticks: many counters move by several ticks at once, and
+/// no interval is known finer than that. Where reading takes as long as a step or longer, this is
+/// found from the differences between the intervals that occur, so it is at most 1 or 2 ticks too
+/// large for a clock that counts every tick.
 pub fn step_ticks(clock: &impl Clock) -> f64 {
     let mut counts = std::collections::BTreeMap::<u64, u32>::new();
     let mut last = clock.now();

@@ -3,7 +3,8 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Lets this process have so many files open, as far as the hard limit goes, and returns how many it may have then.
+/// Lets this process have so many files open, as far as the hard limit goes, and returns how many
+/// it may have then.
 ///
 /// # Errors
 /// What the system refused.

@@ -28,21 +28,23 @@ pub fn segv() -> ! {
     // SAFETY: a new mapping, at a place of the kernel's choice, of memory that nobody else uses.
     let page = unsafe { mmap_anonymous(None, PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE) };
     if let Ok(page) = page {
-        // SAFETY: the pointer is aligned and not null. The page may not be accessed, so the write does not take place: the
-        // kernel sends SIGSEGV instead, and the program does not go on behind it.
+        // SAFETY: the pointer is aligned and not null. The page may not be accessed, so the write
+        // does not take place: the kernel sends SIGSEGV instead, and the program does not go on
+        // behind it.
         unsafe { page.cast::<u8>().write_volatile(1) }
     }
     std::process::abort()
 }
 
-/// Punches a hole into the file behind a region, as far as it is mapped: everybody who has it mapped reads zeros from there on.
+/// Punches a hole into the file behind a region, as far as it is mapped: everybody who has it
+/// mapped reads zeros from there on.
 ///
 /// # Errors
 /// What the system refused.
 pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     let start = words.as_ptr().cast_mut().cast::<libc::c_void>();
-    // SAFETY: the words are mapped and stay so during the call. It makes them zero, which any process that has them mapped may
-    // do by a store; they are atomics.
+    // SAFETY: the words are mapped and stay so during the call. It makes them zero, which any
+    // process that has them mapped may do by a store; they are atomics.
     let result = unsafe { libc::madvise(start, size_of_val(words), libc::MADV_REMOVE) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -53,8 +55,8 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Processes that this one has started for nothing but to be there: each holds some memory. They end with this value, with the process that
-/// has it, and after [`Crowd::AT_MOST`].
+/// Processes that this one has started for nothing but to be there: each holds some memory. They
+/// end with this value, with the process that has it, and after [`Crowd::AT_MOST`].
 #[derive(Debug)]
 pub struct Crowd {
     /// What they wait on: its other end is this process's alone.
@@ -82,8 +84,9 @@ impl Crowd {
     pub fn add(&mut self, bytes: usize) -> io::Result<()> {
         let (mut told, tell) = io::pipe()?;
         let (wait, hold, tell_fd) = (self.wait.as_raw_fd(), self.hold.as_raw_fd(), tell.as_raw_fd());
-        // SAFETY: the child calls nothing but `stand`, which makes system calls and writes to memory that it has mapped itself: it takes no
-        // lock, allocates nothing and drops nothing, and it does not return.
+        // SAFETY: the child calls nothing but `stand`, which makes system calls and writes to
+        // memory that it has mapped itself: it takes no lock, allocates nothing and drops nothing,
+        // and it does not return.
         if let ForkResult::Child = unsafe { fork() }? {
             stand(bytes, wait, hold, tell_fd)
         }
@@ -103,7 +106,8 @@ fn stand(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
     const PAGE: usize = 4096;
     if let Some(length) = NonZeroUsize::new(bytes) {
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new mapping, at a place of the kernel's choice, of memory that nobody else uses.
+        // SAFETY: a new mapping, at a place of the kernel's choice, of memory that nobody else
+        // uses.
         let Ok(memory) = (unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE) }) else {
             exit(1)
         };
@@ -113,8 +117,9 @@ fn stand(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
         }
     }
     let mut ends = libc::pollfd { fd: wait, events: libc::POLLIN, revents: 0 };
-    // SAFETY: three system calls on descriptors that are open in this copy; `write` reads one byte of a constant, `poll` one structure that
-    // lives until it has returned. The end that keeps `wait` from ending is closed here, so that only the first process has it.
+    // SAFETY: three system calls on descriptors that are open in this copy; `write` reads one byte
+    // of a constant, `poll` one structure that lives until it has returned. The end that keeps
+    // `wait` from ending is closed here, so that only the first process has it.
     unsafe {
         libc::close(hold);
         libc::write(tell, [1u8].as_ptr().cast(), 1);

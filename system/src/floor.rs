@@ -1,16 +1,20 @@
 //! The floor under every hand-off: one cache line bounced between two cores.
 //!
-//! No message can go to another core and come back faster than the line that carries it, so this is what a ring's
-//! round trip is divided by. The figure belongs to the machine and to the moment: on a virtual machine two cores may
-//! be neighbours now and far apart a minute later, so measure it again beside every sample.
+//! No message can go to another core and come back faster than the line that carries it, so this is
+//! what a ring's round trip is divided by. The figure belongs to the machine and to the moment: on
+//! a virtual machine two cores may be neighbours now and far apart a minute later, so measure it
+//! again beside every sample.
 //!
-//! Two threads that only wait for each other fall *in step*: every look of the one falls at the same moment of the other's store. Orders do not come in step,
-//! so the same line is also bounced *out of step* ([`out_of_step_ns`]), by threads that work for a pseudo-random time before each store. That takes longer,
-//! near twice as long, and is what a message is to be measured by that comes when it likes.
+//! Two threads that only wait for each other fall *in step*: every look of the one falls at the
+//! same moment of the other's store. Orders do not come in step, so the same line is also bounced *out
+//! of step* ([`out_of_step_ns`]), by threads that work for a pseudo-random time before each store.
+//! That takes longer, near twice as long, and is what a message is to be measured by that comes
+//! when it likes.
 //!
-//! One word, alone in its pair of lines. Even: the asker's turn; odd: the answerer's. The asker stores the next odd
-//! number and waits for the even one above it. Both wait with or without the processor's pause hint, as told: it
-//! changes the figure by up to a third, so it must be the one that the compared ring waits with.
+//! One word, alone in its pair of lines. Even: the asker's turn; odd: the answerer's. The asker
+//! stores the next odd number and waits for the even one above it. Both wait with or without the
+//! processor's pause hint, as told: it changes the figure by up to a third, so it must be the one
+//! that the compared ring waits with.
 
 use crate::clock::{Clock, Monotonic};
 use crate::pin::{PinError, pin_to};
@@ -18,19 +22,22 @@ use shm::sync::{AtomicU64, Ordering, spin_hint};
 use std::hint::black_box;
 use std::sync::mpsc;
 
-/// How many round trips [`round_trip_ns`] is usually asked for: 2 ms between near cores, 6 to 10 ms between far ones. Five times as many, in
-/// turn with these between near cores, had the same median (65.4 and 65.3 ns, some 58 each; from 61.5 to 68.3 and from 60.5 to 69.0; AMD EPYC, 2
-/// cores of a virtual machine), and each run would begin and end so much later.
+/// How many round trips [`round_trip_ns`] is usually asked for: 2 ms between near cores, 6 to 10 ms
+/// between far ones. Five times as many, in turn with these between near cores, had the same median
+/// (65.4 and 65.3 ns, some 58 each; from 61.5 to 68.3 and from 60.5 to 69.0; AMD EPYC, 2 cores of a
+/// virtual machine), and each run would begin and end so much later.
 pub const DEFAULT_ROUNDS: u32 = 20_000;
 /// How many [`out_of_step_ns`] is usually asked for: 5 ms, and as long again for the pauses alone.
 pub const OUT_OF_STEP_ROUNDS: u32 = 4_000;
-/// Turns of a pause, at most: half a microsecond in the mean, longer than the longest way of a line, so that nothing of one message is still under way when
-/// the next comes. With pauses that are as short as a line's way (255 turns), one line that two cores bounce is a third cheaper than a line each way, between cores that are
-/// far from each other; with these they are alike.
+/// Turns of a pause, at most: half a microsecond in the mean, longer than the longest way of a
+/// line, so that nothing of one message is still under way when the next comes. With pauses that
+/// are as short as a line's way (255 turns), one line that two cores bounce is a third cheaper than
+/// a line each way, between cores that are far from each other; with these they are alike.
 const TURNS: u32 = 4095;
 /// The batches that they are cut into; the median of the batches is the figure.
 const BATCHES: u32 = 50;
-/// Waiting longer than this means that the other thread does not run: let it (both may be on one core).
+/// Waiting longer than this means that the other thread does not run: let it (both may be on one
+/// core).
 const SPINS_BEFORE_YIELD: u32 = 20_000;
 /// Ends the answering side. Odd, and out of reach of the count.
 const END: u64 = u64::MAX;
@@ -62,11 +69,12 @@ impl FloorSample {
 #[repr(align(128))]
 struct CacheLine(AtomicU64);
 
-/// Measures the floor between two cores: two new threads, pinned there, waiting with the pause hint, which
-/// [`shm::idle::Spin`] gives now and then. Takes up to some 10 ms for [`DEFAULT_ROUNDS`].
+/// Measures the floor between two cores: two new threads, pinned there, waiting with the pause
+/// hint, which [`shm::idle::Spin`] gives now and then. Takes up to some 10 ms for
+/// [`DEFAULT_ROUNDS`].
 ///
-/// The same core twice is allowed and gives what handing over the core costs, which is thousands of times more:
-/// ask for fewer rounds then.
+/// The same core twice is allowed and gives what handing over the core costs, which is thousands of
+/// times more: ask for fewer rounds then.
 ///
 /// # Errors
 /// If one of the threads cannot be pinned.
@@ -74,8 +82,9 @@ pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSampl
     between(core_a, core_b, |line| measure::<true>(line, rounds), answer::<true>)
 }
 
-/// The same line out of step: each side works for a pseudo-random time before it stores ([`Pauses`]). What that takes by itself is measured batch by batch, and taken off.
-/// Takes some 10 ms for [`OUT_OF_STEP_ROUNDS`].
+/// The same line out of step: each side works for a pseudo-random time before it stores
+/// ([`Pauses`]). What that takes by itself is measured batch by batch, and taken off. Takes some 10
+/// ms for [`OUT_OF_STEP_ROUNDS`].
 ///
 /// # Errors
 /// If one of the threads cannot be pinned.
@@ -99,7 +108,8 @@ pub fn out_of_step_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSamp
     between(core_a, core_b, ask, answer)
 }
 
-/// Pauses of pseudo-random lengths, half a microsecond in the mean, the same ones from each beginning: a linear congruential generator with the factors of *Numerical Recipes*.
+/// Pauses of pseudo-random lengths, half a microsecond in the mean, the same ones from each
+/// beginning: a linear congruential generator with the factors of *Numerical Recipes*.
 pub struct Pauses(u32);
 
 impl Pauses {
@@ -113,7 +123,8 @@ impl Pauses {
         Self(2)
     }
 
-    /// The next one. A function of its own: the same instructions wherever it is called, so that what it takes can be taken off.
+    /// The next one. A function of its own: the same instructions wherever it is called, so that
+    /// what it takes can be taken off.
     #[inline(never)]
     pub fn pause(&mut self) {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -124,7 +135,8 @@ impl Pauses {
     }
 }
 
-/// A line between two new threads, pinned to these cores: one asks, and ends it, the other one answers.
+/// A line between two new threads, pinned to these cores: one asks, and ends it, the other one
+/// answers.
 fn between(
     core_a: u32,
     core_b: u32,
@@ -153,7 +165,8 @@ fn between(
     })
 }
 
-/// The asking side: some batches of round trips against [`answer`] on another core. `PAUSE`: wait with the pause hint.
+/// The asking side: some batches of round trips against [`answer`] on another core. `PAUSE`: wait
+/// with the pause hint.
 pub fn measure<const PAUSE: bool>(line: &AtomicU64, rounds: u32) -> FloorSample {
     FloorSample::of_batches(batches(rounds, |count| bounce::<PAUSE>(line, count, || {})))
 }
@@ -187,7 +200,8 @@ fn bounce<const PAUSE: bool>(line: &AtomicU64, rounds: u32, mut work: impl FnMut
     })
 }
 
-/// The answering side: sends the line back until [`end`]. The word must be zero at the start; it is zero at the end.
+/// The answering side: sends the line back until [`end`]. The word must be zero at the start; it is
+/// zero at the end.
 pub fn answer<const PAUSE: bool>(line: &AtomicU64) {
     answer_after::<PAUSE>(line, || {});
 }
@@ -216,7 +230,8 @@ pub fn end(line: &AtomicU64) {
     wait::<true>(|| line.load(Ordering::Acquire) == 0);
 }
 
-/// Polls until `done`; the way of waiting that the floor and whatever is compared with it have in common.
+/// Polls until `done`; the way of waiting that the floor and whatever is compared with it have in
+/// common.
 #[inline(always)]
 pub fn wait<const PAUSE: bool>(mut done: impl FnMut() -> bool) {
     let mut spins = 0;

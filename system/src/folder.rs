@@ -1,8 +1,9 @@
-//! Files in a folder that somebody else may have filled: a symbolic link, a named pipe or a device under an expected name is an error, never
-//! followed and never waited for.
+//! Files in a folder that somebody else may have filled: a symbolic link, a named pipe or a device
+//! under an expected name is an error, never followed and never waited for.
 //!
-//! Writing goes through [`OpenFolder`]: the folder is opened once, and its files are made under a random draft name (`O_EXCL`,
-//! `O_NOFOLLOW`) and renamed inside the open folder. Reading goes through [`open_regular`].
+//! Writing goes through [`OpenFolder`]: the folder is opened once, and its files are made under a
+//! random draft name (`O_EXCL`, `O_NOFOLLOW`) and renamed inside the open folder. Reading goes
+//! through [`open_regular`].
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat, posix_fallocate, renameat};
@@ -23,7 +24,8 @@ pub const DRAFT_SUFFIX: &str = ".new";
 /// How many draft names are tried; one is enough unless somebody guesses it.
 const MAX_NAMES: u32 = 16;
 
-/// A file that is not what its name promises. It is the inner error of an [`io::Error`] ([`not_regular`] finds it).
+/// A file that is not what its name promises. It is the inner error of an [`io::Error`]
+/// ([`not_regular`] finds it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotRegular {
     /// A symbolic link.
@@ -48,7 +50,8 @@ pub fn not_regular(error: &io::Error) -> Option<NotRegular> {
     error.get_ref()?.downcast_ref().copied()
 }
 
-/// Opens a regular file for reading. The last part of the path is not followed if it is a symbolic link, and nothing is waited for.
+/// Opens a regular file for reading. The last part of the path is not followed if it is a symbolic
+/// link, and nothing is waited for.
 ///
 /// # Errors
 /// [`NotRegular`] for every other kind of file; what the system refused.
@@ -78,8 +81,8 @@ const OWN: OFlag = OFlag::O_CREAT
     .union(OFlag::O_NOCTTY)
     .union(OFlag::O_CLOEXEC);
 
-/// Opens a regular file with one name to write at its end, and makes an empty one where there is none. The last part of the path is not
-/// followed if it is a symbolic link.
+/// Opens a regular file with one name to write at its end, and makes an empty one where there is
+/// none. The last part of the path is not followed if it is a symbolic link.
 ///
 /// # Errors
 /// [`NotRegular`]; what the system refused.
@@ -87,7 +90,8 @@ pub fn append_regular(path: &Path) -> io::Result<File> {
     with_one_name(open(path, OWN | OFlag::O_WRONLY | OFlag::O_APPEND, all()))
 }
 
-/// A folder that is opened once; its files are reached through its descriptor, whatever happens to its path.
+/// A folder that is opened once; its files are reached through its descriptor, whatever happens to
+/// its path.
 #[derive(Debug)]
 pub struct OpenFolder {
     descriptor: OwnedFd,
@@ -132,8 +136,8 @@ impl OpenFolder {
         Err(Errno::EEXIST.into())
     }
 
-    /// Writes a file, whole or not at all. What stood under its name, a link too, is replaced and not written to.
-    /// With `synced` the bytes are on the disk before the file has its name.
+    /// Writes a file, whole or not at all. What stood under its name, a link too, is replaced and
+    /// not written to. With `synced` the bytes are on the disk before the file has its name.
     ///
     /// # Errors
     /// As [`OpenFolder::draft`] and [`Draft::save`].
@@ -146,7 +150,8 @@ impl OpenFolder {
         draft.save()
     }
 
-    /// Reserves so many bytes of the folder's disk in a file without a name: they are free again when it is dropped, or its process dies.
+    /// Reserves so many bytes of the folder's disk in a file without a name: they are free again
+    /// when it is dropped, or its process dies.
     ///
     /// # Errors
     /// There is no such room; a file system without files that have no names.
@@ -277,7 +282,8 @@ mod tests {
     use std::path::PathBuf;
     use tempfile::TempDir;
 
-    /// A folder with the traps that a stranger can put into it, and the file outside of it that must keep its bytes.
+    /// A folder with the traps that a stranger can put into it, and the file outside of it that
+    /// must keep its bytes.
     fn trapped() -> (TempDir, PathBuf, PathBuf) {
         let outside = tempfile::tempdir().unwrap();
         let (victim, folder) = (outside.path().join("victim"), outside.path().join("folder"));

@@ -1,9 +1,10 @@
-//! Interfaces to the operating system: clocks, core pinning and core-to-core latency, priorities, processes, files, the
-//! sandbox, containers; and work that takes a given time. Depends on no order, venue or plan.
+//! Interfaces to the operating system: clocks, core pinning and core-to-core latency, priorities,
+//! processes, files, the sandbox, containers; and work that takes a given time. Depends on no
+//! order, venue or plan.
 //!
-//! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe wrapper, what runs between fork and
-//! exec, columns in files of one's own ([`scratch`]), and a counting allocator ([`alloc`]). Atomics and the memory of other
-//! processes are the crate `shm`'s.
+//! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe
+//! wrapper, what runs between fork and exec, columns in files of one's own ([`scratch`]), and a
+//! counting allocator ([`alloc`]). Atomics and the memory of other processes are the crate `shm`'s.
 
 #[cfg(not(loom))]
 pub mod alloc;
@@ -39,7 +40,8 @@ pub mod usage;
 #[cfg(not(loom))]
 pub mod work;
 
-/// For a test that has children, while it has them: one waits for any child of the process, and would take another's.
+/// For a test that has children, while it has them: one waits for any child of the process, and
+/// would take another's.
 #[cfg(test)]
 pub(crate) fn only_one_has_children() -> std::sync::MutexGuard<'static, ()> {
     static CHILDREN: std::sync::Mutex<()> = std::sync::Mutex::new(());

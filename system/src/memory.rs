@@ -3,12 +3,13 @@
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::io;
 
-/// What a strategy's process may take beyond what it has mapped before its duty cycles, in bytes: its thread's stack and the
-/// allocator's reserve take about half of it.
+/// What a strategy's process may take beyond what it has mapped before its duty cycles, in bytes:
+/// its thread's stack and the allocator's reserve take about half of it.
 pub const STRATEGY_ROOM: u64 = 256 << 20;
 
-/// The limits of this process's memory that are set, by the letter of `ulimit` that shows them: `v`, all that it maps; `d`, what of it is
-/// its own to write. In bytes. A limit that the system does not tell is not among them.
+/// The limits of this process's memory that are set, by the letter of `ulimit` that shows them:
+/// `v`, all that it maps; `d`, what of it is its own to write. In bytes. A limit that the system
+/// does not tell is not among them.
 pub fn limits() -> Vec<(char, u64)> {
     [('v', Resource::RLIMIT_AS), ('d', Resource::RLIMIT_DATA)]
         .into_iter()
@@ -17,7 +18,8 @@ pub fn limits() -> Vec<(char, u64)> {
         .collect()
 }
 
-/// How large the stack of this process's first thread may grow, in bytes; `None`: as large as it likes, or nobody says.
+/// How large the stack of this process's first thread may grow, in bytes; `None`: as large as it
+/// likes, or nobody says.
 pub fn stack_limit() -> Option<u64> {
     getrlimit(Resource::RLIMIT_STACK).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
 }
@@ -27,8 +29,9 @@ pub fn file_limit() -> Option<u64> {
     getrlimit(Resource::RLIMIT_FSIZE).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
 }
 
-/// From now on this process maps at most so many bytes more, or as many as it may have at all. Past that an allocation fails, and the process aborts. An ordinary
-/// user's process cannot take the limit back.
+/// From now on this process maps at most so many bytes more, or as many as it may have at all. Past
+/// that an allocation fails, and the process aborts. An ordinary user's process cannot take the
+/// limit back.
 ///
 /// # Errors
 /// If the system does not tell how much is mapped, or refuses the limit.

@@ -41,14 +41,16 @@ pub fn pin_to(core: u32) -> Result<(), PinError> {
     move_to(core)
 }
 
-/// The same for a core that the mask need not hold which the thread began with: whoever chose the core for it may itself keep off it,
-/// and the mask is inherited. What a cpuset forbids is forbidden here as well.
+/// The same for a core that the mask need not hold which the thread began with: whoever chose the
+/// core for it may itself keep off it, and the mask is inherited. What a cpuset forbids is
+/// forbidden here as well.
 ///
 /// # Errors
 /// See [`PinError`].
 pub fn move_to(core: u32) -> Result<(), PinError> {
     let id = core as usize;
-    // The crate aborts on ids past the size of a CPU set, and says of anything else that went wrong only that it did.
+    // The crate aborts on ids past the size of a CPU set, and says of anything else that went wrong
+    // only that it did.
     if id >= CpuSet::count() || !core_affinity::set_for_current(CoreId { id }) {
         return Err(PinError::NotAllowed { core, allowed: allowed_cores() });
     }

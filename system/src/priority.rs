@@ -1,4 +1,5 @@
-//! Real-time priority of a thread: `SCHED_FIFO`, under which nothing of ordinary priority takes its core away.
+//! Real-time priority of a thread: `SCHED_FIFO`, under which nothing of ordinary priority takes its
+//! core away.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
@@ -6,16 +7,17 @@ use std::io;
 /// The lowest and the highest priority of `SCHED_FIFO` on Linux.
 pub const FIFO: std::ops::RangeInclusive<u8> = 1..=99;
 
-/// Puts the calling thread, and only it, under `SCHED_FIFO` with this priority: threads and processes that it starts later begin
-/// as ordinary ones.
+/// Puts the calling thread, and only it, under `SCHED_FIFO` with this priority: threads and
+/// processes that it starts later begin as ordinary ones.
 ///
 /// # Errors
-/// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the control group has no real-time budget. `EINVAL`: outside
-/// of [`FIFO`].
+/// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the control group has no
+/// real-time budget. `EINVAL`: outside of [`FIFO`].
 pub fn set_fifo(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: i32::from(priority) };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: 0 stands for the calling thread; the parameters are read during the call, and live longer.
+    // SAFETY: 0 stands for the calling thread; the parameters are read during the call, and live
+    // longer.
     let set = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     if set < 0 {
         return Err(io::Error::last_os_error());
@@ -29,8 +31,8 @@ pub fn set_fifo(priority: u8) -> io::Result<()> {
 /// The calling thread's priority under `SCHED_FIFO`; `None`: it is under another policy.
 pub fn own_fifo() -> Option<u8> {
     let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 stands for the calling thread; the first call touches no memory of ours, the second one writes the parameters, which
-    // live longer.
+    // SAFETY: 0 stands for the calling thread; the first call touches no memory of ours, the second
+    // one writes the parameters, which live longer.
     let (policy, got) =
         unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &raw mut parameters)) };
     if policy & !libc::SCHED_RESET_ON_FORK != libc::SCHED_FIFO || got < 0 {
@@ -39,8 +41,8 @@ pub fn own_fifo() -> Option<u8> {
     u8::try_from(parameters.sched_priority).ok()
 }
 
-/// Whether a thread of this process may have that priority. It is tried, on a thread that ends at once: whoever reads limits,
-/// capabilities and control groups may have missed one.
+/// Whether a thread of this process may have that priority. It is tried, on a thread that ends at
+/// once: whoever reads limits, capabilities and control groups may have missed one.
 ///
 /// # Errors
 /// As [`set_fifo`]; no thread can be started.
@@ -49,7 +51,8 @@ pub fn try_fifo(priority: u8) -> io::Result<()> {
     trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
 }
 
-/// Lets this process, and those that it starts, have that priority also without a capability: a sandboxed one gives up all of them.
+/// Lets this process, and those that it starts, have that priority also without a capability: a
+/// sandboxed one gives up all of them.
 ///
 /// # Errors
 /// `EPERM`: the hard limit (`ulimit -Hr`) is lower, and may not be raised.

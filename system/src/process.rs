@@ -20,8 +20,8 @@ pub fn is_running(pid: u32, start: u64) -> bool {
         && std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(state) == Some(false)
 }
 
-/// Names the calling thread, as `ps -L` and `top -H` show it; the first thread's name is the process's in `ps`.
-/// The kernel keeps 15 bytes.
+/// Names the calling thread, as `ps -L` and `top -H` show it; the first thread's name is the
+/// process's in `ps`. The kernel keeps 15 bytes.
 pub fn set_thread_name(name: &str) {
     let short: Vec<u8> = name.bytes().filter(|b| *b != 0).take(15).collect();
     if let Ok(name) = std::ffi::CString::new(short) {
@@ -30,8 +30,8 @@ pub fn set_thread_name(name: &str) {
     }
 }
 
-/// Has the kernel kill this process when its parent dies, and checks that the parent is still the one expected: it
-/// may have died before the request.
+/// Has the kernel kill this process when its parent dies, and checks that the parent is still the
+/// one expected: it may have died before the request.
 ///
 /// # Errors
 /// If the parent is another process now, or the kernel refuses.
@@ -39,8 +39,8 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     on_parents_death(parent, Signal::SIGKILL)
 }
 
-/// The same, but has this process woken up, should it be stopped then. Whoever watches for the parent's end
-/// ([`pidfd_open`]) gets to see it.
+/// The same, but has this process woken up, should it be stopped then. Whoever watches for the
+/// parent's end ([`pidfd_open`]) gets to see it.
 ///
 /// # Errors
 /// As [`die_with_parent`].
@@ -48,8 +48,9 @@ pub fn wake_with_parent(parent: u32) -> io::Result<()> {
     on_parents_death(parent, Signal::SIGCONT)
 }
 
-/// Has the kernel kill the process that this command starts when the thread that starts it dies, from its first instruction on, whatever
-/// program it is and whether or not it ever asks for that itself.
+/// Has the kernel kill the process that this command starts when the thread that starts it dies,
+/// from its first instruction on, whatever program it is and whether or not it ever asks for that
+/// itself.
 pub fn die_with_starter(command: &mut Command) {
     let starter = std::process::id();
     let ask = move || -> io::Result<()> {
@@ -61,8 +62,8 @@ pub fn die_with_starter(command: &mut Command) {
             Err(io::Error::from_raw_os_error(libc::ESRCH))
         }
     };
-    // SAFETY: between fork and exec the closure makes two system calls and nothing else: it allocates nothing, takes no lock and
-    // touches no memory but its own copy of a number.
+    // SAFETY: between fork and exec the closure makes two system calls and nothing else: it
+    // allocates nothing, takes no lock and touches no memory but its own copy of a number.
     unsafe { command.pre_exec(ask) };
 }
 
@@ -75,13 +76,14 @@ fn on_parents_death(parent: u32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Lets timed waits of this thread end on time: the kernel may otherwise delay them by 50 µs to save wake-ups.
+/// Lets timed waits of this thread end on time: the kernel may otherwise delay them by 50 µs to
+/// save wake-ups.
 pub fn precise_timers() {
     timer_slack(1);
 }
 
-/// How late the kernel may end timed waits of this thread, in nanoseconds, to save wake-ups. 0: what the thread began with, 50 µs
-/// where nobody changed it.
+/// How late the kernel may end timed waits of this thread, in nanoseconds, to save wake-ups. 0:
+/// what the thread began with, 50 µs where nobody changed it.
 pub fn timer_slack(ns: u64) {
     // A kernel that refuses leaves the waits as late as they were.
     let _ = prctl::set_timerslack(ns);
@@ -92,11 +94,12 @@ pub fn thread_id() -> u32 {
     nix::unistd::gettid().as_raw() as u32
 }
 
-/// Sends SIGKILL to the process behind a pidfd ([`pidfd_open`]). A process id can be given to another process once its
-/// owner was waited for; a pidfd never stands for another process.
+/// Sends SIGKILL to the process behind a pidfd ([`pidfd_open`]). A process id can be given to
+/// another process once its owner was waited for; a pidfd never stands for another process.
 ///
 /// # Errors
-/// `ESRCH`: the process was waited for already, and nobody got the signal. `EPERM`: it may not be signalled.
+/// `ESRCH`: the process was waited for already, and nobody got the signal. `EPERM`: it may not be
+/// signalled.
 pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGKILL)
 }
@@ -111,13 +114,15 @@ pub fn stop(pidfd: BorrowedFd<'_>) -> io::Result<()> {
 
 fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let (fd, no_info, no_flags) = (pidfd.as_raw_fd(), std::ptr::null::<libc::siginfo_t>(), 0);
-    // SAFETY: the call takes a descriptor that is open, a signal, no info and no flags, and touches no memory of ours.
+    // SAFETY: the call takes a descriptor that is open, a signal, no info and no flags, and touches
+    // no memory of ours.
     let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal as i32, no_info, no_flags) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// From now on a write that would make a file larger than this process may ([`setrlimit`](nix::sys::resource::setrlimit) of
-/// `RLIMIT_FSIZE`) fails with EFBIG; otherwise the process would get SIGXFSZ, which ends it.
+/// From now on a write that would make a file larger than this process may
+/// ([`setrlimit`](nix::sys::resource::setrlimit) of `RLIMIT_FSIZE`) fails with EFBIG; otherwise the
+/// process would get SIGXFSZ, which ends it.
 ///
 /// # Errors
 /// What the system refused.
@@ -137,8 +142,9 @@ pub(crate) fn leave_no_zombies() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes this process the parent of every descendant whose own parent has died. Without it orphans go to process 1, which may never
-/// reap them: a namespace of process ids is not gone before all of its processes were reaped.
+/// Makes this process the parent of every descendant whose own parent has died. Without it orphans
+/// go to process 1, which may never reap them: a namespace of process ids is not gone before all of
+/// its processes were reaped.
 ///
 /// # Errors
 /// What the system refused.
@@ -146,14 +152,15 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Reaps the process behind a pidfd if it is an ended child of this process, and does nothing otherwise.
+/// Reaps the process behind a pidfd if it is an ended child of this process, and does nothing
+/// otherwise.
 pub fn reap(pidfd: BorrowedFd<'_>) {
     // ECHILD: another process is its parent, or it was reaped before.
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
 }
 
-/// Reaps ended children of this process until the next one is among `own`, which the caller reaps itself. No other thread may start
-/// processes of its own at that time.
+/// Reaps ended children of this process until the next one is among `own`, which the caller reaps
+/// itself. No other thread may start processes of its own at that time.
 pub fn reap_orphans(own: &[u32]) {
     let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Some(pid) = waitid(Id::All, peek).ok().and_then(|status| status.pid()) {
@@ -164,7 +171,8 @@ pub fn reap_orphans(own: &[u32]) {
     }
 }
 
-/// Ends as that other process has ended: with its code, or by the signal that ended it. Leaves no core file.
+/// Ends as that other process has ended: with its code, or by the signal that ended it. Leaves no
+/// core file.
 pub fn end_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
@@ -175,8 +183,9 @@ pub fn end_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// The id, for who looks from outside, of a thread that calls itself `tid`, in a process whose id is `pid` for who looks: in a namespace of
-/// process ids of their own threads have numbers of their own. `None`: that process has no such thread.
+/// The id, for who looks from outside, of a thread that calls itself `tid`, in a process whose id
+/// is `pid` for who looks: in a namespace of process ids of their own threads have numbers of their
+/// own. `None`: that process has no such thread.
 pub fn thread_outside(pid: u32, tid: u64) -> Option<u64> {
     let tasks = format!("/proc/{pid}/task");
     if std::path::Path::new(&format!("{tasks}/{tid}")).exists() {
@@ -207,8 +216,8 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Waits until one of the descriptors is readable (a process ended, a signal came) or the time is over; returns which
-/// ones are.
+/// Waits until one of the descriptors is readable (a process ended, a signal came) or the time is
+/// over; returns which ones are.
 ///
 /// # Errors
 /// What the system refused; a signal that interrupts the wait is no error.

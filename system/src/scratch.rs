@@ -1,7 +1,9 @@
-//! Columns that may be larger than memory: of plain values, in memory, or in a file that nobody else has.
+//! Columns that may be larger than memory: of plain values, in memory, or in a file that nobody
+//! else has.
 //!
-//! A column in a file is mapped, so code that uses it is the code that uses one in memory. What of it is resident can be given back at
-//! any time ([`Room::relieve`]): the pages go to the file and come again when they are touched.
+//! A column in a file is mapped, so code that uses it is the code that uses one in memory. What of
+//! it is resident can be given back at any time ([`Room::relieve`]): the pages go to the file and
+//! come again when they are touched.
 
 use core::mem::size_of;
 use core::ops::{Deref, DerefMut};
@@ -50,7 +52,8 @@ impl Room {
         Self::default()
     }
 
-    /// Columns in files of that folder, which have no names and go with their columns; `most_resident` is for [`Room::relieve`].
+    /// Columns in files of that folder, which have no names and go with their columns;
+    /// `most_resident` is for [`Room::relieve`].
     ///
     /// # Errors
     /// No file can be made there.
@@ -58,8 +61,8 @@ impl Room {
         Self::with(folder, most_resident, false)
     }
 
-    /// Broken on purpose, so that tests can show that they would notice: as [`Room::files`], but a column forgets what was in it when it
-    /// grows beyond its file.
+    /// Broken on purpose, so that tests can show that they would notice: as [`Room::files`], but a
+    /// column forgets what was in it when it grows beyond its file.
     #[doc(hidden)]
     pub fn forgetful(folder: &Path) -> io::Result<Self> {
         Self::with(folder, 0, true)
@@ -77,7 +80,8 @@ impl Room {
         self.files.as_ref().map(|files| files.folder.as_path())
     }
 
-    /// How much memory this process may have resident, in bytes, before columns are given back; `None`: nobody said.
+    /// How much memory this process may have resident, in bytes, before columns are given back;
+    /// `None`: nobody said.
     pub fn most_resident(&self) -> Option<u64> {
         self.files.as_ref().map(|files| files.most_resident)
     }
@@ -91,8 +95,8 @@ impl Room {
         Column { place }
     }
 
-    /// Gives back what columns have resident, where this process has more resident than it may. To be called now and then by whoever goes
-    /// through columns: a system call or two.
+    /// Gives back what columns have resident, where this process has more resident than it may. To
+    /// be called now and then by whoever goes through columns: a system call or two.
     #[inline]
     pub fn relieve(&self) {
         if let Some(files) = &self.files {
@@ -110,9 +114,11 @@ impl Files {
         }
         for (start, len) in self.mapped().iter() {
             let Some(start) = NonNull::new(*start as *mut core::ffi::c_void) else { continue };
-            // SAFETY: the range is a mapping that its column has registered and not yet taken back, both under the lock that is held here,
-            // so it is mapped. It is shared with a file: the advice drops the pages from this process's map and loses nothing, since what
-            // was written to them is the file's by then, and the next access finds the same bytes. References into the column stay valid.
+            // SAFETY: the range is a mapping that its column has registered and not yet taken back,
+            // both under the lock that is held here, so it is mapped. It is shared with a file: the
+            // advice drops the pages from this process's map and loses nothing, since what was
+            // written to them is the file's by then, and the next access finds the same bytes.
+            // References into the column stay valid.
             let _ = unsafe { madvise(start, *len, MmapAdvise::MADV_DONTNEED) };
         }
     }
@@ -152,7 +158,8 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Plain> Column<T> {
-    /// Makes it as long as that, with values of zero bytes behind those that there are; shorter values are cut off.
+    /// Makes it as long as that, with values of zero bytes behind those that there are; shorter
+    /// values are cut off.
     ///
     /// # Errors
     /// There is no memory, or no room on the disk; then it is as it was.
@@ -213,9 +220,11 @@ impl<T: Plain> Deref for Column<T> {
             Place::Memory(values) => values,
             Place::File { mapped: None, .. } => &[],
             Place::File { mapped: Some(mapped), len, .. } => {
-                // SAFETY: the mapping begins at a page and so is aligned for a value (`resize` maps none that wants more), is at least `len` values long (`resize`), readable and
-                // writable, and lives as long as `self`. Every byte is initialised, by the kernel with zeros, and any bytes are a `T`
-                // (`Plain`). The file has no name and its descriptor never leaves this module, so nobody else writes to it or cuts it; and
+                // SAFETY: the mapping begins at a page and so is aligned for a value (`resize` maps
+                // none that wants more), is at least `len` values long (`resize`), readable and
+                // writable, and lives as long as `self`. Every byte is initialised, by the kernel
+                // with zeros, and any bytes are a `T` (`Plain`). The file has no name and its
+                // descriptor never leaves this module, so nobody else writes to it or cuts it; and
                 // this process reaches it through `self` only.
                 unsafe { core::slice::from_raw_parts(mapped.map.as_ptr().cast(), *len) }
             }
@@ -230,7 +239,8 @@ impl<T: Plain> DerefMut for Column<T> {
             Place::Memory(values) => values,
             Place::File { mapped: None, .. } => &mut [],
             Place::File { mapped: Some(mapped), len, .. } => {
-                // SAFETY: as for `deref`; and `self` is borrowed for as long as the slice, so there is no other reference into it.
+                // SAFETY: as for `deref`; and `self` is borrowed for as long as the slice, so there
+                // is no other reference into it.
                 unsafe { core::slice::from_raw_parts_mut(mapped.map.as_mut_ptr().cast(), *len) }
             }
         }
@@ -250,7 +260,8 @@ fn unnamed(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// A file whose name is taken away before anything is in it. Who is killed in between leaves it there, empty, and the next one takes it away.
+/// A file whose name is taken away before anything is in it. Who is killed in between leaves it
+/// there, empty, and the next one takes it away.
 fn named_for_a_moment(folder: &Path, options: &OpenOptions) -> io::Result<File> {
     let path = folder.join(NAME);
     // Somebody else's file of the moment loses nothing but a name that it was about to lose.
@@ -264,7 +275,8 @@ fn named_for_a_moment(folder: &Path, options: &OpenOptions) -> io::Result<File> 
     Ok(file)
 }
 
-/// Reserves so many bytes of a file: a page that the disk has no room for would end the process when it is touched.
+/// Reserves so many bytes of a file: a page that the disk has no room for would end the process
+/// when it is touched.
 fn reserve(file: &File, bytes: usize) -> io::Result<()> {
     let bytes = i64::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
     loop {

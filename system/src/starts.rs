@@ -8,9 +8,11 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that this command starts say in that word who it is, before it runs the program: its id, and above it by when it had
-/// started, in clock ticks since boot ([`start_time`](shm::process::start_time)), of which the lower half. So it is known also if its starter dies before
-/// [`Command::spawn`] has returned. A process of that id that started later is another one.
+/// Has the process that this command starts say in that word who it is, before it runs the program:
+/// its id, and above it by when it had started, in clock ticks since boot
+/// ([`start_time`](shm::process::start_time)), of which the lower half. So it is known also if its
+/// starter dies before [`Command::spawn`] has returned. A process of that id that started later is
+/// another one.
 ///
 /// The store is a Release, in memory that starter and program share.
 ///
@@ -26,8 +28,8 @@ pub fn say_who_starts(command: &mut Command, word: &Words) {
         word[0].store(u64::from(getpid().as_raw() as u32) | (ticks as u64) << 32, Ordering::Release);
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes two system calls and stores to a word of a mapping, which fork has not
-    // taken away: it allocates nothing and takes no lock.
+    // SAFETY: between fork and exec the closure makes two system calls and stores to a word of a
+    // mapping, which fork has not taken away: it allocates nothing and takes no lock.
     unsafe { command.pre_exec(say) };
 }
 

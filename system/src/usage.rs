@@ -20,8 +20,9 @@ pub struct Usage {
     pub cpu_ns: u64,
 }
 
-/// The CPU time of the calling thread in nanoseconds, up to this moment. [`Usage::cpu_ns`] may lie behind by as much as a tick of the
-/// scheduler (4 ms on many kernels): too much for what is over sooner. 0 if the kernel does not tell.
+/// The CPU time of the calling thread in nanoseconds, up to this moment. [`Usage::cpu_ns`] may lie
+/// behind by as much as a tick of the scheduler (4 ms on many kernels): too much for what is over
+/// sooner. 0 if the kernel does not tell.
 pub fn cpu_ns_of_this_thread() -> u64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }

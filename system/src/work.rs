@@ -1,11 +1,12 @@
 //! Computation that takes a given time: the orchestrator's extra work for each order, `--work DUR`.
 //!
-//! A stand-in for a book, a margin model or the like: a chain of dependent reads and writes over a table of 32 KiB. It runs
-//! until the clock says that its time is up, because a fixed number of rounds takes up to three times as long at 20,000 orders a
-//! second as in a tight loop: table and code are cold then. Time in which the thread did not run does not count.
+//! A stand-in for a book, a margin model or the like: a chain of dependent reads and writes over a
+//! table of 32 KiB. It runs until the clock says that its time is up, because a fixed number of
+//! rounds takes up to three times as long at 20,000 orders a second as in a tight loop: table and
+//! code are cold then. Time in which the thread did not run does not count.
 //!
-//! What the loop cannot see (its entry, and the mispredicted exit) is measured from outside on some of the orders, and the loop
-//! aims lower by that. The same measurement gives what was achieved.
+//! What the loop cannot see (its entry, and the mispredicted exit) is measured from outside on some
+//! of the orders, and the loop aims lower by that. The same measurement gives what was achieved.
 
 use crate::clock::{Clock, Timebase};
 use std::hint::black_box;
@@ -78,7 +79,8 @@ impl Work {
         let mut x = self.place;
         let (mut last, mut lost) = (clock.peek(), 0);
         let mut until = last.saturating_add(self.aim as u64);
-        // No round takes less than a nanosecond: this ends also where the clock stands still, as in a simulation.
+        // No round takes less than a nanosecond: this ends also where the clock stands still, as in
+        // a simulation.
         for _ in 0..self.wanted_ns {
             let now = clock.peek();
             let gap = now.saturating_sub(last);
@@ -109,7 +111,8 @@ impl Work {
             self.interrupted = time.ticks(INTERRUPTED_NS);
             self.ns_per_tick = time.ns_per_tick;
         }
-        // The interval between two looks holds one look: what that costs here and now is measured beside it.
+        // The interval between two looks holds one look: what that costs here and now is measured
+        // beside it.
         let look = clock.now();
         let before = clock.now();
         let lost = self.work(clock);
@@ -138,7 +141,8 @@ mod tests {
 
     const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 0.5 };
 
-    /// A clock that goes on by itself; looking at it takes a while, and now and then ten thousand times as long.
+    /// A clock that goes on by itself; looking at it takes a while, and now and then ten thousand
+    /// times as long.
     #[derive(Clone, Default)]
     struct Passing {
         time: Virtual,
@@ -160,7 +164,8 @@ mod tests {
         }
     }
 
-    /// What an order took in the mean by that clock, in ticks without interruptions, and what the work says.
+    /// What an order took in the mean by that clock, in ticks without interruptions, and what the
+    /// work says.
     fn took(wanted_ns: u64, clock: &Passing) -> (f64, f64) {
         let mut work = Work::new(wanted_ns);
         let mut sum = 0;

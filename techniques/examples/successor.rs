@@ -1,8 +1,10 @@
-//! A producer that is killed, and its successor, without a run: `cargo run -p techniques --example successor [TECHNIQUE]`.
+//! A producer that is killed, and its successor, without a run: `cargo run -p techniques --example
+//! successor [TECHNIQUE]`.
 //!
-//! The program creates a queue and starts itself again as its producer, several times: each producer but the last is killed while it
-//! pushes. What a producer had pushed comes out once, whole and in order, and its successor goes on in its place. Each producer counts
-//! its pushes on a board, which outlives it, so that the count can be checked.
+//! The program creates a queue and starts itself again as its producer, several times: each
+//! producer but the last is killed while it pushes. What a producer had pushed comes out once,
+//! whole and in order, and its successor goes on in its place. Each producer counts its pushes on a
+//! board, which outlives it, so that the count can be checked.
 
 use shm::board::{self, NamedWriter, Shape};
 use shm::queue::Queue;
@@ -71,7 +73,8 @@ pub fn consume<T: Link>(name: &str, start: impl Fn(u64) -> Command) -> Result<()
             // Reaped: from here on its death is certain.
             ended = child.try_wait()?;
         }
-        // Its end is made ready for a successor. What it had pushed comes out meanwhile, or directly after.
+        // Its end is made ready for a successor. What it had pushed comes out meanwhile, or
+        // directly after.
         while !queue.renew(0, &mut consumer)? {
             if let Some((_, message)) = consumer.try_pop() {
                 taken = check(taken, number, message)?;

@@ -1,8 +1,9 @@
-//! `array-queue-mux`: a real `crossbeam_queue::ArrayQueue` for every producer, scanned round-robin, on the heap of one
-//! process. The seed benchmark's own fourth technique.
+//! `array-queue-mux`: a real `crossbeam_queue::ArrayQueue` for every producer, scanned round-robin,
+//! on the heap of one process. The seed benchmark's own fourth technique.
 //!
-//! It is a mux over queues that many could push to and pop from: each push and each pop pays a CAS that nobody
-//! contends for, and a look into a queue loads two cursors. `spsc-mux` is what it stood for there.
+//! It is a mux over queues that many could push to and pop from: each push and each pop pays a CAS
+//! that nobody contends for, and a look into a queue loads two cursors. `spsc-mux` is what it stood
+//! for there.
 
 use crate::element::{Element, LineMessage};
 use core::marker::PhantomData;
@@ -43,8 +44,8 @@ impl<E: Element> shm::ring::Producer for Sender<E> {
 impl<E: Element> shm::ring::Consumer for Mux<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // The same scan as `spsc_mux`, so that only the queues differ: two walks that only look. `is_empty` is two loads;
-        // `pop` itself would add a fence for each empty queue.
+        // The same scan as `spsc_mux`, so that only the queues differ: two walks that only look.
+        // `is_empty` is two loads; `pop` itself would add a fence for each empty queue.
         let (start, rest) = self.queues.split_at(self.next);
         let place = match rest.iter().position(|queue| !queue.is_empty()) {
             Some(place) => self.next + place,

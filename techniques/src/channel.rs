@@ -1,36 +1,41 @@
-//! `channel`: the ring of `array-queue`, plus a receiver that can sleep and that every push looks out for.
+//! `channel`: the ring of `array-queue`, plus a receiver that can sleep and that every push looks
+//! out for.
 //!
 //! ```text
 //! segment submit         header │ tail │ slots                see `array_queue`
 //! segment submit-waker   header │ 0 awake, 1 parked │ pad     the receiver parks on it, any producer wakes
 //! ```
 //!
-//! What crossbeam-channel's bounded flavour does for select and blocking receivers with a locked list of wakers and an
-//! `is_empty` flag is one word here: a hand-off has one receiver, so the list has at most one entry. The price that
-//! every push pays is the same: one look at a line that almost never changes. There is no lock that could die with
-//! its owner.
+//! What crossbeam-channel's bounded flavour does for select and blocking receivers with a locked
+//! list of wakers and an `is_empty` flag is one word here: a hand-off has one receiver, so the list
+//! has at most one entry. The price that every push pays is the same: one look at a line that
+//! almost never changes. There is no lock that could die with its owner.
 //!
-//! [`Receiver::pop_timeout`] parks. The agents of a run poll (a thread with two hand-offs cannot park on one of them)
-//! and leave the parking to their idle strategy; they pay for the look all the same, as they do with the real crate.
+//! [`Receiver::pop_timeout`] parks. The agents of a run poll (a thread with two hand-offs cannot
+//! park on one of them) and leave the parking to their idle strategy; they pay for the look all the
+//! same, as they do with the real crate.
 //!
-//! **Why no wake-up is lost.** A producer claims its place (CAS on the tail, SeqCst) and then looks at the word (SeqCst);
-//! the receiver stores 1 (SeqCst) and then looks at the tail (SeqCst). In the single order of these four one look comes
-//! last, and sees the other's store (Dekker's argument): either the producer finds the receiver parked and wakes it, or
-//! the receiver finds a place claimed and stays awake. No fence is needed in the push, because its claim is one.
+//! **Why no wake-up is lost.** A producer claims its place (CAS on the tail, SeqCst) and then looks
+//! at the word (SeqCst); the receiver stores 1 (SeqCst) and then looks at the tail (SeqCst). In the
+//! single order of these four one look comes last, and sees the other's store (Dekker's argument):
+//! either the producer finds the receiver parked and wakes it, or the receiver finds a place
+//! claimed and stays awake. No fence is needed in the push, because its claim is one.
 //!
-//! **What a dead producer leaves:** what it leaves in `array_queue`, with the same repair. Beside that, what a death between
-//! the stamp and the wake-up leaves:
+//! **What a dead producer leaves:** what it leaves in `array_queue`, with the same repair. Beside
+//! that, what a death between the stamp and the wake-up leaves:
 //!
 //! | died | left | what happens |
 //! |---|---|---|
 //! | after the stamp, before it looked at the word | a message, and perhaps a sleeper | the sleeper finds it when its wait ends, or when another's push wakes it |
 //! | between taking the word back and the system call | the same, and the word says awake | the same, only that no other push wakes it: its wait ends |
 //!
-//! No wait is longer than [`MAX_WAIT`], so whoever forgets, dies, or scribbles over the word costs a bounded delay. There is
-//! nothing to repair, and no way to hang anybody: the word is no lock. While a dead one's claim is not retired, the receiver sees a
-//! place claimed and does not park: it gives way and looks again.
+//! No wait is longer than [`MAX_WAIT`], so whoever forgets, dies, or scribbles over the word costs
+//! a bounded delay. There is nothing to repair, and no way to hang anybody: the word is no lock.
+//! While a dead one's claim is not retired, the receiver sees a place claimed and does not park: it
+//! gives way and looks again.
 //!
-//! Source: crossbeam-channel's `flavors/array.rs` and `waker.rs`; the parking after Drepper, "Futexes are tricky".
+//! Source: crossbeam-channel's `flavors/array.rs` and `waker.rs`; the parking after Drepper,
+//! "Futexes are tricky".
 
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -64,7 +69,8 @@ impl<const W: usize> Sender<W> {
         Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.window(BELL, 1) })
     }
 
-    /// Puts a message into the ring and wakes the receiver if it is parked, or says that the ring is full.
+    /// Puts a message into the ring and wakes the receiver if it is parked, or says that the ring
+    /// is full.
     ///
     /// # Errors
     /// [`Full`].
@@ -73,7 +79,8 @@ impl<const W: usize> Sender<W> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Sender::try_push`], and calls `at` at each step; [`Step::Published`] is before the wake-up.
+    /// As [`Sender::try_push`], and calls `at` at each step; [`Step::Published`] is before the
+    /// wake-up.
     ///
     /// # Errors
     /// [`Full`], as [`shm::ring::Producer::try_push_with`].
@@ -94,8 +101,8 @@ impl<const W: usize> Sender<W> {
 
     #[cold]
     fn wake(&self) {
-        // Relaxed: the word carries no data, the message is ordered by its stamp. Swapped, so that of several producers
-        // one makes the system call.
+        // Relaxed: the word carries no data, the message is ordered by its stamp. Swapped, so that
+        // of several producers one makes the system call.
         if self.waker[0].swap(AWAKE, Ordering::Relaxed) == PARKED {
             shm::futex::wake_one(&self.waker[0]);
         }
@@ -124,7 +131,8 @@ pub struct Receiver<const W: usize = { shm::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Receiver<W> {
-    /// Attaches the receiving end as [`array_queue::Consumer::attach`]; `waker` as [`Sender::attach`].
+    /// Attaches the receiving end as [`array_queue::Consumer::attach`]; `waker` as
+    /// [`Sender::attach`].
     ///
     /// # Errors
     /// As there.
@@ -133,8 +141,9 @@ impl<const W: usize> Receiver<W> {
         Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
 
-    /// Attaches a receiving end in the place of one that has died: as [`array_queue::Consumer::resume`]. If that one was
-    /// parked, the next push makes a system call that wakes nobody.
+    /// Attaches a receiving end in the place of one that has died: as
+    /// [`array_queue::Consumer::resume`]. If that one was parked, the next push makes a system call
+    /// that wakes nobody.
     ///
     /// # Errors
     /// As there.
@@ -163,9 +172,11 @@ impl<const W: usize> Receiver<W> {
         }
     }
 
-    /// Sleeps until a producer wakes us or the time is over, unless a message is there or on its way.
+    /// Sleeps until a producer wakes us or the time is over, unless a message is there or on its
+    /// way.
     fn park(&self, at_most: Duration) {
-        // SeqCst: before our look at the tail in the single order; pairs with the producers' load of the word.
+        // SeqCst: before our look at the tail in the single order; pairs with the producers' load
+        // of the word.
         self.waker[0].store(PARKED, Ordering::SeqCst);
         seqcst_for_loom();
         if self.ring.is_claimed() {

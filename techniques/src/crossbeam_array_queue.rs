@@ -1,6 +1,8 @@
-//! `crossbeam-array-queue`: the real `crossbeam_queue::ArrayQueue`, one for all producers, on the heap of one process.
+//! `crossbeam-array-queue`: the real `crossbeam_queue::ArrayQueue`, one for all producers, on the
+//! heap of one process.
 //!
-//! The reference that `array-queue` is measured against. Its buffer is a `Box`, so it cannot live in shared memory.
+//! The reference that `array-queue` is measured against. Its buffer is a `Box`, so it cannot live
+//! in shared memory.
 
 use crate::element::{Element, LineMessage};
 use core::marker::PhantomData;

@@ -1,6 +1,7 @@
 //! `crossbeam-channel`: the real crate's bounded channel, on the heap of one process.
 //!
-//! The reference that `channel` is measured against; polled with `try_recv`, as the agents of a run poll.
+//! The reference that `channel` is measured against; polled with `try_recv`, as the agents of a run
+//! poll.
 
 use crate::element::{Element, LineMessage};
 use ::crossbeam_channel::{Receiver, Sender, bounded};

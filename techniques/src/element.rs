@@ -1,10 +1,12 @@
 //! What the crates on the heap carry: a message as they would put it, or in a line of its own.
 //!
-//! The crates keep a message and its stamp (or state) side by side in a slot of 64 bytes, in memory that `malloc` aligns to 16:
-//! each slot straddles two lines and shares both with its neighbours. That is no part of their algorithms, and a user who knows
-//! can end it: an element that is aligned to a line makes each slot whole lines, at twice the memory. The crates' arrays are
-//! faster so, as fast as in a buffer that the allocator aligns. The standard library's list is slower, because it allocates
-//! its blocks on the way. Each technique carries what is better for it; `cargo bench -p techniques -- crates` measures both.
+//! The crates keep a message and its stamp (or state) side by side in a slot of 64 bytes, in memory
+//! that `malloc` aligns to 16: each slot straddles two lines and shares both with its neighbours.
+//! That is no part of their algorithms, and a user who knows can end it: an element that is aligned
+//! to a line makes each slot whole lines, at twice the memory. The crates' arrays are faster so, as
+//! fast as in a buffer that the allocator aligns. The standard library's list is slower, because it
+//! allocates its blocks on the way. Each technique carries what is better for it; `cargo bench -p
+//! techniques -- crates` measures both.
 
 use shm::ring::Message;
 

@@ -1,9 +1,11 @@
-//! Queues from many producers to one consumer, as techniques that can be compared: the table of techniques, and one file for
-//! each that is not in `shm`. All implement the two traits of [`shm::ring`].
+//! Queues from many producers to one consumer, as techniques that can be compared: the table of
+//! techniques, and one file for each that is not in `shm`. All implement the two traits of
+//! [`shm::ring`].
 //!
-//! The choice is made once, at start-up, by [`Technique`]; the hot loops are generic over [`Link`](shm::ring::Link) and
-//! monomorphised, so no call goes through a table at run time. [`containment`] says what each technique does when a peer
-//! dies; [`conformance`] is the test suite for a technique of your own. No unsafe code.
+//! The choice is made once, at start-up, by [`Technique`]; the hot loops are generic over
+//! [`Link`](shm::ring::Link) and monomorphised, so no call goes through a table at run time.
+//! [`containment`] says what each technique does when a peer dies; [`conformance`] is the test
+//! suite for a technique of your own. No unsafe code.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]

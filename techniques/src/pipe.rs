@@ -1,31 +1,37 @@
-//! `pipe`: a named pipe for each hand-off, the kernel's own N→1 queue of bytes. Non-blocking, one message a call.
+//! `pipe`: a named pipe for each hand-off, the kernel's own N→1 queue of bytes. Non-blocking, one
+//! message a call.
 //!
-//! All producers write into the one pipe: one pipe is what the kernel offers for many writers and one reader, and an empty poll
-//! then costs one system call however many producers there are. A message travels in a frame of 64 bytes:
+//! All producers write into the one pipe: one pipe is what the kernel offers for many writers and
+//! one reader, and an empty poll then costs one system call however many producers there are. A
+//! message travels in a frame of 64 bytes:
 //!
 //! ```text
 //! byte 0      2        4       8                                             64
 //!      │ mark │ length │ check │ message: seven words                         │
 //! ```
 //!
-//! A write of up to PIPE_BUF bytes (4,096) is never mixed with another, so whole frames stand in the pipe, and between two of
-//! them only what somebody wrote that is no frame. The receiver passes over such bytes to the next frame whose mark, length and
-//! check are right, and counts them ([`PeerFault::Framing`]): a writer of anything, of any length, costs the others nothing.
-//! When the pipe runs empty inside a frame, what is there is no honest frame either, and is dropped.
+//! A write of up to PIPE_BUF bytes (4,096) is never mixed with another, so whole frames stand in
+//! the pipe, and between two of them only what somebody wrote that is no frame. The receiver passes
+//! over such bytes to the next frame whose mark, length and check are right, and counts them
+//! ([`PeerFault::Framing`]): a writer of anything, of any length, costs the others nothing. When
+//! the pipe runs empty inside a frame, what is there is no honest frame either, and is dropped.
 //!
-//! What a frame does not say is through whose end it came: the producer's index is `None`. Who can write into the pipe can
-//! write frames in another's name, and one who knows another's next message bit by bit can write the beginning of a frame that
-//! takes the end from it. The check is against mistakes and garbage; it is no signature.
+//! What a frame does not say is through whose end it came: the producer's index is `None`. Who can
+//! write into the pipe can write frames in another's name, and one who knows another's next message
+//! bit by bit can write the beginning of a frame that takes the end from it. The check is against
+//! mistakes and garbage; it is no signature.
 //!
-//! The kernel's own packets (`O_DIRECT`) would not do: each takes a page, so that the pipe holds 256 messages instead of
-//! 16,384, and a writer that leaves the flag out still takes bytes from the packet behind it.
+//! The kernel's own packets (`O_DIRECT`) would not do: each takes a page, so that the pipe holds
+//! 256 messages instead of 16,384, and a writer that leaves the flag out still takes bytes from the
+//! packet behind it.
 //!
-//! The pipe is as large as the kernel lets an ordinary user make it (16,384 messages where `pipe-max-size` is 1 MiB),
-//! whatever the run's capacity. Full is EAGAIN.
+//! The pipe is as large as the kernel lets an ordinary user make it (16,384 messages where
+//! `pipe-max-size` is 1 MiB), whatever the run's capacity. Full is EAGAIN.
 //!
-//! **What a dead producer leaves:** a whole message or none: the write is one system call, which the kernel does under the
-//! pipe's lock, and a process dies before it or behind it. The kernel holds the queue's only state, nobody waits for the dead one,
-//! and there is nothing to repair. Its successor opens the pipe as it did.
+//! **What a dead producer leaves:** a whole message or none: the write is one system call, which
+//! the kernel does under the pipe's lock, and a process dies before it or behind it. The kernel
+//! holds the queue's only state, nobody waits for the dead one, and there is nothing to repair. Its
+//! successor opens the pipe as it did.
 
 use crate::named::fifo;
 use core::ops::ControlFlow;
@@ -42,7 +48,8 @@ use zerocopy::{FromBytes, IntoBytes};
 pub const FRAME_BYTES: usize = size_of::<Frame>();
 /// How a frame begins: two bytes to know it by, two of its length.
 const MARK: [u8; 4] = [0xB7, 0x1D, FRAME_BYTES as u8, 0];
-/// The most that is read at once, to pass over what is no frame. In step, one frame is read at a time.
+/// The most that is read at once, to pass over what is no frame. In step, one frame is read at a
+/// time.
 const SCAN_BYTES: usize = 4096;
 /// The most reads of a poll: what else stands in the pipe waits for the next one.
 const READS: usize = 4;
@@ -77,7 +84,8 @@ pub struct Sender(File);
 /// The receiving end.
 pub struct Receiver {
     pipe: File,
-    /// What was read and is still to be looked at is `bytes[next..end]`. Nothing while all is in step.
+    /// What was read and is still to be looked at is `bytes[next..end]`. Nothing while all is in
+    /// step.
     bytes: Box<[u8; SCAN_BYTES]>,
     next: usize,
     end: usize,
@@ -94,7 +102,8 @@ impl shm::ring::Producer for Sender {
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        // Any error is Full: EAGAIN says so, and EPIPE that there is no receiver yet, or none any more.
+        // Any error is Full: EAGAIN says so, and EPIPE that there is no receiver yet, or none any
+        // more.
         whole(at, || match self.0.write(frame(message).as_bytes()) {
             Ok(FRAME_BYTES) => Ok(()),
             _ => Err(Full),
@@ -125,7 +134,8 @@ impl Receiver {
                 self.end += bytes;
                 true
             }
-            // EAGAIN: empty. 0: empty, and no producer has it open. A frame is written whole, so what is left is none.
+            // EAGAIN: empty. 0: empty, and no producer has it open. A frame is written whole, so
+            // what is left is none.
             _ => {
                 self.stray += left;
                 self.end = 0;

@@ -1,7 +1,8 @@
 //! `std-mpsc`: the standard library's unbounded channel, on the heap of one process.
 //!
-//! The reference that `linked` is measured against; polled with `try_recv`, as the agents of a run poll. Unbounded, as the
-//! seed benchmark has it: a push is never refused, and every 31st message costs an allocation.
+//! The reference that `linked` is measured against; polled with `try_recv`, as the agents of a run
+//! poll. Unbounded, as the seed benchmark has it: a push is never refused, and every 31st message
+//! costs an allocation.
 
 use crate::element::Element;
 use core::marker::PhantomData;

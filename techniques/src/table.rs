@@ -1,9 +1,11 @@
-//! The technique table. A new technique is one file beside this one, its line in `built_in`, and one entry here; command line, planner, sweeps,
-//! bill, containment, tests, benches and fuzz targets go over the table and by the records in it.
+//! The technique table. A new technique is one file beside this one, its line in `built_in`, and
+//! one entry here; command line, planner, sweeps, bill, containment, tests, benches and fuzz
+//! targets go over the table and by the records in it.
 //!
-//! A program can add its own at its start, with [`Technique::register`]. From a name to monomorphised loops there are two
-//! ways: [`with_link!`](crate::with_link) for the built-in ones, and a table of function pointers that a program fills for
-//! each type itself: with [`visit`] for the built-in ones and directly for its own.
+//! A program can add its own at its start, with [`Technique::register`]. From a name to
+//! monomorphised loops there are two ways: [`with_link!`](crate::with_link) for the built-in ones,
+//! and a table of function pointers that a program fills for each type itself: with [`visit`] for
+//! the built-in ones and directly for its own.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use shm::ring::{Home, Link, LinkSpec, Record, SegmentSpec, Step};
@@ -16,13 +18,15 @@ pub trait Visitor {
     /// Is called with each of them.
     fn visit<L: Link>(&mut self);
 
-    /// Is called in its place with each built-in one whose messages pass through the kernel: nothing compiled for such a one is faster.
+    /// Is called in its place with each built-in one whose messages pass through the kernel:
+    /// nothing compiled for such a one is faster.
     fn visit_kernel<L: Link>(&mut self) {
         self.visit::<L>();
     }
 }
 
-/// Makes the list, and what goes over its types. `$d` is a dollar sign: what the inner macro's own variables begin with.
+/// Makes the list, and what goes over its types. `$d` is a dollar sign: what the inner macro's own
+/// variables begin with.
 macro_rules! built_in {
     ($d:tt $($visit:ident $link:ident),+ $(,)?) => {
         const BUILT_IN: &[Technique] = &[$(Technique::of::<crate::built_in::$link>()),+];
@@ -32,8 +36,8 @@ macro_rules! built_in {
             $(visitor.$visit::<crate::built_in::$link>();)+
         }
 
-        /// `with_link!(technique, T => expression)`: the expression with `T` as the [`Link`](shm::ring::Link) of a
-        /// built-in technique. Panics for another one.
+        /// `with_link!(technique, T => expression)`: the expression with `T` as the
+        /// [`Link`](shm::ring::Link) of a built-in technique. Panics for another one.
         #[macro_export]
         macro_rules! with_link {
             ($d technique:expr, $d link:ident => $d body:expr) => {{
@@ -89,13 +93,14 @@ pub enum RegisterError {
 }
 
 impl Technique {
-    /// The handle of that type. Found by name, and among [`Technique::all`], if it is built in or registered.
+    /// The handle of that type. Found by name, and among [`Technique::all`], if it is built in or
+    /// registered.
     pub const fn of<L: Link>() -> Self {
         Self(const { &Entry { record: L::RECORD, segments: L::segments, link: TypeId::of::<L> } })
     }
 
-    /// Adds a technique of the program's own. Call it first of all, in every process of a run: a plan that names it can be read
-    /// only from then on. Again for the same type does nothing.
+    /// Adds a technique of the program's own. Call it first of all, in every process of a run: a
+    /// plan that names it can be read only from then on. Again for the same type does nothing.
     ///
     /// # Errors
     /// A name that another one has, or that is none.
@@ -162,7 +167,8 @@ impl Technique {
         !matches!(self.0.record.home, Home::Heap)
     }
 
-    /// For a technique on the heap of one process, the technique to use across processes; else `None`.
+    /// For a technique on the heap of one process, the technique to use across processes; else
+    /// `None`.
     pub fn twin(self) -> Option<Self> {
         self.0.record.twin.and_then(Self::from_name)
     }

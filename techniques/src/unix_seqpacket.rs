@@ -6,24 +6,29 @@
 //! producer N ── connection ──┘
 //! ```
 //!
-//! The consumer binds when it attaches and accepts when it polls; producers connect when they attach, and wait for the
-//! name to be there, and for their own id to be known, since the processes of a run start at the same time. The first packet on a connection is the
-//! producer's index (8 bytes), from then on every packet is a message (56 bytes). An empty poll is one `epoll_wait`
-//! however many producers there are; each connection that has something is served one message a turn.
+//! The consumer binds when it attaches and accepts when it polls; producers connect when they
+//! attach, and wait for the name to be there, and for their own id to be known, since the processes
+//! of a run start at the same time. The first packet on a connection is the producer's index (8
+//! bytes), from then on every packet is a message (56 bytes). An empty poll is one `epoll_wait`
+//! however many producers there are; each connection that has something is served one message a
+//! turn.
 //!
-//! The send buffer is as large as the kernel lets an ordinary user make it (`wmem_max`), whatever the run's capacity: each
-//! producer has its own. Full is EAGAIN.
+//! The send buffer is as large as the kernel lets an ordinary user make it (`wmem_max`), whatever
+//! the run's capacity: each producer has its own. Full is EAGAIN.
 //!
-//! **What a dead producer leaves:** whole messages, and a connection that the kernel has closed at its end. The kernel holds the
-//! queue's only state, so nobody waits for the dead one. [`Consumer::retire`](shm::ring::Consumer::retire) waits until its messages are
-//! taken and closes our end, so that its successor can claim the index: as long as a connection has it, no other gets it.
+//! **What a dead producer leaves:** whole messages, and a connection that the kernel has closed at
+//! its end. The kernel holds the queue's only state, so nobody waits for the dead one.
+//! [`Consumer::retire`](shm::ring::Consumer::retire) waits until its messages are taken and closes
+//! our end, so that its successor can claim the index: as long as a connection has it, no other
+//! gets it.
 //!
-//! **The others are not trusted.** The kernel says which process has connected (`SO_PEERCRED`), and who started the processes which
-//! one each producer is ([`Peers`]). Any other process is refused when it connects, and one that is a producer has one connection,
-//! so that nobody can take another's place. Where several producers are threads of one process, they say which is which, and are
-//! believed. A producer asks the kernel in turn whether it is the consumer that listens under the name.
-//! A packet of another size, an index that is none, another process's, or another connection's: a [`PeerFault`], and the connection
-//! is closed.
+//! **The others are not trusted.** The kernel says which process has connected (`SO_PEERCRED`), and
+//! who started the processes which one each producer is ([`Peers`]). Any other process is refused
+//! when it connects, and one that is a producer has one connection, so that nobody can take
+//! another's place. Where several producers are threads of one process, they say which is which,
+//! and are believed. A producer asks the kernel in turn whether it is the consumer that listens
+//! under the name. A packet of another size, an index that is none, another process's, or another
+//! connection's: a [`PeerFault`], and the connection is closed.
 
 use crate::named::seqpacket;
 use core::ops::ControlFlow;
@@ -39,7 +44,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
-/// How long a producer waits for its consumer to be there. The launcher gives up on a run sooner or later itself.
+/// How long a producer waits for its consumer to be there. The launcher gives up on a run sooner or
+/// later itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many connections one `epoll_wait` names at most.
 const EVENTS: usize = 64;
@@ -90,7 +96,8 @@ impl shm::ring::Producer for Sender {
 }
 
 impl Receiver {
-    /// Accepts whoever waits and is a producer without a connection; closes what others have opened. Whether anybody came.
+    /// Accepts whoever waits and is a producer without a connection; closes what others have
+    /// opened. Whether anybody came.
     #[cold]
     fn accept(&mut self) -> bool {
         let mut came = false;
@@ -203,8 +210,9 @@ impl Receiver {
 impl shm::ring::Consumer for Receiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // What is left of the last look, then a new one; and another one behind each that brought new connections or names: so many
-        // of them may be told of at once that somebody's message is not. A process that connects again and again holds up nobody.
+        // What is left of the last look, then a new one; and another one behind each that brought
+        // new connections or names: so many of them may be told of at once that somebody's message
+        // is not. A process that connects again and again holds up nobody.
         let (mut looks, mut more) = (1, 2 + self.connections.len());
         loop {
             let mut came = false;

@@ -1,4 +1,5 @@
-//! How long an exchange takes to come back, from the first look at its journal to the state in which it takes the next order.
+//! How long an exchange takes to come back, from the first look at its journal to the state in
+//! which it takes the next order.
 //!
 //! `cargo bench -p venue --bench recovery`.
 
@@ -30,8 +31,8 @@ fn setup(open: usize) -> MarketSetup {
     MarketSetup { venue: 0, exchange, instruments: 1, sessions: 1, room, script: None }
 }
 
-/// Whether a record is a cancel: behind the first `open` orders, eight cancels of the oldest and eight new ones take turns. Each of eight
-/// strategies has one of the eight.
+/// Whether a record is a cancel: behind the first `open` orders, eight cancels of the oldest and
+/// eight new ones take turns. Each of eight strategies has one of the eight.
 fn is_cancel(number: u64, open: u64) -> bool {
     number >= open && ((number - open) / 8).is_multiple_of(2)
 }

@@ -3,8 +3,9 @@
 //! ```text
 //!  take ─▶ stamp ─▶ journal ─▶ give the slot back ─▶ match ─▶ (group: until it is on the disk) ─▶ stamp ─▶ send
 //! ```
-//! An exchange that dies anywhere on that way loses nothing: what is not in the journal is still in the session's ring, and what is in
-//! it is carried out again by the successor ([`crate::recovery`]), which sends only what the predecessor has not sent.
+//! An exchange that dies anywhere on that way loses nothing: what is not in the journal is still in
+//! the session's ring, and what is in it is carried out again by the successor
+//! ([`crate::recovery`]), which sends only what the predecessor has not sent.
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};
@@ -26,7 +27,8 @@ use system::clock::Clock;
 /// Instructions that one duty cycle takes of each session.
 const BATCH: usize = 16;
 
-/// Where an exchange says what it has done: trades as they happen, and the books when trading is over, before what rests expires.
+/// Where an exchange says what it has done: trades as they happen, and the books when trading is
+/// over, before what rests expires.
 pub trait Close: Send {
     /// A trade.
     fn trade(&mut self, trade: &Trade, ticks: u64);
@@ -40,7 +42,8 @@ pub struct ExchangeAgent<T> {
     pub(crate) doors: Doors<T>,
     pub(crate) journal: Option<Writer>,
     pub(crate) received: u64,
-    /// The order that a dead predecessor had stamped and not written down: it comes again, and has its stamp.
+    /// The order that a dead predecessor had stamped and not written down: it comes again, and has
+    /// its stamp.
     pub(crate) is_stamped: Option<OrderId>,
     /// Why it can go on no more.
     failed: Option<String>,
@@ -76,8 +79,8 @@ pub(crate) struct HeldReport {
 }
 
 impl<T: Close> ExchangeAgent<T> {
-    /// The agent; nothing is allocated after this, but under a journal that reports wait for. `sessions` has one for each credential;
-    /// `tape` takes trades and the last books.
+    /// The agent; nothing is allocated after this, but under a journal that reports wait for.
+    /// `sessions` has one for each credential; `tape` takes trades and the last books.
     ///
     /// # Panics
     /// If the market is for another number of sessions.
@@ -222,8 +225,8 @@ impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
 }
 
 impl<T> Doors<T> {
-    /// Writes the touches that the last instruction has changed, and takes down which version triggered its order: behind the reports,
-    /// so that neither is part of an order's way.
+    /// Writes the touches that the last instruction has changed, and takes down which version
+    /// triggered its order: behind the reports, so that neither is part of an order's way.
     #[inline]
     fn tell<C: Clock>(&mut self, exchange: &Exchange, order: Option<&Order>, cycle: &mut Cycle<C>) {
         let Some(board) = &mut self.board else { return };

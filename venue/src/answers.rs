@@ -38,15 +38,16 @@ pub struct Trade {
 
 /// Takes the events of one command and makes reports of them.
 ///
-/// What an order takes at one price within one command comes in one report: else the taker of many small orders would run out of
-/// numbers.
+/// What an order takes at one price within one command comes in one report: else the taker of many
+/// small orders would run out of numbers.
 pub struct Answers<'a> {
     venue: u16,
     cause: Cause,
     open: &'a mut OpenOrders,
     reports: &'a mut Vec<Report>,
     trades: &'a mut Vec<Trade>,
-    /// Orders that were closed because they had no number left for another report: the engine still has them.
+    /// Orders that were closed because they had no number left for another report: the engine still
+    /// has them.
     overrun: &'a mut Vec<u64>,
     /// The taker of the last trade, and where its report stands.
     taken: Option<(u64, usize)>,
@@ -57,7 +58,8 @@ pub struct Answers<'a> {
 /// A report's reason for an order that has had as many reports as one can have.
 pub const TOO_MANY_REPORTS: u8 = 64;
 
-/// A report's reason for an order that the exchange refused: 1 to 31. Of one that it cancelled: 33 to 63.
+/// A report's reason for an order that the exchange refused: 1 to 31. Of one that it cancelled: 33
+/// to 63.
 pub const fn refusal(reason: RejectReason) -> u8 {
     reason as u8 + 1
 }
@@ -85,8 +87,9 @@ impl<'a> Answers<'a> {
         self.refused
     }
 
-    /// A report of an order, of which `leaves` are open then; nothing for one of the opening book, whose owner is not there. An
-    /// order that has no number left for another report is closed with this one.
+    /// A report of an order, of which `leaves` are open then; nothing for one of the opening book,
+    /// whose owner is not there. An order that has no number left for another report is closed with
+    /// this one.
     #[inline]
     fn report(
         &mut self,

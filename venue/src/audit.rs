@@ -51,7 +51,8 @@ impl Outcome for Audit {
 }
 
 impl Audit {
-    /// Carries out what the journal in a folder says, in a market of the same making as the exchange's. `time` is the run's.
+    /// Carries out what the journal in a folder says, in a market of the same making as the
+    /// exchange's. `time` is the run's.
     ///
     /// # Errors
     /// As [`RecoveryError`]; a journal that begins behind a snapshot: what was before is not known.

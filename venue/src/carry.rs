@@ -1,4 +1,5 @@
-//! Carrying out what came through a session: the same for an exchange at work, one that comes back, and one that follows.
+//! Carrying out what came through a session: the same for an exchange at work, one that comes back,
+//! and one that follows.
 
 use crate::market::{At, Market, Outcome};
 use crate::session::Counts;

@@ -1,12 +1,14 @@
-//! The role of a venue: an exchange that takes instructions from its gateways' sessions, matches, and answers.
+//! The role of a venue: an exchange that takes instructions from its gateways' sessions, matches,
+//! and answers.
 //!
 //! ```text
 //!  gateway (credential 0) ─ session-out ─┐                      ┌─ session-in ─▶ gateway (credential 0)
 //!  gateway (credential 1) ─ session-out ─┼─▶ matching engine ──▶┼─ session-in ─▶ gateway (credential 1)
 //! ```
 //!
-//! Sessions are served in turn, a few instructions each, so that none starves. Instructions of one session are carried out in
-//! their order. When the run drains, trading is over: what still rests expires.
+//! Sessions are served in turn, a few instructions each, so that none starves. Instructions of one
+//! session are carried out in their order. When the run drains, trading is over: what still rests
+//! expires.
 #![forbid(unsafe_code)]
 
 mod agent;

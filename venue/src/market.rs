@@ -1,4 +1,5 @@
-//! What an exchange does with what it is told, without sessions and clocks: the same inputs give the same reports and trades.
+//! What an exchange does with what it is told, without sessions and clocks: the same inputs give
+//! the same reports and trades.
 
 use crate::answers::{Answers, Cause, Trade, refusal};
 use crate::open::{OpenOrder, OpenOrders};
@@ -69,7 +70,8 @@ pub struct At {
     pub time: Timebase,
 }
 
-/// Takes what came of an input, part by part: reports and trades, in their order. Both are emptied behind it.
+/// Takes what came of an input, part by part: reports and trades, in their order. Both are emptied
+/// behind it.
 pub trait Outcome {
     /// A command is about to be carried out.
     #[inline]
@@ -88,7 +90,8 @@ impl Market {
     /// The market; nothing is allocated after this.
     pub fn new(setup: MarketSetup) -> Self {
         let mut open = OpenOrders::default();
-        // Twice: a table that is never more than half full makes room for the removed without growing.
+        // Twice: a table that is never more than half full makes room for the removed without
+        // growing.
         let room = 2 * setup.room + 16;
         open.reserve(room);
         Self {

@@ -1,7 +1,9 @@
-//! Market data on a board: the exchange writes the touch of each instrument, any number of processes read the newest one.
+//! Market data on a board: the exchange writes the touch of each instrument, any number of
+//! processes read the newest one.
 //!
-//! A cell for each instrument, as [`protocol::market`] lays it out. It is written after a command that changed it, and not more
-//! often. A reader that is slow misses versions, never holds the exchange up, and is told how many it missed.
+//! A cell for each instrument, as [`protocol::market`] lays it out. It is written after a command
+//! that changed it, and not more often. A reader that is slow misses versions, never holds the
+//! exchange up, and is told how many it missed.
 //!
 //! ```
 //! use venue::MarketBoard;
@@ -61,8 +63,8 @@ pub struct Written {
 }
 
 impl MarketBoard {
-    /// Over a board of [`protocol::market::shape`]; the first write says what is in the books then, as far as a dead predecessor has
-    /// not said it.
+    /// Over a board of [`protocol::market::shape`]; the first write says what is in the books then,
+    /// as far as a dead predecessor has not said it.
     ///
     /// # Panics
     /// If the board's values are of another size.
@@ -120,14 +122,16 @@ impl MarketBoard {
         }
     }
 
-    /// What was traded before, as far as it is in the touch: the last trade, and how many there were.
+    /// What was traded before, as far as it is in the touch: the last trade, and how many there
+    /// were.
     pub fn recall(&mut self, instrument: u16, last: Option<Quote>, trades: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {
             (touch.last, touch.trades) = (last, trades);
         }
     }
 
-    /// Writes the touches that have changed, and gives each of them to `written`; how many that were.
+    /// Writes the touches that have changed, and gives each of them to `written`; how many that
+    /// were.
     #[inline]
     pub fn write<L: Levels>(
         &mut self,

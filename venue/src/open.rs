@@ -1,4 +1,5 @@
-//! What the exchange's side of the sessions knows of each open order: which report comes next, and what was filled so far.
+//! What the exchange's side of the sessions knows of each open order: which report comes next, and
+//! what was filled so far.
 
 use protocol::wire::{Order, Side};
 use serde::{Deserialize, Serialize};
@@ -36,11 +37,13 @@ impl OpenOrder {
     }
 }
 
-/// The open orders by their ids. Room for so many is set aside at the start; more would be allocated.
+/// The open orders by their ids. Room for so many is set aside at the start; more would be
+/// allocated.
 pub type OpenOrders = HashMap<u64, OpenOrder, BuildHasherDefault<IdHasher>>;
 
-/// Spreads the ids of orders, which differ in a few low bits: one multiplication (Fibonacci hashing, Knuth vol. 3, 6.4). Ids come
-/// from strategies; one that chooses them to collide slows down the venue that it trades at, as by sending more orders.
+/// Spreads the ids of orders, which differ in a few low bits: one multiplication (Fibonacci
+/// hashing, Knuth vol. 3, 6.4). Ids come from strategies; one that chooses them to collide slows
+/// down the venue that it trades at, as by sending more orders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 

@@ -1,7 +1,8 @@
-//! How an exchange comes back: it carries out again what its journal says, and sends what its predecessor has not sent.
+//! How an exchange comes back: it carries out again what its journal says, and sends what its
+//! predecessor has not sent.
 //!
-//! What the dead one had done is read off from what it left behind. Everything that an exchange gives has its place in an order that
-//! the journal alone decides, so counts are enough:
+//! What the dead one had done is read off from what it left behind. Everything that an exchange
+//! gives has its place in an order that the journal alone decides, so counts are enough:
 //!
 //! | left behind | what follows from it |
 //! |---|---|
@@ -42,8 +43,9 @@ pub struct Estate {
 }
 
 impl Shadow {
-    /// Makes the exchange that takes the place of a crashed one, or the first one with a journal. Reads what is left of the journal in
-    /// `folder`: after what `followed` has read, or from a snapshot or the start on.
+    /// Makes the exchange that takes the place of a crashed one, or the first one with a journal.
+    /// Reads what is left of the journal in `folder`: after what `followed` has read, or from a
+    /// snapshot or the start on.
     ///
     /// # Errors
     /// See [`RecoveryError`].
@@ -109,7 +111,8 @@ impl Estate {
         Some(HeldReport { report, record: 0, is_stamped: place < self.reports_stamped })
     }
 
-    /// What a crashed predecessor did and had no time to log: versions of touches, and the trigger of its last order.
+    /// What a crashed predecessor did and had no time to log: versions of touches, and the trigger
+    /// of its last order.
     fn untold(&self, venue: u16, board: Option<&MarketBoard>, last: Option<Order>) -> Vec<Record> {
         let Some(board) = board else { return Vec::new() };
         let logged = self.touches.iter().copied().chain(core::iter::repeat(0));

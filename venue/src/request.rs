@@ -7,7 +7,8 @@ use system::clock::Timebase;
 /// The owner of the orders of the opening book: no strategy.
 pub const HOUSE: u32 = u32::MAX;
 
-/// The bit of an id that names an order of the opening book, by its id there. No strategy's order has it.
+/// The bit of an id that names an order of the opening book, by its id there. No strategy's order
+/// has it.
 pub const RESTING: u64 = 1 << 63;
 
 /// The command of an order that came at `now`.
@@ -28,8 +29,8 @@ pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     }
 }
 
-/// The order that a cancel or a replace is about, and whose that is: the strategy's own, or one of the opening book, which a
-/// recorded flow may cancel.
+/// The order that a cancel or a replace is about, and whose that is: the strategy's own, or one of
+/// the opening book, which a recorded flow may cancel.
 #[inline]
 fn target(order: &Order, owner: u32) -> (u64, u32) {
     if order.target & RESTING != 0 {

@@ -1,8 +1,9 @@
 //! A recorded flow in its recorded order, whoever sends it.
 //!
-//! Where several strategies play one recording, how their orders interleave on the way is a matter of scheduling. A script says
-//! whose turn it is: orders wait until those before them have come. So the trades are those of the recording, at the price that
-//! the waiting is part of the venue's time.
+//! Where several strategies play one recording, how their orders interleave on the way is a matter
+//! of scheduling. A script says whose turn it is: orders wait until those before them have come. So
+//! the trades are those of the recording, at the price that the waiting is part of the venue's
+//! time.
 
 use protocol::wire::{Instruction, MAX_STRATEGIES, Message, Order};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,8 @@ pub struct Script {
     waiting: Vec<VecDeque<Order>>,
 }
 
-/// Where a script is: how many turns have passed, and the orders that wait, strategy by strategy, as messages.
+/// Where a script is: how many turns have passed, and the orders that wait, strategy by strategy,
+/// as messages.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ScriptState {
     next: u64,

@@ -48,7 +48,8 @@ pub struct SessionEnd {
 const PATIENCE: usize = 1024;
 
 impl SessionEnd {
-    /// The session over these rings. `orders`: as many can be open at once; so many reports can come of one instruction.
+    /// The session over these rings. `orders`: as many can be open at once; so many reports can
+    /// come of one instruction.
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Bell>, open: usize) -> Self {
         Self {
             orders,
@@ -79,7 +80,8 @@ impl SessionEnd {
         self.orders.release();
     }
 
-    /// Continues after a crashed predecessor: passes over the messages that it had taken, recorded and not given back.
+    /// Continues after a crashed predecessor: passes over the messages that it had taken, recorded
+    /// and not given back.
     ///
     /// # Errors
     /// More has gone through the session than the journal accounts for.

@@ -1,7 +1,9 @@
-//! A replica of an exchange: applies the records of its journal, sends nothing, and keeps outputs that may not have been sent.
+//! A replica of an exchange: applies the records of its journal, sends nothing, and keeps outputs
+//! that may not have been sent.
 //!
-//! It is the state between two records. As bytes it is a snapshot; beside a living exchange it follows that one's journal, writes the
-//! snapshots (so that the exchange never stands still for one), and is what a successor goes on from.
+//! It is the state between two records. As bytes it is a snapshot; beside a living exchange it
+//! follows that one's journal, writes the snapshots (so that the exchange never stands still for
+//! one), and is what a successor goes on from.
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};
@@ -34,7 +36,8 @@ pub(crate) struct Past {
     pub now: u64,
     /// The order that it was, if it was one.
     pub order: Option<Message>,
-    /// Trades, with their time. Of those before the last record it is certain that they are on the tape.
+    /// Trades, with their time. Of those before the last record it is certain that they are on the
+    /// tape.
     pub trades: Outbox<(u64, Trade)>,
     /// The last trade of each instrument, and how many there were.
     pub touches: Vec<(Option<(i64, u64)>, u64)>,
@@ -101,7 +104,8 @@ impl Outcome for Past {
     fn close(&mut self, _: &Exchange) {}
 }
 
-/// An exchange's reports and trades while its journal is read, and its books as they were when trading was over.
+/// An exchange's reports and trades while its journal is read, and its books as they were when
+/// trading was over.
 struct Replayed<'a, F> {
     past: &'a mut Past,
     close: F,

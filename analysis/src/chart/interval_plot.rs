@@ -21,7 +21,8 @@ pub struct IntervalRow {
     pub interval: Option<crate::stats::Spread>,
 }
 
-/// Rows below each other on one axis. With `reference`, an upright marks the value of no difference.
+/// Rows below each other on one axis. With `reference`, an upright marks the value of no
+/// difference.
 pub fn draw(
     id: &str,
     title: &str,

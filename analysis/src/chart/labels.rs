@@ -31,8 +31,8 @@ pub fn beside(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Marku
     }
 }
 
-/// Places as near to the wanted ones as can be, none nearer than `gap` to another, all between the bounds if they fit at
-/// all.
+/// Places as near to the wanted ones as can be, none nearer than `gap` to another, all between the
+/// bounds if they fit at all.
 pub fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));

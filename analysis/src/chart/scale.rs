@@ -9,7 +9,8 @@ pub enum ScaleKind {
     Log,
 }
 
-/// A range of values over a range of places. Values outside are placed outside; callers leave out what has no place.
+/// A range of values over a range of places. Values outside are placed outside; callers leave out
+/// what has no place.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     kind: ScaleKind,
@@ -43,16 +44,16 @@ impl Scale {
         Self { kind: ScaleKind::Linear, values, places, step }
     }
 
-    /// From the 1, 2 or 5 of a decade at or below the least to that at or above the greatest value. Only values
-    /// above zero have a place.
+    /// From the 1, 2 or 5 of a decade at or below the least to that at or above the greatest value.
+    /// Only values above zero have a place.
     pub fn log(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
         Self { kind: ScaleKind::Log, values: (round_down(low), -round_down(-high)), places, step: 0.0 }
     }
 
-    /// Evenly from a round value below the least to one above the greatest, zero or not: for what is compared with a
-    /// value other than zero.
+    /// Evenly from a round value below the least to one above the greatest, zero or not: for what
+    /// is compared with a value other than zero.
     pub fn linear_around(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let (low, high) = if greatest > least { (least, greatest) } else { (least - 0.5, least + 0.5) };
         Self::linear_round(low, high, places)
@@ -98,8 +99,8 @@ impl Scale {
         self.places
     }
 
-    /// Linear: every 1, 2 or 5 of a decade, five to ten of them or fewer. Logarithmic: the decades, and between them 2 and 5, labelled
-    /// where there are fewer than three decades.
+    /// Linear: every 1, 2 or 5 of a decade, five to ten of them or fewer. Logarithmic: the decades,
+    /// and between them 2 and 5, labelled where there are fewer than three decades.
     pub fn ticks(&self) -> Vec<Tick> {
         match self.kind {
             ScaleKind::Linear => self.linear_ticks(),
@@ -143,7 +144,8 @@ fn step(length: f64) -> f64 {
     marks.into_iter().find(|mark| *mark >= length * (1.0 - 1e-9)).unwrap_or(length)
 }
 
-/// The 1, 2 or 5 of a decade at or below a value; of a negative one, minus that at or above its size.
+/// The 1, 2 or 5 of a decade at or below a value; of a negative one, minus that at or above its
+/// size.
 fn round_down(value: f64) -> f64 {
     if value < 0.0 {
         return -step(-value);

@@ -1,5 +1,5 @@
-//! A small drawing of a run over time: medians and greatest of rt_venue, for pages with many of them. All of a page have one upright
-//! axis, so that they can be compared.
+//! A small drawing of a run over time: medians and greatest of rt_venue, for pages with many of
+//! them. All of a page have one upright axis, so that they can be compared.
 
 use super::axis::duration;
 use super::scale::Scale;
@@ -49,7 +49,8 @@ pub fn shared(stretches: &[Stretch<'_>]) -> (f64, f64) {
     (least as f64, most as f64)
 }
 
-/// The drawing; `id` is its own in the page, `title` is for those who cannot see it, and for who points at it.
+/// The drawing; `id` is its own in the page, `title` is for those who cannot see it, and for who
+/// points at it.
 pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA;
     let zero = stretch.mark_ns.unwrap_or(stretch.from_ns) as f64;

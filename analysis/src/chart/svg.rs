@@ -6,7 +6,8 @@ use std::fmt::Write;
 /// The width of every chart in its own units; a page shows them at this many pixels or less.
 pub const WIDTH: f64 = 1040.0;
 
-/// A coordinate with one digit behind the point: a tenth of a pixel is what an eye can see and a file should hold.
+/// A coordinate with one digit behind the point: a tenth of a pixel is what an eye can see and a
+/// file should hold.
 pub fn num(place: f64) -> String {
     if !place.is_finite() {
         return "0".into();

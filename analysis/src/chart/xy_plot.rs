@@ -1,5 +1,5 @@
-//! Figures of a sweep against what was varied: a line for each setting, a dot at the median of the repeats, a bar from
-//! their least to their greatest.
+//! Figures of a sweep against what was varied: a line for each setting, a dot at the median of the
+//! repeats, a bar from their least to their greatest.
 
 use super::axis::{self, AxisLabel as Name};
 use super::labels::{self, LineLabel};
@@ -11,7 +11,8 @@ use maud::{Markup, html};
 /// From here on a range is too wide for an even axis.
 const LOG_FROM: f64 = 20.0;
 
-/// The classes of lines in their order: colours first, dashes so that grey paper tells them apart too.
+/// The classes of lines in their order: colours first, dashes so that grey paper tells them apart
+/// too.
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
@@ -105,8 +106,9 @@ impl Plot<'_> {
     }
 }
 
-/// Even from zero on, or logarithmic where the values are too far apart for that (and all above zero). What was
-/// varied by an even amount is best seen on an even axis, so that one changes later.
+/// Even from zero on, or logarithmic where the values are too far apart for that (and all above
+/// zero). What was varied by an even amount is best seen on an even axis, so that one changes
+/// later.
 fn scale(values: impl Iterator<Item = f64> + Clone, places: (f64, f64), varied: bool) -> Scale {
     let least = values.clone().fold(f64::INFINITY, f64::min);
     let greatest = values.clone().fold(f64::NEG_INFINITY, f64::max);

@@ -69,7 +69,8 @@ impl Axis {
         Self::ALL.into_iter().find(|axis| axis.name() == name)
     }
 
-    /// Whether its values are alternated against each other, rather than being a condition that both sides share.
+    /// Whether its values are alternated against each other, rather than being a condition that
+    /// both sides share.
     pub const fn is_compared(self) -> bool {
         matches!(
             self,

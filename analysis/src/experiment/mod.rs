@@ -6,7 +6,8 @@
 //!                                                    └ html::experiment_page report.html
 //! ```
 //!
-//! A new experiment is a module with a [`Document`](crate::document::Document) and a function `report` of it, and a line in [`saved`].
+//! A new experiment is a module with a [`Document`](crate::document::Document) and a function
+//! `report` of it, and a line in [`saved`].
 
 mod axis;
 pub mod bill;
@@ -37,7 +38,8 @@ pub use sweep::{
 use crate::document::{Document, DocumentError};
 use std::path::Path;
 
-/// What the experiment in a folder shows; `None`: there is none in it. The first document that is there says which it is.
+/// What the experiment in a folder shows; `None`: there is none in it. The first document that is
+/// there says which it is.
 pub fn saved(folder: &Path) -> Result<Option<ExperimentReport>, DocumentError> {
     let has = |file: &str| folder.join(file).exists();
     let mut report = match () {

@@ -1,8 +1,10 @@
-//! What an experiment shows, as one value: the terminal, the files beside its document and its page are made from it.
+//! What an experiment shows, as one value: the terminal, the files beside its document and its page
+//! are made from it.
 //!
-//! An experiment fills an [`ExperimentReport`] in one function of its document, `report` in a module of its own here, and names that
-//! function in [`super::saved`]. It draws nothing itself: a table is a [`Grid`], a chart comes from [`crate::chart`]. The launcher prints
-//! and saves the value (`launcher/src/experiments/publish.rs`), `html::experiment_page` makes the page of it.
+//! An experiment fills an [`ExperimentReport`] in one function of its document, `report` in a
+//! module of its own here, and names that function in [`super::saved`]. It draws nothing itself: a
+//! table is a [`Grid`], a chart comes from [`crate::chart`]. The launcher prints and saves the
+//! value (`launcher/src/experiments/publish.rs`), `html::experiment_page` makes the page of it.
 
 use crate::document::{SaveError, write_whole};
 use crate::lists;

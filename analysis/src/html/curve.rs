@@ -25,7 +25,8 @@ pub fn curves(histograms: &[(Measure, Histogram<u64>)]) -> Vec<Curve> {
         .collect()
 }
 
-/// One pass over the histogram: the value at each of a row of percentiles, evenly spread over the logarithm.
+/// One pass over the histogram: the value at each of a row of percentiles, evenly spread over the
+/// logarithm.
 fn points(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let samples = histogram.len() as f64;
     let mut points = Vec::new();

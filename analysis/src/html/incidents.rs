@@ -1,4 +1,5 @@
-//! The strategies that died: a table of incidents, what they did to the survivors, and their lanes under the time line.
+//! The strategies that died: a table of incidents, what they did to the survivors, and their lanes
+//! under the time line.
 
 use super::scale::Scale;
 use super::svg::{Frame, line, num, text};
@@ -107,7 +108,8 @@ fn table(incidents: &[&IncidentSummary]) -> Markup {
     }
 }
 
-/// The lanes below the time axis: one for each strategy that died, the last one for all that have none of their own.
+/// The lanes below the time axis: one for each strategy that died, the last one for all that have
+/// none of their own.
 pub struct Lanes<'a> {
     incidents: Vec<&'a IncidentSummary>,
     strategies: Vec<u16>,
@@ -135,8 +137,9 @@ impl<'a> Lanes<'a> {
         if self.incidents.is_empty() { 0.0 } else { HEAD + self.count() as f64 * LANE + 8.0 }
     }
 
-    /// From each death to the return of the strategy, or to the end of the chart if it never came back. `size` is the number of
-    /// nanoseconds in the scale's unit; `top` is where the room for the lanes begins.
+    /// From each death to the return of the strategy, or to the end of the chart if it never came
+    /// back. `size` is the number of nanoseconds in the scale's unit; `top` is where the room for
+    /// the lanes begins.
     pub fn draw(&self, top: f64, frame: &Frame, x: &Scale, size: f64) -> Markup {
         let began =
             |incident: &IncidentSummary| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);

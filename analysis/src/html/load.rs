@@ -26,7 +26,8 @@ pub enum LoadError {
     Document(#[from] DocumentError),
 }
 
-/// A run's results. A summary is needed; a chart whose file is missing or damaged says so in its place.
+/// A run's results. A summary is needed; a chart whose file is missing or damaged says so in its
+/// place.
 pub fn run(folder: &Path) -> Result<SavedRun, DocumentError> {
     let summary = Summary::read(folder)?;
     let curves = hlog::read(folder).map(|histograms| curve::curves(&histograms));

@@ -13,8 +13,9 @@
 //! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
 //! ```
 //!
-//! No script, no font, no picture from elsewhere; the page's own policy forbids requests. Elements that draw a figure
-//! carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so that a program can check the picture.
+//! No script, no font, no picture from elsewhere; the page's own policy forbids requests. Elements
+//! that draw a figure carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so
+//! that a program can check the picture.
 
 mod curve;
 mod experiment_page;
@@ -67,7 +68,8 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
     Ok(run_page::run_page(&load::run(folder)?))
 }
 
-/// The page of a run whose results are at hand: the same as [`render`] makes of them once they are saved.
+/// The page of a run whose results are at hand: the same as [`render`] makes of them once they are
+/// saved.
 pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
     let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
     let curves = hlog::parse(HLOG_FILE, histograms).map(|histograms| curve::curves(&histograms));
@@ -79,8 +81,8 @@ pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &
     })
 }
 
-/// Whether the folder is that of a run whose results are not all saved: an older version's, or one whose launcher was
-/// killed.
+/// Whether the folder is that of a run whose results are not all saved: an older version's, or one
+/// whose launcher was killed.
 pub fn needs_merge(folder: &Path) -> bool {
     let missing = |file: &str| !folder.join(file).exists();
     !missing(RunRecord::FILE) && [Summary::FILE, Timeline::FILE, HLOG_FILE].into_iter().any(missing)

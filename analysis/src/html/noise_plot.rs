@@ -1,5 +1,5 @@
-//! The machine's noise: for each thread a strip over time with the longest gap of each moment, and the kernel's own account of the cores
-//! beside it. Drawn as jHiccup and cyclictest draw it.
+//! The machine's noise: for each thread a strip over time with the longest gap of each moment, and
+//! the kernel's own account of the cores beside it. Drawn as jHiccup and cyclictest draw it.
 
 use super::axis;
 use super::scale::Scale;

@@ -1,7 +1,9 @@
-//! One picture of where an order's time goes, as a file that stands alone: `launcher export RUN --svg FILE`.
+//! One picture of where an order's time goes, as a file that stands alone: `launcher export RUN --svg
+//! FILE`.
 //!
-//! The stages are those of the orders around the median of rt_venue, so they add up to it. The figures are saved in the file as well, as
-//! JSON in its `metadata` element: [`OrderPath::from_svg`] reads them back, and drawing them again gives the same file.
+//! The stages are those of the orders around the median of rt_venue, so they add up to it. The
+//! figures are saved in the file as well, as JSON in its `metadata` element:
+//! [`OrderPath::from_svg`] reads them back, and drawing them again gives the same file.
 
 use super::axis;
 use super::scale::Scale;
@@ -63,7 +65,8 @@ pub struct OrderPath {
 }
 
 impl OrderPath {
-    /// Takes the figures from a run's summary. Returns `None` if its stages were not stamped or too few orders came back.
+    /// Takes the figures from a run's summary. Returns `None` if its stages were not stamped or too
+    /// few orders came back.
     pub fn from_summary(summary: &Summary) -> Option<Self> {
         let around = summary.around.iter().find(|around| around.percentile == "p50")?;
         let mean = |(stage, _): &(crate::summary::Measure, &str)| {
@@ -91,7 +94,8 @@ impl OrderPath {
         })
     }
 
-    /// Reads the figures back from a file that [`OrderPath::svg`] made. Returns `None` if they are not there or of another format.
+    /// Reads the figures back from a file that [`OrderPath::svg`] made. Returns `None` if they are
+    /// not there or of another format.
     pub fn from_svg(svg: &str) -> Option<Self> {
         let (_, rest) = svg.split_once(METADATA.0)?;
         let (json, _) = rest.split_once(METADATA.1)?;

@@ -32,7 +32,8 @@ pub fn verdict(summary: &Summary) -> Markup {
 /// The figures that are quoted, in large.
 pub fn headline(summary: &Summary) -> Markup {
     let figures = &summary.rt_venue;
-    // Where a tail stands, it stands without the machine's stalls as well, with the share that is taken out.
+    // Where a tail stands, it stands without the machine's stalls as well, with the share that is
+    // taken out.
     let free = |of: fn(&Distribution) -> Option<u64>| {
         let free = summary.stall_free.as_ref()?;
         Some(format!(

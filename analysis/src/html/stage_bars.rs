@@ -1,8 +1,9 @@
-//! What the engine adds, stage by stage: one stacked bar for the orders around the median, one for those around the 99th
-//! percentile. Stacked medians would invite a sum that means nothing; stages of the same orders do add up.
+//! What the engine adds, stage by stage: one stacked bar for the orders around the median, one for
+//! those around the 99th percentile. Stacked medians would invite a sum that means nothing; stages
+//! of the same orders do add up.
 //!
-//! The two have axes of their own: at the tail a stage can take a thousand times its median, and on one axis only
-//! one of the two bars could be read.
+//! The two have axes of their own: at the tail a stage can take a thousand times its median, and on
+//! one axis only one of the two bars could be read.
 
 use super::axis;
 use super::scale::Scale;
@@ -13,7 +14,8 @@ use maud::{Markup, html};
 use protocol::flow::{Stage, StageRecord};
 use protocol::plan::Stamps;
 
-/// The stages without the venue, each with its colour: the hand-offs bright, the engine's own work grey.
+/// The stages without the venue, each with its colour: the hand-offs bright, the engine's own work
+/// grey.
 pub const STAGES: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Submit), "c3"),
     (Measure::Stage(Stage::OrchPreDispatch), "c7"),

@@ -1,4 +1,5 @@
-//! What was traded: positions with profit and loss, refused orders by reason, kill switches with their times.
+//! What was traded: positions with profit and loss, refused orders by reason, kill switches with
+//! their times.
 
 use crate::report::trading::{is_plain, money, totals, units};
 use crate::report::units::{count, duration_or_dash};

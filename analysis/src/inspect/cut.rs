@@ -5,7 +5,8 @@ use crate::summary::Summary;
 use protocol::status::{Field, Status, ThreadState};
 use std::path::Path;
 
-/// How many records each thread's log had when the run was merged: from `summary.json`, if there is one.
+/// How many records each thread's log had when the run was merged: from `summary.json`, if there is
+/// one.
 pub(super) struct Merged(Vec<(String, u64)>);
 
 impl Merged {
@@ -16,7 +17,8 @@ impl Merged {
         Self(known.map(|thread| (thread.role, thread.records)).collect())
     }
 
-    /// What is missing at the end of a log of that thread, if anything is; `sums`: how many checksums it holds.
+    /// What is missing at the end of a log of that thread, if anything is; `sums`: how many
+    /// checksums it holds.
     pub(super) fn missing(&self, thread: &str, status: &Status, records: u64, sums: u64) -> Option<String> {
         let merged = self.0.iter().find(|(name, _)| name == thread).map(|(_, records)| *records);
         if let Some(merged) = merged.filter(|merged| *merged > records) {

@@ -143,7 +143,8 @@ fn text(
     Ok(scan)
 }
 
-/// One object whose records are written as they are read, so that a log of any size needs no memory.
+/// One object whose records are written as they are read, so that a log of any size needs no
+/// memory.
 fn json(
     log: &mut LogReader,
     options: &Options,
@@ -248,8 +249,9 @@ pub(super) struct Scan {
     pub damage: Option<LogError>,
 }
 
-/// Passes over a whole log and hands out what the options ask for: the first `head` of the matching records
-/// (`by_default`, if they ask for neither head nor tail), then the last `tail` of those not handed out.
+/// Passes over a whole log and hands out what the options ask for: the first `head` of the matching
+/// records (`by_default`, if they ask for neither head nor tail), then the last `tail` of those not
+/// handed out.
 fn scan(
     log: &mut LogReader,
     options: &Options,

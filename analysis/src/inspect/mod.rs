@@ -1,7 +1,8 @@
 //! `inspect`: what is in a log, in a run's folder, and where one order went.
 //!
-//! Made for the day on which something is wrong: what can be read is printed, what cannot is named, and only then
-//! the call fails. Nothing in a file makes it panic, and a reader that hangs up (`| head`) is no error.
+//! Made for the day on which something is wrong: what can be read is printed, what cannot is named,
+//! and only then the call fails. Nothing in a file makes it panic, and a reader that hangs up (`|
+//! head`) is no error.
 
 mod cut;
 mod folder;

@@ -171,7 +171,8 @@ fn numbered(point: &str, report: u8) -> String {
     if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
-/// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its end.
+/// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its
+/// end.
 fn search(
     folder: &Path,
     record: &RunRecord,
@@ -199,7 +200,8 @@ fn search(
     Ok(())
 }
 
-/// The version of a touch that triggered the order, by its own word; the time of the write is not known yet.
+/// The version of a touch that triggered the order, by its own word; the time of the write is not
+/// known yet.
 fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
     let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;
@@ -208,8 +210,8 @@ fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
     Some(TouchWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
 }
 
-/// Adds when that was written, by the log of the exchange; says what is wrong with an order that was triggered by what was never
-/// written.
+/// Adds when that was written, by the log of the exchange; says what is wrong with an order that
+/// was triggered by what was never written.
 fn search_touch(
     folder: &Path,
     record: &RunRecord,

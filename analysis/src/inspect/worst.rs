@@ -1,4 +1,5 @@
-//! Why the slowest orders of a run were slow: shares by cause, percentiles without the machine's stalls, the worst one by one.
+//! Why the slowest orders of a run were slow: shares by cause, percentiles without the machine's
+//! stalls, the worst one by one.
 
 use super::{Format, InspectError, print_csv, print_json, print_lines};
 use crate::document::Document;

@@ -1,4 +1,5 @@
-//! Positions, recomputed: every fill that a gateway logged, against what the orchestrator says in the end.
+//! Positions, recomputed: every fill that a gateway logged, against what the orchestrator says in
+//! the end.
 //!
 //! An account is a strategy in an instrument. Its figures follow from its fills, in integers:
 //!
@@ -9,12 +10,13 @@
 //! basis     cost + realised: what is open was bought or sold for that
 //! ```
 //!
-//! A gateway logs a fill behind the t5 of the report that carries it: quantity, then price. A fill elsewhere has no report, or has
-//! the number of one that has another; both say that the log lies.
+//! A gateway logs a fill behind the t5 of the report that carries it: quantity, then price. A fill
+//! elsewhere has no report, or has the number of one that has another; both say that the log lies.
 //!
-//! What is realised depends on the order of the fills, and that is the order in which the orchestrator took their reports: its t6.
-//! A fill therefore waits, in 24 bytes, from its t5 to the t6 of its report. A run that stamps no t6 has no such order: there
-//! what is realised is not compared, all the rest is.
+//! What is realised depends on the order of the fills, and that is the order in which the
+//! orchestrator took their reports: its t6. A fill therefore waits, in 24 bytes, from its t5 to the
+//! t6 of its report. A run that stamps no t6 has no such order: there what is realised is not
+//! compared, all the rest is.
 
 use super::violation::{Findings, ViolationKind, Violations, name_of};
 use protocol::instrument::MAX_INSTRUMENTS;
@@ -118,8 +120,8 @@ pub(super) struct Accounts {
     prices: Vec<LastPrice>,
     /// By gateway, in the order of their reports.
     waiting: Vec<VecDeque<Waiting>>,
-    /// For each gateway: it died by the record. A fill whose report the orchestrator never took died with it: the engine has closed its
-    /// order, and does not know of the fill.
+    /// For each gateway: it died by the record. A fill whose report the orchestrator never took
+    /// died with it: the engine has closed its order, and does not know of the fill.
     dead: Vec<bool>,
     /// Some fills were counted in another order than the orchestrator's.
     is_unordered: bool,
@@ -157,8 +159,8 @@ impl Accounts {
             Some(Report { id, number, ticks, pushed, quantity: None, is_filled: false, is_excused: false });
     }
 
-    /// The same for a t5 that the order had already, or an order that the run cannot have had: that is judged elsewhere, and its
-    /// fill counts all the same.
+    /// The same for a t5 that the order had already, or an order that the run cannot have had: that
+    /// is judged elsewhere, and its fill counts all the same.
     #[cold]
     pub fn reported_amiss(&mut self, id: OrderId, number: u8, ticks: u64) {
         self.reported(id, number, ticks, None);
@@ -262,7 +264,8 @@ impl Accounts {
         accounts[usize::from(place)].fill(quantity, price);
     }
 
-    /// All logs are read: counts the fills whose reports the orchestrator never took, but for those of dead gateways.
+    /// All logs are read: counts the fills whose reports the orchestrator never took, but for those
+    /// of dead gateways.
     pub fn end(&mut self) {
         self.end_log();
         let waiting = std::mem::take(&mut self.waiting);
@@ -324,9 +327,10 @@ impl Accounts {
         self.stated.get(&key).and_then(|figures| figures[field as usize]).unwrap_or(0).cast_signed()
     }
 
-    /// Compares what the orchestrator states with what was filled, to the last unit. Only of a run that ended in order: in any
-    /// other fills were on their way. There each order has had its last report (one that has not is found elsewhere), so nothing is
-    /// open. Each account with fills has every figure.
+    /// Compares what the orchestrator states with what was filled, to the last unit. Only of a run
+    /// that ended in order: in any other fills were on their way. There each order has had its last
+    /// report (one that has not is found elsewhere), so nothing is open. Each account with fills
+    /// has every figure.
     pub fn check(&self, findings: &mut Findings) {
         for key in self.keys() {
             let account = self.of(key);

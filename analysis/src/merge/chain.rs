@@ -1,7 +1,7 @@
 //! Reports behind an order's first: a venue may answer an order with several.
 //!
-//! The row of an order is its way to the first report. Each further one has a t5 to t8 of its own, under the order's id and the
-//! report's number; orders with one report cost nothing here.
+//! The row of an order is its way to the first report. Each further one has a t5 to t8 of its own,
+//! under the order's id and the report's number; orders with one report cost nothing here.
 
 use super::deaths::Deaths;
 use super::orders::Span;
@@ -68,7 +68,8 @@ impl Chains {
         self.reports.entry((id, number)).or_default()
     }
 
-    /// Takes the reports with which the engine closed orders of dead gateways out of the others. `is_unknown`: the order was closed so.
+    /// Takes the reports with which the engine closed orders of dead gateways out of the others.
+    /// `is_unknown`: the order was closed so.
     pub fn split_off_engine_reports(&mut self, is_unknown: impl Fn(OrderId) -> bool) {
         let of_engine = |(id, number): &(OrderId, u8), report: &Chained| {
             *number == ENGINE_REPORT && report.at(Point::GatewayDone).is_none() && is_unknown(*id)
@@ -87,8 +88,8 @@ impl Chains {
         self.begun.push(id);
     }
 
-    /// Takes out what only an exchange says that it gave, of orders for which its gateway may have answered: the gateway had closed
-    /// the order, or did not believe it.
+    /// Takes out what only an exchange says that it gave, of orders for which its gateway may have
+    /// answered: the gateway had closed the order, or did not believe it.
     pub fn drop_unheard(&mut self, may_answer: impl Fn(OrderId) -> bool) {
         self.reports.retain(|(id, _), report| {
             let is_unheard = report.given.is_some() && report.ticks.iter().all(Option::is_none);
@@ -123,9 +124,10 @@ impl Chains {
         next.is_some_and(|next| !next.is_only_received())
     }
 
-    /// Looks at each report once: is it whole, in time, and behind the one before it, and has its order exactly one last report?
-    /// Only of those whose strategy's log proves something. What a strategy that died did not get is no fault; in a run that
-    /// broke off some may be on their way.
+    /// Looks at each report once: is it whole, in time, and behind the one before it, and has its
+    /// order exactly one last report? Only of those whose strategy's log proves something. What a
+    /// strategy that died did not get is no fault; in a run that broke off some may be on their
+    /// way.
     pub fn check(
         &self,
         table: &Table,
@@ -208,7 +210,8 @@ impl Chains {
                 continue;
             }
             let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
-            // What its own log says, or leaves out, is the strategy's matter; the engine's stamps are the engine's.
+            // What its own log says, or leaves out, is the strategy's matter; the engine's stamps
+            // are the engine's.
             let whose = |is_engine_s| if is_engine_s { None } else { strategy };
             if let Some(point) = missing.filter(|_| is_complete) {
                 let witness = whose(*point != Point::StrategyRecv);
@@ -222,7 +225,8 @@ impl Chains {
         }
     }
 
-    /// Looks at each report with which the engine closed an order: it has both its stamps, and they are the last of its order.
+    /// Looks at each report with which the engine closed an order: it has both its stamps, and they
+    /// are the last of its order.
     pub fn check_engine_reports(
         &self,
         table: &Table,

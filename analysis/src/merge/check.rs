@@ -8,9 +8,9 @@
 //! | died (it is in the record's incidents) | the last one, if the engine never saw it | as many as there are | every check |
 //! | is of a strategy whose log proves nothing | counted | counted | no check |
 //!
-//! t1 is stamped in shared memory before the push, so no death excuses an order that the engine saw and nobody sent. In a run
-//! that failed or was interrupted orders may be lost, and the stamps of processes that died otherwise than in an incident
-//! may be missing.
+//! t1 is stamped in shared memory before the push, so no death excuses an order that the engine saw
+//! and nobody sent. In a run that failed or was interrupted orders may be lost, and the stamps of
+//! processes that died otherwise than in an incident may be missing.
 
 use super::chain::Chains;
 use super::deaths::Deaths;
@@ -108,7 +108,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Returns `true` if a process's death is an outage of the record: what may be missing of its orders is told by each of them.
+/// Returns `true` if a process's death is an outage of the record: what may be missing of its
+/// orders is told by each of them.
 fn is_outage(record: &RunRecord, process: &str) -> bool {
     let last = record.outages.iter().rfind(|outage| outage.process == process);
     last.is_some_and(|outage| outage.restarted_ns.is_none())
@@ -120,8 +121,8 @@ impl Context<'_> {
         self.engine_gone
     }
 
-    /// The points of an order as they show how it ended. Where the orchestrator stamps no report, one that was made or
-    /// refused is taken for one that it had and gave back.
+    /// The points of an order as they show how it ended. Where the orchestrator stamps no report,
+    /// one that was made or refused is taken for one that it had and gave back.
     #[inline]
     fn shown(&self, id: OrderId, row: &OrderRow) -> u64 {
         if row.reason() == Some(Reject::VenueUnknown.code()) {
@@ -132,7 +133,8 @@ impl Context<'_> {
         row.points() | if is_made { by_report & !self.taken } else { 0 }
     }
 
-    /// The same of an order that the engine closed because its gateway died: it ends with the engine's report, not with its first one.
+    /// The same of an order that the engine closed because its gateway died: it ends with the
+    /// engine's report, not with its first one.
     fn shown_unknown(&self, id: OrderId, row: &OrderRow) -> u64 {
         let of_report = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
         let report = self.chains.engine_report(id);
@@ -188,8 +190,8 @@ pub(super) fn check(
     counted
 }
 
-/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped. What it gave to a strategy
-/// that lived to the end was taken, or the run would not have ended.
+/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped.
+/// What it gave to a strategy that lived to the end was taken, or the run would not have ended.
 fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, losses: &mut Losses) {
     for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !BY_STRATEGY != 0) {
         let shown = context.shown(OrderId::new(lane.strategy, lane.epoch, sequence), row);
@@ -223,7 +225,8 @@ fn check_lane(
             room.relieve();
         }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
-        // By whose word something is broken: the strategy's, where its stamps are needed to show it.
+        // By whose word something is broken: the strategy's, where its stamps are needed to show
+        // it.
         let by_strategy = |points: u64| (points & BY_STRATEGY != 0).then_some(strategy);
         let mut broken = |witness, kind, what: &dyn Fn() -> String| {
             findings.add(witness, kind, || format!("{}: {}", name_of(id), what()));
@@ -309,7 +312,8 @@ fn check_lane(
             }
             continue;
         }
-        // An order that a kill switch or a death takes back from its gateway's queue was dispatched, and reaches no gateway.
+        // An order that a kill switch or a death takes back from its gateway's queue was
+        // dispatched, and reaches no gateway.
         let recalled = if is_recalled(row, context.deaths) { bit(Point::OrchDispatch) } else { 0 };
         let never = UP_TO_ENGINE & !required(row) & !recalled | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
@@ -350,7 +354,8 @@ fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
     points & context.taken
 }
 
-/// Whether an order was rejected for a reason for which it may be taken back from its gateway's queue.
+/// Whether an order was rejected for a reason for which it may be taken back from its gateway's
+/// queue.
 fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
     row.reason().is_some_and(|reason| {
         reason == Reject::Killed.code()
@@ -359,8 +364,9 @@ fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
     })
 }
 
-/// What is wrong with an order that the engine closed because its gateway died. The gateway may have had it and answered it, but the
-/// engine has taken no last report of it, and the gateway died by the record with nobody to resume its session.
+/// What is wrong with an order that the engine closed because its gateway died. The gateway may
+/// have had it and answered it, but the engine has taken no last report of it, and the gateway died
+/// by the record with nobody to resume its session.
 fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'static str> {
     let is_of_dead = match row.pushed() {
         Some((gateway, _)) => context.deaths.is_lost_gateway(gateway),

@@ -12,8 +12,8 @@ use protocol::stamps::Point;
 use protocol::status::{Field, ThreadState};
 use protocol::supervision::Misconduct;
 
-/// Checks the counters of every thread whose log proves something. A strategy's counters begin anew with each incarnation,
-/// so they are compared with what the last one stamped.
+/// Checks the counters of every thread whose log proves something. A strategy's counters begin anew
+/// with each incarnation, so they are compared with what the last one stamped.
 pub(super) fn check(
     record: &RunRecord,
     logs: &[ThreadLog],
@@ -60,9 +60,9 @@ pub(super) fn check(
     }
 }
 
-/// A strategy that was quarantined for the orders that came out of its memory, though no fault of the plan is its: they are what it
-/// sent, or what the hand-off under test has made of them. Only in the sandbox, where strategies may be hostile, it is taken for
-/// the strategy's doing.
+/// A strategy that was quarantined for the orders that came out of its memory, though no fault of
+/// the plan is its: they are what it sent, or what the hand-off under test has made of them. Only
+/// in the sandbox, where strategies may be hostile, it is taken for the strategy's doing.
 fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     if record.plan.isolation == Isolation::Sandbox {
         return;

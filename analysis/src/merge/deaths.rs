@@ -1,14 +1,16 @@
 //! Which incarnations died, as the record tells it, and whose log is worth nothing.
 //!
-//! An incarnation that was killed has written down all that it did: its log is as good as any. One that was
-//! quarantined may have written anything, and since all incarnations of a strategy share one log, over what its
-//! predecessors wrote as well. So nothing in the log of such a strategy proves anything, and only what the engine stamped of
-//! its orders counts. The same holds for one that was told to scribble, caught at it or not; and for everybody's where it
-//! shared a process with the engine.
+//! An incarnation that was killed has written down all that it did: its log is as good as any. One
+//! that was quarantined may have written anything, and since all incarnations of a strategy share
+//! one log, over what its predecessors wrote as well. So nothing in the log of such a strategy
+//! proves anything, and only what the engine stamped of its orders counts. The same holds for one
+//! that was told to scribble, caught at it or not; and for everybody's where it shared a process
+//! with the engine.
 //!
-//! A strategy in a process of its own may also damage its log without being caught. What its log says is doubted from the
-//! first word on that no honest strategy writes there; in the sandbox, where strategies may be hostile, also from the first on
-//! that contradicts the engine. Whatever one strategy writes, the others' figures stand.
+//! A strategy in a process of its own may also damage its log without being caught. What its log
+//! says is doubted from the first word on that no honest strategy writes there; in the sandbox,
+//! where strategies may be hostile, also from the first on that contradicts the engine. Whatever
+//! one strategy writes, the others' figures stand.
 
 use crate::record::{Outage, Outcome, RunRecord};
 use protocol::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
@@ -23,11 +25,13 @@ pub(super) struct Deaths {
     are_apart: bool,
     /// And those processes may be hostile.
     are_sandboxed: bool,
-    /// Somebody misbehaved, by the record or by the plan's faults: what the engine was handed then needs no other explanation.
+    /// Somebody misbehaved, by the record or by the plan's faults: what the engine was handed then
+    /// needs no other explanation.
     is_misconduct_known: bool,
     /// A strategy scribbled over a process that it shared with the engine.
     nobody_is_trusted: bool,
-    /// For each gateway: it died by the record while the run went on, and nobody resumed its session.
+    /// For each gateway: it died by the record while the run went on, and nobody resumed its
+    /// session.
     lost_gateways: Vec<bool>,
     /// For each of them: it has not come back after its last death.
     down_gateways: Vec<bool>,
@@ -77,7 +81,8 @@ impl Deaths {
             |fault: &protocol::plan::Fault| matches!(fault.kind, FaultKind::Scribble | FaultKind::Flood);
         let is_misconduct_known = record.incidents.iter().any(|incident| incident.quarantined.is_some())
             || record.plan.faults.iter().any(misbehaves);
-        // A record that was written before the first order, by a launcher that died, names no incident.
+        // A record that was written before the first order, by a launcher that died, names no
+        // incident.
         let launcher_died = record.exits.is_empty()
             && matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
         let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
@@ -101,7 +106,8 @@ impl Deaths {
         }
     }
 
-    /// Returns `true` if what was open at this gateway was lost with it: it died by the record, and nobody resumed its session.
+    /// Returns `true` if what was open at this gateway was lost with it: it died by the record, and
+    /// nobody resumed its session.
     pub fn is_lost_gateway(&self, gateway: usize) -> bool {
         self.lost_gateways.get(gateway).copied().unwrap_or(false)
     }
@@ -131,7 +137,8 @@ impl Deaths {
         self.are_sandboxed
     }
 
-    /// The strategy whose log this is, if nobody else writes into it and nonsense in it is nobody else's either.
+    /// The strategy whose log this is, if nobody else writes into it and nonsense in it is nobody
+    /// else's either.
     pub fn sole_author(&self, thread: &ThreadPlan) -> Option<u16> {
         match thread.roles.as_slice() {
             [Role::Strategy(index)] if self.are_apart => Some(*index),

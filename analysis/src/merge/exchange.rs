@@ -1,7 +1,9 @@
-//! What an exchange stamps of an order within its venue's time: when it took it from its session, and when it gave each report.
+//! What an exchange stamps of an order within its venue's time: when it took it from its session,
+//! and when it gave each report.
 //!
-//! An order that was at an exchange has both of its first report, between t4 and t5 and in their order, by the exchange of its venue
-//! and by no other; each further report has the second before its t5. So the three parts of an order sum to its venue_service.
+//! An order that was at an exchange has both of its first report, between t4 and t5 and in their
+//! order, by the exchange of its venue and by no other; each further report has the second before
+//! its t5. So the three parts of an order sum to its venue_service.
 
 use super::chain::Chains;
 use super::deaths::Deaths;
@@ -20,14 +22,16 @@ struct Context<'a> {
     plan: &'a Plan,
     /// The run broke off: any stamp may be missing.
     broke_off: bool,
-    /// Of each gateway: it may have answered for its exchange, so a stamp may be missing, or too late.
+    /// Of each gateway: it may have answered for its exchange, so a stamp may be missing, or too
+    /// late.
     checked: Vec<bool>,
     /// Points that may be missing, because the threads that stamp them are in processes that died.
     gone: u64,
 }
 
 impl Context<'_> {
-    /// The thread of the exchange that an order was at; none where its venue is no exchange, or no gateway had it.
+    /// The thread of the exchange that an order was at; none where its venue is no exchange, or no
+    /// gateway had it.
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
         let (gateway, _) = row.pushed()?;
         let trading = self.plan.trading();
@@ -47,7 +51,8 @@ impl Context<'_> {
     }
 }
 
-/// Looks at every order that an exchange had, or should have had. One that breaks a rule counts in no figure.
+/// Looks at every order that an exchange had, or should have had. One that breaks a rule counts in
+/// no figure.
 pub(super) fn check(
     table: &mut Table,
     chains: &Chains,

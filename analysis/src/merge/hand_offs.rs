@@ -1,4 +1,5 @@
-//! One checker for each hand-off: first in, first out. Each sees the stamps at its two ends, in the order of their logs.
+//! One checker for each hand-off: first in, first out. Each sees the stamps at its two ends, in the
+//! order of their logs.
 //!
 //! | hand-off | between | what must hold |
 //! |---|---|---|
@@ -7,7 +8,8 @@
 //! | completion | a gateway and the orchestrator | reports arrive in the order in which they were pushed |
 //! | return | the orchestrator and a strategy | reports arrive in the order in which they were returned |
 //!
-//! Where both ends have times, whichever log is read second compares them; equal times are in order, since a batch has one.
+//! Where both ends have times, whichever log is read second compares them; equal times are in
+//! order, since a batch has one.
 
 use super::row::OrderRow;
 use super::violation::ViolationKind;
@@ -73,8 +75,9 @@ impl Submit {
 pub(super) struct Newest {
     /// Among those that sent, in the order of the strategy's log.
     sent: u16,
-    /// Among those whose orders were taken, in the order of the orchestrator's log. An order of a predecessor may still come
-    /// out of a ring that several write; it is refused then, never dispatched.
+    /// Among those whose orders were taken, in the order of the orchestrator's log. An order of a
+    /// predecessor may still come out of a ring that several write; it is refused then, never
+    /// dispatched.
     taken: u16,
 }
 
@@ -89,7 +92,8 @@ impl Newest {
 /// Inbox and completion, of one gateway.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gateway {
-    /// The latest t4 of the orders dispatched (or t3 of the orders received), whichever log is read second.
+    /// The latest t4 of the orders dispatched (or t3 of the orders received), whichever log is read
+    /// second.
     last_dispatch: u64,
     /// Reports that it has pushed.
     pushed: u64,
@@ -98,7 +102,8 @@ pub(super) struct Gateway {
 }
 
 impl Gateway {
-    /// One end of the inbox was stamped; `other` is the time at the other end, if its log was read before.
+    /// One end of the inbox was stamped; `other` is the time at the other end, if its log was read
+    /// before.
     #[inline]
     pub fn inbox(&mut self, other: Option<u64>) -> InOrder {
         let in_order = other.is_none_or(|ticks| rises(&mut self.last_dispatch, ticks));
@@ -124,7 +129,8 @@ impl Gateway {
     }
 }
 
-/// Return, of one incarnation: the latest t8 of a report returned (or t7 of one received), whichever log is read second.
+/// Return, of one incarnation: the latest t8 of a report returned (or t7 of one received),
+/// whichever log is read second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Return {
     last: u64,

@@ -1,9 +1,9 @@
-//! Takes the records of one log after the other into the table, and checks what only the order of the records
-//! in their logs can tell: that every hand-off is first in, first out.
+//! Takes the records of one log after the other into the table, and checks what only the order of
+//! the records in their logs can tell: that every hand-off is first in, first out.
 //!
-//! Logs are taken strategies first, gateways next, the orchestrator last, so that each check finds what it
-//! compares with. Where two of them share a thread, their records are in one log in the order of the events,
-//! which serves as well.
+//! Logs are taken strategies first, gateways next, the orchestrator last, so that each check finds
+//! what it compares with. Where two of them share a thread, their records are in one log in the
+//! order of the events, which serves as well.
 
 use super::MergeError;
 use super::accounts::Accounts;
@@ -116,8 +116,8 @@ impl<'a> Join<'a> {
         self.source.own.first()
     }
 
-    /// The stamps of the log that began last that lie before the one in front of them: how many, and the first. Not of a log that one
-    /// strategy writes: there that is nonsense.
+    /// The stamps of the log that began last that lie before the one in front of them: how many,
+    /// and the first. Not of a log that one strategy writes: there that is nonsense.
     pub fn went_back(&self) -> Option<&Violation> {
         self.source.went_back.first()
     }
@@ -129,7 +129,8 @@ impl<'a> Join<'a> {
         self.links.forget(strategy);
     }
 
-    /// Records of the log that began last that make no sense and were passed over, because the log proves nothing.
+    /// Records of the log that began last that make no sense and were passed over, because the log
+    /// proves nothing.
     pub fn ignored(&self) -> u64 {
         self.source.ignored
     }
@@ -293,7 +294,8 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// What gateway and orchestrator say beside the stamps: instruments, fills, positions, kill switches.
+    /// What gateway and orchestrator say beside the stamps: instruments, fills, positions, kill
+    /// switches.
     #[inline]
     fn take_of_account(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, value, .. } = record;
@@ -393,8 +395,8 @@ impl<'a> Join<'a> {
         });
     }
 
-    /// The checksum of one end of a link, which stands behind all stamps of its log; `false` if that end is none of the
-    /// thread's, or has one already.
+    /// The checksum of one end of a link, which stands behind all stamps of its log; `false` if
+    /// that end is none of the thread's, or has one already.
     fn take_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
         let Some(end) = LinkEnd::of(id) else { return false };
         let role = match (end.hand_off, end.is_receiver) {

@@ -1,7 +1,8 @@
-//! Compares what one end of each hand-off pushed with what the other took, by the checksums at the end of the logs.
+//! Compares what one end of each hand-off pushed with what the other took, by the checksums at the
+//! end of the logs.
 //!
-//! Stamps tell that an order arrived and in its turn. The sums tell that it arrived as it was sent: a message that was torn,
-//! doubled before its second stamp, or made up makes the two ends differ.
+//! Stamps tell that an order arrived and in its turn. The sums tell that it arrived as it was sent:
+//! a message that was torn, doubled before its second stamp, or made up makes the two ends differ.
 
 use super::ThreadLog;
 use super::deaths::Deaths;
@@ -31,7 +32,8 @@ impl LinkSums {
         self.0.retain(|end, _| !is_its(end));
     }
 
-    /// Compares the ends of each link. Only of a complete run: in any other messages were on their way when it ended.
+    /// Compares the ends of each link. Only of a complete run: in any other messages were on their
+    /// way when it ended.
     pub fn check(&self, record: &RunRecord, logs: &[ThreadLog], deaths: &Deaths, findings: &mut Findings) {
         if record.outcome != Outcome::Complete {
             return;
@@ -75,7 +77,8 @@ impl LinkSums {
             reported = reported.zip(sum).map(|(all, sum)| all.wrapping_add(sum));
         }
         if deaths.has_outage() {
-            // A dead one left no sum, and the engine's is over all of them. What the living ones pushed their stamps tell.
+            // A dead one left no sum, and the engine's is over all of them. What the living ones
+            // pushed their stamps tell.
             return;
         }
         let taken = self.0.get(&LinkEnd::receiver(HandOff::Completion, 0, 0)).copied();

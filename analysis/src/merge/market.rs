@@ -1,8 +1,9 @@
-//! Market data: which versions of each touch the exchanges wrote, by their own logs, and which one each order says that it was
-//! triggered by.
+//! Market data: which versions of each touch the exchanges wrote, by their own logs, and which one
+//! each order says that it was triggered by.
 //!
-//! What an order says is its strategy's word, which the exchange took down. It is held against what the exchange itself wrote: a
-//! version that was never written, or not yet when the order was sent, is the strategy's tale.
+//! What an order says is its strategy's word, which the exchange took down. It is held against what
+//! the exchange itself wrote: a version that was never written, or not yet when the order was sent,
+//! is the strategy's tale.
 
 use super::deaths::Deaths;
 use super::row::{OrderRow, bit};

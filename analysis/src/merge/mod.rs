@@ -1,8 +1,9 @@
 //! The merge: all stamp logs of a run joined by order, exact and linear, and checked.
 //!
-//! Nothing is sampled and nothing is sorted. A stamp costs one indexed store, an order 88 bytes, and what cannot be
-//! true of an honest run (a stamp twice, a gap, a report out of turn, time going backwards) is counted and named.
-//! Strategies that died in the middle of the run owe what `check` says; the living owe everything.
+//! Nothing is sampled and nothing is sorted. A stamp costs one indexed store, an order 88 bytes,
+//! and what cannot be true of an honest run (a stamp twice, a gap, a report out of turn, time going
+//! backwards) is counted and named. Strategies that died in the middle of the run owe what `check`
+//! says; the living owe everything.
 
 mod accounts;
 mod chain;
@@ -109,7 +110,8 @@ pub struct Merged {
     pub threads: Vec<ThreadLog>,
     /// Stamps in all logs.
     pub records: u64,
-    /// What became of the orders of each incarnation that died, in the order of the record's incidents.
+    /// What became of the orders of each incarnation that died, in the order of the record's
+    /// incidents.
     pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
@@ -146,13 +148,15 @@ impl Merged {
         self.room.most_resident()
     }
 
-    /// Gives back what is resident of the table, where that is too much. To be called now and then while it is gone through.
+    /// Gives back what is resident of the table, where that is too much. To be called now and then
+    /// while it is gone through.
     #[inline]
     pub(crate) fn relieve(&self) {
         self.room.relieve();
     }
 
-    /// The table in blocks of rows, each with the id of its first; in the order of [`Merged::orders`].
+    /// The table in blocks of rows, each with the id of its first; in the order of
+    /// [`Merged::orders`].
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.table.blocks()
     }
@@ -177,7 +181,8 @@ impl Merged {
         self.table.at_exchange(id)
     }
 
-    /// What triggered an order, by its own word, and when that was written, by the exchange's; `None`: nothing.
+    /// What triggered an order, by its own word, and when that was written, by the exchange's;
+    /// `None`: nothing.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
         let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())
@@ -189,10 +194,12 @@ impl Merged {
     }
 }
 
-/// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory. `progress` hears, about every 65,000 stamps, how many are done of how many.
+/// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory.
+/// `progress` hears, about every 65,000 stamps, how many are done of how many.
 ///
-/// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has. A damaged or forged
-/// log of a strategy in a process of its own is no error: the strategy is in no figure then, and a note says so.
+/// A log that is cut inside a record is an error, except in a run that failed: there it gives what
+/// it has. A damaged or forged log of a strategy in a process of its own is no error: the strategy
+/// is in no figure then, and a note says so.
 ///
 /// # Errors
 /// [`MergeError`]: a log cannot be believed, the plan is impossible, or there is not enough memory.
@@ -327,8 +334,8 @@ pub fn merge_in<L: Logs + ?Sized>(
     })
 }
 
-/// Takes the records of one log; beside what is known about it, a note on what is wrong with it where that is no error.
-/// `progress` hears how many more were taken.
+/// Takes the records of one log; beside what is known about it, a note on what is wrong with it
+/// where that is no error. `progress` hears how many more were taken.
 fn read<L: Logs + ?Sized>(
     logs: &L,
     record: &RunRecord,
@@ -451,8 +458,8 @@ fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), Log
     Ok((sizes, total))
 }
 
-/// How far the lanes of each strategy may grow: as far as its own log or the orchestrator's suggests. A strategy that hides what
-/// it sent hides nothing of what the engine stamped.
+/// How far the lanes of each strategy may grow: as far as its own log or the orchestrator's
+/// suggests. A strategy that hides what it sent hides nothing of what the engine stamped.
 fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
     let of = |role| plan.thread_of(role).and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
     let engine = of(Role::Orchestrator);

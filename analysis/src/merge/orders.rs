@@ -7,12 +7,14 @@ use std::iter::Sum;
 
 /// Where every order went: sent = returned + rejected + cancelled + orphaned + lost.
 ///
-/// Of a strategy that was quarantined, only orders count that the engine stamped: its own stamps prove nothing.
+/// Of a strategy that was quarantined, only orders count that the engine stamped: its own stamps
+/// prove nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orders {
     /// Orders in the plan.
     pub scheduled: u64,
-    /// Orders that a strategy stamped as sent (or that the engine received from a strategy that died).
+    /// Orders that a strategy stamped as sent (or that the engine received from a strategy that
+    /// died).
     pub sent: u64,
     /// Orders whose report the venue made and the strategy got.
     pub returned: u64,
@@ -21,7 +23,8 @@ pub struct Orders {
     /// Orders that their venue cancelled, because their strategy died.
     #[serde(default)]
     pub cancelled: u64,
-    /// Orders that the engine finished or refused, and whose strategy died before it took the report.
+    /// Orders that the engine finished or refused, and whose strategy died before it took the
+    /// report.
     #[serde(default)]
     pub orphaned: u64,
     /// Orders that the engine never got, and all others that vanished.
@@ -31,7 +34,8 @@ pub struct Orders {
     pub further_reports: u64,
     /// Orders with some point stamped more than once.
     pub duplicated: u64,
-    /// Pushes that found a ring full, over all threads; of a strategy that died, those of its last incarnation.
+    /// Pushes that found a ring full, over all threads; of a strategy that died, those of its last
+    /// incarnation.
     pub full: u64,
 }
 
@@ -66,8 +70,8 @@ pub enum OrderEnd {
 }
 
 impl OrderEnd {
-    /// The end of an order with these stamps. Only the orders of the dead can be orphaned: what a living strategy does not get
-    /// is lost.
+    /// The end of an order with these stamps. Only the orders of the dead can be orphaned: what a
+    /// living strategy does not get is lost.
     #[inline]
     pub fn from_points(points: u64, is_dead: bool) -> Self {
         let has = |point| points & bit(point) != 0;
@@ -132,8 +136,8 @@ impl Sum for Losses {
     }
 }
 
-/// The outermost stamps of a run, in ticks, and the time that orders were open. Without the orders of strategies that were
-/// quarantined.
+/// The outermost stamps of a run, in ticks, and the time that orders were open. Without the orders
+/// of strategies that were quarantined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Orders with a t1.

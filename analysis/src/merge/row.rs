@@ -56,8 +56,8 @@ impl OrderRow {
         self.state & bit(point) != 0
     }
 
-    /// The ticks of a point, if it was stamped; never for [`Point::Rejected`], which is no time, and [`Point::Cancelled`], whose
-    /// time is that of t5.
+    /// The ticks of a point, if it was stamped; never for [`Point::Rejected`], which is no time,
+    /// and [`Point::Cancelled`], whose time is that of t5.
     #[inline]
     pub fn at(&self, point: Point) -> Option<u64> {
         if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
@@ -69,7 +69,8 @@ impl OrderRow {
         PATH.map(|point| self.ticks[point as usize - 1])
     }
 
-    /// How long a stage took, in ticks; 0 where its end lies before its beginning, none where one of them was not stamped.
+    /// How long a stage took, in ticks; 0 where its end lies before its beginning, none where one
+    /// of them was not stamped.
     #[inline]
     pub fn stage(&self, stage: Stage) -> Option<u64> {
         let record = stage.record();
@@ -102,7 +103,8 @@ impl OrderRow {
         self.points() & mask(&PATH) == mask(&PATH)
     }
 
-    /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are cut).
+    /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are
+    /// cut).
     pub const fn reason(&self) -> Option<u8> {
         if self.has(Point::Rejected) {
             Some(((self.state >> REASON_SHIFT) & REASON_MASK) as u8)
@@ -123,7 +125,8 @@ impl OrderRow {
         self.state & DUPLICATED != 0
     }
 
-    /// The gateway that served the order and how many reports it had pushed before, where its log tells.
+    /// The gateway that served the order and how many reports it had pushed before, where its log
+    /// tells.
     #[inline]
     pub const fn pushed(&self) -> Option<(usize, u64)> {
         match (self.state >> GATEWAY_SHIFT) & GATEWAY_MASK {
@@ -177,8 +180,8 @@ impl OrderRow {
     }
 }
 
-/// What an exchange stamped of one order within its venue's time, in 24 bytes beside the row. Only runs with an exchange have room
-/// for it.
+/// What an exchange stamped of one order within its venue's time, in 24 bytes beside the row. Only
+/// runs with an exchange have room for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 pub struct AtExchange {
     received: u64,
@@ -234,8 +237,8 @@ impl AtExchange {
         self.at(DONE, self.done)
     }
 
-    /// The parts of the order's time at its venue, in the order of [`ExchangeStage::ALL`]; none where a stamp is missing or they are
-    /// not in their order.
+    /// The parts of the order's time at its venue, in the order of [`ExchangeStage::ALL`]; none
+    /// where a stamp is missing or they are not in their order.
     pub fn parts(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
         let way = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
         way.is_sorted().then(|| [way[1] - way[0], way[2] - way[1], way[3] - way[2]])

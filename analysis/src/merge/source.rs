@@ -1,8 +1,9 @@
 //! Whose log is being read, and what is wrong with it as a log.
 //!
-//! One thread writes a log and reads its clock when it appends a stamp, so times never fall from one stamp to the next. A strategy that
-//! changes its stamps afterwards is found by that, unless it moves none past another one. In a log of the engine, which is believed, it
-//! means that the clock went back.
+//! One thread writes a log and reads its clock when it appends a stamp, so times never fall from
+//! one stamp to the next. A strategy that changes its stamps afterwards is found by that, unless it
+//! moves none past another one. In a log of the engine, which is believed, it means that the clock
+//! went back.
 
 use super::row::bit;
 use super::violation::{Findings, ViolationKind, Violations, name_of};
@@ -34,7 +35,8 @@ pub(super) struct LogSource {
     pub is_untrusted: bool,
     /// Number of records that were passed over.
     pub ignored: u64,
-    /// The strategy that alone writes this log, where nonsense in it is its own affair: `own` says what was found.
+    /// The strategy that alone writes this log, where nonsense in it is its own affair: `own` says
+    /// what was found.
     pub author: Option<u16>,
     pub own: Violations,
     /// Stamps that lie before the one in front of them, in a log without such an author.
@@ -44,7 +46,8 @@ pub(super) struct LogSource {
 }
 
 impl LogSource {
-    /// Takes the time of the next record. Returns by how many ticks it lies before the stamp in front of it, if it does.
+    /// Takes the time of the next record. Returns by how many ticks it lies before the stamp in
+    /// front of it, if it does.
     #[inline]
     pub fn follow(&mut self, record: &Record) -> Option<u64> {
         if ORDERED & bit(record.point) == 0 {
@@ -70,7 +73,8 @@ impl LogSource {
         });
     }
 
-    /// Counts a violation in this log: of its author, if it has one; else of nobody. `example` is told the name of the file.
+    /// Counts a violation in this log: of its author, if it has one; else of nobody. `example` is
+    /// told the name of the file.
     #[cold]
     pub fn accuse(
         &mut self,

@@ -1,7 +1,8 @@
 //! Kill switches: what was dispatched although one was on, and how long the cancels took.
 //!
-//! The orchestrator logs each switch when it has seen it and when the last order that it cancels is confirmed. From the first on
-//! until it is turned off no new order that it concerns may have a t3; a cancel may, and its t3 says that it is one.
+//! The orchestrator logs each switch when it has seen it and when the last order that it cancels is
+//! confirmed. From the first on until it is turned off no new order that it concerns may have a t3;
+//! a cancel may, and its t3 says that it is one.
 
 use super::row::OrderRow;
 use super::violation::{Findings, ViolationKind, Violations, name_of};
@@ -30,11 +31,13 @@ pub(super) struct Switches {
     kills: Vec<Kill>,
     /// Between which turns each of them was on.
     spans: Vec<(usize, Option<usize>)>,
-    /// Turns so far in the orchestrator's log: it tells what came first, also where two times are the same.
+    /// Turns so far in the orchestrator's log: it tells what came first, also where two times are
+    /// the same.
     turns: usize,
     /// Those that are on at this place of the orchestrator's log.
     on: Vec<Scope>,
-    /// Orders dispatched while a venue or an instrument was killed, of which neither was known then, each after so many turns.
+    /// Orders dispatched while a venue or an instrument was killed, of which neither was known
+    /// then, each after so many turns.
     suspects: Vec<(OrderId, usize)>,
     /// What was found wrong while the logs were read.
     pub found: Violations,
@@ -119,8 +122,9 @@ impl Switches {
         }
     }
 
-    /// Whether a kill switch that concerns an order had been seen when its venue was done with it (the t5 of its last report): what
-    /// cancelled it then was the switch. The venue was told before a revival, and may confirm after it.
+    /// Whether a kill switch that concerns an order had been seen when its venue was done with it
+    /// (the t5 of its last report): what cancelled it then was the switch. The venue was told
+    /// before a revival, and may confirm after it.
     #[cold]
     pub fn has_cancelled(
         &self,
@@ -137,7 +141,8 @@ impl Switches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Looks at those orders of which venue and instrument were not known when they were dispatched.
+    /// Looks at those orders of which venue and instrument were not known when they were
+    /// dispatched.
     pub fn check<'a>(
         &self,
         row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>,

@@ -1,9 +1,11 @@
-//! The table that stamps are joined in: a lane for each strategy and epoch, a row of 88 bytes for each order.
+//! The table that stamps are joined in: a lane for each strategy and epoch, a row of 88 bytes for
+//! each order.
 //!
-//! A row's place is its order's sequence, so a join is an index, not a search, and costs the same for the first
-//! order and the last. A lane grows as its orders appear, up to a limit that the size of the logs bounds: a run
-//! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
-//! each epoch, found by index as well; those after the first begin small and double.
+//! A row's place is its order's sequence, so a join is an index, not a search, and costs the same
+//! for the first order and the last. A lane grows as its orders appear, up to a limit that the size
+//! of the logs bounds: a run that promises 2^60 orders and stamped ten costs ten rows. A strategy
+//! that is started again and again has a lane for each epoch, found by index as well; those after
+//! the first begin small and double.
 
 use super::MergeError;
 use super::hand_offs::{Return, Submit};
@@ -15,7 +17,8 @@ use system::scratch::{Column, Plain, Room};
 const CHUNK: u64 = 4096;
 /// Those of a later epoch in powers of two from this on.
 const LATER_CHUNK: u64 = 16;
-/// Rows that a lane may have beyond what its strategy's log suggests: for orders whose other stamps are lost.
+/// Rows that a lane may have beyond what its strategy's log suggests: for orders whose other stamps
+/// are lost.
 const SPARE_ROWS: u64 = 4096;
 
 /// The orders of one strategy in one epoch, by sequence.
@@ -28,11 +31,14 @@ pub(super) struct Lane {
     /// It misbehaved by the record, so that what the engine has of it may be anything as well.
     pub is_hostile: bool,
     pub rows: Column<OrderRow>,
-    /// What the orders trade, by their sequence; as long as the last one that does not trade instrument 0.
+    /// What the orders trade, by their sequence; as long as the last one that does not trade
+    /// instrument 0.
     pub instruments: Column<u16>,
-    /// What an exchange stamped of them, by their sequence; as long as the last one that was at an exchange.
+    /// What an exchange stamped of them, by their sequence; as long as the last one that was at an
+    /// exchange.
     at_exchange: Column<AtExchange>,
-    /// The version of a touch that triggered an order, by its own word, by their sequence; 0: none. As long as the last one that was.
+    /// The version of a touch that triggered an order, by its own word, by their sequence; 0: none.
+    /// As long as the last one that was.
     triggers: Column<u64>,
     /// How far the hand-offs of this incarnation have come.
     pub submit: Submit,
@@ -148,9 +154,10 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a strategy with so many orders planned, so many records in its log and this last epoch: no more rows
-    /// than planned, and no more than there are records, with room for orders that it stamped once and the engine stamped
-    /// later. What memory is used follows the files.
+    /// The bounds of a strategy with so many orders planned, so many records in its log and this
+    /// last epoch: no more rows than planned, and no more than there are records, with room for
+    /// orders that it stamped once and the engine stamped later. What memory is used follows the
+    /// files.
     pub fn new(planned: u64, records: u64, last_epoch: u16, is_excused: bool) -> Self {
         // A lane that doubles is at most twice as long as it must be.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
@@ -163,7 +170,8 @@ impl Bounds {
 #[derive(Debug)]
 struct Later {
     bounds: Bounds,
-    /// Where they stand among all lanes, by epoch − 1; 0, where the first strategy's first lane is: not made yet.
+    /// Where they stand among all lanes, by epoch − 1; 0, where the first strategy's first lane is:
+    /// not made yet.
     places: Vec<u32>,
 }
 

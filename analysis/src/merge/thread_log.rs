@@ -15,13 +15,16 @@ pub struct ThreadLog {
     pub status: Status,
     /// The counters of its agents, as they were at the end; all zero if they prove nothing.
     pub counters: Counters,
-    /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
+    /// Log and status block prove nothing: the strategy was quarantined, and may have written
+    /// anything there.
     pub is_untrusted: bool,
     /// Stamps that lie before the stamp in front of them: the thread's clock went back.
     pub went_back: u64,
-    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS) times; in the order of its log.
+    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS) times;
+    /// in the order of its log.
     pub gaps: Vec<Gap>,
-    /// When it had given its core away by its idle strategy, at most as often as its log has room for; in the order of its log.
+    /// When it had given its core away by its idle strategy, at most as often as its log has room
+    /// for; in the order of its log.
     pub sleeps: Vec<Gap>,
 }
 

@@ -12,7 +12,8 @@ pub enum ViolationKind {
     Duplicate,
     /// A sequence that its strategy left out.
     Gap,
-    /// An order of a strategy or a sequence that the plan does not have, or of an epoch that the record does not have.
+    /// An order of a strategy or a sequence that the plan does not have, or of an epoch that the
+    /// record does not have.
     NotInPlan,
     /// An order that the engine saw and no strategy sent.
     NeverSent,
@@ -20,8 +21,8 @@ pub enum ViolationKind {
     Misplaced,
     /// A strategy's orders were stamped as sent out of their sequence.
     SendOrder,
-    /// A strategy's orders reached the orchestrator in another order than they were sent, or were dispatched when its next
-    /// incarnation had begun.
+    /// A strategy's orders reached the orchestrator in another order than they were sent, or were
+    /// dispatched when its next incarnation had begun.
     SubmitOrder,
     /// Orders reached a gateway in another order than they were dispatched.
     DispatchOrder,
@@ -37,7 +38,8 @@ pub enum ViolationKind {
     MissingPoint,
     /// A rejected order that was dispatched all the same.
     RejectedDispatched,
-    /// An order that was cancelled, or refused, because its strategy was dead, and whose strategy was not.
+    /// An order that was cancelled, or refused, because its strategy was dead, and whose strategy
+    /// was not.
     NotDead,
     /// An order that never came back, in a run that ended as if it had, and that no death explains.
     Lost,
@@ -45,20 +47,24 @@ pub enum ViolationKind {
     RecordsDropped,
     /// A thread counted something else than it stamped.
     Counters,
-    /// A thread was handed what no honest peer hands over, and no death or fault of the record explains it; or, outside the
-    /// sandbox, a strategy was quarantined for its orders, and no fault of the plan explains it.
+    /// A thread was handed what no honest peer hands over, and no death or fault of the record
+    /// explains it; or, outside the sandbox, a strategy was quarantined for its orders, and no
+    /// fault of the plan explains it.
     PeerFaults,
     /// A fill that no report carries, that stands there twice, or that has no price.
     Fill,
     /// What the orchestrator says that a strategy holds is not what was filled.
     Position,
-    /// A version of a touch that its exchange left out, wrote twice, or wrote before the one in front of it.
+    /// A version of a touch that its exchange left out, wrote twice, or wrote before the one in
+    /// front of it.
     Touch,
-    /// An order that says that a version of a touch triggered it which was never written, or not yet when it was sent.
+    /// An order that says that a version of a touch triggered it which was never written, or not
+    /// yet when it was sent.
     Trigger,
     /// An order that was dispatched although a kill switch that concerns it was on.
     Killed,
-    /// What one end of a hand-off pushed is not what the other took: lost, doubled, made up or torn.
+    /// What one end of a hand-off pushed is not what the other took: lost, doubled, made up or
+    /// torn.
     Checksum,
 }
 
@@ -122,8 +128,9 @@ impl Violations {
 
 /// Violations by who testifies to them.
 ///
-/// A thread of the engine is believed. What contradicts it by the word of a strategy alone (the stamps and counters in memory
-/// that the strategy can write) is kept apart: where strategies may be hostile, it says that the strategy lies.
+/// A thread of the engine is believed. What contradicts it by the word of a strategy alone (the
+/// stamps and counters in memory that the strategy can write) is kept apart: where strategies may
+/// be hostile, it says that the strategy lies.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// What does not rest on a strategy's word.

@@ -1,4 +1,5 @@
-//! The stage table for other programs (CSV) and other documents (Markdown), with the incidents of a run that had any.
+//! The stage table for other programs (CSV) and other documents (Markdown), with the incidents of a
+//! run that had any.
 
 use super::tables::stages;
 use super::units::count;
@@ -27,8 +28,8 @@ struct StageRow {
 /// Incidents that a document lists; the others are in `summary.json`.
 const INCIDENTS: usize = 50;
 
-/// Writes the stage table as CSV with a head, times in nanoseconds. In a run with incidents, what they did to the survivors
-/// follows.
+/// Writes the stage table as CSV with a head, times in nanoseconds. In a run with incidents, what
+/// they did to the survivors follows.
 ///
 /// # Errors
 /// What `out` answers.
@@ -71,7 +72,8 @@ struct PositionRow<'a> {
     open_sell: i64,
 }
 
-/// Writes what each strategy holds of each instrument as CSV with a head: quantities in 1e-8 units, money in cents.
+/// Writes what each strategy holds of each instrument as CSV with a head: quantities in 1e-8 units,
+/// money in cents.
 ///
 /// # Errors
 /// What `out` answers.
@@ -97,7 +99,8 @@ pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// Writes the stage table as Markdown, with the verdict above it: a table that travels takes its doubts along.
+/// Writes the stage table as Markdown, with the verdict above it: a table that travels takes its
+/// doubts along.
 ///
 /// # Errors
 /// What `out` answers.

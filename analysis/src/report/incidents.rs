@@ -57,7 +57,8 @@ pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
     let mut lines = lines_with(&shown, CAUSE_WIDTH);
     let widest = table_with(&shown, CAUSE_WIDTH).lines().map(|line| line.chars().count()).max().unwrap_or(0);
     if let Some(excess) = widest.checked_sub(width()) {
-        // What is cut off is the end of the longest cause, which may be shorter than the most that is shown.
+        // What is cut off is the end of the longest cause, which may be shorter than the most that
+        // is shown.
         let longest = shown.iter().map(|incident| cause(incident).chars().count()).max().unwrap_or(0);
         lines = lines_with(&shown, longest.min(CAUSE_WIDTH).saturating_sub(excess).max(1));
     }

@@ -17,8 +17,9 @@ fn last(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// What a kind is called in a table: one of bulkhead's own by its name; of a command the program, and behind one that runs others the last of
-/// its words that is no flag and no number: `python3 strategy.py`.
+/// What a kind is called in a table: one of bulkhead's own by its name; of a command the program,
+/// and behind one that runs others the last of its words that is no flag and no number: `python3
+/// strategy.py`.
 pub fn called(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
     let mut words = command.split_whitespace();

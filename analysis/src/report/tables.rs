@@ -8,8 +8,8 @@ pub use crate::table::{ruled, table};
 use comfy_table::{Table, TableStyle};
 use protocol::flow::Stage;
 
-/// More threads than this are not listed one by one: those of the engine are, and the strategies that suffered
-/// most.
+/// More threads than this are not listed one by one: those of the engine are, and the strategies
+/// that suffered most.
 const THREADS_SHOWN: usize = 12;
 
 /// The head of the stage table.
@@ -25,8 +25,9 @@ pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
     cells
 }
 
-/// The stage table with the given style; the names are those of the summary's keys. Beside `stall-free` stands the share of the orders that a
-/// stall of the machine touched and that are not in it.
+/// The stage table with the given style; the names are those of the summary's keys. Beside
+/// `stall-free` stands the share of the orders that a stall of the machine touched and that are not
+/// in it.
 pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     let mut table = table(style, &STAGE_COLUMNS);
     for measure in summary.measures() {
@@ -41,12 +42,14 @@ pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     table
 }
 
-/// The lines of the stage table for the terminal, with rules between stages, sums, and what surrounds them.
+/// The lines of the stage table for the terminal, with rules between stages, sums, and what
+/// surrounds them.
 pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
     let table = stages(summary, ruled());
     let mut lines: Vec<String> = table.lines().collect();
     if let Some(rule) = lines.get(1).cloned() {
-        // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays valid.
+        // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays
+        // valid.
         let last = summary.measures().last().filter(|last| Measure::MARKET.contains(last));
         let before_market = last.map(|_| Measure::GatewayLateness);
         for after in before_market.into_iter().chain([Measure::RtVenueFromDue, Measure::Stage(Stage::Return)])

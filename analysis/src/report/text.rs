@@ -278,8 +278,8 @@ impl Page {
     }
 }
 
-/// Parts joined to lines that end before [`width`]: the first begins at column `first`, the others at `indent`.
-/// A part that is wider than a line is cut into pieces.
+/// Parts joined to lines that end before [`width`]: the first begins at column `first`, the others
+/// at `indent`. A part that is wider than a line is cut into pieces.
 fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let (mut room, mut used) = (width().saturating_sub(first), 0);

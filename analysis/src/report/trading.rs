@@ -27,7 +27,8 @@ pub(crate) fn totals(trading: &Trading) -> Vec<String> {
     fields
 }
 
-/// Whether positions say no more than the line: every venue only waits and fills in full, and there is one instrument.
+/// Whether positions say no more than the line: every venue only waits and fills in full, and there
+/// is one instrument.
 pub(crate) fn is_plain(summary: &Summary) -> bool {
     let trading = summary.plan.trading();
     trading.instruments.len() <= 1

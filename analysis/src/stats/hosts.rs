@@ -1,7 +1,8 @@
 //! Several hosts: whether each of them says the same of B against A.
 //!
-//! A comparison combines its hosts as it combines the placements of one: only runs of one host are compared with each other. That is
-//! an answer if the hosts agree about it. They disagree where the intervals of two of them have nothing in common.
+//! A comparison combines its hosts as it combines the placements of one: only runs of one host are
+//! compared with each other. That is an answer if the hosts agree about it. They disagree where the
+//! intervals of two of them have nothing in common.
 
 use super::interval::{Difference, ratio};
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,8 @@ pub(super) fn opposed(hosts: &[HostDifference]) -> Option<String> {
     Some(format!("the hosts disagree: {}", words(of(-1)?, of(1)?)))
 }
 
-/// That two hosts have intervals without anything in common, in words; `None`: all have, or fewer than two have pairs enough.
+/// That two hosts have intervals without anything in common, in words; `None`: all have, or fewer
+/// than two have pairs enough.
 pub(super) fn disagreement(hosts: &[HostDifference]) -> Option<String> {
     let least = known(hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
     let most = known(hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;

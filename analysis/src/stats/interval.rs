@@ -1,21 +1,24 @@
-//! The ratio and the difference of two settings that were measured in pairs, each with a 95 % interval.
+//! The ratio and the difference of two settings that were measured in pairs, each with a 95 %
+//! interval.
 //!
-//! A repeat runs both settings one right after the other on the same schedule, so that what disturbs one disturbs
-//! the other. A virtual machine may move its cores between the two, and then every hand-off takes twice as long: so runs
-//! are compared with runs of the same [placement](super::placement) only.
+//! A repeat runs both settings one right after the other on the same schedule, so that what
+//! disturbs one disturbs the other. A virtual machine may move its cores between the two, and then
+//! every hand-off takes twice as long: so runs are compared with runs of the same
+//! [placement](super::placement) only.
 //!
 //! # The method
 //!
 //! A stratified rank sum: [`super::shift`] says how it is computed. Its null distribution:
 //!
 //! - From [`FLIPS_FROM`] pairs on: **A and B change places within pairs**, at random.
-//! - Below: **any order of a placement's runs**, by the normal approximation. (Five pairs have 32 ways to change places:
-//!   the rarest two together are above 5 %.)
+//! - Below: **any order of a placement's runs**, by the normal approximation. (Five pairs have 32
+//!   ways to change places: the rarest two together are above 5 %.)
 //!
-//! Chosen by simulation: the test `study` prints the whole table, 500 comparisons a figure. Here, in percent: how often
-//! a method excludes the ratio of 1 where both settings are equal, in the worst of 24 kinds of noise (should be 5); then how
-//! often it sees a true difference of 50 ns where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs
-//! lie 2 % apart as wholes; then the same if they lie 15 % apart.
+//! Chosen by simulation: the test `study` prints the whole table, 500 comparisons a figure. Here,
+//! in percent: how often a method excludes the ratio of 1 where both settings are equal, in the
+//! worst of 24 kinds of noise (should be 5); then how often it sees a true difference of 50 ns
+//! where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs lie 2 % apart as
+//! wholes; then the same if they lie 15 % apart.
 //!
 //! | pairs | bootstrap | Student's t | whole pairs only | bootstrap within | ranks | flips |
 //! |---|---|---|---|---|---|---|
@@ -23,9 +26,10 @@
 //! | 8 | 5.8 · 12 · 11 | 7.0 · 9 · 9 | 4.8 · 21 · 20 | 5.0 · 71 · 42 | 4.0 · 87 · 16 | 4.4 · 85 · 57 |
 //! | 12 | 5.6 · 10 · 10 | 6.6 · 10 · 9 | 4.6 · 50 · 50 | 4.6 · 72 · 47 | 4.2 · 97 · 26 | 4.4 · 96 · 78 |
 //!
-//! The first two take the placements together, as was done here before: they see a fifth of the median in one comparison of
-//! ten, however many pairs there are. Flips hold their level in every case and see most of all where pairs lie apart; ranks
-//! are for the few pairs with which flips can refuse nothing.
+//! The first two take the placements together, as was done here before: they see a fifth of the
+//! median in one comparison of ten, however many pairs there are. Flips hold their level in every
+//! case and see most of all where pairs lie apart; ranks are for the few pairs with which flips can
+//! refuse nothing.
 
 use super::sample::median;
 use super::shift::{Estimate, Sample, flips, ranks};
@@ -35,7 +39,8 @@ use serde::{Deserialize, Serialize};
 pub const FEWEST_PAIRS: usize = 5;
 /// From so many pairs on changing places within pairs is test enough.
 pub const FLIPS_FROM: usize = 8;
-/// Percentiles come out of histograms with three significant figures: a ratio is known no better than this.
+/// Percentiles come out of histograms with three significant figures: a ratio is known no better
+/// than this.
 pub const RESOLUTION: f64 = 0.001;
 
 /// How an interval was made.
@@ -74,7 +79,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether the ratio's interval, widened by [`RESOLUTION`], excludes 1: -1 B is less, 1 B is more, 0 neither.
+    /// Whether the ratio's interval, widened by [`RESOLUTION`], excludes 1: -1 B is less, 1 B is
+    /// more, 0 neither.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -98,10 +104,12 @@ pub fn ratio(difference: &Difference) -> String {
     format!("{} [{}–{}]", text(found.value), text(found.low), text(found.high))
 }
 
-/// Compares B with A, of which the entries with one index are a pair. `step`: how finely the figures are known, in their
-/// unit; what lies a step apart may be equal, so no interval reaches less far than that.
+/// Compares B with A, of which the entries with one index are a pair. `step`: how finely the
+/// figures are known, in their unit; what lies a step apart may be equal, so no interval reaches
+/// less far than that.
 ///
-/// `None`: fewer than [`FEWEST_PAIRS`] pairs, a figure that is not above 0, or too few runs of both sides in one placement.
+/// `None`: fewer than [`FEWEST_PAIRS`] pairs, a figure that is not above 0, or too few runs of both
+/// sides in one placement.
 pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
     let pairs = a.len();
     let positive = a.iter().chain(b).all(|run| run.value.is_finite() && run.value > 0.0);
@@ -196,7 +204,8 @@ mod tests {
 
     #[test]
     fn recorded_neighbours_are_no_difference() {
-        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; the first of a pair is A and B in turn.
+        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; the first of a pair is A and B
+        // in turn.
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
             let side = |side: usize| -> Vec<f64> {
                 (0..20).map(|pair| f64::from(figures[2 * pair + (pair + side) % 2])).collect()
@@ -205,7 +214,8 @@ mod tests {
         }
     }
 
-    /// How many of `rounds` comparisons on a machine that moves its cores see a difference of that many nanoseconds.
+    /// How many of `rounds` comparisons on a machine that moves its cores see a difference of that
+    /// many nanoseconds.
     fn seen_in_moving(moves: Moves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
         let mut draws = Draws::new(18);
         let differs = |_: &usize| {
@@ -225,7 +235,8 @@ mod tests {
         }
     }
 
-    /// Recorded runs of one setting with their placements, dealt out to two sides; B takes that many nanoseconds more.
+    /// Recorded runs of one setting with their placements, dealt out to two sides; B takes that
+    /// many nanoseconds more.
     fn seen_in_placed(figures: &[(u32, u32)], pairs: usize, by_ns: f64, rounds: usize) -> usize {
         let mut draws = Draws::new(19);
         let differs = |_: &usize| {

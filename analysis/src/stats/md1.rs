@@ -1,45 +1,51 @@
 //! M/D/1: the wait that a single server with a constant service time makes, and where it saturates.
 //!
-//! The orchestrator serves one queue. If orders came at random (M: Poisson), each took it the same time (D), and it
-//! were the only server (1), the mean wait before service would be, from its utilisation ρ and service time s,
+//! The orchestrator serves one queue. If orders came at random (M: Poisson), each took it the same
+//! time (D), and it were the only server (1), the mean wait before service would be, from its
+//! utilisation ρ and service time s,
 //!
 //! ```text
 //! W = ρ·s / (2·(1 − ρ))
 //! ```
 //!
-//! (A. K. Erlang, 1909; the case of no variance of the Pollaczek–Khinchine formula, L. Kleinrock, *Queueing Systems* I,
-//! 1975, §5.6.) Every order passes the orchestrator twice, as a submit and as a report, so the server's jobs come at
-//! 2λ, each takes s = ρ / 2λ, and an order waits 2·W.
+//! (A. K. Erlang, 1909; the case of no variance of the Pollaczek–Khinchine formula, L. Kleinrock, *Queueing
+//! Systems* I, 1975, §5.6.) Every order passes the orchestrator twice, as a submit and as a report,
+//! so the server's jobs come at 2λ, each takes s = ρ / 2λ, and an order waits 2·W.
 //!
-//! What is measured beside it: mean `submit` (t2 − t1) + mean `completion` (t6 − t5), the two stages that end when the
-//! orchestrator takes the message up. They hold the transport through the ring as well, which does not depend on the
-//! load; so what can be compared is how both grow from the quietest point of a sweep.
+//! What is measured beside it: mean `submit` (t2 − t1) + mean `completion` (t6 − t5), the two
+//! stages that end when the orchestrator takes the message up. They hold the transport through the
+//! ring as well, which does not depend on the load; so what can be compared is how both grow from
+//! the quietest point of a sweep.
 //!
-//! The model is a yardstick, not a law: the work of `--work` is done for the submit alone, so service is not
-//! constant (then the formula is too low by up to a factor of 2), and a thread that also runs the gateways
-//! takes longer rounds than ρ says.
+//! The model is a yardstick, not a law: the work of `--work` is done for the submit alone, so
+//! service is not constant (then the formula is too low by up to a factor of 2), and a thread that
+//! also runs the gateways takes longer rounds than ρ says.
 
-/// The mean wait of a job at utilisation `rho` with a service time of `service_ns`. `None` where the queue has no
-/// steady state: from ρ = 1 on, or below 0.
+/// The mean wait of a job at utilisation `rho` with a service time of `service_ns`. `None` where
+/// the queue has no steady state: from ρ = 1 on, or below 0.
 pub fn wait_ns(rho: f64, service_ns: f64) -> Option<f64> {
     ((0.0..1.0).contains(&rho) && service_ns >= 0.0).then(|| rho * service_ns / (2.0 * (1.0 - rho)))
 }
 
-/// What an order waits at the orchestrator in both its visits, at `orders_per_s` and utilisation `rho`.
+/// What an order waits at the orchestrator in both its visits, at `orders_per_s` and utilisation
+/// `rho`.
 pub fn order_wait_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
     let jobs_per_s = 2.0 * orders_per_s;
     (jobs_per_s > 0.0).then_some(())?;
     wait_ns(rho, rho / jobs_per_s * 1e9).map(|wait| 2.0 * wait)
 }
 
-/// Below this utilisation the model says nothing: what it predicts is less than the transport's own noise.
+/// Below this utilisation the model says nothing: what it predicts is less than the transport's own
+/// noise.
 pub const LEAST_RHO: f64 = 0.2;
 
-/// The offered rate at which the orchestrator's utilisation would reach 1, from points (rate, ρ): the slope of the
-/// straight line through the origin with the least squares, inverted. `None` unless two rates at least that differ by a tenth
-/// lie on it, and one of them keeps the orchestrator busy ([`LEAST_RHO`]): a line needs points.
+/// The offered rate at which the orchestrator's utilisation would reach 1, from points (rate, ρ):
+/// the slope of the straight line through the origin with the least squares, inverted. `None`
+/// unless two rates at least that differ by a tenth lie on it, and one of them keeps the
+/// orchestrator busy ([`LEAST_RHO`]): a line needs points.
 ///
-/// It errs low where rounds get cheaper as they hold more: a first estimate, for `--find-max-rate` to check.
+/// It errs low where rounds get cheaper as they hold more: a first estimate, for `--find-max-rate`
+/// to check.
 pub fn saturation_per_s(points: &[(f64, f64)]) -> Option<f64> {
     let usable =
         points.iter().filter(|(rate, rho)| rate.is_finite() && *rate > 0.0 && (0.0..=1.0).contains(rho));

@@ -1,7 +1,8 @@
-//! What repeats say: medians and spread, ratios with intervals, verdicts in words, and the M/D/1 yardstick.
+//! What repeats say: medians and spread, ratios with intervals, verdicts in words, and the M/D/1
+//! yardstick.
 //!
-//! A run is one sample. However many orders it holds, they share one start, one placement in memory and one mood of the
-//! machine; so everything here counts runs, never orders.
+//! A run is one sample. However many orders it holds, they share one start, one placement in memory
+//! and one mood of the machine; so everything here counts runs, never orders.
 
 mod draws;
 #[cfg(any(test, feature = "fixtures"))]

@@ -31,7 +31,8 @@ pub struct Outline {
     pub stamps: Stamps,
     /// Extra work asked for, in nanoseconds an order.
     pub work_ns: u64,
-    /// Extra work done, in nanoseconds an order, as it was measured in the run; `None`: an older launcher did not save it.
+    /// Extra work done, in nanoseconds an order, as it was measured in the run; `None`: an older
+    /// launcher did not save it.
     #[serde(default)]
     pub work_done_ns: Option<f64>,
     /// The machine, as far as it makes figures comparable.
@@ -157,14 +158,16 @@ impl Outline {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
-    /// The share of the orders that a stall of the machine touched: those that are not in [`Measure::StallFree`]. `None`: not known.
+    /// The share of the orders that a stall of the machine touched: those that are not in
+    /// [`Measure::StallFree`]. `None`: not known.
     pub fn taken_out(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Extra work for an order, in nanoseconds: what was done, or where that is not known, what was asked for.
+    /// Extra work for an order, in nanoseconds: what was done, or where that is not known, what was
+    /// asked for.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }

@@ -1,8 +1,9 @@
 //! Where the machine had its cores: runs whose core-to-core floor is alike belong to one placement.
 //!
-//! A virtual machine moves its cores about between runs: neighbours now, far apart a minute later, and every hand-off
-//! takes twice as long. What two runs of unlike placement differ by says nothing about their settings. Neither does what runs on
-//! two hosts differ by: each host has placements of its own.
+//! A virtual machine moves its cores about between runs: neighbours now, far apart a minute later,
+//! and every hand-off takes twice as long. What two runs of unlike placement differ by says nothing
+//! about their settings. Neither does what runs on two hosts differ by: each host has placements of
+//! its own.
 
 use super::outline::{MachineKey, Outline};
 
@@ -14,8 +15,9 @@ pub fn moved(run: &Outline) -> bool {
     matches!((run.floor_ns, run.floor_after_ns), (Some(before), Some(after)) if apart(before, after))
 }
 
-/// The placement of each run, counted from the nearest cores on. Runs whose floor is not known share placement 0 with
-/// the nearest: where no floor can be measured (one core) there is one placement.
+/// The placement of each run, counted from the nearest cores on. Runs whose floor is not known
+/// share placement 0 with the nearest: where no floor can be measured (one core) there is one
+/// placement.
 pub fn placements(runs: &[&Outline]) -> Vec<usize> {
     let mut floors: Vec<f64> = runs.iter().filter_map(|run| floor(run)).collect();
     floors.sort_by(f64::total_cmp);
@@ -27,8 +29,8 @@ pub fn placements(runs: &[&Outline]) -> Vec<usize> {
     runs.iter().map(of).collect()
 }
 
-/// Where each run was made: on which host, and in which placement there. Two runs of one number are alike; the numbers count up host
-/// by host, in the order in which the hosts appear.
+/// Where each run was made: on which host, and in which placement there. Two runs of one number are
+/// alike; the numbers count up host by host, in the order in which the hosts appear.
 pub fn places(runs: &[&Outline]) -> Vec<usize> {
     let mut found = vec![0; runs.len()];
     let mut next = 0;

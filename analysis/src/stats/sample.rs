@@ -1,6 +1,7 @@
 //! What a handful of repeats says about one figure: its median.
 
-/// The median: the middle value, or the mean of the two middle ones. `None` of nothing, or of what is no number.
+/// The median: the middle value, or the mean of the two middle ones. `None` of nothing, or of what
+/// is no number.
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values)?;
     let middle = sorted.len() / 2;

@@ -1,13 +1,17 @@
-//! By how much one side's figures are shifted against the other's, where both are compared within a placement only.
+//! By how much one side's figures are shifted against the other's, where both are compared within a
+//! placement only.
 //!
-//! One statistic, two ways to judge it. The statistic is Wilcoxon's rank sum within each placement, weighted as
-//! P. van Elteren (1960) weights strata: every difference *B − A* of two runs of one placement counts 1 / (runs there + 1).
-//! The estimate is the weighted median of these differences (Hodges and Lehmann); the interval holds every shift that a
-//! test at 5 % does not refuse. What the test takes for equally likely if nothing differs:
+//! One statistic, two ways to judge it. The statistic is Wilcoxon's rank sum within each placement,
+//! weighted as P. van Elteren (1960) weights strata: every difference *B − A* of two runs of one
+//! placement counts 1 / (runs there + 1). The estimate is the weighted median of these differences
+//! (Hodges and Lehmann); the interval holds every shift that a test at 5 % does not refuse. What
+//! the test takes for equally likely if nothing differs:
 //!
-//! - [`flips`]: that A and B change places within a pair. It needs no assumption about the noise, not even that two pairs
-//!   are alike, and is exact. With fewer than six pairs it can refuse nothing.
-//! - [`ranks`]: any order of a placement's runs, by the normal approximation with correction for continuity.
+//! - [`flips`]: that A and B change places within a pair. It needs no assumption about the noise,
+//!   not even that two pairs are alike, and is exact. With fewer than six pairs it can refuse
+//!   nothing.
+//! - [`ranks`]: any order of a placement's runs, by the normal approximation with correction for
+//!   continuity.
 
 use super::draws::Draws;
 use serde::{Deserialize, Serialize};
@@ -86,12 +90,13 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
     quantile(differences, differences.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0)
 }
 
-/// The shift with its interval, where any order of a placement's runs is equally likely. `None`: too few runs of both
-/// sides in one placement to limit it.
+/// The shift with its interval, where any order of a placement's runs is equally likely. `None`:
+/// too few runs of both sides in one placement to limit it.
 pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
-    // The variance of a rank sum is m·n·(m + n + 1) / 12; every pair of runs has its share, (m + n + 1) / 12.
+    // The variance of a rank sum is m·n·(m + n + 1) / 12; every pair of runs has its share, (m + n + 1)
+    // / 12.
     let variance: f64 = differences.iter().map(|(_, weight)| weight / 12.0).sum();
     let continuity = differences.iter().map(|(_, weight)| weight / 2.0).fold(f64::INFINITY, f64::min);
     let cut = total / 2.0 - Z * variance.sqrt() - continuity;
@@ -102,18 +107,19 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     })
 }
 
-/// The shift with its interval, where A and B may change places within each pair. `None`: too few runs of both sides
-/// in one placement to limit it.
+/// The shift with its interval, where A and B may change places within each pair. `None`: too few
+/// runs of both sides in one placement to limit it.
 pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
-    // Where even the ranks limit nothing, A and B were hardly ever in one placement: then what the flips would refuse is
-    // that the placements came by chance.
+    // Where even the ranks limit nothing, A and B were hardly ever in one placement: then what the
+    // flips would refuse is that the placements came by chance.
     ranks(a, b)?;
     let mut steps: Vec<f64> = differences(a, b).into_iter().map(|(value, _)| value).collect();
     let value = middle(&differences(a, b));
     let (first, last) = (*steps.first()?, *steps.last()?);
     let same = 1e-12 * (1.0 + first.abs().max(last.abs()));
     steps.dedup_by(|a, b| (*a - *b).abs() <= same);
-    // Between two neighbouring differences the statistic does not change: one shift of each gap is tried.
+    // Between two neighbouring differences the statistic does not change: one shift of each gap is
+    // tried.
     let gap = |gap: usize| match gap {
         0 => steps[0] - 1.0,
         gap if gap == steps.len() => steps[gap - 1] + 1.0,
@@ -162,7 +168,8 @@ fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
     as_far as f64 <= LEVEL * all as f64
 }
 
-/// For each pair: B's rank less A's among the runs of their placements, as shares, with B shifted back.
+/// For each pair: B's rank less A's among the runs of their placements, as shares, with B shifted
+/// back.
 fn scores(a: &[Sample], b: &[Sample], shift: f64) -> Vec<f64> {
     let values: Vec<Sample> =
         a.iter().copied().chain(b.iter().map(|run| Sample { value: run.value - shift, ..*run })).collect();

@@ -1,7 +1,8 @@
-//! The verdict in words: is B faster or slower than A, is no difference seen, or can the two not be compared?
+//! The verdict in words: is B faster or slower than A, is no difference seen, or can the two not be
+//! compared?
 //!
-//! Each line of a comparison is a test of its own at 95 %: of twenty lines without a difference one may be
-//! expected to say otherwise. Read `rt_venue` first; the stages explain it.
+//! Each line of a comparison is a test of its own at 95 %: of twenty lines without a difference one
+//! may be expected to say otherwise. Read `rt_venue` first; the stages explain it.
 
 use super::hosts::{HostDifference, disagreement, opposed};
 use super::interval::{Difference, FEWEST_PAIRS, difference};
@@ -73,7 +74,8 @@ pub struct Placed {
     pub b_ns: Option<f64>,
 }
 
-/// Finds the pairs: sound runs of the same schedule on the same host, in the order in which they were run.
+/// Finds the pairs: sound runs of the same schedule on the same host, in the order in which they
+/// were run.
 pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
     let mut found = Pairing::default();
     let mut by_hash: BTreeMap<&str, Vec<&Outline>> = BTreeMap::new();
@@ -146,7 +148,8 @@ impl Pairing<'_> {
             (count > 0).then(|| format!("{what} in {count} of {} runs", runs().count()))
         };
         let oversubscribed = of("oversubscribed: threads share a core", |run| run.oversubscribed);
-        // A run that fell behind now and then is noise; half of them are a setting that the machine does not carry.
+        // A run that fell behind now and then is noise; half of them are a setting that the machine
+        // does not carry.
         let behind = runs().filter(|run| !run.kept_up()).count();
         let overloaded = (behind > 0 && behind * 2 >= runs().count())
             .then(|| format!("not fit for latency claims: {behind} of {} runs fell behind", runs().count()));
@@ -226,7 +229,8 @@ pub struct ComparisonLine {
     pub a_ns: Option<f64>,
     /// Median over the repeats of B, in nanoseconds.
     pub b_ns: Option<f64>,
-    /// Of a figure without the machine's stalls: the share of orders that was taken out, A's and B's, medians over the repeats.
+    /// Of a figure without the machine's stalls: the share of orders that was taken out, A's and
+    /// B's, medians over the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_out: Option<[f64; 2]>,
     /// B against A, with intervals; null where there is none.

@@ -1,5 +1,5 @@
-//! The orders around a percentile of rt_venue, and what each stage took of them on average: unlike the stages' own percentiles,
-//! these add up, since they are of the same orders.
+//! The orders around a percentile of rt_venue, and what each stage took of them on average: unlike
+//! the stages' own percentiles, these add up, since they are of the same orders.
 
 use super::figures::{Figures, Measure, rt_venue, to_ns};
 use crate::merge::Merged;
@@ -24,7 +24,8 @@ pub struct Around {
     pub orders: u64,
     /// Their rt_venue on average.
     pub rt_venue_ns: f64,
-    /// What each stage took of it on average, in the order of an order's way, without the venue's; their sum is `rt_venue_ns`.
+    /// What each stage took of it on average, in the order of an order's way, without the venue's;
+    /// their sum is `rt_venue_ns`.
     pub stages: Vec<AroundStage>,
 }
 

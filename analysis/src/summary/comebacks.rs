@@ -1,4 +1,5 @@
-//! Roles of the engine that died and came back from their journals: how long that took, and what it did to the orders that were there.
+//! Roles of the engine that died and came back from their journals: how long that took, and what it
+//! did to the orders that were there.
 //!
 //! ```text
 //! its order        from ─────────────────────────── to      there then: from before the comeback, to after the death
@@ -17,7 +18,8 @@ use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 
-/// A death of a role of the engine, and its comeback. Times are nanoseconds since the start of the run.
+/// A death of a role of the engine, and its comeback. Times are nanoseconds since the start of the
+/// run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComebackSummary {
     /// Who came back: `exchange-0`, `engine`.
@@ -28,17 +30,20 @@ pub struct ComebackSummary {
     pub fault_ns: Option<u64>,
     /// When the launcher noticed the death or the hang.
     pub detected_ns: u64,
-    /// From there until the successor was in its duty cycles, in the state that the journal has; null: the run ended before.
+    /// From there until the successor was in its duty cycles, in the state that the journal has;
+    /// null: the run ended before.
     pub detect_to_recovery_ns: Option<u64>,
-    /// From the death, or its detection if its time is not known, until the successor stamped its first order; null: no order came.
+    /// From the death, or its detection if its time is not known, until the successor stamped its
+    /// first order; null: no order came.
     pub first_served_ns: Option<u64>,
     /// Records that the journal had then.
     pub records: u64,
-    /// Those of them that it carried out again; the others were in a state that it went on from: a snapshot, or that of one that had
-    /// followed the journal.
+    /// Those of them that it carried out again; the others were in a state that it went on from: a
+    /// snapshot, or that of one that had followed the journal.
     #[serde(default)]
     pub again: u64,
-    /// Orders that were there while it was away, or came then; of the engine, without those of strategies that died.
+    /// Orders that were there while it was away, or came then; of the engine, without those of
+    /// strategies that died.
     pub in_flight: u64,
     /// Of those, the ones that its successor has answered; the others' strategies died.
     pub answered: u64,
@@ -59,7 +64,8 @@ fn there(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
     Some((row.at(from)?, row.at(to).unwrap_or(u64::MAX)))
 }
 
-/// Every outage of the record, in its order, with the first order of the next incarnation. Linear in orders and outages.
+/// Every outage of the record, in its order, with the first order of the next incarnation. Linear
+/// in orders and outages.
 pub(super) fn outages(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<Outage> {
     let since_start = |ticks: u64| to_ns(ticks.saturating_sub(record.clock.start_ticks), ns_per_tick);
     let one = |outage: &Outage| {

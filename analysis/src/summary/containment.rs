@@ -1,7 +1,8 @@
 //! What the deaths of strategies did to the others: every incident, and all of them together.
 //!
-//! The survivors of an incident are the orders of other strategies that it touched, as [`super::touched`] has it, and that
-//! came back whole. Beside them stand the orders, of all strategies, that had come back before the first incident began.
+//! The survivors of an incident are the orders of other strategies that it touched, as
+//! [`super::touched`] has it, and that came back whole. Beside them stand the orders, of all
+//! strategies, that had come back before the first incident began.
 
 use super::figures::{
     Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
@@ -12,7 +13,8 @@ use crate::record::{Incident, RunRecord, StayedDown};
 use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
 
-/// The death of one incarnation of a strategy, and what it cost. Times are nanoseconds since the start of the run.
+/// The death of one incarnation of a strategy, and what it cost. Times are nanoseconds since the
+/// start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IncidentSummary {
     /// The strategy.
@@ -87,8 +89,8 @@ impl Containment {
     }
 }
 
-/// Every incident in the order of the record, and all together; nothing for a run without. Linear in orders and
-/// incidents, with 8 bytes for each order and incident that touched it.
+/// Every incident in the order of the record, and all together; nothing for a run without. Linear
+/// in orders and incidents, with 8 bytes for each order and incident that touched it.
 pub(super) fn summarise(
     record: &RunRecord,
     merged: &Merged,
@@ -172,8 +174,8 @@ fn survivors(ticks: &mut [u64], ns_per_tick: f64) -> Survivors {
     }
 }
 
-/// The incidents to show where there is room for so many: those that the survivors felt most, in the order of their
-/// detection.
+/// The incidents to show where there is room for so many: those that the survivors felt most, in
+/// the order of their detection.
 pub fn worst(incidents: &[IncidentSummary], room: usize) -> Vec<&IncidentSummary> {
     let mut chosen: Vec<&IncidentSummary> = incidents.iter().collect();
     chosen.sort_by_key(|incident| std::cmp::Reverse(incident.survivors.max_ns));

@@ -1,7 +1,9 @@
-//! The figures of a run: one histogram for each measure, and the exact least, greatest and mean beside it.
+//! The figures of a run: one histogram for each measure, and the exact least, greatest and mean
+//! beside it.
 //!
-//! Durations are differences of ticks and are converted to nanoseconds one by one, with the one calibration of
-//! the whole run; instants are never converted, so the rounding of a large number never reaches a small one.
+//! Durations are differences of ticks and are converted to nanoseconds one by one, with the one
+//! calibration of the whole run; instants are never converted, so the rounding of a large number
+//! never reaches a small one.
 
 use crate::merge::{AtExchange, Merged, OrderRow};
 use crate::select::Bits;
@@ -10,7 +12,8 @@ use protocol::flow::{ExchangeStage, Stage, StagePlace};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
-/// The longest duration that a histogram tells apart, in nanoseconds: 24 hours. Longer ones count as this.
+/// The longest duration that a histogram tells apart, in nanoseconds: 24 hours. Longer ones count
+/// as this.
 const LONGEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
 /// Significant figures of a percentile.
 const FIGURES: u8 = 3;
@@ -36,7 +39,8 @@ pub enum Measure {
     TickToTrade,
     /// From that write until the exchange has the order.
     TickToExchange,
-    /// What the engine adds to the orders that no stall of the machine touched: see [`crate::tail`].
+    /// What the engine adds to the orders that no stall of the machine touched: see
+    /// [`crate::tail`].
     StallFree,
 }
 
@@ -44,7 +48,8 @@ pub enum Measure {
 const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
-    /// Every measure that each run has, in the order of the reports: the stages of the flow, then what is made of them.
+    /// Every measure that each run has, in the order of the reports: the stages of the flow, then
+    /// what is made of them.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
         let mut place = 0;
@@ -150,7 +155,8 @@ impl MeasureSeries {
             return Distribution::default();
         }
         let (min, max) = (to_ns(*least_ticks, ns_per_tick), to_ns(*greatest_ticks, ns_per_tick));
-        // A bucket's edge may lie beyond the one sample in it; no percentile lies beyond the extremes.
+        // A bucket's edge may lie beyond the one sample in it; no percentile lies beyond the
+        // extremes.
         let at = |quantile| histogram.value_at_quantile(quantile).clamp(min, max);
         let percentile = |quantile, needed| (count >= needed).then(|| at(quantile));
         Distribution {
@@ -193,7 +199,8 @@ impl Figures {
         figures
     }
 
-    /// Takes the orders that no stall of the machine touched: `untouched` says it of each measured order of the merge.
+    /// Takes the orders that no stall of the machine touched: `untouched` says it of each measured
+    /// order of the merge.
     pub fn take_stall_free(&mut self, merged: &Merged, untouched: &Bits) {
         self.knows_stalls = true;
         let free = merged.measured().enumerate().filter(|(place, _)| untouched.get(*place));
@@ -290,8 +297,8 @@ pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
 /// Samples that a 99.9th percentile needs.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
 
-/// A measure in figures, in nanoseconds. Least, greatest and mean are exact; a percentile is null where there are
-/// fewer than ten samples beyond it.
+/// A measure in figures, in nanoseconds. Least, greatest and mean are exact; a percentile is null
+/// where there are fewer than ten samples beyond it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Samples.

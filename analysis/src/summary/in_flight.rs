@@ -5,12 +5,13 @@ use crate::record::RunRecord;
 use protocol::labels::StrategyCounter;
 use serde::{Deserialize, Serialize};
 
-/// Orders open at a time, by two witnesses that know nothing of each other: the strategies' counters, which the launcher
-/// samples from outside, and the stamps, by Little's law. Both over the time from the first t1 to the last t8.
+/// Orders open at a time, by two witnesses that know nothing of each other: the strategies'
+/// counters, which the launcher samples from outside, and the stamps, by Little's law. Both over
+/// the time from the first t1 to the last t8.
 ///
-/// A strategy that dies takes its count with it, and its next incarnation begins at 0: in a run with incidents all that
-/// comes from the strategies' own counts is null. Little's law is over the orders that came back, which stamps tell in
-/// any run.
+/// A strategy that dies takes its count with it, and its next incarnation begins at 0: in a run
+/// with incidents all that comes from the strategies' own counts is null. Little's law is over the
+/// orders that came back, which stamps tell in any run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InFlight {
     /// The mean of the launcher's samples, weighted by time.
@@ -27,14 +28,16 @@ pub struct InFlight {
     pub max: Option<u64>,
 }
 
-/// By what share samples may always differ from Little's law: counters are stored after each duty cycle, stamps within it.
+/// By what share samples may always differ from Little's law: counters are stored after each duty
+/// cycle, stamps within it.
 const LITTLE_TOLERANCE: f64 = 0.05;
 /// How many standard deviations sampling may be off: an honest run is beyond it once in 16,000.
 const LITTLE_DEVIATIONS: f64 = 4.0;
 
-/// By how much samples may differ from Little's law: 5 % for the counters' lag, and four standard deviations of the sampling
-/// error. That is told by how the samples change from one to the next, and is no less than that of counting orders that come
-/// and go as they please (a Poisson number of mean `law`), so that a few samples that agree by chance prove nothing.
+/// By how much samples may differ from Little's law: 5 % for the counters' lag, and four standard
+/// deviations of the sampling error. That is told by how the samples change from one to the next,
+/// and is no less than that of counting orders that come and go as they please (a Poisson number of
+/// mean `law`), so that a few samples that agree by chance prove nothing.
 fn allowed_difference(law: f64, samples: u64, deviation: f64) -> f64 {
     let chance = (law / samples.max(1) as f64).sqrt();
     law * LITTLE_TOLERANCE + LITTLE_DEVIATIONS * deviation.max(chance)

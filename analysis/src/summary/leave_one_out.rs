@@ -1,7 +1,9 @@
-//! How much the pooled figures depend on each strategy: the pooled percentiles again, without its orders (leave-one-out).
+//! How much the pooled figures depend on each strategy: the pooled percentiles again, without its
+//! orders (leave-one-out).
 //!
-//! A strategy stamps t1 and t8 itself. One that moves its stamps consistently contradicts nobody as long as t1 stays before the
-//! engine's t2 and t8 behind its t7. So nobody can prove these stamps; what can be said is how far one strategy moves the pool.
+//! A strategy stamps t1 and t8 itself. One that moves its stamps consistently contradicts nobody as
+//! long as t1 stays before the engine's t2 and t8 behind its t7. So nobody can prove these stamps;
+//! what can be said is how far one strategy moves the pool.
 
 use super::figures::{Figures, Measure, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P99, rt_venue};
 use crate::merge::Merged;
@@ -10,7 +12,8 @@ use hdrhistogram::Histogram;
 use protocol::flow::Stage;
 use serde::{Deserialize, Serialize};
 
-/// A pooled percentile that one strategy moves by more than this share of the smaller value gets a note.
+/// A pooled percentile that one strategy moves by more than this share of the smaller value gets a
+/// note.
 const MOVED: f64 = 0.5;
 
 /// The figures that rest on stamps of the strategies.
@@ -89,7 +92,8 @@ pub(super) fn leave_one_out(
     all
 }
 
-/// One line for each percentile that one strategy alone moves far: the measure and the strategy for which that is most.
+/// One line for each percentile that one strategy alone moves far: the measure and the strategy for
+/// which that is most.
 pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     let pooled = MEASURES.map(|measure| {
         let all = figures.distribution(measure);
@@ -120,7 +124,8 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Between which values the pooled percentiles of rt_venue lie if one strategy is left out: a part for each percentile.
+/// Between which values the pooled percentiles of rt_venue lie if one strategy is left out: a part
+/// for each percentile.
 pub fn leave_one_out_words(all: &[LeaveOneOut]) -> Vec<String> {
     let range = |of: fn(&LeaveOneOut) -> Option<u64>| {
         let low = all.iter().filter_map(of).min()?;

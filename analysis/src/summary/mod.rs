@@ -1,4 +1,5 @@
-//! `summary.json`: what a run says about itself, for people and programs, and whether it may be quoted.
+//! `summary.json`: what a run says about itself, for people and programs, and whether it may be
+//! quoted.
 
 mod around;
 mod comebacks;
@@ -68,7 +69,8 @@ pub struct Summary {
     pub isolation: Isolation,
     /// How the engine's agents shared threads.
     pub threading: Threading,
-    /// What the orchestrator's thread did when there was nothing to do; every thread's is in `plan`.
+    /// What the orchestrator's thread did when there was nothing to do; every thread's is in
+    /// `plan`.
     pub idle: Idle,
     /// How the strategies paced their orders.
     pub pacing: Pacing,
@@ -99,7 +101,8 @@ pub struct Summary {
     pub gateway_lateness: Distribution,
     /// Every thread of the run, in the order of the plan.
     pub processes: Vec<ThreadSummary>,
-    /// The share of its time that the orchestrator's thread was in duty cycles that found work, 0 to 1.
+    /// The share of its time that the orchestrator's thread was in duty cycles that found work, 0
+    /// to 1.
     pub orchestrator_utilisation: Option<f64>,
     /// Orders open at a time.
     pub in_flight: InFlight,
@@ -109,7 +112,8 @@ pub struct Summary {
     /// What that did to the others; null where nobody died.
     #[serde(default)]
     pub containment: Option<Containment>,
-    /// The roles of the engine that died and came back from their journals, in the order of their detection.
+    /// The roles of the engine that died and came back from their journals, in the order of their
+    /// detection.
     #[serde(default)]
     pub comebacks: Vec<ComebackSummary>,
     /// The processes of gateways that died while the run went on, in the order of their detection.
@@ -118,13 +122,15 @@ pub struct Summary {
     /// The times in which venues had faults, in the order of the plan.
     #[serde(default)]
     pub venue_incidents: Vec<VenueIncident>,
-    /// Positions, profit and loss, refused orders, kill switches; null where there is nothing to say.
+    /// Positions, profit and loss, refused orders, kill switches; null where there is nothing to
+    /// say.
     #[serde(default)]
     pub trading: Option<Trading>,
     /// Each strategy by itself; empty where all are of one kind and none is a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategySummary>,
-    /// The pooled figures without the orders of each strategy; empty where only one has orders in them.
+    /// The pooled figures without the orders of each strategy; empty where only one has orders in
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leave_one_out: Vec<LeaveOneOut>,
     /// The orchestrator's extra work.
@@ -135,8 +141,8 @@ pub struct Summary {
     pub floor: Floor,
     /// From the first spawn to the start, in nanoseconds.
     pub startup_ns: u64,
-    /// Proportional memory (PSS) of the run's processes together, in bytes, when half of the orders were sent; null
-    /// where it was not sampled.
+    /// Proportional memory (PSS) of the run's processes together, in bytes, when half of the orders
+    /// were sent; null where it was not sampled.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
     /// What the strategies played.
@@ -160,8 +166,9 @@ impl Document for Summary {
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
 }
 
-/// Orders a second; null where fewer than two orders span no time. Orders of a strategy that was quarantined are not among
-/// them; those of one that died are, as far as they were sent and came back.
+/// Orders a second; null where fewer than two orders span no time. Orders of a strategy that was
+/// quarantined are not among them; those of one that died are, as far as they were sent and came
+/// back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// In the schedule; null under closed pacing.
@@ -202,7 +209,8 @@ impl<'de> Deserialize<'de> for Stages {
     }
 }
 
-/// The parts of venue_service of the orders that were at an exchange, each under its name; they sum to it, order by order.
+/// The parts of venue_service of the orders that were at an exchange, each under its name; they sum
+/// to it, order by order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeStages {
     /// Through the session to the exchange.
@@ -226,8 +234,8 @@ impl Index<ExchangeStage> for ExchangeStages {
     }
 }
 
-/// From the exchange's write of a touch to the orders that say that it triggered them, as the exchange's own log has the write. Only
-/// orders that came back whole.
+/// From the exchange's write of a touch to the orders that say that it triggered them, as the
+/// exchange's own log has the write. Only orders that came back whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MarketStages {
     /// Versions of touches that exchanges wrote.
@@ -258,10 +266,12 @@ pub struct ClockSummary {
     pub source: ClockSource,
     /// What one read costs, in nanoseconds.
     pub read_ns: f64,
-    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
+    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer
+    /// than this.
     #[serde(default)]
     pub step_ns: f64,
-    /// What the looks at the clock in rt_venue take, in nanoseconds an order: about, since a cold one may cost more.
+    /// What the looks at the clock in rt_venue take, in nanoseconds an order: about, since a cold
+    /// one may cost more.
     #[serde(default)]
     pub stamps_ns: f64,
     /// Nanoseconds a tick, over the whole run.
@@ -270,7 +280,8 @@ pub struct ClockSummary {
     pub drift_ppm: f64,
 }
 
-/// How many looks at the clock rt_venue holds: between two stamps there is one, on the way out and on the way home.
+/// How many looks at the clock rt_venue holds: between two stamps there is one, on the way out and
+/// on the way home.
 const fn looks_in_rt_venue(stamps: Stamps) -> u32 {
     match stamps {
         Stamps::All => 6,
@@ -278,7 +289,8 @@ const fn looks_in_rt_venue(stamps: Stamps) -> u32 {
     }
 }
 
-/// Nanoseconds a tick of a run: by the whole run, or where a damaged record has none that makes sense, by the plan's calibration.
+/// Nanoseconds a tick of a run: by the whole run, or where a damaged record has none that makes
+/// sense, by the plan's calibration.
 pub fn ns_per_tick(record: &RunRecord) -> f64 {
     let whole = record.clock.ns_per_tick;
     if whole.is_finite() && whole > 0.0 { whole } else { record.plan.ns_per_tick }
@@ -303,7 +315,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         version: record.version.clone(),
         started: record.started.clone(),
         outcome: record.outcome.clone(),
-        // What was lost with a process that no incident accounts for leaves figures of what happened to come back.
+        // What was lost with a process that no incident accounts for leaves figures of what
+        // happened to come back.
         valid: merged.violations.is_empty() && merged.lost_of_survivors == 0,
         fit_for_latency: false,
         reasons: Vec::new(),
@@ -403,7 +416,8 @@ impl Summary {
         }
     }
 
-    /// The measures that the run has, in the order of the reports: parts behind what they are part of, those of market data last.
+    /// The measures that the run has, in the order of the reports: parts behind what they are part
+    /// of, those of market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
         let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());
         let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);

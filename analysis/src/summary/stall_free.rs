@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// What the engine adds where the machine let it: see [`crate::tail`] for the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFree {
-    /// The share of the orders that is taken out: a gap or the backlog behind one touched them. 0 to 1.
+    /// The share of the orders that is taken out: a gap or the backlog behind one touched them. 0
+    /// to 1.
     pub taken_out: f64,
     /// rt_venue of the others.
     pub rt_venue: Distribution,

@@ -1,5 +1,5 @@
-//! Each strategy by itself, in a run whose strategies are of several kinds or programs of somebody else's: what its orders cost, what its
-//! process took, and why its slowest orders were slow.
+//! Each strategy by itself, in a run whose strategies are of several kinds or programs of somebody
+//! else's: what its orders cost, what its process took, and why its slowest orders were slow.
 
 use super::figures::{
     Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
@@ -56,7 +56,8 @@ pub struct StrategyTail {
     pub touched: u64,
     /// How many the slowest 1 % are.
     pub orders: u64,
-    /// Their time, in nanoseconds, by cause: machine, memory, backlog, queueing, usual, unexplained, wake-up.
+    /// Their time, in nanoseconds, by cause: machine, memory, backlog, queueing, usual,
+    /// unexplained, wake-up.
     pub causes_ns: Causes,
 }
 

@@ -1,5 +1,5 @@
-//! What each thread of a run cost and suffered, from its status block. A strategy that was started again tells what its last
-//! incarnation did.
+//! What each thread of a run cost and suffered, from its status block. A strategy that was started
+//! again tells what its last incarnation did.
 
 use super::containment::IncidentSummary;
 use super::figures::to_ns;
@@ -37,7 +37,8 @@ pub struct ThreadSummary {
     pub cpu_ns: u64,
     /// The longest time between the starts of two duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// How often it was away from its duty cycles for longer than 3 µs; no more are counted than its log holds.
+    /// How often it was away from its duty cycles for longer than 3 µs; no more are counted than
+    /// its log holds.
     #[serde(default)]
     pub gaps: u64,
     /// Of those, how often the kernel had taken its core away.
@@ -49,8 +50,8 @@ pub struct ThreadSummary {
     /// How long those were together, in nanoseconds.
     #[serde(default)]
     pub gaps_dropped_ns: u64,
-    /// How often it had given its core away by its idle strategy for longer than 3 µs and then had work; no more are counted than its log
-    /// holds.
+    /// How often it had given its core away by its idle strategy for longer than 3 µs and then had
+    /// work; no more are counted than its log holds.
     #[serde(default)]
     pub sleeps: u64,
     /// Those that its log did not keep, shorter ones first: how many.
@@ -77,13 +78,15 @@ pub struct ThreadSummary {
     /// What each of its agents counted.
     #[serde(default)]
     pub agents: Vec<AgentSummary>,
-    /// Nothing of the above is known: the strategy was quarantined, and may have written anything into its log.
+    /// Nothing of the above is known: the strategy was quarantined, and may have written anything
+    /// into its log.
     #[serde(default)]
     pub untrusted: bool,
 }
 
 impl ThreadSummary {
-    /// How often the strategy of this thread was started again: the figures are of its last incarnation only.
+    /// How often the strategy of this thread was started again: the figures are of its last
+    /// incarnation only.
     pub fn restarts(&self, incidents: &[IncidentSummary]) -> usize {
         let own = |incident: &&IncidentSummary| self.role == format!("strategy-{}", incident.strategy);
         incidents.iter().filter(own).filter(|incident| incident.repair_to_restart_ns.is_some()).count()

@@ -1,10 +1,11 @@
 //! Which orders an incident can have touched.
 //!
-//! An incident has a time: from the fault, or where it was not done on purpose, from its detection, until
-//! 10 ms after the repair. In the aftermath lie the orders that queued up meanwhile, and most of the next incarnation's
-//! start. An order is touched if it was on its way through the engine in that time, out (t1 to t4) or home (t5 to t8); what
-//! rests at its venue is not. An order that was sent before the death and stood behind what the dead one left in the
-//! ring is touched, although its t1 is too early.
+//! An incident has a time: from the fault, or where it was not done on purpose, from its detection,
+//! until 10 ms after the repair. In the aftermath lie the orders that queued up meanwhile, and most
+//! of the next incarnation's start. An order is touched if it was on its way through the engine in
+//! that time, out (t1 to t4) or home (t5 to t8); what rests at its venue is not. An order that was
+//! sent before the death and stood behind what the dead one left in the ring is touched, although
+//! its t1 is too early.
 //!
 //! ```text
 //! order     t1 ── t4 ·········· venue ·········· t5 ── t8
@@ -39,7 +40,8 @@ pub(super) struct Windows {
 impl Windows {
     /// The times of the record's incidents.
     pub fn of(record: &RunRecord) -> Self {
-        // As the launcher made nanoseconds of ticks while the run went on: with the calibration before it.
+        // As the launcher made nanoseconds of ticks while the run went on: with the calibration
+        // before it.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         let ticks = |ns: u64| start.saturating_add((ns as f64 / ns_per_tick) as u64);
         let window = |(place, incident): (usize, &crate::record::Incident)| {
@@ -68,8 +70,8 @@ impl Windows {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
-    /// Calls `touched` with every incident of another strategy that touched the order, by its place in the record. The order
-    /// has all eight stamps, and they rise.
+    /// Calls `touched` with every incident of another strategy that touched the order, by its place
+    /// in the record. The order has all eight stamps, and they rise.
     pub fn touching(&self, strategy: u16, row: &OrderRow, mut touched: impl FnMut(usize)) {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
         self.meeting(t1, t4, |window| {

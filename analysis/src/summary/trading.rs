@@ -25,7 +25,8 @@ pub struct Trading {
     pub kills: Vec<KillSummary>,
 }
 
-/// What a strategy holds of an instrument, by the logged fills; in a valid run the same as the orchestrator's.
+/// What a strategy holds of an instrument, by the logged fills; in a valid run the same as the
+/// orchestrator's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionSummary {
     /// The strategy.
@@ -48,7 +49,8 @@ pub struct PositionSummary {
     pub realised_cents: f64,
     /// What closing at the last price would realise beyond that, in cents.
     pub unrealised_cents: f64,
-    /// What the orchestrator counted as open of its buy orders in the end, in 1e-8 units; in a valid complete run 0.
+    /// What the orchestrator counted as open of its buy orders in the end, in 1e-8 units; in a
+    /// valid complete run 0.
     #[serde(default)]
     pub open_buy: i64,
     /// The same of its sell orders.

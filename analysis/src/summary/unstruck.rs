@@ -1,12 +1,13 @@
-//! Faults of the plan that did not strike: their order was never sent, the run was over before their time, or nobody was there
-//! to have them.
+//! Faults of the plan that did not strike: their order was never sent, the run was over before
+//! their time, or nobody was there to have them.
 
 use crate::merge::Merged;
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::{Fault, Target, When};
 use std::iter::repeat;
 
-/// One line for each; nothing for a run that did not come to its end, where nobody can say what would have come.
+/// One line for each; nothing for a run that did not come to its end, where nobody can say what
+/// would have come.
 pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<String> {
     if record.outcome != Outcome::Complete || record.plan.faults.is_empty() {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! What venues with faults did: to their own orders, and to those of the other venues.
 //!
-//! When a fault began and ended is the launcher's word, from the plan; everything else follows from the stamps of the gateways, and
-//! nothing from what a venue says.
+//! When a fault began and ended is the launcher's word, from the plan; everything else follows from
+//! the stamps of the gateways, and nothing from what a venue says.
 //!
 //! ```text
 //! its order        t4 ───────────────── t5            at the venue then: t4 before the end, t5 after the beginning
@@ -29,13 +29,15 @@ pub struct VenueIncident {
     pub until_ns: Option<u64>,
     /// Orders that were at the venue then and came back.
     pub orders: u64,
-    /// The longest that one of its orders was there before; the longest delay of the schedule if there was none.
+    /// The longest that one of its orders was there before; the longest delay of the schedule if
+    /// there was none.
     pub usual_ns: u64,
     /// Orders at the venue then that it kept for longer.
     pub stuck: u64,
     /// The longest that one of them was there; null where there was none.
     pub longest_ns: Option<u64>,
-    /// From the end of the fault until the last stuck order was closed; null where it never ended, 0 where none was open then.
+    /// From the end of the fault until the last stuck order was closed; null where it never ended,
+    /// 0 where none was open then.
     pub recover_ns: Option<u64>,
     /// Orders that the venue refused, or that found its session down, in the whole run.
     pub refused: u64,
@@ -74,7 +76,8 @@ fn at_venue(row: &OrderRow) -> (u64, u64) {
     (t4, t5)
 }
 
-/// Every fault of a venue that began in the run, in the order of the plan. Linear in orders and faults.
+/// Every fault of a venue that began in the run, in the order of the plan. Linear in orders and
+/// faults.
 pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<VenueIncident> {
     let (plan, trading) = (&record.plan, record.plan.trading());
     let start = record.clock.start_ticks;

@@ -1,8 +1,8 @@
 //! The verdict: may the latencies of this run be quoted?
 //!
-//! Each check looks at one thing that makes a latency figure worthless or weak, and says in one line what is
-//! wrong and what to do next. A run without a reason against it is fit. The thresholds are judgements; they stand
-//! here, named, so that they can be argued about in one place.
+//! Each check looks at one thing that makes a latency figure worthless or weak, and says in one
+//! line what is wrong and what to do next. A run without a reason against it is fit. The thresholds
+//! are judgements; they stand here, named, so that they can be argued about in one place.
 
 use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Summary, ThreadSummary};
@@ -82,7 +82,8 @@ fn invalid(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// Where the ledger holds and orders are missing all the same: a process died, or the run was broken off.
+/// Where the ledger holds and orders are missing all the same: a process died, or the run was
+/// broken off.
 fn lost(summary: &Summary) -> Option<String> {
     let (valid, lost) = (summary.valid, summary.orders.lost);
     (!valid && summary.violations.is_empty()).then(|| {
@@ -99,7 +100,8 @@ fn deaths(summary: &Summary) -> Option<String> {
     Some(format!("{many} died{often} during the run: figures are of the survivors and the gaps"))
 }
 
-/// The strategies that were to be started again and were given up: each by name, as far as there is room for them.
+/// The strategies that were to be started again and were given up: each by name, as far as there is
+/// room for them.
 fn stayed_down(summary: &Summary) -> Vec<String> {
     let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.of(incident.strategy));
     let mut all: Vec<String> =
@@ -120,7 +122,8 @@ fn comebacks(summary: &Summary) -> Option<String> {
     })
 }
 
-/// The venues that were down because their gateway died: each outage, as far as there is room for them.
+/// The venues that were down because their gateway died: each outage, as far as there is room for
+/// them.
 fn outages(summary: &Summary) -> Vec<String> {
     let said = |outage: &Outage| {
         let at = duration(outage.detected_ns);
@@ -150,7 +153,8 @@ fn samples(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Only where everybody's orders are known: the dead send nothing, and what a strategy says that is not believed does not count.
+/// Only where everybody's orders are known: the dead send nothing, and what a strategy says that is
+/// not believed does not count.
 fn offered(summary: &Summary) -> Option<String> {
     if summary.containment.is_some() || summary.processes.iter().any(|thread| thread.untrusted) {
         return None;
@@ -228,7 +232,8 @@ fn gap(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Only where the thread never gives its core away: the kernel counts `sched_yield` among the involuntary switches.
+/// Only where the thread never gives its core away: the kernel counts `sched_yield` among the
+/// involuntary switches.
 fn switches(summary: &Summary) -> Option<String> {
     let per_s = |thread: &ThreadSummary| {
         let seconds = thread.running_ns.filter(|ns| *ns > 0)? as f64 / 1e9;
@@ -302,7 +307,8 @@ fn drift(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Of a strategy whose log is its own affair that is a reason to believe nothing of it: see [`distrusted`].
+/// Of a strategy whose log is its own affair that is a reason to believe nothing of it: see
+/// [`distrusted`].
 fn backwards(summary: &Summary) -> Option<String> {
     let worst = summary.processes.iter().max_by_key(|thread| thread.went_back)?;
     (worst.went_back > 0).then(|| {

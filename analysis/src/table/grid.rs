@@ -68,8 +68,8 @@ impl Grid {
         self
     }
 
-    /// The table on the terminal, no wider than that: what is too wide is split into several, each with the
-    /// key columns. What stands out is bold, if `colour`.
+    /// The table on the terminal, no wider than that: what is too wide is split into several, each
+    /// with the key columns. What stands out is bold, if `colour`.
     pub fn terminal(&self, colour: bool) -> String {
         let mut text = format!("{}\n", in_lines(&self.title, ""));
         let all: Vec<usize> = (0..self.head.len()).collect();

@@ -1,4 +1,5 @@
-//! Tables: a value ([`Grid`]) that is printed within the terminal's width, written as Markdown and as CSV.
+//! Tables: a value ([`Grid`]) that is printed within the terminal's width, written as Markdown and
+//! as CSV.
 
 pub mod grid;
 mod width;

@@ -1,4 +1,5 @@
-//! How wide a report may be: as the terminal it is printed on, if somebody said so, else 80 columns.
+//! How wide a report may be: as the terminal it is printed on, if somebody said so, else 80
+//! columns.
 
 use comfy_table::Table;
 use std::sync::OnceLock;
@@ -21,12 +22,14 @@ pub fn width() -> usize {
     COLUMNS.get().copied().unwrap_or(WIDTH)
 }
 
-/// The lines of a table, in parts below each other where it is wider than the terminal: each with the first column.
+/// The lines of a table, in parts below each other where it is wider than the terminal: each with
+/// the first column.
 pub fn fitted(table: &Table) -> Vec<String> {
     parted(table.lines().collect(), table, width())
 }
 
-/// Cuts lines that have the columns of a table into parts of so many columns; a column wider than that stays whole.
+/// Cuts lines that have the columns of a table into parts of so many columns; a column wider than
+/// that stays whole.
 pub(crate) fn parted(lines: Vec<String>, table: &Table, width: usize) -> Vec<String> {
     // Two spaces between columns: see `table`.
     let widths: Vec<usize> =

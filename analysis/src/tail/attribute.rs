@@ -1,4 +1,5 @@
-//! The rule: from passages and times away to parts. Pure, and linear but for a search in what a thread has served.
+//! The rule: from passages and times away to parts. Pure, and linear but for a search in what a
+//! thread has served.
 
 use super::Cause;
 use super::away::{Away, Calendar, Why};
@@ -10,8 +11,9 @@ use std::collections::VecDeque;
 pub struct Passage {
     /// Whose: from 0, without holes.
     pub order: usize,
-    /// Which stage: a place in [`Rules::usual`]. `None`: no stage of the engine. It is a stamp of its receiver, and what kept the receiver from
-    /// `from` on touches the order: that is how a sender which was away, and the burst behind that, are known.
+    /// Which stage: a place in [`Rules::usual`]. `None`: no stage of the engine. It is a stamp of
+    /// its receiver, and what kept the receiver from `from` on touches the order: that is how a
+    /// sender which was away, and the burst behind that, are known.
     pub stage: Option<usize>,
     /// The stamp at its beginning, in ticks; of a first stamp, when the order was due.
     pub from: u64,
@@ -77,7 +79,8 @@ struct Thread {
 }
 
 impl Thread {
-    /// From its last stamp until then: by whom it was kept. Who has slept is through with the order of that stamp.
+    /// From its last stamp until then: by whom it was kept. Who has slept is through with the order
+    /// of that stamp.
     fn since(&self, last: &Served, at: u64, longest: u64) -> [u64; 3] {
         let mut sums = last.sums;
         let mut kept = |from: u64, to: u64, touched: bool| {
@@ -105,7 +108,8 @@ impl Thread {
         }
     }
 
-    /// What it served in `from..` its last stamp, and when that was; `None` if it has stamped nothing since.
+    /// What it served in `from..` its last stamp, and when that was; `None` if it has stamped
+    /// nothing since.
     fn since_then(&self, from: u64, longest: u64) -> Option<([u64; 3], u64)> {
         let last = self.served.back().filter(|last| last.at > from)?;
         let place = self.served.partition_point(|served| served.at <= from);
@@ -125,12 +129,13 @@ impl Thread {
     }
 }
 
-/// Cuts each passage into parts and hands it to `hear` with whether its order is touched by then. Passages come in the order of their
-/// ends; a thread's times away are ascending and do not overlap, as `away` gives them. Gives which orders are touched in the end.
+/// Cuts each passage into parts and hands it to `hear` with whether its order is touched by then.
+/// Passages come in the order of their ends; a thread's times away are ascending and do not
+/// overlap, as `away` gives them. Gives which orders are touched in the end.
 ///
 /// # Panics
-/// If a passage names a thread or a stage that there is not. A passage that is longer than [`Rules::horizon`] may get less backlog and queueing
-/// than it had.
+/// If a passage names a thread or a stage that there is not. A passage that is longer than
+/// [`Rules::horizon`] may get less backlog and queueing than it had.
 pub fn attribute(
     passages: impl IntoIterator<Item = Passage>,
     orders: usize,
@@ -144,7 +149,8 @@ pub fn attribute(
     for mut passage in passages {
         let usual = passage.stage.map_or(0, |stage| rules.usual[stage]);
         if passage.stage.is_none() {
-            // Orders that were late before it were sent within that time, and hand on what touched them.
+            // Orders that were late before it were sent within that time, and hand on what touched
+            // them.
             passage.from = passage.from.max(passage.to.saturating_sub(rules.horizon));
         }
         let parts = cut(&passage, &threads, usual, rules.longest);

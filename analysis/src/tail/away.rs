@@ -1,7 +1,8 @@
 //! When a thread was away: the parts of its gaps in which it stamped nothing.
 //!
-//! A gap says that no duty cycle began. A thread that serves a hundred orders in one cycle has a gap and was there all the time: its
-//! stamps show it. A *sleep* says that none began because the thread had given its core away itself.
+//! A gap says that no duty cycle began. A thread that serves a hundred orders in one cycle has a
+//! gap and was there all the time: its stamps show it. A *sleep* says that none began because the
+//! thread had given its core away itself.
 
 use super::Cause;
 use protocol::stamps::{Gap, Switches};
@@ -49,8 +50,9 @@ impl Why {
     }
 }
 
-/// The parts of at least `least` ticks between the stamps (ascending) that lie in gaps or sleeps. Ascending, without overlaps, whatever those
-/// are: what two of them have is the one's that ended first.
+/// The parts of at least `least` ticks between the stamps (ascending) that lie in gaps or sleeps.
+/// Ascending, without overlaps, whatever those are: what two of them have is the one's that ended
+/// first.
 pub fn away(gaps: &[Gap], sleeps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
     let mut cutter = Cutter::new(gaps, sleeps, least);
     stamps.iter().for_each(|stamp| cutter.stamp(*stamp));
@@ -178,8 +180,8 @@ impl Calendar {
         before.into_iter().find(|away| away.why == Why::Slept).map(|away| away.from)
     }
 
-    /// Who was taken away with its stamp at `from` as its last and was back before `to`: until when. Not who slept: it had nothing left to
-    /// do.
+    /// Who was taken away with its stamp at `from` as its last and was back before `to`: until
+    /// when. Not who slept: it had nothing left to do.
     pub fn since(&self, from: u64, to: u64) -> Option<Away> {
         let place = self.begun_before(from);
         let is_it = |away: &Away| away.from == from && away.to <= to && away.why != Why::Slept;

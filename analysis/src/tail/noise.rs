@@ -1,4 +1,5 @@
-//! The machine's noise: the gaps of each thread over time, small enough to be drawn, and what its log did not keep of them.
+//! The machine's noise: the gaps of each thread over time, small enough to be drawn, and what its
+//! log did not keep of them.
 
 use crate::merge::{Merged, ThreadLog};
 use crate::numbers::{count, duration};
@@ -42,7 +43,8 @@ pub struct ThreadNoise {
     pub preempted: u64,
     /// How long those were together, in nanoseconds.
     pub preempted_ns: u64,
-    /// How often it had given its core away by its idle strategy and then had work, as far as its log kept it. No gaps: in no picture.
+    /// How often it had given its core away by its idle strategy and then had work, as far as its
+    /// log kept it. No gaps: in no picture.
     #[serde(default)]
     pub sleeps: u64,
     /// How long that was together, in nanoseconds.

@@ -1,4 +1,5 @@
-//! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by one.
+//! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by
+//! one.
 
 use super::away::Cutter;
 use super::noise::{Noise, lost};
@@ -23,7 +24,8 @@ const LONGEST_NS: f64 = 3_000.0;
 /// The slowest of so many are one share each.
 const ONE_OF: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// Why the slow orders of a run were slow. Nanoseconds; of rt_venue: an order's way without its venue's time.
+/// Why the slow orders of a run were slow. Nanoseconds; of rt_venue: an order's way without its
+/// venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// The run's id.
@@ -50,7 +52,8 @@ pub struct Tail {
     pub kernel: Option<KernelAccount>,
     /// What to know about it.
     pub notes: Vec<String>,
-    /// Of each of the merge's measured orders, whether it was explained and no gap and no backlog behind one touched it. Not saved.
+    /// Of each of the merge's measured orders, whether it was explained and no gap and no backlog
+    /// behind one touched it. Not saved.
     #[serde(skip)]
     pub untouched: Bits,
 }
@@ -131,8 +134,8 @@ impl Document for Tail {
 }
 
 impl Tail {
-    /// Explains a merged run and lists so many of its worst orders. Goes through the merge's table again and again, and keeps a few bits an
-    /// order beside it.
+    /// Explains a merged run and lists so many of its worst orders. Goes through the merge's table
+    /// again and again, and keeps a few bits an order beside it.
     pub fn of(record: &RunRecord, merged: &Merged, worst: usize) -> Self {
         let ways = Ways::of(record, merged);
         let (mut tail, touched) = explain(&ways, &merged.threads, record, worst);

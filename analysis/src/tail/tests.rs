@@ -1,4 +1,5 @@
-//! The rule on made-up runs whose causes are known: a sender, a receiver that serves in turn, stalls at known times.
+//! The rule on made-up runs whose causes are known: a sender, a receiver that serves in turn,
+//! stalls at known times.
 
 use super::*;
 use proptest::prelude::*;
@@ -16,7 +17,8 @@ const LOOKS: u64 = 100;
 /// Ticks that a sender takes to send an order, when it has several to send.
 const SEND: u64 = 100;
 
-/// A run: when orders are due, how long each is served, when the receiver is away, and when the sender is.
+/// A run: when orders are due, how long each is served, when the receiver is away, and when the
+/// sender is.
 #[derive(Clone, Debug, Default)]
 struct Made {
     due: Vec<u64>,
@@ -25,7 +27,8 @@ struct Made {
     late: Vec<(u64, u64)>,
     /// When the receiver has given its core away. What is due then waits, as in a stall.
     sleeps: Vec<(u64, u64)>,
-    /// The receiver gives its core away whenever it has nothing to do, and is back so long behind what it then waits for.
+    /// The receiver gives its core away whenever it has nothing to do, and is back so long behind
+    /// what it then waits for.
     wakes: Option<u64>,
     /// What becomes of its sleeps in its log.
     told: Told,
@@ -196,7 +199,8 @@ fn without_the_stalls_percentiles_are_those_of_a_run_without_stalls() {
         assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
     }
     let taken_out = 1.0 - free.len() as f64 / all.len() as f64;
-    // A stall of 4 ms at half load takes as long again to work off: 16 of 100 ms, and the busy period that follows.
+    // A stall of 4 ms at half load takes as long again to work off: 16 of 100 ms, and the busy
+    // period that follows.
     assert!((0.1..0.25).contains(&taken_out), "{taken_out}");
 }
 
@@ -216,7 +220,8 @@ fn a_rule_that_forgets_backlog_or_looks_at_latency_is_found() {
     assert!(at(&sorted(flattering.collect()), 0.999) < *wanted.start(), "queueing was taken out");
 }
 
-/// The same load; the sender is away eight times, and sends what was due meanwhile in one burst. It is faster than the receiver.
+/// The same load; the sender is away eight times, and sends what was due meanwhile in one burst. It
+/// is faster than the receiver.
 #[test]
 fn a_burst_behind_an_absent_sender_is_the_machine_s() {
     let (made, quiet) = stalled();
@@ -238,7 +243,8 @@ fn a_burst_behind_an_absent_sender_is_the_machine_s() {
 
 #[test]
 fn each_cause_is_found_where_it_was_put() {
-    // The first finds the receiver idle, the second waits for the first, the third is sent into a stall, the fourth waits for the third.
+    // The first finds the receiver idle, the second waits for the first, the third is sent into a
+    // stall, the fourth waits for the third.
     let made = Made {
         due: vec![1_000, 1_100, 20_000, 20_010],
         service: vec![400; 4],
@@ -274,17 +280,20 @@ fn a_sender_that_was_away_before_it_pushed_is_the_machine_s() {
     assert_eq!((parts.of(Cause::Machine), parts.of(Cause::Memory), touched), (8_800, 40, true));
     let (parts, _) = explain(Away { from: 100, to: 8_900, why: Why::Fault });
     assert_eq!(parts.of(Cause::Memory), 8_840);
-    // It came back when the order had been taken: it had pushed before. It went away behind a later stamp: the same.
+    // It came back when the order had been taken: it had pushed before. It went away behind a later
+    // stamp: the same.
     for (from, to) in [(100, 9_500), (101, 8_900)] {
         let (parts, touched) = explain(Away { from, to, why: Why::Gone });
         assert_eq!((parts.of(Cause::Unexplained), touched), (8_840, false));
     }
 }
 
-/// Sleeps and stalls of the receiver at known times: what is wrong with what is told of the four orders.
+/// Sleeps and stalls of the receiver at known times: what is wrong with what is told of the four
+/// orders.
 fn wrong_about_sleeps(told: Told) -> Option<String> {
-    // The first is sent into a sleep, the second waits for the first and began in the same sleep; the third is sent into a sleep that a stall
-    // follows, the fourth waits for the third, and its wait began in the stall.
+    // The first is sent into a sleep, the second waits for the first and began in the same sleep;
+    // the third is sent into a sleep that a stall follows, the fourth waits for the third, and its
+    // wait began in the stall.
     let made = Made {
         due: vec![2_000, 2_100, 40_000, 48_000],
         service: vec![400; 4],
@@ -335,7 +344,8 @@ fn a_sender_s_gap_comes_before_a_receiver_s_sleep() {
     assert_eq!(explain(Why::Slept), (0, 8_900, 60, false));
 }
 
-/// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule takes out the stalls and leaves the sleeps in.
+/// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule takes
+/// out the stalls and leaves the sleeps in.
 #[test]
 fn sleeps_stay_in_the_figures_without_stalls() {
     let (made, _) = stalled();

@@ -1,7 +1,9 @@
-//! The ways of a run's orders: which thread made each of their stamps, and their passages in the order of time.
+//! The ways of a run's orders: which thread made each of their stamps, and their passages in the
+//! order of time.
 //!
-//! Nothing is kept of an order but what the merge's table has: ways are made again each time they are gone through. What is kept is where
-//! in time each block of the table lies, so that who looks for a time finds the blocks that have something of it.
+//! Nothing is kept of an order but what the merge's table has: ways are made again each time they
+//! are gone through. What is kept is where in time each block of the table lies, so that who looks
+//! for a time finds the blocks that have something of it.
 
 use super::Passage;
 use crate::merge::{Merged, OrderRow};
@@ -96,7 +98,8 @@ impl Way<'_> {
     }
 }
 
-/// The measured orders with every stamp, in the order of the merge's table: what happened at one time lies close together.
+/// The measured orders with every stamp, in the order of the merge's table: what happened at one
+/// time lies close together.
 pub(super) struct Ways<'a> {
     merged: &'a Merged,
     threads: Threads,
@@ -144,7 +147,8 @@ impl Slots {
     }
 }
 
-/// Rows of the table that lie beside each other, and the first of the ways and of the measured orders in them.
+/// Rows of the table that lie beside each other, and the first of the ways and of the measured
+/// orders in them.
 struct Block<'a> {
     first: OrderId,
     rows: &'a [OrderRow],
@@ -230,8 +234,9 @@ impl<'a> Ways<'a> {
         self.blocks.get(behind.saturating_sub(1)).map_or(0, |block| block.first.strategy())
     }
 
-    /// The last of so many ways, the slowest first, of all or of a strategy's; `None` of none, or of more than there are. Exact; of ways that
-    /// took as long as that one, which may be all of them, few are kept.
+    /// The last of so many ways, the slowest first, of all or of a strategy's; `None` of none, or
+    /// of more than there are. Exact; of ways that took as long as that one, which may be all of
+    /// them, few are kept.
     pub fn last_of_slowest(&self, whose: Option<u16>, many: u64) -> Option<Rank> {
         const FEW: usize = 4096;
         let all = if whose.is_none() { self.count } else { self.iter(whose).count() as u64 };
@@ -262,7 +267,8 @@ impl<'a> Ways<'a> {
         self.iter(None).flat_map(of).filter(|passage| passage.stage.is_some())
     }
 
-    /// Every passage in the order of their ends, a part of the time after the other: needs no room for more than a part.
+    /// Every passage in the order of their ends, a part of the time after the other: needs no room
+    /// for more than a part.
     pub fn passages(&self) -> impl Iterator<Item = Passage> {
         let slot = |at: u64| self.slots.of_stamp(at);
         self.parts.iter().flat_map(move |part| {
@@ -271,7 +277,8 @@ impl<'a> Ways<'a> {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start
             };
-            // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to do.
+            // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to
+            // do.
             let mut ends: [Vec<End>; PATH.len()] = Default::default();
             for way in self.blocks.iter().filter(has).flat_map(|block| self.within(block)) {
                 for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {

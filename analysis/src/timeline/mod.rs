@@ -1,8 +1,10 @@
-//! `timeline.json`: how the latency of a run went over time, and where it stalled, small enough to be drawn at once.
+//! `timeline.json`: how the latency of a run went over time, and where it stalled, small enough to
+//! be drawn at once.
 //!
-//! An order stands at the time at which its slowest hand-off began, not at the time at which it was sent: an engine
-//! that is away for a millisecond delays orders on their way in and, through their completions, orders sent up to a
-//! whole venue delay before. Placed by t1 one stall would be smeared over all that time; placed so, it is one peak.
+//! An order stands at the time at which its slowest hand-off began, not at the time at which it was
+//! sent: an engine that is away for a millisecond delays orders on their way in and, through their
+//! completions, orders sent up to a whole venue delay before. Placed by t1 one stall would be
+//! smeared over all that time; placed so, it is one peak.
 //!
 //! ```text
 //! { "schema": "bulkhead.timeline/1", "run": …,
@@ -27,9 +29,11 @@ use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
 
-/// No more buckets than this, whatever the length of the run: more than a page has room to tell apart.
+/// No more buckets than this, whatever the length of the run: more than a page has room to tell
+/// apart.
 const BUCKETS: u64 = 600;
-/// Buckets are put together for a p99 until they hold this many on average, so that most hold enough.
+/// Buckets are put together for a p99 until they hold this many on average, so that most hold
+/// enough.
 const SAMPLES_AIMED_AT: u64 = 1_500;
 
 /// A run over time. rt_venue everywhere but in the stalls, which have their own stage.
@@ -49,7 +53,8 @@ pub struct Timeline {
     pub p99_every: usize,
     /// The 99th percentile over so many buckets; null below 1,000 orders.
     pub p99_ns: Vec<Option<u64>>,
-    /// A hand-off that took longer than this is a stall: ten times the run's median of rt_venue, at least 100 µs.
+    /// A hand-off that took longer than this is a stall: ten times the run's median of rt_venue, at
+    /// least 100 µs.
     pub stall_threshold_ns: u64,
     /// How many stalls there were.
     pub stalls_total: u64,
@@ -80,7 +85,8 @@ impl Document for Timeline {
 }
 
 impl Timeline {
-    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order where the merge's table is.
+    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order where the
+    /// merge's table is.
     ///
     /// # Errors
     /// There is no room for them.
@@ -158,7 +164,8 @@ impl Timeline {
     }
 }
 
-/// The longest of an order's stages without the venue: when it began, how long it took, what it was.
+/// The longest of an order's stages without the venue: when it began, how long it took, what it
+/// was.
 fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
     let t = row.stamps();
     if !row.has_all_stamps() {

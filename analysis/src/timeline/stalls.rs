@@ -1,7 +1,8 @@
 //! Stalls: times in which orders stood still in a hand-off for far longer than usual.
 //!
-//! Every order whose slowest stage took longer than the threshold gives the interval in which it stood still;
-//! intervals that overlap are one stall. One pause of one thread shows as one stall with all the orders it caught.
+//! Every order whose slowest stage took longer than the threshold gives the interval in which it
+//! stood still; intervals that overlap are one stall. One pause of one thread shows as one stall
+//! with all the orders it caught.
 
 use super::slowest_from_due;
 use crate::merge::OrderRow;
@@ -15,7 +16,8 @@ const LISTED: usize = 12;
 const LEAST_NS: u64 = 100_000;
 /// How much slower than the median of rt_venue one hand-off must be.
 const FACTOR: u64 = 10;
-/// Intervals are put together when there are so many, so that memory does not grow with the orders of a bad run.
+/// Intervals are put together when there are so many, so that memory does not grow with the orders
+/// of a bad run.
 const COMPACT_AT: usize = 1 << 18;
 
 /// What a stall is in a run with this median of rt_venue.
@@ -34,7 +36,8 @@ pub struct Stall {
     pub orders: u64,
     /// The longest that one of them did.
     pub worst_ns: u64,
-    /// In which stage that one stood: the name of a measure in the summary; `slip` is a sender that came late.
+    /// In which stage that one stood: the name of a measure in the summary; `slip` is a sender that
+    /// came late.
     pub stage: String,
 }
 

@@ -80,7 +80,8 @@ pub fn kinds(merged: &Merged) -> Vec<ViolationKind> {
     merged.violations.iter().map(|violation| violation.kind).collect()
 }
 
-/// The one violation of a run: its kind and its first example. Every order is in one category all the same.
+/// The one violation of a run: its kind and its first example. Every order is in one category all
+/// the same.
 #[track_caller]
 pub fn only(merged: &Merged) -> (ViolationKind, String) {
     all_accounted(&merged.orders);
@@ -90,7 +91,8 @@ pub fn only(merged: &Merged) -> (ViolationKind, String) {
     (violation.kind, violation.first.clone())
 }
 
-/// Spoils honest runs, each in one way: the one violation is of that kind, and its first example has these words.
+/// Spoils honest runs, each in one way: the one violation is of that kind, and its first example
+/// has these words.
 #[track_caller]
 pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Spoil)]) {
     for (kind, words, spoil) in ways {

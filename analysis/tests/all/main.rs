@@ -1,4 +1,5 @@
-//! The tests of analysis, in one binary: made-up runs through everything that reads a run's folder. No process is started.
+//! The tests of analysis, in one binary: made-up runs through everything that reads a run's folder.
+//! No process is started.
 //!
 //! | folder | what it tests |
 //! |---|---|

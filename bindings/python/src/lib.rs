@@ -1,9 +1,12 @@
-//! The native half of the Python package: bulkhead's own calls, with Python's memory to write reports into.
+//! The native half of the Python package: bulkhead's own calls, with Python's memory to write
+//! reports into.
 //!
-//! There is no second implementation of anything here: each method is one of [`bulkhead::calls`]. What a poll takes is copied into a
-//! buffer that was handed over once, at the start, as bytes of the structures of [`bulkhead::layout`]; the other half of the package
-//! (`python/bulkhead/__init__.py`) looks at the same memory as a structured array of NumPy's. Python writes it itself, from a copy
-//! that is kept here: memory that somebody else may write is no slice of Rust's.
+//! There is no second implementation of anything here: each method is one of [`bulkhead::calls`].
+//! What a poll takes is copied into a buffer that was handed over once, at the start, as bytes of
+//! the structures of [`bulkhead::layout`]; the other half of the package
+//! (`python/bulkhead/__init__.py`) looks at the same memory as a structured array of NumPy's.
+//! Python writes it itself, from a copy that is kept here: memory that somebody else may write is
+//! no slice of Rust's.
 #![deny(unsafe_code)]
 
 use bulkhead::calls;
@@ -61,7 +64,8 @@ struct Line {
 
 #[pymethods]
 impl Line {
-    /// Attaches the calling thread and waits until the run begins. Both arguments are writable, contiguous bytes.
+    /// Attaches the calling thread and waits until the run begins. Both arguments are writable,
+    /// contiguous bytes.
     #[new]
     fn new(py: Python<'_>, reports: PyBuffer<u8>, ticks: PyBuffer<u8>) -> PyResult<Self> {
         let (reports, ticks) = (Array::over(reports, py)?, Array::over(ticks, py)?);
@@ -80,7 +84,8 @@ impl Line {
         Ok(PyBytes::new(py, context.as_bytes()))
     }
 
-    /// One duty cycle: writes the next reports to the beginning of the array and says how many. None: none will come any more.
+    /// One duty cycle: writes the next reports to the beginning of the array and says how many.
+    /// None: none will come any more.
     #[pyo3(signature = (wait_ns=0))]
     fn poll(&mut self, py: Python<'_>, wait_ns: u64) -> PyResult<Option<usize>> {
         if self.over {
@@ -148,7 +153,8 @@ impl Line {
         }
     }
 
-    /// Writes the touches that are newer than what was read to the beginning of their array, and says how many.
+    /// Writes the touches that are newer than what was read to the beginning of their array, and
+    /// says how many.
     fn read(&mut self, py: Python<'_>) -> PyResult<usize> {
         let mut taken = 0;
         while taken < self.ticks.rows.len()
@@ -173,7 +179,8 @@ impl Line {
         calls::heartbeat().map_err(mistake)
     }
 
-    /// Sends no more, waits for what is open and says that the strategy is done. Once it is, nothing more is done.
+    /// Sends no more, waits for what is open and says that the strategy is done. Once it is,
+    /// nothing more is done.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         self.over = true;
         if !std::mem::take(&mut self.attached) {

@@ -1,4 +1,5 @@
-//! Two hosts on one machine: namespaces of their own for the network, processes, mounts, `/dev/shm` and the monotonic clock.
+//! Two hosts on one machine: namespaces of their own for the network, processes, mounts, `/dev/shm`
+//! and the monotonic clock.
 
 use launcher::system::process;
 use nix::sched::{CloneFlags, unshare};
@@ -51,7 +52,8 @@ pub fn enter_the_network_between() {
 }
 
 impl Host {
-    /// A host with that number, whose monotonic clock is ahead by so many seconds, beside the network of the calling thread.
+    /// A host with that number, whose monotonic clock is ahead by so many seconds, beside the
+    /// network of the calling thread.
     pub fn new(number: u8, ahead_s: u32) -> Self {
         let setup = "mount -t tmpfs tmpfs /dev/shm && ip link set lo up && exec sleep infinity";
         let init = Command::new("unshare")

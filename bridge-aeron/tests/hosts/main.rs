@@ -1,4 +1,5 @@
-//! Two hosts, each with a network, processes, `/dev/shm` and a clock of its own, and a network between them that does what networks do.
+//! Two hosts, each with a network, processes, `/dev/shm` and a clock of its own, and a network
+//! between them that does what networks do.
 
 mod host;
 mod relay;
@@ -122,7 +123,8 @@ impl Run {
         all
     }
 
-    /// What the engine's side said at the end of each of its incarnations that came to say something.
+    /// What the engine's side said at the end of each of its incarnations that came to say
+    /// something.
     fn served(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.join("strategy-0.stderr")).unwrap_or_default();
         text.lines()
@@ -158,7 +160,8 @@ fn clocks_are_right(crossing: &Crossing) {
 const ORDERS: u64 = 4_000;
 const TRADE: &str = "--orders 4000 --window 2s --delay uniform:1ms..5ms --idle park";
 
-/// Both whole: every order of the far host's two strategies answered once, and the same trades in both books.
+/// Both whole: every order of the far host's two strategies answered once, and the same trades in
+/// both books.
 fn whole(weather: Weather) -> Option<(Crossing, World)> {
     if !may_make_hosts() {
         return None;
@@ -274,7 +277,8 @@ fn when_the_engine_s_side_is_killed_nobody_guesses() {
     let (crossing, served) = (far.crossing(), engine.served());
     assert_eq!((engine.deaths(), served.len()), (1, 1), "only the second incarnation came to say something");
     assert_eq!((ends(&crossing), crossing.frames.sessions), (LONG_ORDERS, 2), "{crossing:?}");
-    // What it had taken it told nobody: its orders at the engine are among those that were answered, cut off or unknown.
+    // What it had taken it told nobody: its orders at the engine are among those that were
+    // answered, cut off or unknown.
     let first = engine.count("sent") - sum(&served, "sent");
     let of_first = crossing.orders.answered + crossing.orders.cut_off - sum(&served, "came");
     assert!(

@@ -34,7 +34,8 @@ impl fmt::Display for Known {
     }
 }
 
-/// When something went to the other host and came back, each by the clock of the host where that was read.
+/// When something went to the other host and came back, each by the clock of the host where that
+/// was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readings {
     /// It left here, by this clock.
@@ -60,8 +61,9 @@ pub struct Legs {
     pub whole: u64,
 }
 
-/// The value below which that share of all lies (nearest rank), with the error that the errors of all leave it: where every value can be as
-/// small, or as large, as it may be, it is this. `None`: there are none, or `share` is not from 0 to 1.
+/// The value below which that share of all lies (nearest rank), with the error that the errors of
+/// all leave it: where every value can be as small, or as large, as it may be, it is this. `None`:
+/// there are none, or `share` is not from 0 to 1.
 pub fn quantile(values: &[Known], share: f64) -> Option<Known> {
     if values.is_empty() || !(0.0..=1.0).contains(&share) {
         return None;

@@ -13,13 +13,14 @@ const PPM: f64 = 1e-6;
 pub struct Assumed {
     /// Their rates never differ by more than this, in parts per million.
     pub drift_ppm: f64,
-    /// How they differ never differs from some one rate by more than this, in parts per million: crystals that warm up, a clock that is
-    /// slewed.
+    /// How they differ never differs from some one rate by more than this, in parts per million:
+    /// crystals that warm up, a clock that is slewed.
     pub wander_ppm: f64,
 }
 
 impl Default for Assumed {
-    /// 500 ppm, the most that Linux slews a clock by; 5 ppm, several times what a crystal changes within minutes.
+    /// 500 ppm, the most that Linux slews a clock by; 5 ppm, several times what a crystal changes
+    /// within minutes.
     fn default() -> Self {
         Self { drift_ppm: 500.0, wander_ppm: 5.0 }
     }
@@ -95,13 +96,15 @@ impl Samples {
 }
 
 impl Offset {
-    /// How far the other clock is ahead at that time of this clock, in nanoseconds, also before the first frame and after the last.
+    /// How far the other clock is ahead at that time of this clock, in nanoseconds, also before the
+    /// first frame and after the last.
     pub fn at(&self, local_ns: u64) -> Interval<i128> {
         let Interval { low, high } = self.bounds((i128::from(local_ns) - i128::from(self.first)) as f64);
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
     }
 
-    /// The one rate at which the other clock gains, give or take the wander that is assumed: parts per million.
+    /// The one rate at which the other clock gains, give or take the wander that is assumed: parts
+    /// per million.
     pub fn drift_ppm(&self) -> Interval<f64> {
         Interval { low: self.drift.low / PPM, high: self.drift.high / PPM }
     }
@@ -118,9 +121,10 @@ impl Offset {
         Interval { low: low - WHOLE, high: high + WHOLE }
     }
 
-    /// The stages of something that went from this host to the other and came back. Each clock measures what began and ended on its host;
-    /// what crossed is known to within the error of the offset, the same both ways. They add up to the whole, to the nanosecond.
-    /// `None`: the readings cannot be, as one that came back before it was sent.
+    /// The stages of something that went from this host to the other and came back. Each clock
+    /// measures what began and ended on its host; what crossed is known to within the error of the
+    /// offset, the same both ways. They add up to the whole, to the nanosecond. `None`: the
+    /// readings cannot be, as one that came back before it was sent.
     pub fn legs(&self, readings: &Readings) -> Option<Legs> {
         let Readings { sent, arrived, left, back } = *readings;
         let (whole, there) = (back.checked_sub(sent)?, left.checked_sub(arrived)?);

@@ -4,7 +4,8 @@
 const STRETCHES: usize = 512;
 /// The first ones are a millisecond long (2^20 ns).
 const SHIFT: u32 = 20;
-/// Thirteen days: further from the first frame nothing is kept, and floating-point numbers tell nanoseconds apart.
+/// Thirteen days: further from the first frame nothing is kept, and floating-point numbers tell
+/// nanoseconds apart.
 const FURTHEST: i64 = 1 << 50;
 
 /// That the other clock was ahead by at most, or at least, so much.
@@ -50,7 +51,8 @@ impl Bounds {
     }
 }
 
-/// Bounds on how far the other clock is ahead, from both directions, in bounded memory however long the run. All times in nanoseconds.
+/// Bounds on how far the other clock is ahead, from both directions, in bounded memory however long
+/// the run. All times in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Samples {
     /// The first frame: when, by this clock, and how far ahead the other seemed.
@@ -79,7 +81,8 @@ impl Samples {
         }
     }
 
-    /// A frame came from there: it left at `sent` by the other clock and was seen at `seen` by this one.
+    /// A frame came from there: it left at `sent` by the other clock and was seen at `seen` by this
+    /// one.
     pub fn came(&mut self, sent: u64, seen: u64) {
         if let Some((place, bound)) = self.place(seen, sent) {
             self.at_least.keep(place, bound, |new, old| new > old);

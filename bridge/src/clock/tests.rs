@@ -127,7 +127,8 @@ proptest! {
         for readings in world.exchanges() {
             let legs = offset.legs(&readings).unwrap();
             prop_assert_eq!(i128::from(legs.out.ns) + i128::from(legs.there) + i128::from(legs.home.ns), i128::from(legs.whole));
-            // When it arrived, by this host's clock: solved for in a few steps, the clocks being nearly equal in rate.
+            // When it arrived, by this host's clock: solved for in a few steps, the clocks being
+            // nearly equal in rate.
             let mut arrived = readings.arrived as f64 - world.apart as f64;
             for _ in 0..20 {
                 arrived = readings.arrived as f64 - world.apart(arrived);

@@ -1,5 +1,5 @@
-//! A link: sessions over a transport that may lose, double, delay and reorder. What is sent is taken once and in order, or its sender is
-//! told its fate.
+//! A link: sessions over a transport that may lose, double, delay and reorder. What is sent is
+//! taken once and in order, or its sender is told its fate.
 //!
 //! ```text
 //! far                                                engine
@@ -12,14 +12,19 @@
 //!  │ ─────────────────────────────────────────────────▶ │  Up
 //!  │ Data, Heartbeat, with what was taken, both ways    │
 //! ```
-//! - The engine's side numbers the sessions: the strategy's epoch in the upper 16 bits, so that they grow over restarts.
-//! - Within a session messages are numbered from 1. One that was taken is not taken again; a missing one ends the session. Every other
-//!   frame says how many were sent, so that the loss of the last one is seen too.
-//! - A session ends by silence, by a gap, by a later attempt, or by a frame that no honest side sends. Its frames mean nothing any more.
-//! - Neither side is up before each knows what the other took in the session before: what was sent in it is [`Fate::Taken`] or
-//!   [`Fate::Lost`]; or [`Fate::Unknown`], where the process that took it is gone.
+//! - The engine's side numbers the sessions: the strategy's epoch in the upper 16 bits, so that
+//!   they grow over restarts.
+//! - Within a session messages are numbered from 1. One that was taken is not taken again; a
+//!   missing one ends the session. Every other frame says how many were sent, so that the loss of
+//!   the last one is seen too.
+//! - A session ends by silence, by a gap, by a later attempt, or by a frame that no honest side
+//!   sends. Its frames mean nothing any more.
+//! - Neither side is up before each knows what the other took in the session before: what was sent
+//!   in it is [`Fate::Taken`] or [`Fate::Lost`]; or [`Fate::Unknown`], where the process that took
+//!   it is gone.
 //!
-//! Times are nanoseconds of this host's clock, which goes forward. Nothing here blocks; a session's end allocates, nothing else does.
+//! Times are nanoseconds of this host's clock, which goes forward. Nothing here blocks; a session's
+//! end allocates, nothing else does.
 
 mod outbox;
 mod past;
@@ -59,12 +64,14 @@ enum Broken {
 /// How often a link says something, and how long it listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// So long after its last frame a side says that it lives. Also how close together the readings of the clocks are.
+    /// So long after its last frame a side says that it lives. Also how close together the readings
+    /// of the clocks are.
     pub heartbeat_ns: u64,
-    /// So long without a frame of the session, and the session is over. Several times what a frame takes, with what the transport does
-    /// about a loss.
+    /// So long without a frame of the session, and the session is over. Several times what a frame
+    /// takes, with what the transport does about a loss.
     pub silence_ns: u64,
-    /// So often the far side asks for a session. Longer than a round trip: the answer to an older attempt opens none.
+    /// So often the far side asks for a session. Longer than a round trip: the answer to an older
+    /// attempt opens none.
     pub hello_ns: u64,
 }
 
@@ -106,14 +113,16 @@ pub enum Fate {
     Unknown,
 }
 
-/// When a message passed, for [`clock`](crate::clock). Nothing of it is more than the other side's word, but for `seen`.
+/// When a message passed, for [`clock`](crate::clock). Nothing of it is more than the other side's
+/// word, but for `seen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// When it was sent, by the other side's clock.
     pub sent: u64,
     /// When it was seen, by this side's.
     pub seen: u64,
-    /// A frame of this side, when it was sent here and seen there: that of what the message is about, where the sender said so, else any.
+    /// A frame of this side, when it was sent here and seen there: that of what the message is
+    /// about, where the sender said so, else any.
     pub about: Option<Echo>,
 }
 
@@ -127,7 +136,8 @@ pub enum Event {
         /// The strategy's incarnation at the engine.
         epoch: u16,
     },
-    /// A message: at the engine's side an order, at the far side a report; both are checked as far as their codes go.
+    /// A message: at the engine's side an order, at the far side a report; both are checked as far
+    /// as their codes go.
     Message(Message, Passage),
     /// The session is over. What was under way will get its fate.
     Down {
@@ -223,8 +233,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// The strategy's side of a run. Attempts are numbered from `first` on: one that is larger than every attempt of a process that was here
-    /// before, such as the time of day in nanoseconds.
+    /// The strategy's side of a run. Attempts are numbered from `first` on: one that is larger than
+    /// every attempt of a process that was here before, such as the time of day in nanoseconds.
     pub fn far(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Far, run, 0, first, timing)
     }
@@ -263,8 +273,8 @@ impl Link {
         }
     }
 
-    /// The same in the place of a process that has ended, and remembers what that one did: it wrote this down when its last session was over, and
-    /// took nothing afterwards.
+    /// The same in the place of a process that has ended, and remembers what that one did: it wrote
+    /// this down when its last session was over, and took nothing afterwards.
     #[must_use]
     pub fn remembering(self, past: Past) -> Self {
         Self { past, ..self }
@@ -305,8 +315,8 @@ impl Link {
         self.events.pop_front()
     }
 
-    /// Takes a message on its way: an order, of the engine's side a report. `about` says when what it answers was sent there and seen here;
-    /// `None`: nothing.
+    /// Takes a message on its way: an order, of the engine's side a report. `about` says when what
+    /// it answers was sent there and seen here; `None`: nothing.
     ///
     /// # Errors
     /// [`Refused`]: it is not on its way, and its fate is the caller's.
@@ -324,7 +334,8 @@ impl Link {
         }
     }
 
-    /// Ends the session from this side, as a lost connection would: the other side hears nothing of it any more.
+    /// Ends the session from this side, as a lost connection would: the other side hears nothing of
+    /// it any more.
     pub fn hang_up(&mut self) {
         if matches!(self.state, State::Opening | State::Up) {
             self.down(Why::HungUp);
@@ -355,8 +366,9 @@ impl Link {
         }
     }
 
-    /// Hands over what is to go now, for as long as it is taken. `offer` says whether it took the frame; one that it did not take is made
-    /// anew the next time. Returns how many went. To be called often: at least once in a heartbeat's time.
+    /// Hands over what is to go now, for as long as it is taken. `offer` says whether it took the
+    /// frame; one that it did not take is made anew the next time. Returns how many went. To be
+    /// called often: at least once in a heartbeat's time.
     pub fn turn(&mut self, now: u64, mut offer: impl FnMut(&[u8; FRAME]) -> bool) -> usize {
         let is_silent = now.saturating_sub(self.heard_ns) >= self.timing.silence_ns;
         if is_silent && matches!(self.state, State::Opening | State::Up) {

@@ -1,10 +1,12 @@
-//! What was sent and is not known to be taken: numbered within a session, kept until the other side has it or its fate is told.
+//! What was sent and is not known to be taken: numbered within a session, kept until the other side
+//! has it or its fate is told.
 
 use crate::frame::Echo;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 
-/// How many messages may be sent and not known to be taken. More are refused: nobody waits for them in here.
+/// How many messages may be sent and not known to be taken. More are refused: nobody waits for them
+/// in here.
 pub const WINDOW: usize = 1024;
 
 /// The messages of one session that are still to be taken.
@@ -82,7 +84,8 @@ impl Outbox {
         true
     }
 
-    /// The session is over: hands over what may have been taken, then what was certainly not, and begins anew.
+    /// The session is over: hands over what may have been taken, then what was certainly not, and
+    /// begins anew.
     pub fn end(&mut self) -> (Vec<Unsettled>, Vec<Unsettled>) {
         let first = self.taken + 1;
         let mut all: Vec<Unsettled> = (first..)

@@ -2,8 +2,9 @@
 
 use super::Broken;
 
-/// What is remembered: the last session in which anything was taken is enough. No side is up in a session before all that it sent in
-/// earlier ones is settled, so whoever asks about a session asks about the last one in which he sent anything that could be taken.
+/// What is remembered: the last session in which anything was taken is enough. No side is up in a
+/// session before all that it sent in earlier ones is settled, so whoever asks about a session asks
+/// about the last one in which he sent anything that could be taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Past {
     /// The first session that this side was in; 0: none yet. Of earlier ones nobody here knows.

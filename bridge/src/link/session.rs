@@ -1,4 +1,5 @@
-//! What arrives, and what follows from it: sessions that open and end, messages that are taken, fates that are told.
+//! What arrives, and what follows from it: sessions that open and end, messages that are taken,
+//! fates that are told.
 
 use super::{Broken, Event, Fate, Link, Passage, State, Unsettled, Why};
 use crate::frame::{Echo, Frame, Kind, Side};
@@ -113,7 +114,8 @@ impl Link {
         self.events.push_back(Event::Message(frame.words, passage));
     }
 
-    /// What a frame says about the clocks. Of an echo only so much is believed: it is of a frame that this side can have sent.
+    /// What a frame says about the clocks. Of an echo only so much is believed: it is of a frame
+    /// that this side can have sent.
     fn clock(&mut self, frame: &Frame, now: u64) {
         self.clocks.came(frame.sent, now);
         if let Some(echo) = frame.echo.filter(|echo| echo.sent <= now) {
@@ -166,11 +168,13 @@ impl Link {
         }
     }
 
-    /// The other side has said how many it took of the session that was asked about; `None`: it does not know.
+    /// The other side has said how many it took of the session that was asked about; `None`: it
+    /// does not know.
     pub(super) fn settle(&mut self, taken: Option<u64>) {
         let (session, unsettled) = (core::mem::take(&mut self.ask), core::mem::take(&mut self.unsettled));
         let (Some(first), Some(last)) = (unsettled.first(), unsettled.last()) else { return };
-        // It has said before that it took what stands before the first, and cannot have taken what was not sent.
+        // It has said before that it took what stands before the first, and cannot have taken what
+        // was not sent.
         let believed = taken.filter(|taken| (first.sequence - 1..=last.sequence).contains(taken));
         self.counts.misconduct += u64::from(believed != taken);
         self.tell(session, &unsettled, |sequence| match believed {

@@ -1,5 +1,5 @@
-//! Two links over a network that loses, doubles, delays, reorders and falls apart, with processes that die: what was sent against what
-//! arrived and what was told.
+//! Two links over a network that loses, doubles, delays, reorders and falls apart, with processes
+//! that die: what was sent against what arrived and what was told.
 
 use super::*;
 use proptest::prelude::*;
@@ -102,7 +102,8 @@ impl World {
         self.links[side].broken = self.broken;
     }
 
-    /// The engine's process ends in order, and another one takes its place: one that remembers, or does not, what was written down.
+    /// The engine's process ends in order, and another one takes its place: one that remembers, or
+    /// does not, what was written down.
     fn resign(&mut self, epoch: u16, remembers: bool) {
         self.links[1].hang_up();
         self.hear(1);
@@ -307,7 +308,8 @@ fn broken_links_are_found() {
     }
 }
 
-/// With what the process before it wrote down, a process says what became of everything: nothing is unknown.
+/// With what the process before it wrote down, a process says what became of everything: nothing is
+/// unknown.
 #[test]
 fn who_writes_down_what_it_took_leaves_nothing_unknown() {
     let resigned = |seed, remembers| {

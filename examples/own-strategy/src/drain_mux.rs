@@ -11,8 +11,9 @@ use launcher::shm::ring::{
 /// How many messages one ring gives before the next has its turn.
 const BURST: usize = 8;
 
-/// A ring for each producer, as `spsc-mux` has them, but the consumer stays with a ring while it has something, for at most
-/// `BURST` messages: fewer looks at empty rings under load, and less fair.
+/// A ring for each producer, as `spsc-mux` has them, but the consumer stays with a ring while it
+/// has something, for at most `BURST` messages: fewer looks at empty rings under load, and less
+/// fair.
 pub struct DrainMux;
 
 /// The producer: its own ring.

@@ -6,8 +6,8 @@ use launcher::protocol::wire::{Order, OrderStatus, Report};
 /// The least that it takes for a part, in nanoseconds.
 const PART_NS: u64 = 500_000;
 
-/// Accepts each order at once, fills a half of it after half of the order's delay and the rest after as long again: three
-/// reports.
+/// Accepts each order at once, fills a half of it after half of the order's delay and the rest
+/// after as long again: three reports.
 pub struct InParts {
     open: Held<Open>,
 }

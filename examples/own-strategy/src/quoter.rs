@@ -8,8 +8,9 @@ const LOT: u64 = 100;
 /// What it never holds more than.
 const MOST: u64 = 300;
 
-/// Buys until it holds `MOST`, then sells all of it, and begins again: one order at a time, each at the next venue. Bids lower
-/// after each buy and asks higher after each sale that was filled only in part.
+/// Buys until it holds `MOST`, then sells all of it, and begins again: one order at a time, each at
+/// the next venue. Bids lower after each buy and asks higher after each sale that was filled only
+/// in part.
 pub struct Quoter {
     held: u64,
     selling: bool,
@@ -34,7 +35,8 @@ impl Quoter {
     fn quote(&mut self, orders: &mut impl Orders) -> usize {
         let (side, quantity) = if self.selling { (Side::Sell, self.held) } else { (Side::Buy, LOT) };
         let order = NewOrder { side, quantity, price: self.price, ..NewOrder::to_venue(self.venue) };
-        // Refused: too many are open, or all orders of the plan are sent. The next cycle tries again.
+        // Refused: too many are open, or all orders of the plan are sent. The next cycle tries
+        // again.
         if orders.send(order).is_err() {
             return 0;
         }
@@ -52,7 +54,8 @@ impl Strategy for Quoter {
         match report.side {
             Side::Buy => self.held += report.filled,
             Side::Sell => {
-                // What is not ours cannot be sold: a venue that says so is wrong, and the panic ends this process only.
+                // What is not ours cannot be sold: a venue that says so is wrong, and the panic
+                // ends this process only.
                 self.held = self.held.checked_sub(report.filled).expect("sold no more than was held");
             }
         }

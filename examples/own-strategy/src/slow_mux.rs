@@ -1,4 +1,5 @@
-//! A technique that is slower than bulkhead's own by a known time: what `compare` must be able to see.
+//! A technique that is slower than bulkhead's own by a known time: what `compare` must be able to
+//! see.
 
 use core::hint::black_box;
 use core::ops::ControlFlow;
@@ -15,8 +16,8 @@ const DELAY_NS: f64 = 50.0;
 const ROUNDS: u32 = 20_000;
 const TRIALS: u32 = 50;
 
-/// `spsc-mux`, with a delay of 50 ns before each push of an order into its ring. The completions' rings have none: the delay
-/// is in the path of an order once.
+/// `spsc-mux`, with a delay of 50 ns before each push of an order into its ring. The completions'
+/// rings have none: the delay is in the path of an order once.
 pub struct SlowMux;
 
 /// The producer: a ring of `spsc-mux`, and how many rounds it waits.

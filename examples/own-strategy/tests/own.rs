@@ -76,7 +76,8 @@ fn a_killed_one_is_started_again_and_the_other_trades_on() {
     assert_eq!(summary["orders"]["sent"], 2000, "{}", summary["orders"]);
 }
 
-/// Accepted, a part, the rest: all three reports of every order arrive, with every level and both threadings.
+/// Accepted, a part, the rest: all three reports of every order arrive, with every level and both
+/// threadings.
 #[test]
 fn its_venue_of_several_reports_runs() {
     for words in [
@@ -116,7 +117,8 @@ fn each_report_of_an_order_is_shown() {
     assert!(text(&output.stdout).contains("t8 (2)"), "{}", text(&output.stdout));
 }
 
-/// A quoter and a player, a venue of one report and one of three: each of its kind, also on one thread.
+/// A quoter and a player, a venue of one report and one of three: each of its kind, also on one
+/// thread.
 #[test]
 fn strategies_and_venues_of_several_kinds_run_together() {
     let words = "--strategy quoter,player --venue shallow,in-parts --strategies 3 --venues 3 --orders 600";
@@ -144,8 +146,9 @@ fn strategies_and_venues_of_several_kinds_run_together() {
     assert!(text(&refused.stderr).contains("--strategy names 2 kinds"), "{}", text(&refused.stderr));
 }
 
-/// A strategy with many orders open is killed between their reports: what is left of each is cancelled, nobody else loses
-/// anything, and the merge finds all reports of the living, in their order, one of them the last.
+/// A strategy with many orders open is killed between their reports: what is left of each is
+/// cancelled, nobody else loses anything, and the merge finds all reports of the living, in their
+/// order, one of them the last.
 #[test]
 fn a_killed_ones_orders_are_cancelled_between_their_reports() {
     for place in ["engine", "each-gateway"] {
@@ -191,8 +194,8 @@ fn it_is_compared_with_bulkheads_own() {
     assert!(text(&output.stdout).contains("drain-mux"), "{}", text(&output.stdout));
 }
 
-/// What an experiment with the parts wrote: the text of each of these files of its one folder. All documents for people name the
-/// strategy and the venue.
+/// What an experiment with the parts wrote: the text of each of these files of its one folder. All
+/// documents for people name the strategy and the venue.
 fn documents(words: &str, names: [&str; 4]) -> [String; 4] {
     let load = "--strategy quoter --venue shallow --venues 2";
     let (output, out) = own(&format!("{words} {load} --out OUT"));

@@ -6,23 +6,29 @@
 //! publisher "N" ── data segment ─┘
 //! ```
 //!
-//! A message is a sample: loaned from the publisher's own segment, written there, and sent as an offset through a queue that the
-//! publisher shares with the subscriber alone. The subscriber copies it out and gives the sample back at once. With safe overflow off and
-//! data for a full queue discarded, a send that reaches nobody is [`Full`], and nothing was taken.
+//! A message is a sample: loaned from the publisher's own segment, written there, and sent as an
+//! offset through a queue that the publisher shares with the subscriber alone. The subscriber
+//! copies it out and gives the sample back at once. With safe overflow off and data for a full
+//! queue discarded, a send that reaches nobody is [`Full`], and nothing was taken.
 //!
-//! The ends are of `ipc_threadsafe`, not of `ipc`: bulkhead attaches an end on one thread and uses it on another, which the ports of `ipc`
-//! do not allow (they share counters that are not atomic). It costs a mutex that nobody else wants in each call.
+//! The ends are of `ipc_threadsafe`, not of `ipc`: bulkhead attaches an end on one thread and uses
+//! it on another, which the ports of `ipc` do not allow (they share counters that are not atomic).
+//! It costs a mutex that nobody else wants in each call.
 //!
-//! **Whose a message is**: a header says the producer's index and its process, which must be the one that was started for that
-//! producer. The subscriber looks at that of the first message of each publisher, and from then on at which publisher it is.
+//! **Whose a message is**: a header says the producer's index and its process, which must be the
+//! one that was started for that producer. The subscriber looks at that of the first message of
+//! each publisher, and from then on at which publisher it is.
 //!
-//! **What a dead producer leaves:** its sent samples, which the subscriber still maps; a loaned sample that was never sent is lost with
-//! it. Its places in the service are freed by the next node that is made, which is that of its successor; so there is room for twice as
-//! many publishers. A subscriber takes what waits in the order of its list of connections, not in turns: who sends faster than is taken
-//! holds up those behind it in the list, and the end of a retirement, for as long as it does.
+//! **What a dead producer leaves:** its sent samples, which the subscriber still maps; a loaned
+//! sample that was never sent is lost with it. Its places in the service are freed by the next node
+//! that is made, which is that of its successor; so there is room for twice as many publishers. A
+//! subscriber takes what waits in the order of its list of connections, not in turns: who sends
+//! faster than is taken holds up those behind it in the list, and the end of a retirement, for as
+//! long as it does.
 //!
-//! **What it does not do:** its queues cannot be taken over by another subscriber, so a consumer is not replaced. What it reads from
-//! shared memory it believes: a hostile process can make the engine fault.
+//! **What it does not do:** its queues cannot be taken over by another subscriber, so a consumer is
+//! not replaced. What it reads from shared memory it believes: a hostile process can make the
+//! engine fault.
 
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -47,7 +53,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Ipc = ipc_threadsafe::Service;
 
-/// How long an end waits for another that is making the service. The launcher gives up on a run sooner or later itself.
+/// How long an end waits for another that is making the service. The launcher gives up on a run
+/// sooner or later itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Words that are written before the middle of a push.
 const HALF: usize = MESSAGE_WORDS / 2;
@@ -103,8 +110,8 @@ fn shared<T: Send + Sync + 'static>(
 }
 
 impl Hub {
-    /// That of this process, made by the first end that is attached: a node whose files are in the folder of the hand-off and whose
-    /// memory begins with the folder's name and a dot.
+    /// That of this process, made by the first end that is attached: a node whose files are in the
+    /// folder of the hand-off and whose memory begins with the folder's name and a dot.
     fn of(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Arc<Self>, RegionError> {
         let name = attached.name(spec.name);
         shared(attached, spec.name, || {
@@ -193,7 +200,8 @@ impl Receiver {
 impl Consumer for Receiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // An error is a publisher that cannot be connected to; it is tried again with the next look.
+        // An error is a publisher that cannot be connected to; it is tried again with the next
+        // look.
         let sample = self.subscriber.receive().ok()??;
         let (message, whose, origin) = (*sample.payload(), *sample.user_header(), sample.origin());
         drop(sample);

@@ -25,7 +25,8 @@ fn folder(spec: &LinkSpec<'_>) -> SegmentSpec {
     }
 }
 
-/// What each of them is to bulkhead: a claim, a write and a commit, each a step in which a fault can be due, and nothing that two producers share.
+/// What each of them is to bulkhead: a claim, a write and a commit, each a step in which a fault
+/// can be due, and nothing that two producers share.
 #[cfg(any(feature = "aeron", feature = "iceoryx2"))]
 const fn record(name: &'static str) -> Record {
     Record::new(name, Home::Foreign)

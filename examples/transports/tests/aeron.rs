@@ -62,7 +62,8 @@ fn what_the_dead_have_sent_comes_before_their_retirement_ends_and_their_log_is_g
     let mut consumer = queue.consumer().unwrap();
     let (mut dies, mut lives) = (queue.producer(0).unwrap(), queue.producer(1).unwrap());
     let push_and_take = |n| {
-        // A look that finds nothing calls the driver, if it is time for it: so the next one does not.
+        // A look that finds nothing calls the driver, if it is time for it: so the next one does
+        // not.
         assert_eq!(consumer.try_pop(), None);
         dies.try_push(&message(0, n)).unwrap();
         assert_eq!(

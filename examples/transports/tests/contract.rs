@@ -1,4 +1,5 @@
-//! How much of the contract of techniques each of them keeps: every check of `techniques::conformance`, and what each does not pass.
+//! How much of the contract of techniques each of them keeps: every check of
+//! `techniques::conformance`, and what each does not pass.
 
 #![cfg(any(feature = "aeron", feature = "iceoryx2"))]
 

@@ -1,4 +1,5 @@
-//! The transports in real runs, each that this was built with: the binary of this crate is the launcher, and each of its processes.
+//! The transports in real runs, each that this was built with: the binary of this crate is the
+//! launcher, and each of its processes.
 
 use serde_json::Value;
 use std::path::Path;

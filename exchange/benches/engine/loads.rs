@@ -75,8 +75,9 @@ fn instrument() -> Instrument {
     }
 }
 
-/// exchange-core's mix: 9 % new orders, 3 % immediate or cancel, 6 % cancels, 82 % moves, with so many orders in the book and prices
-/// so many ticks around the middle. Cancels and moves name orders that are open.
+/// exchange-core's mix: 9 % new orders, 3 % immediate or cancel, 6 % cancels, 82 % moves, with so
+/// many orders in the book and prices so many ticks around the middle. Cancels and moves name
+/// orders that are open.
 fn mixed(orders: usize, spread: u64) -> Load {
     let capacity = Capacity { orders: 4 * orders, levels: 8 * orders };
     let mut exchange: Exchange<Sorted> = Exchange::new(&[instrument()], capacity).expect("it can be");
@@ -182,7 +183,8 @@ fn add() -> Load {
     Load { instrument: instrument(), capacity, before: vec![], operations: timed.len(), timed, rounds: 41 }
 }
 
-/// One operation: an order that trades with one order at each of 100 levels. The levels are made again in between, which counts too.
+/// One operation: an order that trades with one order at each of 100 levels. The levels are made
+/// again in between, which counts too.
 fn sweep() -> Load {
     let mut timed = Vec::new();
     let mut id = 0;
@@ -210,7 +212,8 @@ fn far() -> Load {
     Load { instrument: instrument(), capacity, before, operations: timed.len(), timed, rounds: 9 }
 }
 
-/// Cancels in a book of so many orders on 1,000 levels: of any order, or of one of the newest hundred; each is followed by a new order.
+/// Cancels in a book of so many orders on 1,000 levels: of any order, or of one of the newest
+/// hundred; each is followed by a new order.
 fn cancel(orders: u64, any: bool) -> Load {
     let mut draw = Draw(11);
     let mut order = |id: u64| {

@@ -1,9 +1,11 @@
 //! How long the engine takes for a command, for each structure of price levels.
 //!
-//! `cargo bench -p exchange --bench engine [-- NAME…] [--quick]`. Every row is measured in rounds that alternate between the structures; it shows the
-//! median of the rounds in nanoseconds of processor time an operation and, in brackets, the lowest and the highest. The machine may be busy:
-//! compare within a row. The percentiles are of wall time, operation by operation. A second table (`memory`) says what the machine's memory
-//! takes for a line out of as many as there are orders: the floor under the rows that name any order.
+//! `cargo bench -p exchange --bench engine [-- NAME…] [--quick]`. Every row is measured in rounds
+//! that alternate between the structures; it shows the median of the rounds in nanoseconds of
+//! processor time an operation and, in brackets, the lowest and the highest. The machine may be
+//! busy: compare within a row. The percentiles are of wall time, operation by operation. A second
+//! table (`memory`) says what the machine's memory takes for a line out of as many as there are
+//! orders: the floor under the rows that name any order.
 
 mod loads;
 mod memory;

@@ -1,4 +1,5 @@
-//! What memory takes: reads of one cache line out of so many, one behind the other and sixteen at once.
+//! What memory takes: reads of one cache line out of so many, one behind the other and sixteen at
+//! once.
 
 use crate::{median, processor_time};
 use std::hint::black_box;
@@ -12,7 +13,8 @@ struct Line {
 /// Reads in one round.
 const READS: usize = 200_000;
 
-/// A table: nanoseconds of processor time a read, the median of the rounds and, in brackets, the lowest and the highest.
+/// A table: nanoseconds of processor time a read, the median of the rounds and, in brackets, the
+/// lowest and the highest.
 pub fn print(rounds: usize) {
     println!("\n{:24} {:>22} {:>22}", "ns/line, out of so many", "one behind the other", "16 at once");
     for lines in [100, 1_000, 10_000, 100_000, 1_000_000] {
@@ -53,7 +55,8 @@ fn chased(all: &[Line], from: usize) -> f64 {
     (processor_time() - start) as f64 / READS as f64
 }
 
-/// The same lines, but it is known before which they are; after each sixteen it waits for all of them.
+/// The same lines, but it is known before which they are; after each sixteen it waits for all of
+/// them.
 fn together(all: &[Line], from: usize) -> f64 {
     let places = walk(all, from + 1);
     let start = processor_time();

@@ -1,6 +1,6 @@
-//! One load through one book, for `valgrind --tool=callgrind` and for a look at one row:
-//! `cargo run --release --example one -- BOOK LOAD [ROUNDS]`, both by the beginning of their names. Prints nanoseconds of processor time
-//! an operation, the median of the rounds and the lowest.
+//! One load through one book, for `valgrind --tool=callgrind` and for a look at one row: `cargo run --release --example
+//! one -- BOOK LOAD [ROUNDS]`, both by the beginning of their names. Prints nanoseconds of
+//! processor time an operation, the median of the rounds and the lowest.
 
 use exchange_peers::load::{self, Load};
 use exchange_peers::obvious::Obvious;

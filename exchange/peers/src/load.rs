@@ -45,7 +45,8 @@ fn load(name: impl Into<String>, before: Vec<Op>, timed: Vec<Op>) -> Load {
     Load { name: name.into(), before, timed }
 }
 
-/// Cancels of the orders that came last in a book of so many: what is cancelled in practice is young.
+/// Cancels of the orders that came last in a book of so many: what is cancelled in practice is
+/// young.
 pub fn cancel_young(orders: u64) -> Load {
     let young = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
     load(
@@ -87,8 +88,9 @@ pub fn cancel_any(orders: u64) -> Load {
     load(format!("cancel, {orders} orders"), resting(orders, 1_000.min(orders / 4), 1), cancels(some))
 }
 
-/// exchange-core's mix in a book of 1,000 orders: 9 % good till cancel, 3 % immediate or cancel, 6 % cancels, 82 % moves. Only the
-/// immediate-or-cancel orders cross: each takes one to three resting orders at the touch.
+/// exchange-core's mix in a book of 1,000 orders: 9 % good till cancel, 3 % immediate or cancel, 6
+/// % cancels, 82 % moves. Only the immediate-or-cancel orders cross: each takes one to three
+/// resting orders at the touch.
 pub fn mixed(operations: usize, seed: u64) -> Load {
     let mut random = Random(seed);
     let before = resting(1_000, 100, 1);
@@ -178,7 +180,8 @@ fn crossing(orders: u64) -> Vec<Op> {
     (0..orders).map(one).collect()
 }
 
-/// 60 % adds that rest, 20 % cancels of open orders, 20 % orders that trade with the best offer or bid.
+/// 60 % adds that rest, 20 % cancels of open orders, 20 % orders that trade with the best offer or
+/// bid.
 fn half_crossing(operations: u64) -> Vec<Op> {
     let mut random = Random(11);
     let mut book = Obvious::new();

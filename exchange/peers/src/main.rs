@@ -1,5 +1,6 @@
-//! Prints the tables of docs/src/exchange.md: `cargo run --release [-- --rounds 15] [WORD…]`, with words only the rows whose names have
-//! one of them. The books take turns within every row, and each has to have done the same work before it is timed.
+//! Prints the tables of docs/src/exchange.md: `cargo run --release [-- --rounds 15] [WORD…]`, with
+//! words only the rows whose names have one of them. The books take turns within every row, and
+//! each has to have done the same work before it is timed.
 
 use exchange_peers::{load, recorded, rows};
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! The order book as it is first written: a sorted map from price to a queue for each side, and a hash map from id to price.
+//! The order book as it is first written: a sorted map from price to a queue for each side, and a
+//! hash map from id to price.
 
 use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};

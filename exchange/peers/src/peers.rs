@@ -22,7 +22,8 @@ pub trait Peer {
     type Command;
     /// A book that will have this room, if it asks for that.
     fn fresh(room: Room) -> Self;
-    /// An operation in this book's own words. Operations are translated in the order in which they are run.
+    /// An operation in this book's own words. Operations are translated in the order in which they
+    /// are run.
     fn translate(&mut self, op: Op) -> Self::Command;
     /// Carries it out and counts its trades.
     fn run(&mut self, command: &Self::Command) -> u64;

@@ -10,7 +10,8 @@ use std::time::Instant;
 
 pub const NAMES: [&str; 5] = [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
 
-/// Few operations are timed together with others of their kind, each in a book of its own: or the clock would be measured.
+/// Few operations are timed together with others of their kind, each in a book of its own: or the
+/// clock would be measured.
 fn books_at_once(load: &Load) -> usize {
     (512 / load.timed.len()).clamp(1, 32)
 }
@@ -20,7 +21,8 @@ struct Prepared<P: Peer> {
     timed: Vec<P::Command>,
 }
 
-/// The most orders and prices that are there at once in a load, and room for one more, and its highest price: by the obvious book.
+/// The most orders and prices that are there at once in a load, and room for one more, and its
+/// highest price: by the obvious book.
 pub fn room(load: &Load) -> Room {
     let mut book = Obvious::new();
     let (mut orders, mut levels, mut highest) = (0, 0, 1);
@@ -43,7 +45,8 @@ fn prepare<P: Peer>(load: &Load, room: Room) -> Prepared<P> {
     Prepared { book, timed }
 }
 
-/// Nanoseconds of processor time an operation: what other programs take of the machine does not count.
+/// Nanoseconds of processor time an operation: what other programs take of the machine does not
+/// count.
 pub fn once<P: Peer>(load: &Load, room: Room) -> f64 {
     let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, room)).collect();
     let started = cpu_ns_of_this_thread();
@@ -112,7 +115,8 @@ pub fn median(sorted: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// A row of a Markdown table: medians with their quartiles, and how many times as fast as the fastest other crate and the map.
+/// A row of a Markdown table: medians with their quartiles, and how many times as fast as the
+/// fastest other crate and the map.
 pub fn row(load: &Load, rounds: usize) -> String {
     let room = room(load);
     check_same_work(load, room);
@@ -148,7 +152,8 @@ fn ns_per_tick() -> f64 {
     started.elapsed().as_nanos() as f64 / (Tsc.now() - before) as f64
 }
 
-/// Percentiles of single operations: of each round, then the median of the rounds. The last row is the clock alone.
+/// Percentiles of single operations: of each round, then the median of the rounds. The last row is
+/// the clock alone.
 pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
     let (scale, room) = (ns_per_tick(), room(load));
     let mut all: [Vec<Vec<u64>>; 4] = Default::default();

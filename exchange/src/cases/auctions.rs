@@ -23,7 +23,8 @@ fn then_the_smallest_surplus_then_the_reference_then_the_higher_price() {
         "uncrossed 5@107, 1>2 5@107",
         "nearest above it"
     );
-    // 99 and 101 would both be nearest if 100 had more surplus: a bid at 99 more than at 100, and so on.
+    // 99 and 101 would both be nearest if 100 had more surplus: a bid at 99 more than at 100, and
+    // so on.
     assert_eq!(
         last("auction, B1 5@101, S2 5@99, B3 2@100, S4 2@100\nuncross"),
         "uncrossed 7@100, 1>2 5@100, 3>4 2@100"

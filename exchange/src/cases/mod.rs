@@ -1,9 +1,11 @@
 //! What a command does, case by case, in a short notation.
 //!
-//! Commands: `B1 5@101` buys 5 at 101 as order 1, `S2 5` sells 5 at any price; then `ioc`, `fok`, `post`, `min=3`, `show=2`, `own=7`, `stop=105`,
-//! `until=9`, `newest`, `oldest`, `both`, `decrement`. `x1` cancels, `r1 5@102` replaces, `mass 7`, `time 9`, `auction`, `uncross`.
-//! Events: `1+` accepted, `2>1 3@101` order 2 took 3 from order 1 at 101, `1- 3 Immediate` cancelled with 3 open, `1! WouldTrade` rejected,
-//! `1= 5@102` replaced, `1~ 5` reduced to 5, `1* ` triggered, `1t 5` expired, `uncrossed 5@101`.
+//! Commands: `B1 5@101` buys 5 at 101 as order 1, `S2 5` sells 5 at any price; then `ioc`, `fok`,
+//! `post`, `min=3`, `show=2`, `own=7`, `stop=105`, `until=9`, `newest`, `oldest`, `both`,
+//! `decrement`. `x1` cancels, `r1 5@102` replaces, `mass 7`, `time 9`, `auction`, `uncross`.
+//! Events: `1+` accepted, `2>1 3@101` order 2 took 3 from order 1 at 101, `1- 3 Immediate`
+//! cancelled with 3 open, `1! WouldTrade` rejected, `1= 5@102` replaced, `1~ 5` reduced to 5, `1* `
+//! triggered, `1t 5` expired, `uncrossed 5@101`.
 
 mod allocations;
 mod auctions;
@@ -17,7 +19,8 @@ use crate::{
     Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce,
 };
 
-/// An exchange whose instrument has a tick of 1, a lot of 1, a band from 1 to 1000 and room for 16 orders.
+/// An exchange whose instrument has a tick of 1, a lot of 1, a band from 1 to 1000 and room for 16
+/// orders.
 fn exchange() -> Exchange {
     let instrument = Instrument {
         price_high: 1_000,
@@ -28,7 +31,8 @@ fn exchange() -> Exchange {
     Exchange::new(&[instrument], Capacity::orders(16)).expect("it can be")
 }
 
-/// What each line's commands, separated by commas, do to an exchange that starts empty; the last line's events.
+/// What each line's commands, separated by commas, do to an exchange that starts empty; the last
+/// line's events.
 fn last(lines: &str) -> String {
     let mut exchange = exchange();
     lines.lines().map(|line| step(&mut exchange, line)).last().expect("a line")

@@ -1,7 +1,9 @@
-//! The price levels of one list of a book, in order of their keys: which prices have a queue, and which queue.
+//! The price levels of one list of a book, in order of their keys: which prices have a queue, and
+//! which queue.
 //!
-//! Measured with the loads of `cargo bench -p exchange --bench engine`, nanoseconds a command, median of 9 to 41 rounds that alternated, on a
-//! busy machine of two cores (wall time, so that only the columns of a row can be compared; the trie remembered one leaf then):
+//! Measured with the loads of `cargo bench -p exchange --bench engine`, nanoseconds a command,
+//! median of 9 to 41 rounds that alternated, on a busy machine of two cores (wall time, so that
+//! only the columns of a row can be compared; the trie remembered one leaf then):
 //!
 //! | load | sorted vector | window of 4,096 ticks with bitmap, sorted vector behind it | trie |
 //! |---|---|---|---|
@@ -10,10 +12,12 @@
 //! | recorded flow | 75 | 43 | 53 |
 //! | new best bid 500,000 ticks above 4,000 levels, and its cancel | 50 | 520,000 | 35 |
 //!
-//! The window was some 15 % faster while everything stayed in it. Remembering sixteen leaves has taken as much from the trie since (49 to 43 ns
-//! of processor time for the first row). When the best price leaves it, it has to be moved with all that is
-//! in it, which a single order far away can force. The trie has no such case, and it needs no guess at the width of a market: it is what
-//! [`Exchange`](crate::Exchange) uses. The sorted vector is the one that is obviously right: tests lay the trie beside it.
+//! The window was some 15 % faster while everything stayed in it. Remembering sixteen leaves has
+//! taken as much from the trie since (49 to 43 ns of processor time for the first row). When the
+//! best price leaves it, it has to be moved with all that is in it, which a single order far away
+//! can force. The trie has no such case, and it needs no guess at the width of a market: it is what
+//! [`Exchange`](crate::Exchange) uses. The sorted vector is the one that is obviously right: tests
+//! lay the trie beside it.
 
 mod sorted;
 mod trie;
@@ -21,8 +25,8 @@ mod trie;
 pub use sorted::Sorted;
 pub use trie::Trie;
 
-/// Price levels by key. A key is a number of ticks from the end of the band at which the best price would be, so the best
-/// level is the one with the lowest key.
+/// Price levels by key. A key is a number of ticks from the end of the band at which the best price
+/// would be, so the best level is the one with the lowest key.
 pub trait Levels: Sized + std::fmt::Debug {
     /// What the lists of an exchange share.
     type Pool: std::fmt::Debug;

@@ -1,7 +1,9 @@
-//! A tree of 64-bit maps: each node has a bit and a place for each of 64 children, six bits of the key choose among them.
+//! A tree of 64-bit maps: each node has a bit and a place for each of 64 children, six bits of the
+//! key choose among them.
 //!
-//! A leaf is a ladder of 64 ticks. Nothing is ever moved or rebalanced, so the worst case is near the usual one: at most 11 nodes from the root to a
-//! leaf, the next level by counting zeros. Some leaves are remembered, so that near the best price the walk is one step.
+//! A leaf is a ladder of 64 ticks. Nothing is ever moved or rebalanced, so the worst case is near
+//! the usual one: at most 11 nodes from the root to a leaf, the next level by counting zeros. Some
+//! leaves are remembered, so that near the best price the walk is one step.
 
 use super::Levels;
 
@@ -115,7 +117,8 @@ impl Levels for Trie {
     type Pool = Nodes;
 
     fn pool(lists: usize, levels: usize, keys: u64) -> Nodes {
-        // At each depth there are at most as many nodes as levels, and as many as the depth can tell apart.
+        // At each depth there are at most as many nodes as levels, and as many as the depth can
+        // tell apart.
         let mut total = 0usize;
         let mut widest = lists;
         let mut shift = top(keys);
@@ -127,8 +130,9 @@ impl Levels for Trie {
             widest = widest.saturating_mul(64);
             shift -= 6;
         }
-        // What all levels could need at prices as far apart as can be is gigabytes for many orders, and nobody's prices are: room is set
-        // aside for it, and touched only as far as is usual. So an exchange starts, and ends, in milliseconds.
+        // What all levels could need at prices as far apart as can be is gigabytes for many orders,
+        // and nobody's prices are: room is set aside for it, and touched only as far as is usual.
+        // So an exchange starts, and ends, in milliseconds.
         let ready = total.min(TOUCHED);
         let mut nodes = Vec::with_capacity(total);
         nodes.resize(ready, EMPTY);

@@ -5,7 +5,8 @@ use crate::pair::{Engine, run, shrink};
 use exchange::{Command, Event, Exchange, NewOrder, OrderType, SelfTrade, TimeInForce};
 use std::marker::PhantomData;
 
-/// A mistake: it may change commands before the engine sees them, and events before anybody else does.
+/// A mistake: it may change commands before the engine sees them, and events before anybody else
+/// does.
 trait Mistake {
     /// What the engine is told instead.
     fn told(_before: &Exchange, command: Command) -> Vec<Command> {
@@ -86,7 +87,8 @@ told! {
         Command::Cancel { id, .. } => (0..5).map(|owner| Command::Cancel { id, owner }).collect(),
         _ => vec![command],
     };
-    /// The price changes and the place is kept: the cheapest mistake is that the price does not change.
+    /// The price changes and the place is kept: the cheapest mistake is that the price does not
+    /// change.
     KeepsPriorityOnANewPrice: |before, command| match command {
         Command::Replace { id, owner, price, quantity } => match resting(before, id) {
             Some((old, leaves)) if old.abs_diff(price) == 1 && quantity <= leaves => vec![Command::Replace { id, owner, price: old, quantity }],

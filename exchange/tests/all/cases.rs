@@ -1,5 +1,6 @@
-//! Behaviour that venues' own documents define, case by case: what comes before, the command, and its events. Each case runs
-//! through the engine and through the naive one. docs/src/exchange.md has the table with the addresses of the sources.
+//! Behaviour that venues' own documents define, case by case: what comes before, the command, and
+//! its events. Each case runs through the engine and through the naive one. docs/src/exchange.md
+//! has the table with the addresses of the sources.
 
 mod others;
 
@@ -78,7 +79,8 @@ fn minimum(minimum: u64, order: NewOrder) -> NewOrder {
     NewOrder { minimum, ..order }
 }
 
-/// A trade between maker and taker, with what is left of each; its number counts from the first that is expected.
+/// A trade between maker and taker, with what is left of each; its number counts from the first
+/// that is expected.
 fn trade(number: u64, parties: (u64, u64, Side), price: i64, quantity: u64, leaves: (u64, u64)) -> Event {
     Event::Trade {
         number,
@@ -329,7 +331,7 @@ fn every_documented_case_is_as_the_source_says() {
     let instrument = Instrument { price_high: 1000, reference_price: 10, ..Instrument::default() };
     let cases = [trading(), others::changing(), others::stops(), others::auctions()].concat();
     assert_eq!(cases.len(), 36);
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/exchange.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/results/studies/exchange.md");
     let page = std::fs::read_to_string(page).unwrap();
     for (name, source, before, command, expected) in cases {
         let mut engine: Exchange = Exchange::new(&[instrument], Capacity::orders(64)).unwrap();
@@ -350,7 +352,7 @@ fn every_documented_case_is_as_the_source_says() {
         engine.check().unwrap_or_else(|broken| panic!("{name}: {broken:?}"));
         assert!(
             page.contains(&format!("| {name} | {source} |")),
-            "docs/src/exchange.md: no row {name:?}, {source:?}"
+            "data/results/studies/exchange.md: no row {name:?}, {source:?}"
         );
     }
 }

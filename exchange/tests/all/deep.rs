@@ -1,4 +1,5 @@
-//! One book of many orders: too large for the naive engine, so that its events must add up by themselves.
+//! One book of many orders: too large for the naive engine, so that its events must add up by
+//! themselves.
 
 use crate::drawn::{Drawer, Seeded, Setting};
 use crate::ledger::Ledger;

@@ -1,5 +1,5 @@
-//! Commands drawn from numbers: the same generator for properties, soak and fuzzing. The number 0 draws what is ordinary, so that
-//! what is shrunk is simple.
+//! Commands drawn from numbers: the same generator for properties, soak and fuzzing. The number 0
+//! draws what is ordinary, so that what is shrunk is simple.
 
 use exchange::{Capacity, Command, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 
@@ -100,8 +100,8 @@ impl Setting {
         Setting { room: Capacity { orders: 30, levels: 16 }, ..Setting::crowded() }
     }
 
-    /// Prices near the powers of two up to 2^62, so that levels lie close together and far apart. No auctions: the naive engine looks
-    /// at every tick.
+    /// Prices near the powers of two up to 2^62, so that levels lie close together and far apart.
+    /// No auctions: the naive engine looks at every tick.
     pub fn scattered() -> Setting {
         let wide = Instrument { price_high: 1 << 62, max_quantity: 1000, ..Instrument::default() };
         let coarse = Instrument { tick: 64, ..wide };

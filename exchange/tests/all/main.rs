@@ -1,4 +1,5 @@
-//! The matching engine against a naive one, against the behaviour that venues document, and against recorded flow.
+//! The matching engine against a naive one, against the behaviour that venues document, and against
+//! recorded flow.
 
 mod broken;
 mod cases;

@@ -30,7 +30,8 @@ impl Engine for Exchange {
     }
 }
 
-/// How often the books are compared as a whole; events, best prices and the number of open orders are after each command.
+/// How often the books are compared as a whole; events, best prices and the number of open orders
+/// are after each command.
 #[derive(Clone, Copy)]
 pub struct Every {
     pub books: usize,
@@ -205,7 +206,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// This thread's panics print nothing from here on: shrinking runs an engine that panics thousands of times.
+/// This thread's panics print nothing from here on: shrinking runs an engine that panics thousands
+/// of times.
 fn quiet(quiet: bool) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -219,7 +221,8 @@ fn quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// The shortest list that still differs: leaves out ever smaller stretches as long as a difference remains.
+/// The shortest list that still differs: leaves out ever smaller stretches as long as a difference
+/// remains.
 pub fn shrink<E: Engine>(setting: &Setting, commands: &[Command]) -> Vec<Command> {
     quiet(true);
     let mut kept = commands.to_vec();

@@ -7,7 +7,8 @@ use exchange::{Command, Exchange};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Commands of one setting, each drawn from words of its own, so that leaving one out leaves the others as they are.
+/// Commands of one setting, each drawn from words of its own, so that leaving one out leaves the
+/// others as they are.
 fn commands(setting: Setting) -> impl Strategy<Value = Vec<Command>> {
     vec(vec(any::<u16>(), 30), 1..160).prop_map(move |drawn| {
         let mut drawer = Drawer::new(&setting);

@@ -8,7 +8,8 @@ use exchange::{
     TimeInForce,
 };
 
-/// Ticks of 5 from 10 to 1000, lots of 10 up to 100, except for the second: prices so high that four do not fit 64 bits.
+/// Ticks of 5 from 10 to 1000, lots of 10 up to 100, except for the second: prices so high that
+/// four do not fit 64 bits.
 fn instruments() -> [Instrument; 2] {
     let coarse = Instrument {
         tick: 5,

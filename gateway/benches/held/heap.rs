@@ -1,10 +1,11 @@
-//! What the wheel is compared with: a min-heap by release time over a slab, both allocated before the start. `Held` was this once.
+//! What the wheel is compared with: a min-heap by release time over a slab, both allocated before
+//! the start. `Held` was this once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The heap moves 16-byte entries and the orders stay where they are; equal release times come out in the order of their places,
-/// which is not that of their arrival.
+/// The heap moves 16-byte entries and the orders stay where they are; equal release times come out
+/// in the order of their places, which is not that of their arrival.
 pub struct Heap<T> {
     /// Release time in ticks, the order's place, and the place's generation then.
     heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
@@ -28,10 +29,11 @@ impl<T: Copy> Heap<T> {
     /// If `capacity` does not fit 31 bits; the plan's bound is far below.
     pub fn with_capacity(capacity: usize) -> Self {
         let places = u32::try_from(capacity).expect("a plan holds fewer orders than 2^31");
-        // Twice: entries of cancelled orders are thrown out all at once when the heap is full, at a cost for each push that
-        // does not grow with their number.
+        // Twice: entries of cancelled orders are thrown out all at once when the heap is full, at a
+        // cost for each push that does not grow with their number.
         let entries = places.checked_mul(2).expect("a plan holds fewer orders than 2^31").max(16);
-        // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
+        // Filled once and emptied, so that no page of it is touched for the first time in the
+        // middle of a run.
         let mut heap: BinaryHeap<_> = (0..entries).map(|place| Reverse((u64::MAX, place, 0))).collect();
         heap.clear();
         Self {

@@ -1,9 +1,11 @@
-//! `cargo bench -p gateway --bench held [-- --quick]`: what an order costs a venue that holds it until its time, in the timing
-//! wheel (`gateway::Held`) and in the heap that it replaced, turn by turn on the same core.
+//! `cargo bench -p gateway --bench held [-- --quick]`: what an order costs a venue that holds it
+//! until its time, in the timing wheel (`gateway::Held`) and in the heap that it replaced, turn by
+//! turn on the same core.
 //!
-//! The hold model: so many orders are held; the earliest is taken when its time comes and another one is put in its place, so that
-//! the number stays. One step is one pop and one push. Nanoseconds a step: median and quartiles of the samples; the ratio is taken
-//! sample by sample. With `count NAME HELD STEPS` it only does the steps, for callgrind.
+//! The hold model: so many orders are held; the earliest is taken when its time comes and another
+//! one is put in its place, so that the number stays. One step is one pop and one push. Nanoseconds
+//! a step: median and quartiles of the samples; the ratio is taken sample by sample. With `count
+//! NAME HELD STEPS` it only does the steps, for callgrind.
 #![forbid(unsafe_code)]
 
 mod heap;
@@ -75,7 +77,8 @@ struct Model<H> {
 
 impl<H: Holds> Model<H> {
     fn new(held: usize, delays: Delays) -> Self {
-        // As much as there is in use: a plan's room is larger, and its places are used from the first one on.
+        // As much as there is in use: a plan's room is larger, and its places are used from the
+        // first one on.
         let mut model =
             Self { held: H::with_capacity(held + held / 2), now: 1 << 40, random: 1, delays, sum: 0 };
         for n in 0..held as u64 {

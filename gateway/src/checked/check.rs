@@ -10,7 +10,8 @@ pub enum VenueError {
     OtherOrder,
     /// Not the next report of its order.
     Number,
-    /// A status that such an order cannot have, or that does not go with what was filled or with more to come.
+    /// A status that such an order cannot have, or that does not go with what was filled or with
+    /// more to come.
     Status,
     /// More filled than was ordered, or sums that go back.
     Quantity,
@@ -80,7 +81,8 @@ impl Open {
         }
     }
 
-    /// Looks at a report of it, of which there may be numbers up to `last_number`, and takes it in if it can be.
+    /// Looks at a report of it, of which there may be numbers up to `last_number`, and takes it in
+    /// if it can be.
     pub fn check(&mut self, report: &Report, last_number: u8) -> Result<Answer, VenueError> {
         let order = &self.order;
         if (report.venue, report.instrument, report.side) != (order.venue, order.instrument, order.side) {
@@ -111,7 +113,8 @@ impl Open {
         let filled = self.filled.checked_add(report.filled).ok_or(VenueError::Quantity)?;
         let is_replaced = report.status == OrderStatus::Replaced;
         let all = filled.checked_add(report.leaves).ok_or(VenueError::Quantity)?;
-        // Of a cancel or a replace nothing is filled: their statuses say so. A replace can make more of an order.
+        // Of a cancel or a replace nothing is filled: their statuses say so. A replace can make
+        // more of an order.
         if order.operation == Operation::New && !is_replaced && all > order.quantity {
             return Err(VenueError::Quantity);
         }

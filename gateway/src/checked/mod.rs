@@ -1,7 +1,8 @@
-//! The engine's side of a session with a venue that is not simply believed: what it says is checked, what it does not say in time is
-//! closed, and it is sent no more messages than it takes.
+//! The engine's side of a session with a venue that is not simply believed: what it says is
+//! checked, what it does not say in time is closed, and it is sent no more messages than it takes.
 //!
-//! A [`Checked`] is a venue around a venue. It is there only where a run asks for it; all other gateways have their venue directly.
+//! A [`Checked`] is a venue around a venue. It is there only where a run asks for it; all other
+//! gateways have their venue directly.
 //!
 //! | what the venue does | what follows |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | its session goes down | orders that come are refused with the reason `venue-down`; those that are open wait for what the venue says when it is back, or are closed for that reason |
 //! | its session is up again | it is told the number of the message that is to come next, and sends again what was missed |
 //!
-//! So each order has exactly one last report whatever its venue does. A report of an order that was closed as stuck comes too late: it is
-//! a venue error like any other of an order that is not open.
+//! So each order has exactly one last report whatever its venue does. A report of an order that was
+//! closed as stuck comes too late: it is a venue error like any other of an order that is not open.
 
 mod check;
 mod throttle;
@@ -45,7 +46,8 @@ pub struct CheckedRules {
 pub struct Checked<V> {
     venue: V,
     state: State,
-    /// When the venue is asked about which order, in the order of the times. An order that is closed meanwhile stays here until then.
+    /// When the venue is asked about which order, in the order of the times. An order that is
+    /// closed meanwhile stays here until then.
     watched: VecDeque<(u64, OrderId)>,
     throttle: Option<Throttle>,
     is_up: bool,
@@ -68,7 +70,8 @@ struct State {
 const MOST_TOLD: usize = MAX_STRATEGIES;
 
 impl State {
-    /// Whether the number is the next one, or an error that the report survives; `false`: it was there before.
+    /// Whether the number is the next one, or an error that the report survives; `false`: it was
+    /// there before.
     fn takes_number(&mut self, number: u64) -> bool {
         let expected = self.next_number();
         // Of each message it has only so many reports: it cannot have lost more than all of them.
@@ -87,8 +90,9 @@ impl State {
         self.counts.received.saturating_add(1)
     }
 
-    /// When the venue last said something that tells that it has not forgotten an order, or was told something that it owes a word
-    /// about. An order that it has acknowledged may rest there for long: any of its words will do, unless it was told to cancel it.
+    /// When the venue last said something that tells that it has not forgotten an order, or was
+    /// told something that it owes a word about. An order that it has acknowledged may rest there
+    /// for long: any of its words will do, unless it was told to cancel it.
     fn heard_of(&self, open: &Open) -> u64 {
         let told = self.told.iter().filter(|told| open.is_in(**told)).map(|(_, at)| *at).max();
         match told {
@@ -216,7 +220,8 @@ impl<R: Reports> Heard<'_, R> {
     }
 }
 
-/// Reports that an order may have at most, as far as the wire goes; the venue's own record is checked behind this.
+/// Reports that an order may have at most, as far as the wire goes; the venue's own record is
+/// checked behind this.
 const LAST_NUMBER: u8 = (protocol::wire::MAX_REPORTS - 1) as u8;
 
 impl<R: Reports> Reports for Heard<'_, R> {

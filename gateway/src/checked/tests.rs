@@ -176,7 +176,8 @@ fn a_number_that_no_venue_can_have_come_to_is_a_protocol_error() {
     }
     let (reports, counts) = said(&[(Some(most), part)]);
     assert_eq!((reports[0], counts.errors, counts.received), (part, 1, most), "it can have come to that");
-    // At the end of all numbers, which a session can only be put at: the last one repeats, and nothing overflows.
+    // At the end of all numbers, which a session can only be put at: the last one repeats, and
+    // nothing overflows.
     let (mut session, mut out) = (session(None), Out::default());
     session.accept(&order(0), 5, &mut out);
     session.state.counts.received = u64::MAX - 1;
@@ -347,8 +348,8 @@ fn what_a_venue_was_told_to_cancel_it_owes_a_word_about() {
     }
 }
 
-/// What a strategy gets and what is counted: the order 0 is open, the session goes down, the order 1 comes, and when the session is up
-/// again the venue says that.
+/// What a strategy gets and what is counted: the order 0 is open, the session goes down, the order
+/// 1 comes, and when the session is up again the venue says that.
 fn after_a_disconnect(says: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts, Vec<u64>) {
     let (mut session, mut out) = (session(None), Out::default());
     session.accept(&order(5), 0, &mut out);
@@ -375,7 +376,8 @@ fn a_session_comes_back_with_its_numbers() {
     assert_eq!((counts.sent, counts.received, counts.refused, counts.disconnects), (2, 2, 1, 1));
     assert_eq!((counts.errors, counts.stuck), (0, 0));
 
-    // One that begins its numbers again is not believed, and what it does not say again is known to be lost.
+    // One that begins its numbers again is not believed, and what it does not say again is known to
+    // be lost.
     for (says, errors) in [(vec![(Some(1), cancelled)], 1), (vec![], 0)] {
         let (reports, counts, _) = after_a_disconnect(&says);
         assert_eq!((reports.len(), reports[1].reason), (2, Reject::VenueSilent.code()));

@@ -8,8 +8,9 @@ use system::clock::Timebase;
 pub struct MessageLimit {
     /// Messages a second, from 1.
     pub per_second: u32,
-    /// A new order that comes when it is reached is rejected (`throttled`); a cancel or a replace is sent all the same, and takes
-    /// its place in what may be sent later. Else all of them wait in the inbox, in their order: a cancel behind the orders before it.
+    /// A new order that comes when it is reached is rejected (`throttled`); a cancel or a replace
+    /// is sent all the same, and takes its place in what may be sent later. Else all of them wait
+    /// in the inbox, in their order: a cancel behind the orders before it.
     pub rejects: bool,
 }
 

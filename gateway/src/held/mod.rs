@@ -9,14 +9,16 @@
 //!  current:       a min-heap of the one or few orders of that slot ──▶ pop_due
 //! ```
 //!
-//! An order goes into the slot of its release time: one link is written, whatever the number of orders held. When a slot's time
-//! begins, its orders move to a small heap, which puts them into their exact order: by release time, then by arrival. Orders
-//! further away than a turn of the wheel stay in their slot's list for as many turns as it takes; each turn looks at them once.
+//! An order goes into the slot of its release time: one link is written, whatever the number of
+//! orders held. When a slot's time begins, its orders move to a small heap, which puts them into
+//! their exact order: by release time, then by arrival. Orders further away than a turn of the
+//! wheel stay in their slot's list for as many turns as it takes; each turn looks at them once.
 //!
-//! Why a wheel: a heap over 100,000 orders touches some 17 entries an order, most of them in no cache. Here it is the head of a
-//! list, a link, and the order itself, and the last two are fetched ahead of their slot's time. A wheel with several levels would move
-//! nearly each order (5 to 500 ms) from level to level and touch it again each time; a radix heap does the same. The bench `held`
-//! compares the wheel with the heap that it replaced.
+//! Why a wheel: a heap over 100,000 orders touches some 17 entries an order, most of them in no
+//! cache. Here it is the head of a list, a link, and the order itself, and the last two are fetched
+//! ahead of their slot's time. A wheel with several levels would move nearly each order (5 to 500
+//! ms) from level to level and touch it again each time; a radix heap does the same. The bench
+//! `held` compares the wheel with the heap that it replaced.
 
 mod bits;
 
@@ -41,8 +43,8 @@ const CURRENT: u32 = u32::MAX - 1;
 
 /// Orders, or whatever a venue keeps of an order, waiting for their time.
 ///
-/// Equal release times come out in the order of their arrival. A cancelled order leaves its place at once, unless its slot has
-/// begun: then its place is free when its time has come.
+/// Equal release times come out in the order of their arrival. A cancelled order leaves its place
+/// at once, unless its slot has begun: then its place is free when its time has come.
 pub struct Held<T> {
     /// The orders of slots that have begun, the earliest first.
     current: BinaryHeap<Reverse<Due>>,
@@ -60,14 +62,15 @@ pub struct Held<T> {
     filled: Bits,
     /// A slot's length in bits of ticks.
     slot_bits: u32,
-    /// How far the list of the slot that begins next has been fetched: a place, which may have been left since.
+    /// How far the list of the slot that begins next has been fetched: a place, which may have been
+    /// left since.
     fetched: u32,
     links: Vec<Link>,
     places: Vec<Place<T>>,
     /// From this place on none was ever taken: a sweep need not look there.
     used: u32,
-    /// The first free place; the others are behind it, over their links. The last one that was emptied comes first: it is still
-    /// in the cache.
+    /// The first free place; the others are behind it, over their links. The last one that was
+    /// emptied comes first: it is still in the cache.
     free: u32,
 }
 
@@ -118,7 +121,8 @@ impl<T: Copy> Held<T> {
         let places = u32::try_from(capacity).ok().filter(|places| *places < 1 << 31);
         let places = places.expect("a plan holds fewer orders than 2^31");
         let bits = places.next_power_of_two().trailing_zeros().clamp(FEWEST_BITS, MOST_BITS);
-        // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
+        // Filled once and emptied, so that no page of it is touched for the first time in the
+        // middle of a run.
         let filler = Reverse(Due { release: u64::MAX, arrival: 0, place: NONE });
         let mut current = BinaryHeap::from(vec![filler; capacity]);
         current.clear();
@@ -172,7 +176,8 @@ impl<T: Copy> Held<T> {
             }
             self.turned = slot;
         } else if self.waiting == 0 && self.current.is_empty() {
-            // Nobody has looked since the last order left: the wheel begins where a turn from it ends with this one.
+            // Nobody has looked since the last order left: the wheel begins where a turn from it
+            // ends with this one.
             self.turned = self.turned.max(slot.saturating_sub(self.mask()));
         }
         self.insert(slot, place);
@@ -192,7 +197,8 @@ impl<T: Copy> Held<T> {
         self.heads.len() as u64 - 1
     }
 
-    /// The first slot that has not begun and shares its list with this one: none of them begins earlier.
+    /// The first slot that has not begun and shares its list with this one: none of them begins
+    /// earlier.
     #[inline]
     const fn candidate(&self, slot: u64) -> u64 {
         self.turned + (slot.wrapping_sub(self.turned) & self.mask())
@@ -323,8 +329,9 @@ impl<T: Copy> Held<T> {
         }
     }
 
-    /// Fetches the next order of the slot that begins next, and the link behind it: one with each order that leaves, so that a list
-    /// is there when its slot begins, and nobody waits for one link after the other.
+    /// Fetches the next order of the slot that begins next, and the link behind it: one with each
+    /// order that leaves, so that a list is there when its slot begins, and nobody waits for one
+    /// link after the other.
     #[inline(always)]
     fn fetch_ahead(&mut self) {
         let Some(link) = self.links.get(self.fetched as usize) else { return };
@@ -335,7 +342,8 @@ impl<T: Copy> Held<T> {
         }
     }
 
-    /// The wheel is more than a turn behind: it goes on at the first order, so that it need not turn as often as it missed.
+    /// The wheel is more than a turn behind: it goes on at the first order, so that it need not
+    /// turn as often as it missed.
     #[cold]
     fn catch_up(&mut self, now: u64) {
         let slots = self
@@ -347,8 +355,8 @@ impl<T: Copy> Held<T> {
         self.turned = first.unwrap_or(u64::MAX).min(now >> self.slot_bits);
     }
 
-    /// Takes the next order that the sweep concerns, within its looks; its cursor is a place here. `key_of`: an order's id and
-    /// instrument.
+    /// Takes the next order that the sweep concerns, within its looks; its cursor is a place here.
+    /// `key_of`: an order's id and instrument.
     pub fn cancel(&mut self, sweep: &mut Sweep, key_of: impl Fn(&T) -> (OrderId, u16)) -> Option<T> {
         while sweep.looks > 0 && !self.is_swept(sweep) {
             let index = sweep.cursor;
@@ -373,8 +381,9 @@ impl<T: Copy> Held<T> {
         sweep.cursor >= self.used as usize
     }
 
-    /// No order is released before this; `u64::MAX` if nothing is held. Of the order that comes after one that was taken it may be
-    /// up to a slot (some 10 µs) early: then its slot begins, [`Held::pop_due`] gives nothing yet, and this is exact.
+    /// No order is released before this; `u64::MAX` if nothing is held. Of the order that comes
+    /// after one that was taken it may be up to a slot (some 10 µs) early: then its slot begins,
+    /// [`Held::pop_due`] gives nothing yet, and this is exact.
     #[inline]
     pub fn next_release(&self) -> u64 {
         self.next

@@ -1,12 +1,12 @@
-//! Any bytes as a folder: nothing panics, reads behind the end, asks for much memory or goes on for ever, and whoever reads is given
-//! records in order.
+//! Any bytes as a folder: nothing panics, reads behind the end, asks for much memory or goes on for
+//! ever, and whoever reads is given records in order.
 
 use journal::format::{SEGMENT_HEADER, SegmentHeader, first_word, size};
 use journal::{Recovered, recover};
 use std::fs;
 
-/// The first byte says which file the rest is: a segment behind a good header, of which records' CRCs are made right or not; a
-/// segment with its header; a snapshot.
+/// The first byte says which file the rest is: a segment behind a good header, of which records'
+/// CRCs are made right or not; a segment with its header; a snapshot.
 pub fn read(data: &[u8]) {
     let Some((what, data)) = data.split_first() else { return };
     let folder = tempfile::Builder::new().prefix("journal-fuzz-").tempdir_in("/dev/shm").expect("room");

@@ -1,8 +1,9 @@
-//! The journal beside other crates for the same promise, in one run: `cargo run --release -- [FOLDER]` here. The folder lies on the disk
-//! to be measured; `target` unless told.
+//! The journal beside other crates for the same promise, in one run: `cargo run --release --
+//! [FOLDER]` here. The folder lies on the disk to be measured; `target` unless told.
 //!
-//! Promise `process` is measured on a memory file system, where a sync costs next to nothing: okaywal and redb sync with every commit
-//! and cannot be told not to without losing it with the process; raft-engine is told not to.
+//! Promise `process` is measured on a memory file system, where a sync costs next to nothing:
+//! okaywal and redb sync with every commit and cannot be told not to without losing it with the
+//! process; raft-engine is told not to.
 
 #[path = "../../benches/rows.rs"]
 mod rows;

@@ -1,4 +1,5 @@
-//! Appending, rolling, following, reopening; what each durability promises while nothing goes wrong.
+//! Appending, rolling, following, reopening; what each durability promises while nothing goes
+//! wrong.
 
 use crate::common::{State, append, folder, payload, recovered};
 use journal::{Durability, JournalError, Options, Reader, Refusing, Writer};

@@ -35,7 +35,8 @@ pub fn payload(sequence: u64) -> Vec<u8> {
     (0..=random.below(90)).map(|_| random.below(256) as u8).collect()
 }
 
-/// What all records together come to: any that is missing, twice, changed or out of order makes another one.
+/// What all records together come to: any that is missing, twice, changed or out of order makes
+/// another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub records: u64,

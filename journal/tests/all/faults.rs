@@ -1,5 +1,5 @@
-//! Faults of the disk, for real: a full one, a file that may not grow, a folder that may not be written, a file cut off under a reader
-//! and under a writer.
+//! Faults of the disk, for real: a full one, a file that may not grow, a folder that may not be
+//! written, a file cut off under a reader and under a writer.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, payload, recovered};
@@ -110,7 +110,8 @@ fn what_may_not_be_written_or_read_is_named() {
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(10));
 }
 
-/// In a process of its own, which gives up what root may do: with the folder and its files allowed and forbidden in turn.
+/// In a process of its own, which gives up what root may do: with the folder and its files allowed
+/// and forbidden in turn.
 pub fn stranger(folder: &std::path::Path) {
     let segment = folder.join("log-00000001");
     let allow = |path: &std::path::Path, mode| {

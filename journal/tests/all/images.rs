@@ -1,8 +1,9 @@
 //! Crash images: what may be on the disk after the power went, each recovered for real.
 //!
-//! The method is that of ALICE (Pillai et al., OSDI 2014) and CrashMonkey (Mohan et al., OSDI 2018): the states of the files at the
-//! last sync and now are recorded, and of the blocks that differ any subset may have been written. Blocks are sectors of 512 bytes: the
-//! smallest that a disk writes whole. A block that was written several times may stand in any of its states.
+//! The method is that of ALICE (Pillai et al., OSDI 2014) and CrashMonkey (Mohan et al., OSDI 2018):
+//! the states of the files at the last sync and now are recorded, and of the blocks that differ any
+//! subset may have been written. Blocks are sectors of 512 bytes: the smallest that a disk writes
+//! whole. A block that was written several times may stand in any of its states.
 
 use crate::basics::options;
 use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
@@ -51,7 +52,8 @@ fn record(synced: u64, unsynced: u64) -> Recorded {
     }
     // Not closed: that would sync. The threads end, and the folder gets its images from now on.
     drop(writer);
-    // Segments are prepared at any time; those that are not in all states are empty, and as good as not there.
+    // Segments are prepared at any time; those that are not in all states are empty, and as good as
+    // not there.
     let stays: Vec<PathBuf> = states[states.len() - 1].iter().map(|(path, _)| path.clone()).collect();
     for state in &mut states {
         state.retain(|(path, _)| stays.contains(path));
@@ -112,7 +114,8 @@ impl Recorded {
         Ok(end.last)
     }
 
-    /// Images of any subset of blocks: all of them, or so many at random, with any of a block's states.
+    /// Images of any subset of blocks: all of them, or so many at random, with any of a block's
+    /// states.
     fn subsets(
         &self,
         at_random: u64,

@@ -1,4 +1,5 @@
-//! What a writer has mapped and open does not grow with the log, and what it has let go of gets to the disk all the same.
+//! What a writer has mapped and open does not grow with the log, and what it has let go of gets to
+//! the disk all the same.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, recovered, until};
@@ -94,7 +95,8 @@ fn what_is_mapped_and_open_does_not_grow_with_the_log() {
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(last));
 }
 
-/// A group that nobody syncs holds all that it must still put on the disk: as a writer would that never lets go.
+/// A group that nobody syncs holds all that it must still put on the disk: as a writer would that
+/// never lets go.
 #[test]
 fn a_writer_that_holds_all_of_its_log_is_found() {
     let folder = folder();

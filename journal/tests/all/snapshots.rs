@@ -1,4 +1,5 @@
-//! Snapshots: crashes between the system calls of writing one, torn ones, and nothing applied twice.
+//! Snapshots: crashes between the system calls of writing one, torn ones, and nothing applied
+//! twice.
 
 use crate::basics::options;
 use crate::common::{State, append, copy, folder, payload, recovered, until};
@@ -54,7 +55,8 @@ fn a_crash_before_any_system_call_loses_nothing_and_applies_nothing_twice() {
     for (step, image) in images.drain(..) {
         let (state, end) = recovered(image.path()).unwrap();
         assert_eq!(state, State::after(end.last), "before {step:?}");
-        // Between a rename and what follows it there are records in the log that the snapshot has as well.
+        // Between a rename and what follows it there are records in the log that the snapshot has
+        // as well.
         let mut log = Reader::open(image.path(), None).unwrap();
         let first = log.next().unwrap().map(|record| record.sequence);
         renamed_not_pruned += u64::from(end.snapshot > 0 && first.is_some_and(|first| first <= end.snapshot));
@@ -186,7 +188,8 @@ fn any_refused_system_call_stops_the_journal_and_loses_nothing() {
     }
 }
 
-/// One that follows the log beside its writer: it writes the snapshots, and a writer that goes on from where it is gets only the rest.
+/// One that follows the log beside its writer: it writes the snapshots, and a writer that goes on
+/// from where it is gets only the rest.
 #[test]
 fn who_follows_beside_the_writer_writes_its_snapshots_and_goes_on_where_it_is() {
     let (folder, options) = (folder(), options(Durability::Process));

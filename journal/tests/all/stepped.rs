@@ -1,9 +1,10 @@
 //! An append that dies at each of its machine instructions.
 //!
-//! What a process has stored into a shared mapping is in the page cache, and stays there when it is killed. So the file as it is between
-//! two instructions is what recovery finds after a death there; to look at it, nobody has to die. One that follows the log all along is
-//! asked there as well: what it has is what a successor goes on from. So are an appender that says too early that a record is taken, and a
-//! follower that believes too early that it is whole: both are found.
+//! What a process has stored into a shared mapping is in the page cache, and stays there when it is
+//! killed. So the file as it is between two instructions is what recovery finds after a death
+//! there; to look at it, nobody has to die. One that follows the log all along is asked there as
+//! well: what it has is what a successor goes on from. So are an appender that says too early that
+//! a record is taken, and a follower that believes too early that it is whole: both are found.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, is_slow, payload, recovered};
@@ -18,7 +19,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Records before the first one that is stepped: so many that the last ones go on in a next segment.
+/// Records before the first one that is stepped: so many that the last ones go on in a next
+/// segment.
 fn begin(folder: &Path) -> (Writer, u64) {
     let mut writer = Writer::open(folder, &options(Durability::Process), |_| {}).unwrap();
     let room = options(Durability::Process).segment_bytes as usize - 64 - 16;
@@ -33,7 +35,8 @@ fn begin(folder: &Path) -> (Writer, u64) {
     }
 }
 
-/// In the victim: stops before each append and behind it. Says that a record is taken when it is, or before.
+/// In the victim: stops before each append and behind it. Says that a record is taken when it is,
+/// or before.
 pub fn stepped(folder: &Path, is_boaster: bool) {
     let (mut writer, _) = begin(folder);
     // The next segment is prepared now.
@@ -64,7 +67,8 @@ fn stop(thread: Pid) -> Option<Signal> {
     }
 }
 
-/// Ends the traced thread's process and takes note of the thread's end: before that nobody sees the process end.
+/// Ends the traced thread's process and takes note of the thread's end: before that nobody sees the
+/// process end.
 struct Traced<'a> {
     thread: Pid,
     victim: &'a mut Victim,
@@ -98,7 +102,8 @@ impl Following {
         self.reader.due() - 1
     }
 
-    /// Whether one that believes a record as soon as its number stands there would have another one than was appended.
+    /// Whether one that believes a record as soon as its number stands there would have another one
+    /// than was appended.
     fn would_be_deceived(&self) -> bool {
         let (Some((path, at)), due) = (self.reader.place(), self.reader.due()) else { return false };
         let wanted = payload(due);

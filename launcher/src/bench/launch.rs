@@ -1,7 +1,7 @@
 //! A bench run in the launcher: starts its processes, drives its phases, and notes deaths.
 //!
-//! Whatever is killed leaves nothing: segments have no names, dropped processes are killed and reaped,
-//! and the kernel kills the children of a dead launcher.
+//! Whatever is killed leaves nothing: segments have no names, dropped processes are killed and
+//! reaped, and the kernel kills the children of a dead launcher.
 
 use super::BenchWork;
 use super::plan::BenchPlan;

@@ -5,8 +5,8 @@
 //! process   plan ─▶ attach ─▶ sandbox, core ─▶ READY ─▶ start tick ─▶ measured loop ─▶ DONE
 //! ```
 //!
-//! A [`BenchWork`] says what is measured: agents, their segments, and one loop for each. Sources make
-//! what the other agents take. The loops are in `roles::bench`.
+//! A [`BenchWork`] says what is measured: agents, their segments, and one loop for each. Sources
+//! make what the other agents take. The loops are in `roles::bench`.
 
 mod child;
 mod flags;
@@ -35,8 +35,8 @@ use system::clock::{ClockSource, Timebase};
 pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     /// The prefix of the names of its processes, for example `lab-`.
     const PREFIX: &'static str;
-    /// Whether a run goes on when an agent dies. A dead first agent is then replaced, and what Ctrl-C
-    /// interrupts is kept. If not, a death and Ctrl-C end the run.
+    /// Whether a run goes on when an agent dies. A dead first agent is then replaced, and what
+    /// Ctrl-C interrupts is kept. If not, a death and Ctrl-C end the run.
     const SURVIVES_DEATHS: bool;
 
     /// The names of its agents, sources first.

@@ -1,4 +1,5 @@
-//! The plan of a bench run, which every process of it gets, and the segments as a process sees them.
+//! The plan of a bench run, which every process of it gets, and the segments as a process sees
+//! them.
 
 use super::BenchWork;
 use crate::host::Machine;

@@ -1,4 +1,5 @@
-//! The segments of a bench run: memory without names, of which each process inherits what it may use.
+//! The segments of a bench run: memory without names, of which each process inherits what it may
+//! use.
 //!
 //! Only the kernel's queues (`pipe`, `unix-seqpacket`) have names in `/dev/shm`.
 
@@ -41,8 +42,8 @@ pub struct BenchSegments {
 }
 
 impl BenchSegments {
-    /// Creates them and writes their handles into the plan. Memory is touched first on the first agent's
-    /// core: Linux takes it from that core's node.
+    /// Creates them and writes their handles into the plan. Memory is touched first on the first
+    /// agent's core: Linux takes it from that core's node.
     pub(super) fn create<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
         let create = || {
             if let Some(core) = plan.cores.first().copied().flatten() {

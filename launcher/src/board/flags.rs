@@ -119,7 +119,8 @@ impl BoardFlags {
         check_isolation(&self.isolation)?;
         let mut found = Vec::new();
         for mode in &self.mode {
-            // Before the first case: a file that cannot be read, more writes than there is room for.
+            // Before the first case: a file that cannot be read, more writes than there is room
+            // for.
             mode.due(duration.0, self.seed.0)?;
             for size in &self.size {
                 for readers in &self.readers {

@@ -5,9 +5,9 @@
 //!          (mode)                  (work)       (roles::bench)   (tally)
 //! ```
 //!
-//! The writer makes each write when it is due and never later on purpose: a slow write makes the next
-//! ones late, and that is measured (open loop). The content of a value identifies its write, so that
-//! readers find a torn one.
+//! The writer makes each write when it is due and never later on purpose: a slow write makes the
+//! next ones late, and that is measured (open loop). The content of a value identifies its write,
+//! so that readers find a torn one.
 
 mod figures;
 mod flags;
@@ -56,7 +56,8 @@ const NOTES: [&str; 5] = [
 /// Does what `launcher board` says: measures all cases, saves after each, prints and draws.
 ///
 /// # Errors
-/// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that cannot be written.
+/// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that
+/// cannot be written.
 pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();

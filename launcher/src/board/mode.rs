@@ -57,7 +57,8 @@ impl fmt::Display for Mode {
 }
 
 impl Mode {
-    /// When each write is due, in nanoseconds from the start, ascending, all of them before the end; `None`: nothing is due.
+    /// When each write is due, in nanoseconds from the start, ascending, all of them before the
+    /// end; `None`: nothing is due.
     ///
     /// # Errors
     /// More writes than there is room for; a file that cannot be read.

@@ -39,7 +39,8 @@ impl LogView {
     }
 }
 
-/// What was counted, read and added up. The memory may hold anything: a process that wrote nonsense gets nonsense figures.
+/// What was counted, read and added up. The memory may hold anything: a process that wrote nonsense
+/// gets nonsense figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tally {
     grain: Grain,
@@ -88,7 +89,8 @@ impl Tally {
         (self.count() > 0).then(|| to_ns(self.greatest, ns_per_tick))
     }
 
-    /// The value that a share of the values does not exceed, in nanoseconds; `None` where fewer than ten samples lie beyond it.
+    /// The value that a share of the values does not exceed, in nanoseconds; `None` where fewer
+    /// than ten samples lie beyond it.
     pub fn percentile_ns(&self, share: f64, ns_per_tick: f64) -> Option<u64> {
         self.at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
     }

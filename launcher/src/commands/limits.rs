@@ -57,7 +57,8 @@ fn show(run: &LiveRun) -> Result<ExitCode> {
     });
     let mut in_force: Vec<LimitSetting> = Vec::new();
     for setting in run.plan.trading().limits.iter().copied().chain(set) {
-        // A later one of the same scope replaces an earlier one, and stands behind those that it overrides.
+        // A later one of the same scope replaces an earlier one, and stands behind those that it
+        // overrides.
         in_force.retain(|other| (other.scope, other.control) != (setting.scope, setting.control));
         in_force.push(setting);
     }

@@ -1,5 +1,5 @@
-//! What each subcommand does, and what the process says and returns in the end: 0 done, 1 failed or not valid, 2 usage,
-//! 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
+//! What each subcommand does, and what the process says and returns in the end: 0 done, 1 failed or
+//! not valid, 2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
 
 mod clean;
 mod doctor;
@@ -95,7 +95,8 @@ pub fn main(cli: Cli) -> ExitCode {
 
 /// An error and what caused it, in one line. Some say their cause themselves: it is not said twice.
 fn chain(error: &anyhow::Error) -> String {
-    // A usage error may show the line of a configuration file below it; it has seen to that line itself.
+    // A usage error may show the line of a configuration file below it; it has seen to that line
+    // itself.
     let has_lines = error.is::<UsageError>();
     let line = |cause: String| if has_lines { cause } else { in_a_line(&cause) };
     error.chain().fold(String::new(), |said, cause| match line(cause.to_string()) {
@@ -105,7 +106,8 @@ fn chain(error: &anyhow::Error) -> String {
     })
 }
 
-/// What to do about a file that is larger than this process may write; the error itself does not say whose limit it is.
+/// What to do about a file that is larger than this process may write; the error itself does not
+/// say whose limit it is.
 fn way_out(error: &anyhow::Error) -> String {
     let is_limit = error.chain().any(|cause| cause.to_string().contains(&too_large().to_string()));
     match memory::file_limit().filter(|_| is_limit) {

@@ -1,4 +1,5 @@
-//! `launcher report` and `launcher open`: a run's report on the terminal, and the page of a run or an experiment.
+//! `launcher report` and `launcher open`: a run's report on the terminal, and the page of a run or
+//! an experiment.
 
 use crate::cli::{OpenFlags, ReportFlags};
 use crate::config::UsageError;
@@ -64,7 +65,8 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the page of a folder, from saved results; a run of which some are missing is merged first.
+/// Writes the page of a folder, from saved results; a run of which some are missing is merged
+/// first.
 fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);

@@ -12,8 +12,8 @@
 //! for      how long, for what a venue does; it lasts unless the user says so
 //! ```
 //!
-//! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. What goes together, the planner
-//! checks: a text can be a fault that this run cannot have.
+//! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. What goes
+//! together, the planner checks: a text can be a fault that this run cannot have.
 
 use super::value::Value;
 use analysis::units::{Count, Nanos, clip};

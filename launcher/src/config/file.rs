@@ -1,7 +1,7 @@
 //! The config file: flat YAML, `key: value`, in the manner of the seed benchmark.
 //!
-//! It is strict: an unknown key or a bad value is an error that shows its line. What [`Settings::to_yaml`] writes,
-//! [`Settings::from_yaml`] reads back as the same settings.
+//! It is strict: an unknown key or a bad value is an error that shows its line. What
+//! [`Settings::to_yaml`] writes, [`Settings::from_yaml`] reads back as the same settings.
 
 use super::input::UserFile;
 use super::yaml::{Entry, Place, Unreadable, Value, entries, written};

@@ -85,7 +85,8 @@ impl Setting {
         place.and_then(|place| FLAGS.get(place)).map_or(self.key, String::as_str)
     }
 
-    /// The flag as clap reads it. The default is appended to the help unless the help says it in words.
+    /// The flag as clap reads it. The default is appended to the help unless the help says it in
+    /// words.
     fn arg(&self) -> Arg {
         let help = self.help.trim();
         let help = match (self.default)().filter(|text| !text.is_empty() && !help.contains("[default:")) {

@@ -1,5 +1,6 @@
-//! Files that a user names: read without believing what they are. A pipe may have no writer, a device no end; so nobody waits in a
-//! read that Ctrl-C cannot end, and nothing is read further than it can be of use.
+//! Files that a user names: read without believing what they are. A pipe may have no writer, a
+//! device no end; so nobody waits in a read that Ctrl-C cannot end, and nothing is read further
+//! than it can be of use.
 
 use crate::host::signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -5,8 +5,8 @@
 //! BTC-USD,1,1,1,10000000,100000000000,41300
 //! ```
 //!
-//! `name` must be there, the others may be left out; an empty field has the default. Prices and ticks are cents, quantities and
-//! lots 1e-8 units.
+//! `name` must be there, the others may be left out; an empty field has the default. Prices and
+//! ticks are cents, quantities and lots 1e-8 units.
 
 use super::input::UserFile;
 use super::{UsageError, nearest};

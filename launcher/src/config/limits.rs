@@ -6,7 +6,8 @@
 //! VALUE     a count (100, 5k, 2M), a time (100ms) for windows, on, off
 //! ```
 //!
-//! Quantities are in 1e-8 units, money is in cents, rates are a second. A later limit overrides an earlier one.
+//! Quantities are in 1e-8 units, money is in cents, rates are a second. A later limit overrides an
+//! earlier one.
 
 use super::nearest;
 use super::value::{Value, parsed};

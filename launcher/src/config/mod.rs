@@ -1,7 +1,8 @@
 //! Settings: what a user asked for, before anything is decided.
 //!
-//! Every field is optional. They are merged command line over config file over preset ([`Settings::over`]); what
-//! is still open then, the planner decides by what the machine can carry ([`crate::planner::resolve`]).
+//! Every field is optional. They are merged command line over config file over preset
+//! ([`Settings::over`]); what is still open then, the planner decides by what the machine can carry
+//! ([`crate::planner::resolve`]).
 
 pub mod fault;
 mod file;
@@ -30,8 +31,8 @@ pub use value::{Choice, Preset, Switch};
 use analysis::units::{Count, Nanos};
 use thiserror::Error;
 
-/// Something the user asked for that cannot be: one or two lines that name the flag or key and the way out.
-/// The launcher prints it and exits with 2.
+/// Something the user asked for that cannot be: one or two lines that name the flag or key and the
+/// way out. The launcher prints it and exits with 2.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
@@ -104,8 +105,8 @@ impl Settings {
 
     /// These settings over others: what is set here wins.
     ///
-    /// A recorded flow and a drawn one exclude each other, so asking for one here also drops the other below:
-    /// `--schedule` goes with a config file that says `window`.
+    /// A recorded flow and a drawn one exclude each other, so asking for one here also drops the
+    /// other below: `--schedule` goes with a config file that says `window`.
     pub fn over(self, mut below: Settings) -> Settings {
         if self.schedule.is_some() {
             below = Settings { orders: None, window: None, laps: None, arrivals: None, ..below };

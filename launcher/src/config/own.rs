@@ -1,4 +1,5 @@
-//! The kinds of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
+//! The kinds of strategies and venues: bulkhead's own, and those that the program has added
+//! ([`crate::Harness`]).
 
 use super::value::{Value, parsed, unknown};
 use clap::builder::{PossibleValue, TypedValueParser};
@@ -121,8 +122,8 @@ impl Parts for Venues {
     const PART: Part = Part::Venue;
 }
 
-/// The kinds of a run's strategies or venues, as users write them: `quoter,player`. The one of index i is of the kind i modulo their
-/// number. Never empty.
+/// The kinds of a run's strategies or venues, as users write them: `quoter,player`. The one of
+/// index i is of the kind i modulo their number. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kinds<P>(pub Vec<String>, PhantomData<P>);
 

@@ -1,4 +1,5 @@
-//! Strategies that are programs: whether they can be started, and `--remote NAME@HOST:PORT`, the program that meets a far host.
+//! Strategies that are programs: whether they can be started, and `--remote NAME@HOST:PORT`, the
+//! program that meets a far host.
 
 use super::{Kinds, Settings, UsageError};
 use analysis::units::Count;
@@ -6,7 +7,8 @@ use protocol::plan::Trading;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// That the first word of a command is a program: a file with a slash in its name, or one that is found in PATH.
+/// That the first word of a command is a program: a file with a slash in its name, or one that is
+/// found in PATH.
 ///
 /// # Errors
 /// What is wrong with it, and the way out.
@@ -62,10 +64,12 @@ pub fn bridge() -> Result<PathBuf, UsageError> {
 }
 
 impl Settings {
-    /// The same with a strategy more for each of these meetings, behind those that were asked for; where none was asked for, these are all.
+    /// The same with a strategy more for each of these meetings, behind those that were asked for;
+    /// where none was asked for, these are all.
     ///
     /// # Errors
-    /// A meeting that cannot be one word of a command, no program for it, or more strategies than there can be.
+    /// A meeting that cannot be one word of a command, no program for it, or more strategies than
+    /// there can be.
     pub fn with_remotes(self, meetings: &[String]) -> Result<Self, UsageError> {
         if meetings.is_empty() {
             return Ok(self);
@@ -127,7 +131,8 @@ mod tests {
         Ok(settings.strategy.map_or(String::new(), |kinds| kinds.text()))
     }
 
-    /// Beside the tests stands no such program, unless it is in PATH: then what is made of it is looked at.
+    /// Beside the tests stands no such program, unless it is in PATH: then what is made of it is
+    /// looked at.
     #[test]
     fn each_remote_is_a_strategy_behind_the_others() {
         let Ok(bridge) = bridge() else {

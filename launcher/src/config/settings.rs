@@ -1,5 +1,6 @@
-//! The table of settings. **To add one, add a row here**: it makes the flag with its help, the key of the config file, what is
-//! saved and read back, the merging of command line, file and preset, the default and the range.
+//! The table of settings. **To add one, add a row here**: it makes the flag with its help, the key
+//! of the config file, what is saved and read back, the merging of command line, file and preset,
+//! the default and the range.
 //!
 //! ```text
 //! /// Help [default: in words, where the value is not plain]
@@ -8,9 +9,10 @@
 //! key "PLACEHOLDER": Type;                          has no default: nothing means something
 //! ```
 //!
-//! A type is read and written by its [`Value`](super::value::Value). A row with a default has a method of its name, so
-//! `settings.laps()` is what the run uses. Defaults that depend on the machine or on other settings are in
-//! [`crate::planner::resolve`], with what cannot go together; the table has what a small machine gets.
+//! A type is read and written by its [`Value`](super::value::Value). A row with a default has a
+//! method of its name, so `settings.laps()` is what the run uses. Defaults that depend on the
+//! machine or on other settings are in [`crate::planner::resolve`], with what cannot go together;
+//! the table has what a small machine gets.
 
 use super::table::settings;
 use super::value::Value;
@@ -80,21 +82,26 @@ settings! {
         strategy "NAMES": Kinds<Strategies> => Kinds::default();
         /// Credentials: strategies share them in turn, and each venue has a gateway for each
         credentials "N": Count => Count(1);
-        /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a process of their own [default: gateway]
+        /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a
+        /// process of their own [default: gateway]
         exchange "WHERE": ExchangePlacement;
-        /// Exchanges write best bid, offer and last trade to a board that strategies read [default: on with venues of kind book, unless all strategies are players]
+        /// Exchanges write best bid, offer and last trade to a board that strategies read [default:
+        /// on with venues of kind book, unless all strategies are players]
         market_data "SWITCH": Switch;
         /// What the venues are, in turn
         venue "NAMES": Kinds<Venues> => Kinds::default();
-        /// Most orders that a strategy has open at once [default: what the load keeps open, and more]
+        /// Most orders that a strategy has open at once [default: what the load keeps open, and
+        /// more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
-        /// Limit the orders that are open at one gateway; more are rejected as venue-busy [default: no limit]
+        /// Limit the orders that are open at one gateway; more are rejected as venue-busy [default:
+        /// no limit]
         max_waiting "N": Count, in 1..=1 << 20;
     }
     "Load" {
         /// Orders of all strategies together, e.g. 400k or 4M [default: 4M; 100k on small machines]
         orders "TOTAL": Count => Count(100_000), in 1..=1_000_000_000;
-        /// Time over which the orders are due, e.g. 5s; stress ignores it [default: 10s; 5s on small machines]
+        /// Time over which the orders are due, e.g. 5s; stress ignores it [default: 10s; 5s on
+        /// small machines]
         window "DUR": Nanos => Nanos(5 * S), in MS..=H;
         /// Repeat the schedule N times
         laps "N": Count => Count(1), in 1..=1_000_000;
@@ -108,9 +115,11 @@ settings! {
         seed "N": Count = Count(1);
         /// Recorded flow to play instead of drawing one
         schedule "FILE": PathBuf;
-        /// Orders that rest in the books of every exchange at the start: order_id,side,price,quantity
+        /// Orders that rest in the books of every exchange at the start:
+        /// order_id,side,price,quantity
         book "FILE": PathBuf;
-        /// In which order exchanges carry orders out [default: arrival; recorded where a recording is played against its book]
+        /// In which order exchanges carry orders out [default: arrival; recorded where a recording
+        /// is played against its book]
         sequence "ORDER": Sequence;
         /// Plays the recorded flow X times as fast
         speed "X": Factor => Factor(1.0);
@@ -124,15 +133,19 @@ settings! {
     "Containment" {
         /// Write-ahead log for engine and exchanges: none, process, group or each
         journal "HOW": Journalling => Journalling::None;
-        /// What happens when a strategy, a gateway, an exchange or the engine dies, or hangs, or a strategy is quarantined
+        /// What happens when a strategy, a gateway, an exchange or the engine dies, or hangs, or a
+        /// strategy is quarantined
         on_death "HOW": OnDeath => OnDeath::Stop;
         /// Liveness timeout: a thread that completes no duty cycle for this long is considered hung
         liveness "DUR": Nanos => Nanos(10 * S), in 20 * MS..=H;
-        /// How long a venue may say nothing about an order, where it is checked [default: longest delay + 1s]
+        /// How long a venue may say nothing about an order, where it is checked [default: longest
+        /// delay + 1s]
         venue_timeout "DUR": Nanos, in MS..=H;
-        /// Messages that a venue takes, e.g. 1000/s: more wait; 1000/s,reject: more are rejected [default: any]
+        /// Messages that a venue takes, e.g. 1000/s: more wait; 1000/s,reject: more are rejected
+        /// [default: any]
         venue_limit "N/s": VenueLimit;
-        /// A fault on purpose; may be given several times; launcher run --help shows how it is written
+        /// A fault on purpose; may be given several times; launcher run --help shows how it is
+        /// written
         fault "SPEC": Faults => Faults(Vec::new());
     }
     "Run" {

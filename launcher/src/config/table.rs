@@ -1,6 +1,7 @@
 //! The macro behind the table of settings in [`super::settings`].
 
-/// Makes [`Settings`] and its table: `KEY "PLACEHOLDER": TYPE = DEFAULT, in RANGE;` under a heading of the help.
+/// Makes [`Settings`] and its table: `KEY "PLACEHOLDER": TYPE = DEFAULT, in RANGE;` under a heading
+/// of the help.
 macro_rules! settings {
     ($($heading:literal { $(
         $(#[doc = $doc:literal])+

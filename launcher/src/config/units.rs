@@ -1,4 +1,5 @@
-//! Values with a notation of their own: `fixed:5ms`, `0,2-5`, `fifo:50`, `1000/s,reject`, `512MiB`, `2G`, `5%`.
+//! Values with a notation of their own: `fixed:5ms`, `0,2-5`, `fifo:50`, `1000/s,reject`, `512MiB`,
+//! `2G`, `5%`.
 
 use super::DelayRange;
 use super::value::{Value, text_values};
@@ -131,7 +132,8 @@ impl fmt::Display for Priority {
     }
 }
 
-/// How many messages a second a venue takes, and what becomes of more: `1000/s`, or `1000/s,reject`.
+/// How many messages a second a venue takes, and what becomes of more: `1000/s`, or
+/// `1000/s,reject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueLimit {
     /// Messages a second, from 1.

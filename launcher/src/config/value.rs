@@ -1,6 +1,7 @@
 //! How a setting's value is read from a text and written back.
 //!
-//! Command line and config file share these parsers, so a value is right or wrong in both alike and its message is the same.
+//! Command line and config file share these parsers, so a value is right or wrong in both alike and
+//! its message is the same.
 
 use super::Arrivals;
 use analysis::experiment::{Speed, Wait};
@@ -15,7 +16,8 @@ use std::path::PathBuf;
 
 /// A setting's value as text.
 pub trait Value: Clone + Send + Sync + Sized + 'static {
-    /// Whether it is a list: its flag may be given several times, and in the config file it may be a list of texts.
+    /// Whether it is a list: its flag may be given several times, and in the config file it may be
+    /// a list of texts.
     const IS_LIST: bool = false;
 
     /// Reads it.

@@ -1,7 +1,9 @@
-//! Flat YAML: one `key: value` a line, comments, and lists of values, in brackets or one `- item` a line.
+//! Flat YAML: one `key: value` a line, comments, and lists of values, in brackets or one `- item` a
+//! line.
 //!
-//! A value is plain, in single or double quotes, or after `>` or `|` the indented lines that follow, in which version 0.2 wrote long
-//! values. What else YAML has (nested maps, anchors, lists over several lines in brackets) is an error that shows its place.
+//! A value is plain, in single or double quotes, or after `>` or `|` the indented lines that
+//! follow, in which version 0.2 wrote long values. What else YAML has (nested maps, anchors, lists
+//! over several lines in brackets) is an error that shows its place.
 
 /// What stands for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +95,8 @@ fn column_of(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The value that stands in indented lines. Folded, a line break is a blank, and an empty line a line break.
+/// The value that stands in indented lines. Folded, a line break is a blank, and an empty line a
+/// line break.
 fn joined<'a>(lines: impl Iterator<Item = &'a str>, is_folded: bool) -> String {
     let mut text = String::new();
     let mut indent = None;
@@ -286,7 +289,8 @@ fn unescaped(escape: char, chars: &mut std::str::CharIndices<'_>) -> Option<char
     char::from_u32(code)
 }
 
-/// Returns a text as a value that is read back as the same text: plain where that is possible, else in double quotes.
+/// Returns a text as a value that is read back as the same text: plain where that is possible, else
+/// in double quotes.
 pub(super) fn written(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%~ ".contains(c);
     let begins_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || "_./+".contains(c));

@@ -1,7 +1,8 @@
 //! The settings of an experiment: those of `run`, of which some take a list.
 //!
-//! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or `0ns,500ns`. A flag with one
-//! value belongs to the base; a list, even of one value for `--rate`, is an axis.
+//! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or
+//! `0ns,500ns`. A flag with one value belongs to the base; a list, even of one value for `--rate`,
+//! is an axis.
 
 use super::axes::AxisValue;
 use crate::config::{Settings, UsageError};
@@ -52,7 +53,8 @@ impl FromArgMatches for Swept {
     }
 }
 
-/// What was asked for: settings that all points share, axes, and the preset that fills up what is open.
+/// What was asked for: settings that all points share, axes, and the preset that fills up what is
+/// open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
     /// The settings of all points, without the axes'.

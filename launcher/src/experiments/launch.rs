@@ -17,10 +17,12 @@ use std::time::Duration;
 
 /// What takes longer than that says beforehand how long.
 const LONG: Duration = Duration::from_secs(10);
-/// What a run takes beside its window and its longest delay: start, end, merge. A guess for small runs.
+/// What a run takes beside its window and its longest delay: start, end, merge. A guess for small
+/// runs.
 const BESIDE: Duration = Duration::from_millis(1_500);
 
-/// How long the runs that are still missing will take, if that is long, in words. Of a search at most so long.
+/// How long the runs that are still missing will take, if that is long, in words. Of a search at
+/// most so long.
 fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<String> {
     let mut missing = 0u32;
     let mut time = Duration::ZERO;
@@ -57,7 +59,8 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut Maker<'_>) -> 
         signals: &signals,
     };
     work(&mut |settings: &Settings| -> Result<Made> {
-        // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this one is whole.
+        // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this
+        // one is whole.
         Ok(run::run(&planner::resolve(settings, &machine)?, &machine, &how)?.into())
     })
 }

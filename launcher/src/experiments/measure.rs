@@ -39,7 +39,8 @@ impl From<FinishedRun> for Made {
 /// What makes one run: tests have one that makes it up.
 pub type Maker<'a> = dyn FnMut(&Settings) -> Result<Made> + 'a;
 
-/// Makes what is missing of a sweep. A run that failed is kept as such, and tried again by the next call.
+/// Makes what is missing of a sweep. A run that failed is kept as such, and tried again by the next
+/// call.
 pub fn measure(
     record: &mut SweepRecord,
     folder: &Path,
@@ -121,7 +122,8 @@ pub fn discard_logs(run: &Path) {
     }
 }
 
-/// Removes the folders of runs that were not finished: those with a run's files that the record does not name.
+/// Removes the folders of runs that were not finished: those with a run's files that the record
+/// does not name.
 pub(super) fn discard_strangers(record: &SweepRecord, folder: &Path) {
     let known = record.folders();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -6,12 +6,15 @@
 //!                                           └── --resume ── sweep.json
 //! ```
 //!
-//! An experiment is a folder: its flags, `run`, which makes the record with its cells and measures it, and what makes its document of
-//! what was measured. A line in [`shown`] names it, so that `--resume` and the page know it too. What a document shows is in
-//! `analysis::experiment`. Axes, the order of the runs, the record and its file, resuming, printing and saving are the same for all.
+//! An experiment is a folder: its flags, `run`, which makes the record with its cells and measures
+//! it, and what makes its document of what was measured. A line in [`shown`] names it, so that
+//! `--resume` and the page know it too. What a document shows is in `analysis::experiment`. Axes,
+//! the order of the runs, the record and its file, resuming, printing and saving are the same for
+//! all.
 //!
-//! What is compared (technique, isolation, idle, capacity …) is alternated within each condition (work, strategies,
-//! venues, rate) and its order rotated between repeats; every repeat has a schedule seed of its own that all share.
+//! What is compared (technique, isolation, idle, capacity …) is alternated within each condition
+//! (work, strategies, venues, rate) and its order rotated between repeats; every repeat has a
+//! schedule seed of its own that all share.
 
 mod axes;
 pub mod bill;
@@ -48,7 +51,8 @@ fn go_on(mut record: SweepRecord, folder: &Path, json: bool) -> Result<ExitCode>
     publish(&record, folder, &shown(&record, folder, ended)?, json, ended)
 }
 
-/// What an experiment shows, by its kind; one that is not complete and cannot be judged yet, as a sweep.
+/// What an experiment shows, by its kind; one that is not complete and cannot be judged yet, as a
+/// sweep.
 fn shown(record: &SweepRecord, folder: &Path, ended: Ended) -> Result<Shown> {
     match (record.kind.as_str(), ended) {
         ("bill", Ended::Complete) => bill::shown(record, None),

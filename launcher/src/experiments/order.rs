@@ -1,8 +1,9 @@
-//! In which order the runs of a sweep are made, so that a machine whose mood changes harms nobody in particular.
+//! In which order the runs of a sweep are made, so that a machine whose mood changes harms nobody
+//! in particular.
 //!
-//! Repeat by repeat; within a repeat condition by condition; within a condition what is compared, one after the other,
-//! beginning with another one in every repeat: A B C, B C A, C A B. So the two runs of a pair are as near in time as
-//! can be, and none always runs first.
+//! Repeat by repeat; within a repeat condition by condition; within a condition what is compared,
+//! one after the other, beginning with another one in every repeat: A B C, B C A, C A B. So the two
+//! runs of a pair are as near in time as can be, and none always runs first.
 
 use analysis::experiment::{Axis, SweepPoint};
 

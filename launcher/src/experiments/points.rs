@@ -55,9 +55,9 @@ impl Candidate {
 
 /// Makes a point of every combination.
 ///
-/// One that the planner refuses is left out with a note, if its values can be had in others. The load is what
-/// the machine carries: the least that the planner chooses for any point, so that all have the same; and if
-/// some would get dedicated threads and others not, all share.
+/// One that the planner refuses is left out with a note, if its values can be had in others. The
+/// load is what the machine carries: the least that the planner chooses for any point, so that all
+/// have the same; and if some would get dedicated threads and others not, all share.
 pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
     let size = asked.axes.iter().map(Vec::len).try_fold(1usize, usize::checked_mul);
     if size.is_none_or(|size| size > MOST_POINTS) {
@@ -74,7 +74,8 @@ pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
     let is_hopeless = |(candidate, _): &&(Candidate, String)| {
         candidate.values.iter().any(|value| !accepted.iter().any(|(other, _)| other.values.contains(value)))
     };
-    // A preset asks for all there are, whether they go together or not; a user names what is wanted.
+    // A preset asks for all there are, whether they go together or not; a user names what is
+    // wanted.
     let wrong = refused.iter().find(is_hopeless).filter(|_| asked.preset.is_none() || accepted.is_empty());
     if let Some((Candidate { name, values, .. }, why)) = wrong {
         return Err(UsageError(if values.is_empty() { why.clone() } else { format!("{name}: {why}") }));
@@ -129,7 +130,8 @@ fn settled(
     Ok(Layout { base, axes: Vec::new(), points, notes })
 }
 
-/// What the planner, and the kernel where a sandbox or a priority is asked for, say about settings, without a schedule.
+/// What the planner, and the kernel where a sandbox or a priority is asked for, say about settings,
+/// without a schedule.
 pub(super) fn check(
     settings: &Settings,
     machine: &Machine,

@@ -1,4 +1,5 @@
-//! Named sweeps. They set axes only: the load is what the machine carries, unless a flag says otherwise.
+//! Named sweeps. They set axes only: the load is what the machine carries, unless a flag says
+//! otherwise.
 
 use super::axes::AxisValue;
 use super::flags::Asked;
@@ -39,7 +40,8 @@ impl SweepPreset {
         })
     }
 
-    /// Fills up what was asked for: an axis that a flag names stays as the flag has it. Returns what this build lacks.
+    /// Fills up what was asked for: an axis that a flag names stays as the flag has it. Returns
+    /// what this build lacks.
     pub fn fill(self, asked: &mut Asked) -> Vec<String> {
         let mut notes = Vec::new();
         let mut add = |axis: Axis, names: Vec<&str>, asked: &mut Asked| {

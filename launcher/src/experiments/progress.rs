@@ -1,4 +1,5 @@
-//! The line that says how far a sweep is and how long it will take; nothing where there is no terminal.
+//! The line that says how far a sweep is and how long it will take; nothing where there is no
+//! terminal.
 
 use analysis::escape::in_a_line;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};

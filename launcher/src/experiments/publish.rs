@@ -48,7 +48,8 @@ impl Shown {
     }
 }
 
-/// Publishes an experiment of runs, with `runs.csv`. Returns the exit code: interrupted, a run failed, or all is well.
+/// Publishes an experiment of runs, with `runs.csv`. Returns the exit code: interrupted, a run
+/// failed, or all is well.
 pub fn publish(
     record: &SweepRecord,
     folder: &Path,

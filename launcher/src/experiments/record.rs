@@ -1,5 +1,5 @@
-//! The record of an experiment, `sweep.json`: begun, read, gone on with. What was measured is saved in it run by run, so that
-//! an experiment that was stopped goes on where it was.
+//! The record of an experiment, `sweep.json`: begun, read, gone on with. What was measured is saved
+//! in it run by run, so that an experiment that was stopped goes on where it was.
 
 use super::flags::Asked;
 use super::measure::discard_strangers;

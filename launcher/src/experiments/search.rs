@@ -1,12 +1,14 @@
-//! The highest rate that a technique holds: bisection over the offered rate, a bounded number of steps.
+//! The highest rate that a technique holds: bisection over the offered rate, a bounded number of
+//! steps.
 //!
-//! A run holds its rate if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of the offered rate was sent. A rate
-//! is held if most of its runs hold it, of three unless `--repeats` says otherwise: one stall of the machine decides nothing. Of runs
-//! whose verdicts agree the third is not made.
+//! A run holds its rate if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of
+//! the offered rate was sent. A rate is held if most of its runs hold it, of three unless
+//! `--repeats` says otherwise: one stall of the machine decides nothing. Of runs whose verdicts
+//! agree the third is not made.
 //!
-//! First the rate is doubled until it is not held (or quartered until it is), then the gap between the highest held
-//! and the lowest not held is halved on a logarithmic scale until it is within 5 %. What was tried is the whole
-//! state, so a search goes on where it was.
+//! First the rate is doubled until it is not held (or quartered until it is), then the gap between
+//! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5
+//! %. What was tried is the whole state, so a search goes on where it was.
 
 use super::axes::orders_at;
 use super::measure::{Ended, Maker, one};
@@ -28,7 +30,8 @@ const CLOSE: f64 = 1.05;
 const REACHED: f64 = 0.99;
 /// Orders that every try has at least: enough for a p99.9.
 const FEWEST_ORDERS: f64 = 11_000.0;
-/// The longest window of a try, in nanoseconds; with [`FEWEST_ORDERS`] it makes the lowest rate that can be tried.
+/// The longest window of a try, in nanoseconds; with [`FEWEST_ORDERS`] it makes the lowest rate
+/// that can be tried.
 const LONGEST_WINDOW_NS: u64 = 60_000_000_000;
 /// The lowest rate that is tried.
 const LOWEST_PER_S: f64 = 200.0;
@@ -153,7 +156,8 @@ fn attempt(
     let settings = Settings {
         window: Some(Nanos(window_ns)),
         orders: Some(orders_at(rate, window_ns)),
-        // Unless the user set it, what this rate keeps open: the limit must not be what holds the sender back.
+        // Unless the user set it, what this rate keeps open: the limit must not be what holds the
+        // sender back.
         max_open: base.max_open,
         out: Some(folder.to_owned()),
         ..point

@@ -1,4 +1,5 @@
-//! `launcher export`: a run for other programs: a Perfetto trace, Parquet's tables, HdrHistogram's percentiles, and one picture.
+//! `launcher export`: a run for other programs: a Perfetto trace, Parquet's tables, HdrHistogram's
+//! percentiles, and one picture.
 
 mod hgrm;
 #[cfg(feature = "parquet")]
@@ -51,7 +52,8 @@ pub struct ExportFlags {
     /// Write orders.parquet and stages.parquet (needs a launcher built with --features parquet)
     #[arg(long, value_name = "FOLDER")]
     pub parquet: Option<PathBuf>,
-    /// Of Parquet: a file for each strategy, in run=RUN/strategy=N folders, beside those of other runs
+    /// Of Parquet: a file for each strategy, in run=RUN/strategy=N folders, beside those of other
+    /// runs
     #[arg(long, requires = "parquet")]
     pub partitioned: bool,
     /// Write each histogram as percentiles, a .hgrm file each
@@ -60,7 +62,8 @@ pub struct ExportFlags {
     /// Draw the path of an order around the median, with the time of each stage
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the logs
+    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the
+    /// logs
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<Size>,
 }
@@ -108,8 +111,8 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the tables of orders and stages: a file each; or, partitioned, a file for each strategy, in folders of the names by which DuckDB,
-/// Polars and Spark know the run and the strategy.
+/// Writes the tables of orders and stages: a file each; or, partitioned, a file for each strategy,
+/// in folders of the names by which DuckDB, Polars and Spark know the run and the strategy.
 #[cfg(feature = "parquet")]
 fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merge::Merged) -> Result<()> {
     let strategies = 0..record.plan.trading().strategies;
@@ -137,8 +140,9 @@ fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merg
 /// Where an export is written.
 type Sink<'a> = dyn Write + Send + 'a;
 
-/// Writes a file that the user named. A regular file is replaced when the new one is whole. Anything else (a pipe, `/dev/stdout`) is written
-/// to, but not in the run's own folder, which a stranger may have filled.
+/// Writes a file that the user named. A regular file is replaced when the new one is whole.
+/// Anything else (a pipe, `/dev/stdout`) is written to, but not in the run's own folder, which a
+/// stranger may have filled.
 fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if !path.symlink_metadata().is_ok_and(|facts| !facts.is_file()) {
@@ -156,7 +160,8 @@ fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<
     Ok(())
 }
 
-/// Writes a regular file, whole or not at all; `shown` is what it is called. Links are replaced and not followed.
+/// Writes a regular file, whole or not at all; `shown` is what it is called. Links are replaced and
+/// not followed.
 fn whole(path: &Path, shown: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
     let save = || -> Result<()> {

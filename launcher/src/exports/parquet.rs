@@ -1,5 +1,6 @@
-//! Parquet: a table of orders and a table of their stages, for DuckDB, Polars, pandas and what else reads columns. Written with the crate
-//! `parquet`, whose writer keeps one row group in memory; the feature `parquet` brings it.
+//! Parquet: a table of orders and a table of their stages, for DuckDB, Polars, pandas and what else
+//! reads columns. Written with the crate `parquet`, whose writer keeps one row group in memory; the
+//! feature `parquet` brings it.
 
 use analysis::merge::{Merged, OrderRow};
 use analysis::record::RunRecord;
@@ -51,8 +52,10 @@ fn since_start(record: &RunRecord, ticks: u64) -> i64 {
     if ticks < start { -since } else { since }
 }
 
-/// Writes an order a row, of all strategies or of one: its id; when it was due and its stamps in nanoseconds since the run's start, null where there is none; the reason's code
-/// if it was refused, else null; whether it counts in the figures; its venue, null where no gateway's log has it.
+/// Writes an order a row, of all strategies or of one: its id; when it was due and its stamps in
+/// nanoseconds since the run's start, null where there is none; the reason's code if it was
+/// refused, else null; whether it counts in the figures; its venue, null where no gateway's log has
+/// it.
 pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
     let id = id_columns(part);
     let times: String = ["due".into()]
@@ -89,8 +92,9 @@ pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl 
     Ok(())
 }
 
-/// Writes a stage of an order a row: the order's id, the stage's name, when it began in nanoseconds since the run's start, and how many it took.
-/// All stages of an order stand together; those of which an end was not stamped are not there.
+/// Writes a stage of an order a row: the order's id, the stage's name, when it began in nanoseconds
+/// since the run's start, and how many it took. All stages of an order stand together; those of
+/// which an end was not stamped are not there.
 pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
     let id = id_columns(part);
     let schema = format!(
@@ -125,7 +129,8 @@ pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl 
     Ok(())
 }
 
-/// Numbers that differ little from row to row are kept as differences; names, of which there are few, in a dictionary.
+/// Numbers that differ little from row to row are kept as differences; names, of which there are
+/// few, in a dictionary.
 fn writer<W: Write + Send>(schema: &str, names: &[&str], out: W) -> Result<SerializedFileWriter<W>> {
     let schema = Arc::new(parse_message_type(schema)?);
     let mut properties =

@@ -1,8 +1,10 @@
-//! A run as a Perfetto trace (TrackEvent): processes and threads as tracks, what an order cost each of them as slices, the order as a
-//! flow through all of them, gaps, sleeps and incidents as slices on tracks of their own.
+//! A run as a Perfetto trace (TrackEvent): processes and threads as tracks, what an order cost each
+//! of them as slices, the order as a flow through all of them, gaps, sleeps and incidents as slices
+//! on tracks of their own.
 //!
-//! Slices of one track must lie within each other or apart. Orders at a venue overlap, so taking and answering one are moments on
-//! the gateway's track; an orchestrator's slice that would overlap the one before it is a moment too.
+//! Slices of one track must lie within each other or apart. Orders at a venue overlap, so taking
+//! and answering one are moments on the gateway's track; an orchestrator's slice that would overlap
+//! the one before it is a moment too.
 
 use super::proto::Message;
 use analysis::merge::{Merged, OrderRow};
@@ -45,7 +47,8 @@ const MOMENT: u64 = 3;
 /// Descriptors come first, so nothing of an earlier state is needed.
 const STATE_CLEARED: u64 = 1;
 
-/// Tracks by number: processes, threads, the gaps of threads, the incidents of strategies, the sleeps of threads.
+/// Tracks by number: processes, threads, the gaps of threads, the incidents of strategies, the
+/// sleeps of threads.
 const PROCESSES: u64 = 1 << 32;
 const THREADS: u64 = 2 << 32;
 const GAPS: u64 = 3 << 32;
@@ -92,7 +95,8 @@ pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Wr
     Ok(())
 }
 
-/// The orders that began first, so many of them, in the order of time. Twice as many are kept at most, however many there are.
+/// The orders that began first, so many of them, in the order of time. Twice as many are kept at
+/// most, however many there are.
 fn first(merged: &Merged, most: usize) -> Vec<(OrderId, &OrderRow)> {
     let mut first = Vec::new();
     for order in merged.orders().filter(|(_, row)| row.began() != 0) {
@@ -235,7 +239,8 @@ fn incidents(record: &RunRecord, events: &mut Vec<Event>) {
     }
 }
 
-/// In the order of time, and on each track no slice that begins within another and ends behind it: such a one is a moment.
+/// In the order of time, and on each track no slice that begins within another and ends behind it:
+/// such a one is a moment.
 fn untangled(events: Vec<Event>) -> Vec<Event> {
     // Begin and end follow each other as they were made.
     let mut made = events.into_iter().peekable();
@@ -281,7 +286,8 @@ mod tests {
     #[test]
     fn slices_of_a_track_lie_apart() {
         let slice = |from, to| [event(from, BEGIN), event(to, END)];
-        // The second begins within the first; the third begins where the first ends; the fourth takes no time.
+        // The second begins within the first; the third begins where the first ends; the fourth
+        // takes no time.
         let all = [slice(10, 20), slice(15, 30), slice(20, 25), slice(40, 40)];
         let found = untangled(all.into_iter().flatten().chain([event(12, MOMENT)]).collect());
         let found: Vec<(u64, u64)> = found.iter().map(|event| (event.ns, event.kind)).collect();

@@ -1,4 +1,5 @@
-//! The wire format of protocol buffers, as far as a trace needs it: fields are varints, fixed 64-bit words, texts and messages.
+//! The wire format of protocol buffers, as far as a trace needs it: fields are varints, fixed
+//! 64-bit words, texts and messages.
 
 /// A message that is being written.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,9 @@
-//! Which fault is due when, and to whom, for what the launcher does by signal: `kill` and `stop` at a time, once or again and
-//! again.
+//! Which fault is due when, and to whom, for what the launcher does by signal: `kill` and `stop` at
+//! a time, once or again and again.
 //!
-//! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at the same times, the
-//! same strategies are chosen. The other kinds, and everything at an order, a strategy does to itself
-//! ([`roles::faults::own`]).
+//! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at
+//! the same times, the same strategies are chosen. The other kinds, and everything at an order, a
+//! strategy does to itself ([`roles::faults::own`]).
 
 use protocol::plan::{Fault, FaultKind, Plan, Target, When};
 use roles::faults::Draws;
@@ -96,9 +96,10 @@ impl FaultSchedule {
         self.coming.iter().map(|coming| coming.next_ns).min()
     }
 
-    /// The next fault that is due by now, if one is: ask until there is none. A fault finds its victim among those who
-    /// are there; where none is it does not take place, but for a victim that has yet to begin: that one is waited for. What comes again and has
-    /// fallen behind is not made up for: it comes again that long after now.
+    /// The next fault that is due by now, if one is: ask until there is none. A fault finds its
+    /// victim among those who are there; where none is it does not take place, but for a victim
+    /// that has yet to begin: that one is waited for. What comes again and has fallen behind is not
+    /// made up for: it comes again that long after now.
     pub fn due(&mut self, now_ns: u64, presence: impl Fn(u16) -> Presence) -> Option<DueFault> {
         loop {
             let due = self.coming.iter().enumerate().filter(|(_, coming)| coming.next_ns <= now_ns);

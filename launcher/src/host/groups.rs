@@ -28,7 +28,8 @@ impl Tree<'static> {
 /// How long the last process in a group may take to be gone.
 pub const EMPTY: Duration = Duration::from_secs(5);
 
-/// The groups of this process, one of each hierarchy: the names of its controllers, none in cgroup v2, and its path.
+/// The groups of this process, one of each hierarchy: the names of its controllers, none in cgroup
+/// v2, and its path.
 pub(super) fn own(root: &Path) -> Vec<(String, String)> {
     let line = |line: &str| {
         // Number, controllers, path.
@@ -61,7 +62,8 @@ pub fn partitions(root: &Path) -> Option<PathBuf> {
 pub struct Hierarchy {
     /// Whether it is of the second version.
     pub is_second: bool,
-    /// Of the second version the folder that holds this process's own group; of the first this process's own group.
+    /// Of the second version the folder that holds this process's own group; of the first this
+    /// process's own group.
     pub parent: PathBuf,
     /// What of the machine groups below it share out.
     controllers: Vec<String>,
@@ -74,8 +76,9 @@ impl Hierarchy {
     }
 }
 
-/// All that there are, those of the second version first. A group of that version with processes in it hands nothing on, so a
-/// new one stands beside that of this process, where there is anything above it.
+/// All that there are, those of the second version first. A group of that version with processes in
+/// it hands nothing on, so a new one stands beside that of this process, where there is anything
+/// above it.
 pub fn hierarchies(root: &Path) -> Vec<Hierarchy> {
     let own = own(root);
     let below = |mount: &Path, path: &str| mount.join(path.trim_start_matches('/'));
@@ -106,7 +109,8 @@ pub fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Removes a group, waiting so long for the last process in it to be gone. One that is gone already is no error.
+/// Removes a group, waiting so long for the last process in it to be gone. One that is gone already
+/// is no error.
 ///
 /// # Errors
 /// Somebody is in it for longer than that.

@@ -22,7 +22,8 @@ pub fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the terminal the settings back that it had. Nothing where it was not in raw mode, or is gone.
+/// Gives the terminal the settings back that it had. Nothing where it was not in raw mode, or is
+/// gone.
 pub fn leave() {
     let before = BEFORE.lock().ok().and_then(|mut kept| kept.take());
     if let Some(before) = before {

@@ -1,7 +1,8 @@
 //! Reads the facts of the host from `/proc` and `/sys`.
 //!
-//! Every file may be missing, empty or odd (containers hide some, other architectures lack some): then its fact
-//! stays empty. Functions take the root of the tree, so that tests read recorded ones.
+//! Every file may be missing, empty or odd (containers hide some, other architectures lack some):
+//! then its fact stays empty. Functions take the root of the tree, so that tests read recorded
+//! ones.
 
 use super::Machine;
 use analysis::lists;
@@ -39,7 +40,8 @@ pub fn machine() -> Machine {
     machine
 }
 
-/// Says what this host is called where its own name says nothing: in a container that is called something else at every start.
+/// Says what this host is called where its own name says nothing: in a container that is called
+/// something else at every start.
 const HOST: &str = "BULKHEAD_HOST";
 
 /// The machine described by the `proc` and `sys` under `root`.
@@ -95,7 +97,8 @@ pub(super) fn field(text: &str, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// A limit in `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself. `None`: it is not listed, else unlimited.
+/// A limit in `NAME SOFT HARD UNITS`, a line each; a name has spaces itself. `None`: it is not
+/// listed, else unlimited.
 pub(super) fn limit(text: &str, name: &str, column: usize) -> Option<Option<u64>> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     match line.split_whitespace().nth(column)? {
@@ -130,7 +133,8 @@ fn allowed(root: &Path, cpuinfo: &str) -> Vec<u32> {
     }
 }
 
-/// The groups that `members` puts the allowed cores into, with at least `least` of them; each core in one group.
+/// The groups that `members` puts the allowed cores into, with at least `least` of them; each core
+/// in one group.
 fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
     let mut seen = BTreeSet::new();
     let mut groups = Vec::new();
@@ -182,7 +186,8 @@ fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
     if names.is_empty() { None } else { Some(names.join(", ")) }
 }
 
-/// Its name where the machine's firmware or Xen tells it, else `unknown` where the processor says there is one.
+/// Its name where the machine's firmware or Xen tells it, else `unknown` where the processor says
+/// there is one.
 fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
     let xen = text(root, "sys/hypervisor/type");
     if !xen.is_empty() {

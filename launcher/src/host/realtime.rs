@@ -1,4 +1,5 @@
-//! Real-time priority as this machine allows it: the kernel's throttling, the control group's budget, this process's rights.
+//! Real-time priority as this machine allows it: the kernel's throttling, the control group's
+//! budget, this process's rights.
 
 use super::groups;
 use super::read::{field, limit, text};
@@ -10,11 +11,13 @@ const SYS_NICE: u32 = 23;
 /// What bears on threads under `SCHED_FIFO`; `None`: the kernel does not show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealTime {
-    /// So long such threads may run in each period, in microseconds; below 0: for as long as they like.
+    /// So long such threads may run in each period, in microseconds; below 0: for as long as they
+    /// like.
     pub runtime_us: Option<i64>,
     /// The period, in microseconds.
     pub period_us: Option<i64>,
-    /// What the control group of this process may use of each period (cgroup v1 with `CONFIG_RT_GROUP_SCHED`), in microseconds.
+    /// What the control group of this process may use of each period (cgroup v1 with
+    /// `CONFIG_RT_GROUP_SCHED`), in microseconds.
     pub group_us: Option<i64>,
     /// The highest priority that `RLIMIT_RTPRIO` allows; 0: none.
     pub limit: u64,
@@ -47,8 +50,8 @@ impl RealTime {
         }
     }
 
-    /// What the kernel takes away from such threads of each period at most, and the period, in microseconds; `None`: nothing, or it
-    /// does not say.
+    /// What the kernel takes away from such threads of each period at most, and the period, in
+    /// microseconds; `None`: nothing, or it does not say.
     pub fn taken_us(&self) -> Option<(u64, u64)> {
         let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
         let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;
@@ -63,7 +66,8 @@ impl RealTime {
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Why a thread of this process may not have that priority, and the way out; `None`: nothing speaks against it.
+    /// Why a thread of this process may not have that priority, and the way out; `None`: nothing
+    /// speaks against it.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((

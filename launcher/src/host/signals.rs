@@ -19,7 +19,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Which signal asked last for an end; 0: none. Signals come to a process, so there is one.
 static ASKED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 
-/// The exit code of what was interrupted, as shells have it: 128 and the signal, of Ctrl-C where nobody knows.
+/// The exit code of what was interrupted, as shells have it: 128 and the signal, of Ctrl-C where
+/// nobody knows.
 pub fn exit_code() -> ExitCode {
     // Relaxed: the byte in the stream, which says that one came, is the kernel's to order.
     let signal = match ASKED.load(Ordering::Relaxed) {
@@ -29,7 +30,8 @@ pub fn exit_code() -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
-/// The exit code of what only reads and goes on until it is ended: Ctrl-C is how a user ends it, and no failure.
+/// The exit code of what only reads and goes on until it is ended: Ctrl-C is how a user ends it,
+/// and no failure.
 pub fn exit_code_of_reader() -> ExitCode {
     // Relaxed: as in `exit_code`.
     match ASKED.load(Ordering::Relaxed) {
@@ -39,8 +41,9 @@ pub fn exit_code_of_reader() -> ExitCode {
     }
 }
 
-/// Ends the process so long after a signal has asked it to end, whatever it does then: it may be blocked in a write to a terminal or a
-/// pipe that nobody reads. For processes that hold nothing that must be given back.
+/// Ends the process so long after a signal has asked it to end, whatever it does then: it may be
+/// blocked in a write to a terminal or a pipe that nobody reads. For processes that hold nothing
+/// that must be given back.
 pub fn end_anyway(after: Duration) {
     std::thread::spawn(move || {
         while !asked() {
@@ -71,8 +74,9 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP no longer kill this process but can be asked for here. A SIGHUP that was ignored
-    /// before stays so: that is how `nohup` asks for a run that outlives its terminal.
+    /// From now on SIGINT, SIGTERM and SIGHUP no longer kill this process but can be asked for
+    /// here. A SIGHUP that was ignored before stays so: that is how `nohup` asks for a run that
+    /// outlives its terminal.
     ///
     /// # Errors
     /// If the system refuses a pipe or a handler.
@@ -94,7 +98,8 @@ impl Signals {
     }
 }
 
-/// From now on a write beyond the limit of a file's size (`ulimit -f`) is an error and does not end this process.
+/// From now on a write beyond the limit of a file's size (`ulimit -f`) is an error and does not end
+/// this process.
 ///
 /// # Errors
 /// If the system refuses a handler.

@@ -1,4 +1,5 @@
-//! What of the system bears on latency beside the processors: huge pages, swap, a container's quota, load, limits, mounts.
+//! What of the system bears on latency beside the processors: huge pages, swap, a container's
+//! quota, load, limits, mounts.
 
 use super::read::{limit, text};
 use super::{RealTime, groups};
@@ -23,7 +24,8 @@ pub struct System {
     pub real_time: RealTime,
     /// Where a control group can have cores to itself; `None`: nowhere.
     pub partitions: Option<PathBuf>,
-    /// Why strategies cannot be in containers, and the way out; `None`: they can. No file says so: whoever asks has to try.
+    /// Why strategies cannot be in containers, and the way out; `None`: they can. No file says so:
+    /// whoever asks has to try.
     pub no_container: Option<String>,
     /// What of a container would not be limited here, likewise.
     pub unlimited: Option<String>,
@@ -100,7 +102,8 @@ fn limits(text: &str) -> Limits {
     }
 }
 
-/// What tracefs lists, where it is mounted: at a place of its own, or where it was before it had one.
+/// What tracefs lists, where it is mounted: at a place of its own, or where it was before it had
+/// one.
 fn tracers(root: &Path) -> Option<Vec<String>> {
     let found = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
         .iter()

@@ -1,8 +1,9 @@
 //! Picks the cores for the threads of a run.
 //!
-//! In the order of what matters: isolated cores if there are enough; the first ones left to the launcher and the
-//! operating system if there is room; whole cores before the second hardware threads of taken ones; all under one
-//! last-level cache, else on one NUMA node, else on as few groups as possible.
+//! In the order of what matters: isolated cores if there are enough; the first ones left to the
+//! launcher and the operating system if there is room; whole cores before the second hardware
+//! threads of taken ones; all under one last-level cache, else on one NUMA node, else on as few
+//! groups as possible.
 
 use crate::host::Machine;
 use std::cmp::Reverse;
@@ -12,15 +13,16 @@ const RESERVED: usize = 2;
 
 /// Picks `wanted` of the usable cores, or all of them if there are fewer.
 ///
-/// The order is meant for threads with the strategies first and the engine last: cores that share a physical core
-/// with another picked one come first, so the engine at the end has a whole one if anybody has. On two cores that
-/// is core 0 for the strategy and core 1 for the engine, away from where most interrupts arrive.
+/// The order is meant for threads with the strategies first and the engine last: cores that share a
+/// physical core with another picked one come first, so the engine at the end has a whole one if
+/// anybody has. On two cores that is core 0 for the strategy and core 1 for the engine, away from
+/// where most interrupts arrive.
 pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32> {
     let wanted = wanted.min(usable.len());
     let isolated: Vec<u32> = usable.iter().copied().filter(|core| machine.isolated.contains(core)).collect();
     let isolated = if isolated.len() >= wanted { isolated } else { Vec::new() };
-    // A role on the sibling of another costs more than a launcher without a core of its own. Of equal choices the
-    // last one wins, which leaves the most.
+    // A role on the sibling of another costs more than a launcher without a core of its own. Of
+    // equal choices the last one wins, which leaves the most.
     let unshared = |ranked: &Ranked| ranked.iter().filter(|(rank, _)| *rank == 0).count().min(wanted);
     let candidates = (0..=RESERVED.min(usable.len() - wanted))
         .map(|reserve| ranked(&isolated, usable, reserve, machine))
@@ -33,7 +35,8 @@ pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32>
     picked
 }
 
-/// A usable core that none of those are on, nor a hardware thread of one of theirs if that can be had: for who works beside the run.
+/// A usable core that none of those are on, nor a hardware thread of one of theirs if that can be
+/// had: for who works beside the run.
 pub(super) fn unused(usable: &[u32], taken: &[u32], machine: &Machine) -> Option<u32> {
     let free = usable.iter().copied().filter(|core| !taken.contains(core));
     let is_paired = |core: u32| siblings(core, machine).any(|other| taken.contains(&other));
@@ -48,7 +51,8 @@ pub(super) fn whole(cores: &[u32], machine: &Machine) -> usize {
     cores.iter().filter(first).count()
 }
 
-/// Candidates with how many of their siblings are taken before them (whole cores have none), fewest first.
+/// Candidates with how many of their siblings are taken before them (whole cores have none), fewest
+/// first.
 type Ranked = Vec<(usize, u32)>;
 
 /// The isolated cores if there are any, else the usable ones without the first `reserve`.
@@ -70,8 +74,8 @@ fn siblings(core: u32, machine: &Machine) -> impl Iterator<Item = u32> {
     group.into_iter().flatten().copied().filter(move |other| *other != core)
 }
 
-/// `wanted` whole cores of one cache group or node that has so many, else of as few groups as possible, and the
-/// second hardware threads of taken cores only when all whole ones are.
+/// `wanted` whole cores of one cache group or node that has so many, else of as few groups as
+/// possible, and the second hardware threads of taken cores only when all whole ones are.
 fn near(wanted: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> {
     let whole: Vec<u32> = candidates.iter().filter(|(rank, _)| *rank == 0).map(|(_, core)| *core).collect();
     for group in machine.llc_groups.iter().chain(&machine.numa_nodes) {
@@ -120,7 +124,8 @@ mod tests {
     #[test]
     fn whole_cores_come_before_siblings() {
         let server = fake::server().machine();
-        // Whole cores left of one cache after 0 and 1 are reserved: 2, 3 on the first; 4 to 7 on the second.
+        // Whole cores left of one cache after 0 and 1 are reserved: 2, 3 on the first; 4 to 7 on
+        // the second.
         assert_eq!(on(2, &server), [2, 3]);
         assert_eq!(on(4, &server), [4, 5, 6, 7]);
         assert_eq!(on(6, &server), [2, 3, 4, 5, 6, 7], "all whole ones, grouped by cache");

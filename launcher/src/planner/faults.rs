@@ -167,7 +167,8 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// The faults with nothing left open but who gets a signal, which is drawn among the living when it does.
+/// The faults with nothing left open but who gets a signal, which is drawn among the living when it
+/// does.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     let default = When::At { ns: (resolved.input.window_ns() / 10).max(LEAST_DEFAULT_NS) };
     let mut draws = Draws::new(resolved.settings.seed().0, Draws::PLANNING);

@@ -22,7 +22,8 @@ use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.
 const SPARE_RECORDS: u64 = 16 + MAX_GAPS;
-/// Records for sleeps that all logs have room for together, at most: 16 MiB, and what a report needs for them is some hundred.
+/// Records for sleeps that all logs have room for together, at most: 16 MiB, and what a report
+/// needs for them is some hundred.
 const SLEEP_RECORDS: u64 = 1 << 20;
 /// The fewest that a log of a thread that sleeps has room for.
 const FEWEST_SLEEPS: u64 = 1 << 10;
@@ -162,7 +163,8 @@ pub fn layout(
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));
     if venue_threads.count() > 0 && !is_own {
-        // A gateway's own log has room for what the schedule sends it; one log of all venues for all orders.
+        // A gateway's own log has room for what the schedule sends it; one log of all venues for
+        // all orders.
         plan.trading_mut().venue_orders.clone_from(&counts.per_strategy_and_venue);
     }
     set_threads(&mut plan, resolved, machine, &per_venue);
@@ -209,9 +211,9 @@ fn traded(settings: &Settings) -> Result<Vec<Instrument>, UsageError> {
     }
 }
 
-/// How many orders a gateway has room for. Where the run goes on after a death, a strategy that is started again sends before
-/// the orders of its dead incarnation are cancelled, and one that floods must come to its own limit before it fills a gateway
-/// and with it holds up the others.
+/// How many orders a gateway has room for. Where the run goes on after a death, a strategy that is
+/// started again sends before the orders of its dead incarnation are cancelled, and one that floods
+/// must come to its own limit before it fills a gateway and with it holds up the others.
 fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     let held = busiest.clamp(1, MAX_HELD);
     let trading = resolved.plan.trading();
@@ -235,8 +237,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     };
     let further = u64::from(trading.reports_an_order.max(1) - 1);
     let records = |role: &Role| {
-        // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions, and with the
-        // final positions; kill switches have room in it.
+        // The orchestrator's log ends with the checksums of each strategy's two links, each inbox,
+        // and all completions, and with the final positions; kill switches have room in it.
         let (strategies, gateways) = (u64::from(trading.strategies), u64::from(trading.gateways()));
         let checksums = if *role == Role::Orchestrator {
             2 * strategies
@@ -247,7 +249,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
             0
         };
         let an_order = role.record().records_an_order + further * role.record().records_a_report;
-        // What triggered it, and the touch twice: when it comes, and when it expires or is withdrawn. The touches of the opening book.
+        // What triggered it, and the touch twice: when it comes, and when it expires or is
+        // withdrawn. The touches of the opening book.
         let (touches, opening) = match role {
             Role::Exchange(_) if trading.market_data => (3, trading.instrument_count() as u64),
             _ => (0, 0),
@@ -273,7 +276,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     }
     let sleepers = threads.iter().filter(|thread| thread.idle != Idle::Spin).count() as u64;
     let most = (SLEEP_RECORDS / sleepers.max(1)).clamp(FEWEST_SLEEPS, MAX_SLEEPS);
-    // Each role wakes up for each order twice, when it comes and when it is answered, and for each further report.
+    // Each role wakes up for each order twice, when it comes and when it is answered, and for each
+    // further report.
     let wakes = |role: &Role| orders(role).saturating_mul(2 + further);
     for thread in threads.iter_mut() {
         if thread.idle != Idle::Spin {
@@ -285,8 +289,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     }
 }
 
-/// Deals the picked cores to so many threads. A core for each: in their order. Fewer: the `hottest` thread has the last core to
-/// itself if there are two, the others take turns on the rest.
+/// Deals the picked cores to so many threads. A core for each: in their order. Fewer: the `hottest`
+/// thread has the last core to itself if there are two, the others take turns on the rest.
 fn assign(threads: usize, hottest: usize, picked: &[u32]) -> Vec<Option<u32>> {
     let Some((last, rest)) = picked.split_last() else {
         return vec![None; threads];
@@ -357,7 +361,8 @@ mod tests {
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
         assert!(plan.threads.iter().all(|thread| thread.sleep_records == 0), "all of them spin");
-        // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links, and with positions.
+        // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links, and with
+        // positions.
         let positions = |strategies| orchestrator::log_records(strategies, 1);
         let wanted = [5 * 3, 5 * 3, 10 * 4 + 7 + positions(2), 5 * 7, 5 * 7];
         assert_eq!(records, wanted.map(|records| records + 16 + MAX_GAPS));

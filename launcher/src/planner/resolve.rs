@@ -8,15 +8,17 @@ use analysis::lists;
 use analysis::units::{Count, Nanos};
 use protocol::plan::Threading;
 
-/// Cores beside the roles' own that dedicated threading wants: for the launcher and for the operating system.
+/// Cores beside the roles' own that dedicated threading wants: for the launcher and for the
+/// operating system.
 const SPARE_CORES: u64 = 2;
 /// The most open orders of a strategy, unless the user asks for more.
 const MAX_OPEN: u64 = 1 << 20;
 
 /// Makes every setting concrete for a machine.
 ///
-/// What is not set takes the seed benchmark's numbers where every role can have a whole core of its own and two
-/// are left; else what a small machine can carry in about 15 seconds: 1 strategy, 100,000 orders over 5 seconds.
+/// What is not set takes the seed benchmark's numbers where every role can have a whole core of its
+/// own and two are left; else what a small machine can carry in about 15 seconds: 1 strategy,
+/// 100,000 orders over 5 seconds.
 ///
 /// # Errors
 /// The flag whose value cannot be had here, and the way out.
@@ -24,7 +26,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     let mut settings = settings.clone().with_preset();
     settings.check()?;
     let cores = usable_cores(&settings, machine)?;
-    // A role on the second hardware thread of another's core is not alone: only whole cores count here.
+    // A role on the second hardware thread of another's core is not alone: only whole cores count
+    // here.
     let whole = super::cores::whole(&cores, machine) as u64;
 
     let count = |setting: Option<Count>, default| setting.map_or(default, |Count(count)| count);
@@ -50,9 +53,10 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     Ok(resolved)
 }
 
-/// How many open orders a strategy is allowed unless the user says so: what the load keeps open, and half as much again, so
-/// that the limit does not hold the senders back; at least 65,536, or a share of eight times that where there are many
-/// strategies (the engine keeps room for every open order's report).
+/// How many open orders a strategy is allowed unless the user says so: what the load keeps open,
+/// and half as much again, so that the limit does not hold the senders back; at least 65,536, or a
+/// share of eight times that where there are many strategies (the engine keeps room for every open
+/// order's report).
 fn default_open(settings: &Settings) -> u64 {
     let (input, strategies, delay_ns) =
         (Input::of(settings), settings.strategies().0, settings.delay().max_ns);

@@ -16,7 +16,8 @@ pub enum Input {
         arrivals: Arrivals,
         /// How many there are, of all strategies together: 1 to 10^9.
         orders: u64,
-        /// The time over which they are due, in nanoseconds; means nothing for [`Arrivals::Stress`].
+        /// The time over which they are due, in nanoseconds; means nothing for
+        /// [`Arrivals::Stress`].
         window_ns: u64,
     },
     /// A recorded flow, which says itself how many and when.
@@ -25,7 +26,8 @@ pub enum Input {
         path: PathBuf,
         /// How many times as fast it is played.
         speed: f64,
-        /// Over which time its orders are due, played at that speed, in nanoseconds; `None`: the file was not read yet.
+        /// Over which time its orders are due, played at that speed, in nanoseconds; `None`: the
+        /// file was not read yet.
         span_ns: Option<u64>,
     },
 }
@@ -52,7 +54,8 @@ impl Input {
     }
 }
 
-/// Settings with nothing left open. What a process of the run is told is in the plan, and only there; the rest is in the settings.
+/// Settings with nothing left open. What a process of the run is told is in the plan, and only
+/// there; the rest is in the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The settings in effect: resolving them again on the same machine gives the same.
@@ -61,7 +64,8 @@ pub struct Resolved {
     pub plan: Plan,
     /// Where the orders come from.
     pub input: Input,
-    /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells none.
+    /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells
+    /// none.
     pub cores: Vec<u32>,
 }
 
@@ -109,7 +113,8 @@ impl Resolved {
         Self { input: Input::of(&settings), settings, plan, cores }
     }
 
-    /// The same with the time that the schedule takes: a recorded flow says so itself, once it is read.
+    /// The same with the time that the schedule takes: a recorded flow says so itself, once it is
+    /// read.
     #[must_use]
     pub fn spanning(&self, window_ns: u64) -> Self {
         let mut all = self.clone();
@@ -119,7 +124,8 @@ impl Resolved {
         all
     }
 
-    /// Whether all strategies send at the times of their schedule: one of the user's own sends when and where it likes.
+    /// Whether all strategies send at the times of their schedule: one of the user's own sends when
+    /// and where it likes.
     pub fn is_on_schedule(&self) -> bool {
         let kinds = &self.plan.trading().strategy_kinds;
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
@@ -155,13 +161,15 @@ fn exchange_of(settings: &Settings) -> ExchangePlacement {
     })
 }
 
-/// In which order exchanges carry orders out: that of a recording where players send all of it, and nothing else.
+/// In which order exchanges carry orders out: that of a recording where players send all of it, and
+/// nothing else.
 fn sequence_of(settings: &Settings) -> Sequence {
     let is_recorded = settings.schedule.is_some() && settings.book.is_some() && plays_all(settings);
     settings.sequence.unwrap_or(if is_recorded { Sequence::Recorded } else { Sequence::Arrival })
 }
 
-/// Whether exchanges write touches to a board: where some strategy may read them, unless the user says so.
+/// Whether exchanges write touches to a board: where some strategy may read them, unless the user
+/// says so.
 fn has_market_data(settings: &Settings) -> bool {
     let is_read = has_book(settings) && !plays_all(settings);
     settings.market_data.map_or(is_read, |switch| switch == Switch::On)

@@ -10,7 +10,8 @@ use protocol::{segments, topology};
 use system::descriptors;
 
 const MIB: u64 = 1024 * 1024;
-/// The least room for a log that is spilled: a chunk that is written, one that is moved, and two between them.
+/// The least room for a log that is spilled: a chunk that is written, one that is moved, and two
+/// between them.
 pub(super) const LEAST_RING: u64 = 4 * CHUNK_BYTES;
 
 /// Bytes that a plan needs in `/dev/shm`, control segment included.
@@ -24,7 +25,8 @@ pub fn bytes_needed(plan: &Plan) -> u64 {
 /// Checks that there is so much room.
 ///
 /// # Errors
-/// How much is needed, how much there is, and how to get it. A machine that tells no size is believed to have it.
+/// How much is needed, how much there is, and how to get it. A machine that tells no size is
+/// believed to have it.
 pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
     let needed = bytes_needed(plan);
     let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
@@ -66,7 +68,8 @@ pub(super) fn without_logs(plan: &Plan) -> u64 {
     bytes_needed(plan).saturating_sub(logs.fold(0, u64::saturating_add))
 }
 
-/// The largest capacity below the plan's whose rings fit; `None`: it is not the rings that take the room.
+/// The largest capacity below the plan's whose rings fit; `None`: it is not the rings that take the
+/// room.
 fn smaller_rings(plan: &Plan, free: u64) -> Option<u32> {
     const LEAST: u32 = 64;
     let halves = std::iter::successors(Some(plan.trading().capacity / 2), |capacity| Some(capacity / 2));
@@ -78,12 +81,13 @@ fn smaller_rings(plan: &Plan, free: u64) -> Option<u32> {
     })
 }
 
-/// What the launcher and each role have open beside what grows with the run: terminal, files being written, pipes.
+/// What the launcher and each role have open beside what grows with the run: terminal, files being
+/// written, pipes.
 const SPARE: u64 = 64;
 
-/// The most descriptors that one process of the run has at once: the launcher, which watches every process and, where memory
-/// is handed over, holds each segment twice; or the engine, which has a connection to each strategy and gateway in the
-/// techniques that go through the kernel.
+/// The most descriptors that one process of the run has at once: the launcher, which watches every
+/// process and, where memory is handed over, holds each segment twice; or the engine, which has a
+/// connection to each strategy and gateway in the techniques that go through the kernel.
 pub fn descriptors_needed(plan: &Plan) -> u64 {
     let sealed = || 2 * topology::segments(plan).iter().filter(|segment| segment.is_sealed(plan)).count();
     let segments = match plan.isolation {

@@ -210,7 +210,8 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     notes
 }
 
-/// What keeps an engine from coming back from its journal, where exchanges do: the run ends with it.
+/// What keeps an engine from coming back from its journal, where exchanges do: the run ends with
+/// it.
 fn stays_away(plan: &Plan) -> Option<String> {
     if !plan.exchanges_come_back() || plan.engine_comes_back() {
         return None;

@@ -1,8 +1,9 @@
 //! `--spill`: how many chunks the ring of each thread's log has, and the core of the spiller.
 //!
-//! The room is dealt out by how much each thread logs, so that all rings are full after the same time: a spiller that is held up loses
-//! nothing of anybody before that. What is left of `/dev/shm` is taken by the rest of the run, which does not grow with the orders but for
-//! schedules and the tapes of exchanges.
+//! The room is dealt out by how much each thread logs, so that all rings are full after the same
+//! time: a spiller that is held up loses nothing of anybody before that. What is left of `/dev/shm`
+//! is taken by the rest of the run, which does not grow with the orders but for schedules and the
+//! tapes of exchanges.
 
 use super::room::{self, LEAST_RING};
 use super::{cores, priority};
@@ -14,7 +15,8 @@ use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS};
 /// All logs together take no more where the user does not say so: 12 s at 400,000 orders a second.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Makes the logs of a plan rings, if that is asked for. Only then the room in a log is of whole chunks.
+/// Makes the logs of a plan rings, if that is asked for. Only then the room in a log is of whole
+/// chunks.
 ///
 /// # Errors
 /// Less room than rings need, or no core on which the spiller would ever run.
@@ -70,7 +72,8 @@ pub(super) fn lay(
     Ok(())
 }
 
-/// What the run writes to disk meanwhile, and through how much memory: for the plan as it is printed.
+/// What the run writes to disk meanwhile, and through how much memory: for the plan as it is
+/// printed.
 pub(super) fn line(plan: &Plan) -> Option<String> {
     let spill = plan.spill.as_ref()?;
     let bytes =

@@ -1,5 +1,6 @@
-//! Whoever is no part of what is measured stays off the cores on which it is, where there are others: the launcher, everything that
-//! it starts but the roles' own threads, and `launcher watch`.
+//! Whoever is no part of what is measured stays off the cores on which it is, where there are
+//! others: the launcher, everything that it starts but the roles' own threads, and `launcher
+//! watch`.
 
 use protocol::plan::Plan;
 use std::collections::BTreeSet;
@@ -11,8 +12,8 @@ fn rest(plan: &Plan, allowed: &[u32]) -> Vec<u32> {
     allowed.iter().copied().filter(|core| !taken.contains(core)).collect()
 }
 
-/// The calling thread is off the cores of a plan until this is dropped. What it starts meanwhile begins there too; a role's thread
-/// then goes to its own core ([`pin::move_to`]).
+/// The calling thread is off the cores of a plan until this is dropped. What it starts meanwhile
+/// begins there too; a role's thread then goes to its own core ([`pin::move_to`]).
 pub struct Aside {
     /// Where it was before; empty: it was not moved.
     before: Vec<u32>,

@@ -1,10 +1,12 @@
-//! Removes the segments and control groups of runs whose launcher is gone: at every start, and by `launcher clean`.
+//! Removes the segments and control groups of runs whose launcher is gone: at every start, and by
+//! `launcher clean`.
 //!
-//! `launcher clean` also removes the files of queues without a run whose creators are dead ([`shm::queue`]). A start leaves them alone: their
-//! programs may still want what is in them.
+//! `launcher clean` also removes the files of queues without a run whose creators are dead
+//! ([`shm::queue`]). A start leaves them alone: their programs may still want what is in them.
 //!
-//! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user, and memory, a FIFO, a
-//! socket, or the folder of somebody else's transport with what that made beside it. Nothing is waited for, whatever stands there under such a name.
+//! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user,
+//! and memory, a FIFO, a socket, or the folder of somebody else's transport with what that made
+//! beside it. Nothing is waited for, whatever stands there under such a name.
 
 use crate::host::groups::Tree;
 use crate::runtime::active::RunLife;
@@ -38,7 +40,8 @@ pub struct Cleaned {
     pub removed: Vec<String>,
     /// What has the name of a segment and belongs to another user.
     pub others: usize,
-    /// Segments of runs that still run, or whose warden is clearing up, and logs that were not saved.
+    /// Segments of runs that still run, or whose warden is clearing up, and logs that were not
+    /// saved.
     pub kept: usize,
     /// Segments and control groups that could not be removed, and why.
     pub failed: Vec<String>,
@@ -98,8 +101,8 @@ fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()>
     Ok(())
 }
 
-/// Returns `true` if a segment of such a run stays. Whoever removes a run's segments removes the control segment last, so without
-/// it there are only logs that could not be saved.
+/// Returns `true` if a segment of such a run stays. Whoever removes a run's segments removes the
+/// control segment last, so without it there are only logs that could not be saved.
 fn is_needed(life: RunLife, what: &str, scope: CleanScope) -> bool {
     let is_log = [thread_segment(""), spilled_segment("")].iter().any(|stem| what.starts_with(stem));
     life == RunLife::Active || (life == RunLife::NoControl && is_log && scope == CleanScope::KeepLogs)
@@ -145,12 +148,14 @@ const STEMS: [&str; 17] = [
     BRIDGE,
 ];
 
-/// Whether that is the name of a run's segment, which whoever can open it may have scribbled on: then its first words say nothing.
+/// Whether that is the name of a run's segment, which whoever can open it may have scribbled on:
+/// then its first words say nothing.
 fn is_known(what: &str) -> bool {
     what.split(['-', '.']).next().is_some_and(|stem| STEMS.contains(&stem))
 }
 
-/// Whether it is what somebody else's transport has made beside its folder: there is a folder whose name it begins with.
+/// Whether it is what somebody else's transport has made beside its folder: there is a folder whose
+/// name it begins with.
 fn is_beside_a_folder(name: &str) -> bool {
     let is_folder = |(at, _): (usize, &str)| {
         folder::path(&name[..at]).symlink_metadata().is_ok_and(|facts| facts.is_dir())
@@ -276,7 +281,8 @@ mod tests {
         }
         let strange = format!("bulkhead.x-{now}.control");
         fifo::create(&strange).unwrap();
-        // A FIFO where the control segment should be: of a dead run, so it goes; and it is not waited for.
+        // A FIFO where the control segment should be: of a dead run, so it goes; and it is not
+        // waited for.
         let control = format!("bulkhead.{run}.control");
         fifo::create(&control).unwrap();
         let socket = format!("bulkhead.{run}.socket");

@@ -5,8 +5,9 @@
 //!    │                        ├─ the kernel says so ─▶ starting ────────┴─ in its duty cycles ─▶ living
 //!    └── killed by a signal ──┘      one that hangs there is killed, too
 //! ```
-//! Nobody else has to know: the rings to its peers live on, and its successor finds there what it needs. One that says why it ends is
-//! not started again, it would say so again; nor is one that is killed before it is back, again and again (`TRIES` times).
+//! Nobody else has to know: the rings to its peers live on, and its successor finds there what it
+//! needs. One that says why it ends is not started again, it would say so again; nor is one that is
+//! killed before it is back, again and again (`TRIES` times).
 
 use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
@@ -18,7 +19,8 @@ use protocol::plan::{Plan, Role};
 use protocol::status::{self, ThreadState};
 use system::clock::Clock;
 
-/// So many times in a row an exchange is started that is killed before it is back: recovery itself may be what kills it.
+/// So many times in a row an exchange is started that is killed before it is back: recovery itself
+/// may be what kills it.
 const TRIES: u32 = 16;
 
 /// Where an exchange is; the place is that of its comeback in the list.

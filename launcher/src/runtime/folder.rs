@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Makes a run's folder again that was removed while the run went on, with its settings; what to say of it. The logs in memory, and so all
-/// figures, are saved as ever.
+/// Makes a run's folder again that was removed while the run went on, with its settings; what to
+/// say of it. The logs in memory, and so all figures, are saved as ever.
 pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -26,8 +26,8 @@ pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     )))
 }
 
-/// Makes the folder of a result, `<out>/<time>-<kind>`, with a number at the end where that exists. `started` is the time as its record
-/// has it.
+/// Makes the folder of a result, `<out>/<time>-<kind>`, with a number at the end where that exists.
+/// `started` is the time as its record has it.
 pub fn make(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
     let cannot = |folder: &Path| format!("cannot make the folder {} (--out)", folder.display());
     fs::create_dir_all(out).with_context(|| cannot(out))?;

@@ -1,8 +1,9 @@
-//! Saves the stamp logs of a run in its folder: each thread's segment, cut after its last record. The header is what it was
-//! when the segment was created, whatever a strategy has made of it.
+//! Saves the stamp logs of a run in its folder: each thread's segment, cut after its last record.
+//! The header is what it was when the segment was created, whatever a strategy has made of it.
 //!
-//! A log that cannot be saved (a full disk) is not lost: it stays in `/dev/shm` under its segment's name until it is rescued
-//! into the folder (`launcher report FOLDER`) or removed (`launcher clean`).
+//! A log that cannot be saved (a full disk) is not lost: it stays in `/dev/shm` under its segment's
+//! name until it is rescued into the folder (`launcher report FOLDER`) or removed (`launcher
+//! clean`).
 
 use crate::runtime::spill;
 use analysis::logfile::{file_name, write};
@@ -58,7 +59,8 @@ impl fmt::Display for Unsaved {
     }
 }
 
-/// The logs of a run as they are in memory, in the order of the plan's threads. `None`: that segment cannot be mapped.
+/// The logs of a run as they are in memory, in the order of the plan's threads. `None`: that
+/// segment cannot be mapped.
 #[derive(Clone, Copy)]
 pub struct Logs<'a> {
     pub threads: &'a [Option<View>],
@@ -66,7 +68,8 @@ pub struct Logs<'a> {
     pub spilled: &'a [Option<View>],
 }
 
-/// Saves each thread's log; where it is spilled, the rest of it: no spiller may be at it any more. What cannot be saved stays in `/dev/shm`, or is put there if its segment has no name.
+/// Saves each thread's log; where it is spilled, the rest of it: no spiller may be at it any more.
+/// What cannot be saved stays in `/dev/shm`, or is put there if its segment has no name.
 ///
 /// # Errors
 /// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
@@ -134,7 +137,8 @@ pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved>
     unsaved.map_or(Ok(()), Err)
 }
 
-/// Saves the logs of a dead run that stayed in `/dev/shm`, and removes them there; how many there were.
+/// Saves the logs of a dead run that stayed in `/dev/shm`, and removes them there; how many there
+/// were.
 ///
 /// # Errors
 /// One that cannot be read, or still cannot be saved: it stays.

@@ -1,8 +1,9 @@
-//! The headers of the segments that strategies can write: whether they are still as the launcher wrote them.
+//! The headers of the segments that strategies can write: whether they are still as the launcher
+//! wrote them.
 //!
-//! Nobody who attaches by the plan reads them, so an overwritten header harms nobody. But no honest strategy writes there:
-//! one whose own segment has another header than it was created with is quarantined. Where several write, nobody is
-//! blamed; the header is written again.
+//! Nobody who attaches by the plan reads them, so an overwritten header harms nobody. But no honest
+//! strategy writes there: one whose own segment has another header than it was created with is
+//! quarantined. Where several write, nobody is blamed; the header is written again.
 
 use protocol::plan::Plan;
 use protocol::segments;
@@ -48,7 +49,8 @@ impl Headers {
         }
     }
 
-    /// What to say of a strategy that has overwritten the header of a segment that it alone writes; `None`: it has not.
+    /// What to say of a strategy that has overwritten the header of a segment that it alone writes;
+    /// `None`: it has not.
     pub fn forgery(&self, strategy: u16) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;
@@ -56,7 +58,8 @@ impl Headers {
         Some(format!("quarantined: {why}: it has overwritten the header of {what}"))
     }
 
-    /// Writes the headers again of what a dead strategy alone could write, and of what several write.
+    /// Writes the headers again of what a dead strategy alone could write, and of what several
+    /// write.
     pub fn restore(&self, strategy: u16) {
         let concerned = |guarded: &&Guarded| guarded.culprit.is_none_or(|culprit| culprit == strategy);
         for guarded in self.0.iter().filter(concerned).filter(|guarded| guarded.is_forged()) {

@@ -1,4 +1,5 @@
-//! Strategies that die, hang or misbehave while the run goes on: fence, wait for the engine's repair, start again.
+//! Strategies that die, hang or misbehave while the run goes on: fence, wait for the engine's
+//! repair, start again.
 //!
 //! ```text
 //! living ── past its deadline, quarantined ──▶ killed ─┐
@@ -7,9 +8,10 @@
 //!                                                                                   └──── cannot be started ─────────────────┘
 //! ```
 //!
-//! Nothing here goes by time but the deadline itself: a fence needs the kernel's word that the process is gone, and the
-//! dead one's memory is only written after the engine has said that it no longer reads it. Whether and when a strategy is started
-//! again is decided by its [`RestartPolicy`]; one that stays down does not end the run.
+//! Nothing here goes by time but the deadline itself: a fence needs the kernel's word that the
+//! process is gone, and the dead one's memory is only written after the engine has said that it no
+//! longer reads it. Whether and when a strategy is started again is decided by its
+//! [`RestartPolicy`]; one that stays down does not end the run.
 
 mod claims;
 mod restart;
@@ -41,7 +43,8 @@ enum IncidentStage {
     Killed(usize),
     /// It is dead for certain, and the engine repairs.
     Fenced(usize),
-    /// Its death is repaired, and it is started again at that time, in nanoseconds since the start of the run.
+    /// Its death is repaired, and it is started again at that time, in nanoseconds since the start
+    /// of the run.
     Paused(usize, u64),
     /// Its next incarnation was started and is not in its duty cycles yet.
     Starting(usize),
@@ -77,7 +80,8 @@ struct Trouble {
     hangs: bool,
 }
 
-/// How long the kernel may take to end a process that was killed. Nothing is certain of one that does not end.
+/// How long the kernel may take to end a process that was killed. Nothing is certain of one that
+/// does not end.
 const DYING: Duration = Duration::from_secs(30);
 
 /// The strategies of a run that goes on when one of them dies.
@@ -133,7 +137,8 @@ impl<'a> Incidents<'a> {
         }
     }
 
-    /// Whether deaths are contained here: the run goes on, and each strategy is a process that can be killed alone.
+    /// Whether deaths are contained here: the run goes on, and each strategy is a process that can
+    /// be killed alone.
     pub fn contains(plan: &Plan) -> bool {
         plan.on_death != OnDeath::Stop && plan.isolation != protocol::plan::Isolation::Thread
     }
@@ -166,7 +171,8 @@ impl<'a> Incidents<'a> {
         self.cases.iter().any(|case| !is_idle(case.stage))
     }
 
-    /// When the next strategy is started again after its pause, in nanoseconds since the start; `None`: none is paused.
+    /// When the next strategy is started again after its pause, in nanoseconds since the start;
+    /// `None`: none is paused.
     pub fn next_restart_ns(&self) -> Option<u64> {
         let due = |case: &Case| match case.stage {
             IncidentStage::Paused(_, due) => Some(due),
@@ -185,7 +191,8 @@ impl<'a> Incidents<'a> {
         self.steps
     }
 
-    /// Whether the kernel is about to end a process, or a process is about to be started or to get ready. Each has a bound of its own.
+    /// Whether the kernel is about to end a process, or a process is about to be started or to get
+    /// ready. Each has a bound of its own.
     pub fn waits_for_a_process(&self) -> bool {
         use IncidentStage::{Killed, Paused, Starting};
         self.cases.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
@@ -219,7 +226,8 @@ impl<'a> Incidents<'a> {
         &self.list
     }
 
-    /// At the end of the run: a strategy that said that it was done and had to be killed, or died then, is an incident too.
+    /// At the end of the run: a strategy that said that it was done and had to be killed, or died
+    /// then, is an incident too.
     pub fn end(&mut self, children: &impl Children, clock: &impl Clock) {
         let now = clock.now();
         for strategy in 0..self.cases.len() as u16 {
@@ -247,7 +255,8 @@ impl<'a> Incidents<'a> {
         self.list
     }
 
-    /// Sleeps until the engine says something, at most that long; only while something is on its way.
+    /// Sleeps until the engine says something, at most that long; only while something is on its
+    /// way.
     pub fn wait(&self, at_most: Duration) {
         self.repairs.wait(self.repairs.said(), at_most);
     }
@@ -297,7 +306,8 @@ impl<'a> Incidents<'a> {
                 let now = clock.now();
                 let trouble = self.trouble(case, strategy, children, liveness);
                 if lost_memory::is_met(self.segments) {
-                    // Something of it may have been read where memory is gone: the run ends, and nobody is blamed.
+                    // Something of it may have been read where memory is gone: the run ends, and
+                    // nobody is blamed.
                     return Ok(false);
                 }
                 if let Some(Trouble { cause, misconduct, detected, hangs }) = trouble {
@@ -367,7 +377,8 @@ impl<'a> Incidents<'a> {
         Ok(true)
     }
 
-    /// Returns why a strategy is to be given up: it has ended, was quarantined, hangs or misbehaves.
+    /// Returns why a strategy is to be given up: it has ended, was quarantined, hangs or
+    /// misbehaves.
     fn trouble(
         &self,
         case: &Case,
@@ -418,8 +429,9 @@ impl<'a> Incidents<'a> {
         (strategy + strategies - self.inspected) % strategies < INSPECTED
     }
 
-    /// Whether everybody waits for a place that only this strategy can have announced, and has for too long. Who is silent as
-    /// well hangs, and is found before; who says that it is done has a deadline of its own.
+    /// Whether everybody waits for a place that only this strategy can have announced, and has for
+    /// too long. Who is silent as well hangs, and is found before; who says that it is done has a
+    /// deadline of its own.
     fn withholds(&self, case: &Case, strategy: u16, liveness: &Liveness) -> bool {
         let at = self.repairs.standstill().filter(|at| at.announcer == Some(strategy));
         at.is_some_and(|at| self.state(case) != ThreadState::Done && liveness.is_overdue(at.since_ticks))

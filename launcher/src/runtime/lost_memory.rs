@@ -1,8 +1,10 @@
-//! Memory of a living run that somebody has taken away: segments that were truncated, and pages that no memory was left for.
+//! Memory of a living run that somebody has taken away: segments that were truncated, and pages
+//! that no memory was left for.
 //!
-//! Sealed segments can be neither truncated nor grown. Those that have names in `/dev/shm` can, by every process of the same
-//! user. The launcher survives that ([`shm::memory::sigbus`]) and ends the run: it reads zeros where the memory was, so it
-//! believes nothing from there on, and blames nobody. The kernel does not tell whose hand it was.
+//! Sealed segments can be neither truncated nor grown. Those that have names in `/dev/shm` can, by
+//! every process of the same user. The launcher survives that ([`shm::memory::sigbus`]) and ends
+//! the run: it reads zeros where the memory was, so it believes nothing from there on, and blames
+//! nobody. The kernel does not tell whose hand it was.
 
 use super::process::Process;
 use super::setup::Segments;
@@ -43,7 +45,8 @@ pub fn found(segments: &Segments) -> Vec<String> {
     all.into_iter().map(|(what, how)| format!("{what} ({how})")).collect()
 }
 
-/// Returns `true` if the launcher itself has met memory that was gone, since this run's segments were made.
+/// Returns `true` if the launcher itself has met memory that was gone, since this run's segments
+/// were made.
 pub fn is_met(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }

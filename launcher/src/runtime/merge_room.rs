@@ -1,4 +1,5 @@
-//! Where the table of a run's orders goes when the run is merged: into memory, or into a file beside the logs.
+//! Where the table of a run's orders goes when the run is merged: into memory, or into a file
+//! beside the logs.
 
 use crate::config::{Size, UsageError};
 use analysis::numbers::count;
@@ -8,13 +9,16 @@ use std::io;
 use std::path::Path;
 use system::scratch::Room;
 
-/// What any merge takes, in bytes: what the program itself has, a block of each log, what is sorted at a time.
+/// What any merge takes, in bytes: what the program itself has, a block of each log, what is sorted
+/// at a time.
 const MERGE_BYTES: u64 = 32 << 20;
-/// So many orders take a byte that is in no file: three bits each, and one in a thousand with what is known of it.
+/// So many orders take a byte that is in no file: three bits each, and one in a thousand with what
+/// is known of it.
 const ORDERS_A_BYTE: u64 = 2;
 /// Bytes of an order in the table, without what exchanges say of it.
 const ORDER_BYTES: u64 = 88;
-/// A run whose logs were moved to disk is merged with so much memory when it ends, and one that could be merged with less without a file.
+/// A run whose logs were moved to disk is merged with so much memory when it ends, and one that
+/// could be merged with less without a file.
 const SPILLED_BYTES: u64 = 1 << 30;
 
 /// The least that a run can be merged with, in bytes: whole MiB.
@@ -44,7 +48,8 @@ pub fn asked(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<Room> {
         .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 
-/// When the run ends: who asked for logs that are moved to disk has no memory for all of its orders either.
+/// When the run ends: who asked for logs that are moved to disk has no memory for all of its orders
+/// either.
 pub(super) fn at_the_end(folder: &Path, plan: &Plan) -> Room {
     let is_large = plan.trading().total_orders().saturating_mul(ORDER_BYTES) > SPILLED_BYTES;
     match plan.spill.is_some() && is_large {

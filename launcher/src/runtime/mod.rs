@@ -1,4 +1,5 @@
-//! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared away.
+//! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared
+//! away.
 
 pub(crate) mod active;
 pub(crate) mod aside;

@@ -1,5 +1,5 @@
-//! Processes of gateways that die or hang while the run goes on: fence, wait until the engine has closed what was open there, start
-//! again.
+//! Processes of gateways that die or hang while the run goes on: fence, wait until the engine has
+//! closed what was open there, start again.
 //!
 //! ```text
 //! living ── hangs ──▶ killed ─┐
@@ -9,11 +9,13 @@
 //!                          └───────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! While its gateway is dead a venue is down. The engine rejects orders for it (`venue-down`), and has closed those that were open there
-//! (`venue-unknown`). Nobody else waits for it. The next incarnation gets its own memory anew, and orders once it is in its duty cycles.
+//! While its gateway is dead a venue is down. The engine rejects orders for it (`venue-down`), and
+//! has closed those that were open there (`venue-unknown`). Nobody else waits for it. The next
+//! incarnation gets its own memory anew, and orders once it is in its duty cycles.
 //!
-//! A gateway whose successor resumes its session with an exchange closes nothing, and its inbox stays. What is open there is closed once
-//! the gateway is not started again: then one more incarnation is fenced, [`GIVEN_UP`], which never was.
+//! A gateway whose successor resumes its session with an exchange closes nothing, and its inbox
+//! stays. What is open there is closed once the gateway is not started again: then one more
+//! incarnation is fenced, [`GIVEN_UP`], which never was.
 
 use crate::runtime::incidents::Children;
 use crate::runtime::restarts::{IncarnationEnd, RestartDecision, RestartPolicy};
@@ -29,7 +31,8 @@ use shm::bell::Bell;
 use std::time::Duration;
 use system::clock::Clock;
 
-/// How long the kernel may take to end a process that was killed. Nothing is certain of one that does not end.
+/// How long the kernel may take to end a process that was killed. Nothing is certain of one that
+/// does not end.
 const DYING: Duration = Duration::from_secs(30);
 
 /// Where a process of gateways is; the index is that of its outage in the list.
@@ -139,7 +142,8 @@ impl<'a> Outages<'a> {
         }
     }
 
-    /// Returns `true` if a death, its repair or a start is on its way, or a fault has not shown yet.
+    /// Returns `true` if a death, its repair or a start is on its way, or a fault has not shown
+    /// yet.
     pub fn is_busy(&self) -> bool {
         self.cases.iter().any(|case| match case.stage {
             OutageStage::Living => case.fault.is_some(),
@@ -148,8 +152,8 @@ impl<'a> Outages<'a> {
         })
     }
 
-    /// Returns `true` if the kernel is about to end a process, or a process is about to be started or to get ready. Each has a bound of
-    /// its own.
+    /// Returns `true` if the kernel is about to end a process, or a process is about to be started
+    /// or to get ready. Each has a bound of its own.
     pub fn waits_for_a_process(&self) -> bool {
         use OutageStage::{Killed, Paused, Starting};
         self.cases.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
@@ -160,8 +164,8 @@ impl<'a> Outages<'a> {
         self.steps
     }
 
-    /// Returns how many orders have come to a dead gateway for ever: nothing of it is left, and nobody goes on with its inbox. `None`: it
-    /// lives, or has a successor that does.
+    /// Returns how many orders have come to a dead gateway for ever: nothing of it is left, and
+    /// nobody goes on with its inbox. `None`: it lives, or has a successor that does.
     pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
         use OutageStage::{Down, Paused, Starting};
         let case = self.cases.iter().find(|case| case.gateways.contains(&gateway))?;
@@ -401,7 +405,8 @@ impl<'a> Outages<'a> {
         self.list.len() - 1
     }
 
-    /// Returns `true` if this incarnation of some gateway of a process has taken an order or handed over a report.
+    /// Returns `true` if this incarnation of some gateway of a process has taken an order or handed
+    /// over a report.
     fn has_traded(&self, place: usize) -> bool {
         let plan = &self.segments.plan;
         let case = &self.cases[place];

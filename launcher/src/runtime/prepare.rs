@@ -1,4 +1,5 @@
-//! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
+//! What precedes a run: settings → schedule → plan, checked against the machine, with clock and
+//! floor measured.
 
 use crate::config::input::UserFile;
 use crate::config::value::Value;
@@ -60,7 +61,8 @@ pub struct Prepared {
     pub floor_ns: Option<f64>,
 }
 
-/// Draws the schedule, lays out the plan, refuses what does not fit, and measures what the plan needs.
+/// Draws the schedule, lays out the plan, refuses what does not fit, and measures what the plan
+/// needs.
 ///
 /// # Errors
 /// [`UsageError`] for what cannot be had, else what went wrong.
@@ -99,7 +101,8 @@ pub fn prepare(
     Ok(Prepared { schedule, plan, warnings, source, start_pair, read_ns, step_ns, floor_ns })
 }
 
-/// That the strategies that are programs can be started: found out now, and not when half of the run is there.
+/// That the strategies that are programs can be started: found out now, and not when half of the
+/// run is there.
 fn check_programs(resolved: &Resolved) -> Result<()> {
     let kinds = &resolved.plan.trading().strategy_kinds;
     for (name, command) in kinds.iter().filter_map(|kind| Some((kind, Trading::command_of(kind)?))) {
@@ -175,7 +178,8 @@ fn make_plan(
     lay_out(resolved, machine, &Counts { house_orders, ..Counts::of(schedule) }, source, began)
 }
 
-/// How many orders rest in the books at the start: those of the opening book, which is checked here.
+/// How many orders rest in the books at the start: those of the opening book, which is checked
+/// here.
 fn house_orders(resolved: &Resolved) -> Result<u64> {
     let Some(path) = &resolved.settings.book else { return Ok(0) };
     let refuse = |why: &dyn std::fmt::Display| UsageError(format!("--book {}: {why}", path.display()));

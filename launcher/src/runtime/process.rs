@@ -1,4 +1,5 @@
-//! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
+//! One process of a run: started by executing this very executable, watched through its pidfd,
+//! killed and reaped.
 
 use crate::runtime::container::{self, Inside, Unmade};
 use crate::runtime::usage::Account;
@@ -21,17 +22,20 @@ use system::process;
 
 /// How long a process that was killed may take to end, of one in a container the one outside of it.
 const DYING: Duration = Duration::from_secs(1);
-/// How long the end of a process is waited for at most. One that the kernel does not end then is left to it.
+/// How long the end of a process is waited for at most. One that the kernel does not end then is
+/// left to it.
 const GONE: Duration = Duration::from_secs(10);
 /// So much of what a process printed is searched for its last words, in bytes.
 const LAST_BYTES: u64 = 64 << 10;
 
-/// The file for what a process says. Appended: a strategy that is started again keeps its predecessors' last words.
+/// The file for what a process says. Appended: a strategy that is started again keeps its
+/// predecessors' last words.
 fn said_in(path: &Path) -> Result<File> {
     append_regular(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The last bytes of a file, without waiting: the process may have put anything in its place, or have written without end.
+/// The last bytes of a file, without waiting: the process may have put anything in its place, or
+/// have written without end.
 fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open_regular(path)?;
     let len = file.metadata()?.len();
@@ -60,8 +64,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr` in the folder. It inherits these
-    /// descriptors and no others.
+    /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr`
+    /// in the folder. It inherits these descriptors and no others.
     pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
     }
@@ -74,7 +78,8 @@ impl Process {
         inherited: &[&File],
         stdin: Stdio,
     ) -> Result<Self> {
-        // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
+        // /proc/self/exe is this executable even if its file was replaced since: every process has
+        // one layout.
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0(format!("bulkhead {name}"))
@@ -85,8 +90,9 @@ impl Process {
         Self::spawn(name, command, stderr, inherited)
     }
 
-    /// Starts a program that is not ours as the process of that name: it finds the run by its environment. What it says on stdout and
-    /// stderr goes to `NAME.stderr` in the folder. `will_start` adds to the command what it is to do before it becomes the program.
+    /// Starts a program that is not ours as the process of that name: it finds the run by its
+    /// environment. What it says on stdout and stderr goes to `NAME.stderr` in the folder.
+    /// `will_start` adds to the command what it is to do before it becomes the program.
     pub fn start_program(
         program: &str,
         will_start: impl FnOnce(&mut Command),
@@ -111,8 +117,9 @@ impl Process {
         Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
     }
 
-    /// Starts a strategy, ours or a program, in a container of its own. What it says goes to `NAME.stderr` in the folder. It inherits these
-    /// descriptors and no others. Where the container cannot be made it is a process that has ended, or is about to:
+    /// Starts a strategy, ours or a program, in a container of its own. What it says goes to
+    /// `NAME.stderr` in the folder. It inherits these descriptors and no others. Where the
+    /// container cannot be made it is a process that has ended, or is about to:
     /// [`Process::unmade`].
     pub fn start_contained(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
@@ -155,7 +162,8 @@ impl Process {
         Ok(Self { account, ..process })
     }
 
-    /// Watches a child that has just been started. One that cannot be watched is killed: nobody would see its end.
+    /// Watches a child that has just been started. One that cannot be watched is killed: nobody
+    /// would see its end.
     fn watch(
         name: &str,
         mut child: Child,
@@ -186,8 +194,8 @@ impl Process {
         }
     }
 
-    /// Kills it, unless it is known to have ended; of one in a container everything that it has started as well. The signal goes through the
-    /// pidfd: it reaches this process or nobody.
+    /// Kills it, unless it is known to have ended; of one in a container everything that it has
+    /// started as well. The signal goes through the pidfd: it reaches this process or nobody.
     pub fn kill(&self) {
         self.killed.set(self.killed.get().or_else(|| Some(Instant::now())));
         self.send(process::kill, self.inside.as_ref().map(Inside::init));
@@ -205,7 +213,8 @@ impl Process {
         }
     }
 
-    /// Proof that it has ended, if it has. In a container the one outside may have been killed, and what is inside be about to be.
+    /// Proof that it has ended, if it has. In a container the one outside may have been killed, and
+    /// what is inside be about to be.
     pub fn death(&self) -> io::Result<Option<Death>> {
         let inside = self.inside.as_ref().map(|inside| Death::confirm(inside.init().as_fd()));
         if let Some(None) = inside.transpose()? {
@@ -219,7 +228,8 @@ impl Process {
         self.inside.as_ref().and_then(|inside| inside.pid).unwrap_or_else(|| self.child.id())
     }
 
-    /// The process id of the child, which may be outside of the container of the one that this is about.
+    /// The process id of the child, which may be outside of the container of the one that this is
+    /// about.
     pub fn child_pid(&self) -> u32 {
         self.child.id()
     }
@@ -232,7 +242,8 @@ impl Process {
         self.look()
     }
 
-    /// The last lines that it printed to stderr, at most three, on one line; a backtrace is none of them.
+    /// The last lines that it printed to stderr, at most three, on one line; a backtrace is none of
+    /// them.
     pub fn last_words(&self) -> String {
         let text = end_of(&self.stderr).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -265,7 +276,8 @@ impl Process {
         Ok(())
     }
 
-    /// Asks the kernel for its account once it has ended, within that time: when it is reaped the account is gone.
+    /// Asks the kernel for its account once it has ended, within that time: when it is reaped the
+    /// account is gone.
     fn settle(&mut self, at_most: Duration) {
         if process::wait_readable(&[self.pidfd.as_fd()], at_most).is_ok_and(|ended| ended.contains(&true)) {
             self.account.ended(self.pid());
@@ -289,7 +301,8 @@ impl Process {
         Self { account, ..self }
     }
 
-    /// Kills it if it still runs, and reaps it; it is not waited for without end. What it printed is kept only where it says something.
+    /// Kills it if it still runs, and reaps it; it is not waited for without end. What it printed
+    /// is kept only where it says something.
     pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();
@@ -307,7 +320,8 @@ impl Process {
         }
     }
 
-    /// Of a container whose outer process has ended before it: nothing of the container is left behind.
+    /// Of a container whose outer process has ended before it: nothing of the container is left
+    /// behind.
     fn wait_for_inside(&self) {
         let Some(inside) = &self.inside else { return };
         let (began, step) = (Instant::now(), Duration::from_millis(1));
@@ -317,8 +331,8 @@ impl Process {
         }
     }
 
-    /// The same of one that was told to end so long ago: if it has to be killed for that, it is said. One that has ended by itself, and
-    /// nobody has looked yet, was not killed.
+    /// The same of one that was told to end so long ago: if it has to be killed for that, it is
+    /// said. One that has ended by itself, and nobody has looked yet, was not killed.
     pub fn end_late(&mut self, after: Duration) {
         let ran = self.status.is_none();
         self.end();

@@ -13,7 +13,8 @@ pub struct Progress {
 impl Progress {
     /// A line on stderr if that is a terminal and `wanted`.
     pub fn new(wanted: bool) -> Self {
-        // A hidden target draws nothing and costs nothing; indicatif itself hides a bar that is not on a terminal.
+        // A hidden target draws nothing and costs nothing; indicatif itself hides a bar that is not
+        // on a terminal.
         let target =
             if wanted { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         Self { bar: ProgressBar::with_draw_target(None, target) }

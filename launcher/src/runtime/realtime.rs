@@ -1,4 +1,5 @@
-//! Real-time priority on this very machine: refused before anything starts where it cannot be had, and said what it costs.
+//! Real-time priority on this very machine: refused before anything starts where it cannot be had,
+//! and said what it costs.
 
 use crate::config::UsageError;
 use crate::host::{Machine, RealTime};
@@ -23,7 +24,8 @@ impl Kernel {
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
-/// What the plan's priority means on this machine, as reasons not to quote its latencies; none without a priority.
+/// What the plan's priority means on this machine, as reasons not to quote its latencies; none
+/// without a priority.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

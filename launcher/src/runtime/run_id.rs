@@ -1,4 +1,5 @@
-//! A run's id: when it began, and which launcher it is of. It stands in the names of the run's segments.
+//! A run's id: when it began, and which launcher it is of. It stands in the names of the run's
+//! segments.
 //!
 //! ```text
 //! bulkhead.20261120-142421123-4711-815.submit
@@ -51,7 +52,8 @@ impl RunId {
         (id.to_string() == text).then_some(id)
     }
 
-    /// The run that a segment belongs to, and what the segment is within it; `None` for what is no segment of a run.
+    /// The run that a segment belongs to, and what the segment is within it; `None` for what is no
+    /// segment of a run.
     pub fn of_segment(name: &str) -> Option<(Self, &str)> {
         let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;
         let is_plain =

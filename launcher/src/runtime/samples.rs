@@ -15,7 +15,8 @@ impl Samples {
         Self { last_ticks: start, last_open: 0, taken: OpenOrders::default() }
     }
 
-    /// So many orders are open at `now`, in ticks. A sample before the last one, or before the start, is none.
+    /// So many orders are open at `now`, in ticks. A sample before the last one, or before the
+    /// start, is none.
     pub fn take(&mut self, now: u64, open: u64) {
         let Some(ticks) = now.checked_sub(self.last_ticks).filter(|ticks| *ticks > 0) else { return };
         let (ticks, last, open_now) = (ticks as f64, self.last_open as f64, open as f64);

@@ -47,13 +47,15 @@ pub struct Segments {
     pub headers: Headers,
     /// The commands of operators.
     desk: Option<View>,
-    /// The own memory of each strategy and of each gateway that may die, to make anew when it is started again.
+    /// The own memory of each strategy and of each gateway that may die, to make anew when it is
+    /// started again.
     renewable: Vec<(Segment, Words)>,
     /// Each thread's status block and stamp log as `threads`, to make anew.
     statuses: Vec<Words>,
     /// What is handed over; empty where segments have names.
     shared: Vec<(Segment, Shared)>,
-    /// What was created to be handed over and is not in its place here yet, by its name within the run.
+    /// What was created to be handed over and is not in its place here yet, by its name within the
+    /// run.
     sealed: HashMap<String, Words>,
     /// Everything that stays mapped here, by its name within the run.
     pub(super) mapped: Vec<(String, View)>,
@@ -68,7 +70,8 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Creates the control segment only, with the plan in it: the run can be found, and cleaned up after, from here on.
+    /// Creates the control segment only, with the plan in it: the run can be found, and cleaned up
+    /// after, from here on.
     ///
     /// # Errors
     /// No room, no permission, a plan that does not fit; nothing is left behind.
@@ -114,8 +117,9 @@ impl Segments {
         }
     }
 
-    /// The segments of a run that takes place in this process alone: on the heap, without names. The plan is not in the control
-    /// segment; [`Segments::attached`] gives each process of the plan what it may have.
+    /// The segments of a run that takes place in this process alone: on the heap, without names.
+    /// The plan is not in the control segment; [`Segments::attached`] gives each process of the
+    /// plan what it may have.
     ///
     /// # Panics
     /// If the technique is not memory.
@@ -133,7 +137,8 @@ impl Segments {
         segments
     }
 
-    /// What a process of the plan has of the segments on the heap: with the rights that it would have of real ones.
+    /// What a process of the plan has of the segments on the heap: with the rights that it would
+    /// have of real ones.
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
         let mut attached = segments::attach(&self.plan, Some(process));
         for (segment, region) in self.heap.iter().flatten() {
@@ -154,8 +159,9 @@ impl Segments {
         Some(Operator::new(&region.words()))
     }
 
-    /// Creates the sealed segments, which have no names, and writes their descriptors into the plan. At `sandbox` no other can be opened by its
-    /// name, so those that have one are created and handed over as well.
+    /// Creates the sealed segments, which have no names, and writes their descriptors into the
+    /// plan. At `sandbox` no other can be opened by its name, so those that have one are created
+    /// and handed over as well.
     pub fn create_sealed(&mut self) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             if segment.is_sealed(&self.plan) {
@@ -245,8 +251,8 @@ impl Segments {
         true
     }
 
-    /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp log stays. Only after the
-    /// engine has said that it no longer reads it.
+    /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp
+    /// log stays. Only after the engine has said that it no longer reads it.
     pub fn renew(&self, strategy: u16) {
         self.renew_of(Role::Strategy(strategy));
         if let Some(thread) = self.plan.thread_of(Role::Strategy(strategy)) {
@@ -254,8 +260,9 @@ impl Segments {
         }
     }
 
-    /// Makes a dead gateway's own memory anew: its part of the completion hand-off, and its inbox unless its successor goes on with that.
-    /// Only after the engine has said that it no longer reads or writes it.
+    /// Makes a dead gateway's own memory anew: its part of the completion hand-off, and its inbox
+    /// unless its successor goes on with that. Only after the engine has said that it no longer
+    /// reads or writes it.
     pub fn renew_gateway(&self, gateway: u16) {
         self.renew_of(Role::Gateway(gateway));
     }
@@ -268,7 +275,8 @@ impl Segments {
         }
     }
 
-    /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays, and what is said there of its gaps.
+    /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays,
+    /// and what is said there of its gaps.
     pub fn renew_thread(&self, thread: usize) {
         self.renew_status(thread, GAPS.start..SPILL.end);
     }
@@ -306,7 +314,8 @@ impl Segments {
         end.into_iter().chain(shared).collect()
     }
 
-    /// The descriptors that a helper inherits: the logs, which the warden only reads and the spiller writes, and the control segment.
+    /// The descriptors that a helper inherits: the logs, which the warden only reads and the
+    /// spiller writes, and the control segment.
     pub(super) fn handed_logs(&self, writes: bool) -> Vec<&File> {
         let access = if writes { Access::Write } else { Access::Read };
         let right = |segment: &Segment| match segment.purpose {
@@ -317,14 +326,16 @@ impl Segments {
         self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?))).collect()
     }
 
-    /// How a child finds the control segment: by the run's id, or by an inherited descriptor, `fd:N`.
+    /// How a child finds the control segment: by the run's id, or by an inherited descriptor,
+    /// `fd:N`.
     pub fn address(&self) -> String {
         segments::address(&self.plan)
     }
 }
 
-/// The launcher's own process as a descriptor: who has it sees that the launcher is gone, and can do nothing with it. (A pipe could be opened
-/// again for writing, in `/proc/self/fd`, and everybody would be told.)
+/// The launcher's own process as a descriptor: who has it sees that the launcher is gone, and can
+/// do nothing with it. (A pipe could be opened again for writing, in `/proc/self/fd`, and everybody
+/// would be told.)
 fn own_end() -> io::Result<File> {
     Ok(process::pidfd_open(std::process::id())?.into())
 }
@@ -364,7 +375,8 @@ impl Drop for Segments {
     }
 }
 
-/// What the folders begin with in which bridges to other hosts keep their files: no segments of the plan's, but they go with the run.
+/// What the folders begin with in which bridges to other hosts keep their files: no segments of the
+/// plan's, but they go with the run.
 pub const BRIDGE: &str = "bridge";
 
 /// Those of a run that are there.
@@ -374,8 +386,9 @@ pub fn bridges(plan: &Plan) -> Vec<String> {
     names.into_iter().filter(|name| name.starts_with(&stem)).collect()
 }
 
-/// Removes every segment of a run but those to be left behind. The control segment goes last, so that the run can be found
-/// while anything of it is there. Needs no descriptor: it works when there are none left.
+/// Removes every segment of a run but those to be left behind. The control segment goes last, so
+/// that the run can be found while anything of it is there. Needs no descriptor: it works when
+/// there are none left.
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.what));
     for name in names.filter(|name| !left_behind.contains(name)) {

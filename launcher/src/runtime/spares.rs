@@ -1,10 +1,12 @@
-//! Processes that stand ready to be the next incarnation of one that dies: what they do meanwhile is a matter of their roles.
+//! Processes that stand ready to be the next incarnation of one that dies: what they do meanwhile
+//! is a matter of their roles.
 //!
-//! A spare is told to go on with a byte, and ends by itself when its standard input does: it outlives no launcher. One that ends is replaced,
-//! however often that was: at once at first, and after a pause where it happens again and again. Without one a comeback only takes longer.
+//! A spare is told to go on with a byte, and ends by itself when its standard input does: it
+//! outlives no launcher. One that ends is replaced, however often that was: at once at first, and
+//! after a pause where it happens again and again. Without one a comeback only takes longer.
 //!
-//! One that is told to go on answers with a byte. If it does not (it is stopped, or hangs) it is given up, and a process is started in its
-//! place, as if there had been no spare.
+//! One that is told to go on answers with a byte. If it does not (it is stopped, or hangs) it is
+//! given up, and a process is started in its place, as if there had been no spare.
 
 use crate::runtime::process::Process;
 use crate::runtime::restarts::Backoff;
@@ -17,8 +19,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// How long a spare may take to answer. It may have to finish a snapshot; and a cold start must still be back before the run is said to
-/// stall.
+/// How long a spare may take to answer. It may have to finish a snapshot; and a cold start must
+/// still be back before the run is said to stall.
 const ANSWER: Duration = Duration::from_secs(2);
 
 struct Spare {
@@ -47,14 +49,16 @@ struct Told {
 pub struct Spares {
     all: Vec<Spare>,
     told: Vec<Told>,
-    /// How many have become what they were the spare of. Those that were lost share a file for their last words.
+    /// How many have become what they were the spare of. Those that were lost share a file for
+    /// their last words.
     taken: u32,
     /// What was lost of each, by its place in the plan.
     pauses: Vec<Backoff>,
 }
 
 impl Spares {
-    /// Sees to it that a process has one. What cannot be started is not: nobody needs it to come back.
+    /// Sees to it that a process has one. What cannot be started is not: nobody needs it to come
+    /// back.
     pub fn keep(&mut self, segments: &Segments, of: usize) {
         let now = Instant::now();
         self.pauses.resize_with(segments.plan.processes.len(), Backoff::default);
@@ -105,7 +109,8 @@ impl Spares {
         None
     }
 
-    /// The processes whose spares were told to go on and have not answered in time. Each is given once.
+    /// The processes whose spares were told to go on and have not answered in time. Each is given
+    /// once.
     pub fn take_silent(&mut self) -> Vec<usize> {
         let mut silent = Vec::new();
         self.told.retain_mut(|told| {

@@ -1,4 +1,5 @@
-//! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
+//! The processes of a run: started by executing this very executable, watched through pidfds, and
+//! never left behind.
 
 use crate::runtime::helper::Helper;
 use crate::runtime::process::Process;
@@ -27,8 +28,9 @@ pub struct Processes {
     spares: Spares,
 }
 
-/// Starts a process of the plan: this executable, or the program that its strategy is. That says who it is before it runs that: it may take back what the launcher's death is to
-/// do to it, and the launcher die before it knows it.
+/// Starts a process of the plan: this executable, or the program that its strategy is. That says
+/// who it is before it runs that: it may take back what the launcher's death is to do to it, and
+/// the launcher die before it knows it.
 fn start(segments: &Segments, index: usize) -> Result<Process> {
     let process = &segments.plan.processes[index];
     let will_start = |command: &mut Command| segments.control.will_start(index, command);
@@ -43,8 +45,9 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
 }
 
 impl Processes {
-    /// Starts the warden alone: from here on a launcher that is killed leaves nothing. Orphans of processes of the run are this process's
-    /// from now on: process 1 may be one that reaps none, or this one.
+    /// Starts the warden alone: from here on a launcher that is killed leaves nothing. Orphans of
+    /// processes of the run are this process's from now on: process 1 may be one that reaps none,
+    /// or this one.
     pub fn begin(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
@@ -76,10 +79,11 @@ impl Processes {
         Ok(())
     }
 
-    /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over; then takes note of
-    /// who has ended.
+    /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over;
+    /// then takes note of who has ended.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
-        // Who asks about signals looks after the warden and the spiller, too: whoever does not would be woken by their end again and again.
+        // Who asks about signals looks after the warden and the spiller, too: whoever does not
+        // would be woken by their end again and again.
         let helpers = self.helpers().filter(|_| other.is_some());
         let running = self.all.iter().chain(helpers).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
@@ -100,7 +104,8 @@ impl Processes {
         process::reap_orphans(&own);
     }
 
-    /// Gives everybody but the warden `grace` to end by themselves, more to who waits for a core, then kills and reaps the rest.
+    /// Gives everybody but the warden `grace` to end by themselves, more to who waits for a core,
+    /// then kills and reaps the rest.
     pub fn end(&mut self, grace: Duration) {
         self.spares.end();
         let told = Instant::now();
@@ -117,7 +122,8 @@ impl Processes {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Ends the spiller: what is left of the logs is for the caller to save. What is to be said of it.
+    /// Ends the spiller: what is left of the logs is for the caller to save. What is to be said of
+    /// it.
     pub fn end_spiller(&mut self) -> Option<String> {
         let mut spiller = self.spiller.take()?;
         spiller.end();

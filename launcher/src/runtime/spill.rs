@@ -1,10 +1,12 @@
-//! The spiller: a process that moves full chunks of stamp logs from shared memory into the run's folder, while the run goes on
-//! ([`protocol::spill`] says how). The files are those that logs are saved in anyway; what is still in memory at the end is appended to
-//! them.
+//! The spiller: a process that moves full chunks of stamp logs from shared memory into the run's
+//! folder, while the run goes on ([`protocol::spill`] says how). The files are those that logs are
+//! saved in anyway; what is still in memory at the end is appended to them.
 //!
-//! It waits for nobody and nobody waits for it: the threads of the run see only that chunks are free again. It looks, moves what is there
-//! and sleeps, on a core of its own where there is one. If it dies, the launcher starts another one (`super::spilling`), which goes on where
-//! this one was. It holds a lock on the files that it writes, so that whoever saves the rest of a log can tell that no spiller is at it.
+//! It waits for nobody and nobody waits for it: the threads of the run see only that chunks are
+//! free again. It looks, moves what is there and sleeps, on a core of its own where there is one.
+//! If it dies, the launcher starts another one (`super::spilling`), which goes on where this one
+//! was. It holds a lock on the files that it writes, so that whoever saves the rest of a log can
+//! tell that no spiller is at it.
 
 use crate::runtime::progress::complain;
 use crate::runtime::setup;
@@ -26,7 +28,8 @@ use system::folder::OpenFolder;
 use system::{pin, process};
 
 pub const NAME: &str = "spill";
-/// How long it sleeps when no chunk is full. A ring has room for many times what is logged meanwhile.
+/// How long it sleeps when no chunk is full. A ring has room for many times what is logged
+/// meanwhile.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The same after a file could not be written.
 const AFTER_ERROR: Duration = Duration::from_millis(200);
@@ -61,7 +64,8 @@ pub fn run(run: &str) -> Result<()> {
     }
 }
 
-/// A chunk of each thread that has one that is full; whether there was one. All are tried, whatever goes wrong with one.
+/// A chunk of each thread that has one that is full; whether there was one. All are tried, whatever
+/// goes wrong with one.
 fn round(threads: &mut [(Drain, File)]) -> io::Result<bool> {
     let mut moved = Ok(false);
     for (drain, file) in threads {
@@ -75,7 +79,8 @@ fn save(file: &File, chunk: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all_at(bytes, RECORDS_AT + chunk * CHUNK_BYTES)
 }
 
-/// Each thread's ring and file. A file is what it would be if the run ended now, but for what is still in memory.
+/// Each thread's ring and file. A file is what it would be if the run ended now, but for what is
+/// still in memory.
 fn open(plan: &Plan, folder: &Path) -> Result<Vec<(Drain, File)>> {
     let mut attached = segments::attach_as_spiller(plan);
     let place = OpenFolder::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
@@ -104,8 +109,8 @@ fn write_front(plan: &Plan, index: usize, log: &View, file: &File) -> io::Result
     file.write_all_at(&front, 0)
 }
 
-/// Makes a thread's file whole: what stands before the records as it is now, and behind the chunks that were moved what is still in memory.
-/// Changes nothing in memory, so it can be done again.
+/// Makes a thread's file whole: what stands before the records as it is now, and behind the chunks
+/// that were moved what is still in memory. Changes nothing in memory, so it can be done again.
 ///
 /// # Errors
 /// What the system refused; a spiller that is still at it; a file that lacks chunks.
@@ -129,7 +134,8 @@ pub(super) fn finish(
     let rest = Rest::new(log, spilled, ring);
     let saved = rest.saved();
     if spilled.is_lost() {
-        // How much of the file is good cannot be told any more: all whole chunks of it stay, and nothing is added.
+        // How much of the file is good cannot be told any more: all whole chunks of it stay, and
+        // nothing is added.
         let chunks = file.metadata()?.len().saturating_sub(RECORDS_AT) / CHUNK_BYTES;
         file.set_len(RECORDS_AT + chunks * CHUNK_BYTES)?;
         return write_front(plan, index, log, &file);

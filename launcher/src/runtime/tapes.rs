@@ -1,4 +1,5 @@
-//! Saves what the exchanges of a run have done in its folder: their trades and their last books, as tables.
+//! Saves what the exchanges of a run have done in its folder: their trades and their last books, as
+//! tables.
 
 use anyhow::{Context, Result};
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
@@ -11,7 +12,8 @@ use system::folder::{Draft, OpenFolder};
 /// The bit of an id that names an order of the opening book.
 const RESTING: u64 = venue::RESTING;
 
-/// Saves the tapes: `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. What it has to say about them.
+/// Saves the tapes: `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. What it
+/// has to say about them.
 pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &Path) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let cannot = |name: &str| format!("cannot write {}", folder.join(name).display());

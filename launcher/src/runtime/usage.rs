@@ -1,4 +1,5 @@
-//! What the kernel says of a process of the run: how long it took to get ready, its CPU time, its memory. The process is not asked.
+//! What the kernel says of a process of the run: how long it took to get ready, its CPU time, its
+//! memory. The process is not asked.
 
 use analysis::record::ProcessUsage;
 use nix::time::{clock_getcpuclockid, clock_gettime};
@@ -19,7 +20,8 @@ impl Account {
         Self { spawned: Instant::now(), usage: ProcessUsage::default(), before_ns: 0 }
     }
 
-    /// The same behind a process that has ended: CPU times add up, the larger memory counts, the start-up is the first one's.
+    /// The same behind a process that has ended: CPU times add up, the larger memory counts, the
+    /// start-up is the first one's.
     #[must_use]
     pub fn after(self, earlier: Self) -> Self {
         let usage = ProcessUsage { cpu_ns: None, ..earlier.usage };
@@ -42,7 +44,8 @@ impl Account {
         self.see(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
     }
 
-    /// What such a file says. One that is about to end has unmapped what it shared, and still has its peak.
+    /// What such a file says. One that is about to end has unmapped what it shared, and still has
+    /// its peak.
     fn see(&mut self, status: &str) {
         if let Some(peak) = kilobytes(status, "VmHWM:") {
             self.usage.peak_bytes = self.usage.peak_bytes.max(Some(peak));
@@ -61,7 +64,8 @@ impl Account {
     }
 }
 
-/// The proportional set size of a process, in bytes. `None` if it has gone, or the kernel tells none.
+/// The proportional set size of a process, in bytes. `None` if it has gone, or the kernel tells
+/// none.
 pub fn proportional_memory(pid: u32) -> Option<u64> {
     kilobytes(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
 }
@@ -72,7 +76,8 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// CPU time of all threads of a process so far, in nanoseconds; of one that has ended until it is reaped.
+/// CPU time of all threads of a process so far, in nanoseconds; of one that has ended until it is
+/// reaped.
 fn cpu_time(pid: u32) -> Option<u64> {
     let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into().ok()?)).ok()?;
     Some(Duration::from(clock_gettime(clock).ok()?).as_nanos() as u64)

@@ -1,9 +1,12 @@
-//! The warden: a process that does nothing but wait for the launcher's death, and then clears up after it.
+//! The warden: a process that does nothing but wait for the launcher's death, and then clears up
+//! after it.
 //!
-//! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children notice and end
-//! ([`protocol::orphan`]); the warden waits for that, saves the logs in the run's folder, kills who is still there, and removes the segments. If
-//! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
-//! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
+//! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children
+//! notice and end ([`protocol::orphan`]); the warden waits for that, saves the logs in the run's
+//! folder, kills who is still there, and removes the segments. If the warden is killed as well, the
+//! next start or `launcher clean` removes them. It has the control segment locked like the
+//! launcher, so that a start in this very moment does not remove the logs that it is about to save
+//! ([`crate::runtime::clean`]).
 
 use crate::host::groups::Tree;
 use crate::runtime::container::groups;
@@ -24,7 +27,8 @@ use system::process;
 
 pub const NAME: &str = "warden";
 
-/// Waits for the launcher of a run to end. A launcher that ends in order has stopped its warden before.
+/// Waits for the launcher of a run to end. A launcher that ends in order has stopped its warden
+/// before.
 pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
@@ -51,8 +55,9 @@ pub fn run(run: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the end of the run's processes, and ends those that do not end by themselves: a program of somebody else's may have taken back what
-/// its launcher's death was to do to it. Whatever makes files for as long as it lives leaves nothing behind that comes later.
+/// Waits for the end of the run's processes, and ends those that do not end by themselves: a
+/// program of somebody else's may have taken back what its launcher's death was to do to it.
+/// Whatever makes files for as long as it lives leaves nothing behind that comes later.
 fn end_the_processes(control: &Control, plan: &Plan) {
     let mut living: Vec<OwnedFd> =
         (0..plan.processes.len()).filter_map(|place| control.pidfd(place)).collect();
@@ -78,14 +83,16 @@ fn wait_for(living: &mut Vec<OwnedFd>, at_most: Duration) {
     }
 }
 
-/// The control segment, locked for as long as the file is open. Without a lock the warden works all the same.
+/// The control segment, locked for as long as the file is open. Without a lock the warden works all
+/// the same.
 fn hold(plan: &Plan) -> Option<File> {
     let file = open_safely(&plan.segment_name(CONTROL), OpenOptions::new().read(true)).ok()?;
     lock::hold(&file).ok().map(|()| file)
 }
 
-/// Each thread's log, and what the spiller says of it. Not before the launcher is gone: when the warden starts, those that have
-/// names may not be there yet. One that cannot be mapped (somebody has truncated it) costs no other.
+/// Each thread's log, and what the spiller says of it. Not before the launcher is gone: when the
+/// warden starts, those that have names may not be there yet. One that cannot be mapped (somebody
+/// has truncated it) costs no other.
 fn map_logs(plan: &Plan) -> [Vec<Option<View>>; 2] {
     let mut attached = segments::attach_as_warden(plan);
     let mapped = |view: Result<View, RegionError>| {

@@ -1,4 +1,5 @@
-//! `launcher list` and `launcher delete`: what there is in a folder of results, and taking some of it away.
+//! `launcher list` and `launcher delete`: what there is in a folder of results, and taking some of
+//! it away.
 
 use super::{RUNS, folder_of, may_go, owned};
 use crate::config::UsageError;
@@ -63,8 +64,8 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes results away: all of those that are named, or none if one of them may not go. Files that bulkhead did not write stay, with the
-/// folder that they are in: exit code 1.
+/// Takes results away: all of those that are named, or none if one of them may not go. Files that
+/// bulkhead did not write stay, with the folder that they are in: exit code 1.
 pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
     let known = |name: &PathBuf| -> Result<_> {
         // A link is not taken for the folder that it leads to: deleting that is another wish.

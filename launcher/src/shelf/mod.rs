@@ -1,4 +1,5 @@
-//! The folder of results: what is in it, under which name a user finds it, and what may be taken away.
+//! The folder of results: what is in it, under which name a user finds it, and what may be taken
+//! away.
 
 mod command;
 mod owned;
@@ -32,7 +33,8 @@ pub struct Entry {
     pub setting: String,
     /// `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or what the folder is.
     pub verdict: String,
-    /// What its report says of its latencies: `fit for latency claims`, `not fit for latency claims`; null: there is no report.
+    /// What its report says of its latencies: `fit for latency claims`, `not fit for latency
+    /// claims`; null: there is no report.
     pub fitness: Option<&'static str>,
     /// Whether its latencies may be quoted; null: there is no report.
     pub fit_for_latency: Option<bool>,
@@ -113,7 +115,8 @@ fn verdict(record: &RunRecord, summary: Option<&Summary>) -> String {
 const REASON_LEN: usize = 48;
 
 impl Entry {
-    /// What the table shows of its fitness: `fit`, or `not fit` with the first reason, without what to do about it.
+    /// What the table shows of its fitness: `fit`, or `not fit` with the first reason, without what
+    /// to do about it.
     fn fitness_in_short(&self) -> String {
         let reason = match (self.fit_for_latency, self.reasons.first()) {
             (None, _) => return String::new(),
@@ -149,7 +152,8 @@ pub fn folder_of(name: &Path) -> Result<PathBuf> {
     }
 }
 
-/// What a folder of results is, if one of bulkhead's documents says so: by its contents, not by its name.
+/// What a folder of results is, if one of bulkhead's documents says so: by its contents, not by its
+/// name.
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     let kinds = [
         (FolderKind::Run, seen::<RunRecord>(folder)),
@@ -162,7 +166,8 @@ fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     found.unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
 }
 
-/// Whether that document is in a folder and says itself that it is one; one of another version is one as well. `None`: there is no such file.
+/// Whether that document is in a folder and says itself that it is one; one of another version is
+/// one as well. `None`: there is no such file.
 fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
     match D::read(folder) {
         Ok(_) | Err(DocumentError::Version { .. }) => Some(Ok(())),

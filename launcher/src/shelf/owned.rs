@@ -158,8 +158,9 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     }
 }
 
-/// Deletes what bulkhead has written into a folder, and the folder if nothing else is in it. Returns what stays, as paths. With `dry` it
-/// only looks. Links, pipes and everything else that is no regular file stay, and are not followed.
+/// Deletes what bulkhead has written into a folder, and the folder if nothing else is in it.
+/// Returns what stays, as paths. With `dry` it only looks. Links, pipes and everything else that is
+/// no regular file stay, and are not followed.
 pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
     let open = OpenFolder::open(folder)?;
     let mut stays = Vec::new();

@@ -153,7 +153,8 @@ impl Lie {
         }
     }
 
-    /// Changes a saved log so; `seed` says where. `false`: it has no record that the lie is about, and stays as it is.
+    /// Changes a saved log so; `seed` says where. `false`: it has no record that the lie is about,
+    /// and stays as it is.
     pub fn tell(self, log: &mut Vec<u8>, seed: u64) -> bool {
         if self == Lie::Passes {
             return passes(log, seed);
@@ -179,8 +180,8 @@ impl Lie {
     }
 }
 
-/// Says that a switch was seen just before one of the new orders was dispatched that it would have stopped. Only of switches that tell
-/// by the order's id whom they concern.
+/// Says that a switch was seen just before one of the new orders was dispatched that it would have
+/// stopped. Only of switches that tell by the order's id whom they concern.
 fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
     let (head, body) = log.split_at(LOG_OFFSET * 8);
     let records = || {

@@ -1,12 +1,15 @@
-//! Runs in which the engine and exchanges die and come back from their journals: what is drawn, and what must hold.
+//! Runs in which the engine and exchanges die and come back from their journals: what is drawn, and
+//! what must hold.
 //!
-//! Every venue is an exchange in a process of its own. They and the engine are killed or hang at times that the seed draws, alone, together, or one
-//! soon after the other, and strategies among them; each dies at some look at its clock, and perhaps again while it comes back. What comes
-//! next is what the launcher's roles make of a journal and of the memory that was left behind. In two runs of three they have spares, which
-//! follow as seldom as they have a turn, and are gone now and then. In one of three reports wait for the disk, and the machine may die
-//! (`machine`).
+//! Every venue is an exchange in a process of its own. They and the engine are killed or hang at
+//! times that the seed draws, alone, together, or one soon after the other, and strategies among
+//! them; each dies at some look at its clock, and perhaps again while it comes back. What comes
+//! next is what the launcher's roles make of a journal and of the memory that was left behind. In
+//! two runs of three they have spares, which follow as seldom as they have a turn, and are gone now
+//! and then. In one of three reports wait for the disk, and the machine may die (`machine`).
 //!
-//! The judge believes neither side: what was at an exchange, and what that makes of positions, it reads from the exchange's journal.
+//! The judge believes neither side: what was at an exchange, and what that makes of positions, it
+//! reads from the exchange's journal.
 
 use super::Simulated;
 use crate::config::{Kinds, Settings};

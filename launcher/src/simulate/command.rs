@@ -33,7 +33,8 @@ pub struct SimulateFlags {
     /// Techniques to draw from, all in memory [default: all of them]
     #[arg(long, value_name = "LIST", value_parser = named::<Technique>(), value_delimiter = ',')]
     pub technique: Vec<Technique>,
-    /// Only runs in which the engine and exchanges die and come back from their journals (with spsc-mux)
+    /// Only runs in which the engine and exchanges die and come back from their journals (with
+    /// spsc-mux)
     #[arg(long, conflicts_with = "technique")]
     pub comebacks: bool,
     /// Print the result as JSON
@@ -42,7 +43,8 @@ pub struct SimulateFlags {
     /// Break the ring so, to see that it is found: doubles, drops, reorders, tears
     #[arg(long, value_name = "HOW", hide = true, value_parser = defect)]
     pub broken: Option<Defect>,
-    /// Let whoever comes back get this wrong, to see that it is found: sends-again, forgets-orders, …
+    /// Let whoever comes back get this wrong, to see that it is found: sends-again, forgets-orders,
+    /// …
     #[arg(long, value_name = "WHAT", hide = true, value_parser = mistake)]
     pub mistake: Option<Mistake>,
 }
@@ -134,7 +136,8 @@ pub struct Tallies {
     pub failed: Vec<Trial>,
 }
 
-/// Simulates the runs of seeds `0..seeds`, on all cores; stops soon after the first in which something does not hold.
+/// Simulates the runs of seeds `0..seeds`, on all cores; stops soon after the first in which
+/// something does not hold.
 ///
 /// # Errors
 /// A mistake of the simulation itself.

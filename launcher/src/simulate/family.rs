@@ -1,7 +1,6 @@
-//! The processes of a simulated run: the agents that real ones would run, a turn at a time, on one virtual clock.
+//! The processes of a simulated run: real agents, taking turns on one virtual clock.
 //!
-//! A process dies by unwinding: from the step of a push at which its fault is due nothing more of it is executed, as if it had
-//! been killed there.
+//! A process dies by unwinding at the step of a push at which its fault is due.
 
 use super::fuse::{self, Unwound};
 use super::hostile;
@@ -185,7 +184,8 @@ impl<'a> Family<'a> {
         attached
     }
 
-    /// Builds the threads of a process as the process would: one that was just started, or that was a spare.
+    /// Builds the threads of a process as the process would: one that was just started, or that was
+    /// a spare.
     fn begin(&mut self, process: usize, spare: Option<Spare<'a>>) -> Result<()> {
         let segments = self.segments;
         let plan = &segments.plan;
@@ -196,7 +196,8 @@ impl<'a> Family<'a> {
         };
         roles::recover(plan, me, &mut attached)?;
         let mut begun = Vec::new();
-        // The engine's threads come last in a plan and are composed first: consumers before producers.
+        // The engine's threads come last in a plan and are composed first: consumers before
+        // producers.
         for &index in me.threads.iter().rev() {
             let thread = &plan.threads[index as usize];
             let agent = match (thread.roles.as_slice(), self.scenario.kind) {
@@ -314,7 +315,8 @@ impl<'a> Family<'a> {
         Ok(false)
     }
 
-    /// A thread's own fault has struck it: it did not come to the end of its turn, and has no other like it.
+    /// A thread's own fault has struck it: it did not come to the end of its turn, and has no other
+    /// like it.
     fn struck(&mut self, thread: usize, kind: FaultKind) {
         self.struck.push(kind);
         let Some(actor) = &mut self.actors[thread] else { return };
@@ -339,7 +341,8 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// When the first thread wants its next turn, in ticks; of those that want it from that time on.
+    /// When the first thread wants its next turn, in ticks; of those that want it from that time
+    /// on.
     pub fn wake(&self, from: u64) -> u64 {
         let runs = |actor: &&Actor| self.children[actor.process].ended.is_none();
         let wakes = self.actors.iter().flatten().filter(runs).map(|actor| actor.wake);
@@ -458,7 +461,8 @@ impl Children for Family<'_> {
         let (pid, name) = (self.new_pid(), self.children[process].name.clone());
         self.children[process] = Child::new(name, pid);
         if self.scenario.kind != ScenarioKind::Comebacks {
-            // A ring that all share may be no ring any more: who attaches to it says so and ends, as a process does.
+            // A ring that all share may be no ring any more: who attaches to it says so and ends,
+            // as a process does.
             match self.begin(process, None).context("cannot start a process again") {
                 Err(_) if self.scenario.kind == ScenarioKind::Assault(FaultKind::Scribble) => {
                     self.children[process].ended = Some((false, "exit 1".into()));

@@ -1,5 +1,5 @@
-//! Where the journals of a simulated run are: in a folder of its own until it has been judged, in memory if there is such a place, where
-//! putting something on the disk costs nothing.
+//! Where the journals of a simulated run are: in a folder of its own until it has been judged, in
+//! memory if there is such a place, where putting something on the disk costs nothing.
 
 use anyhow::{Context as _, Result};
 use shm::memory::SHM_DIR;

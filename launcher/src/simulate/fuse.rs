@@ -1,7 +1,8 @@
-//! Dying in the middle of something: a process may look at its clock so many times yet, and is gone at the last one.
+//! Dying in the middle of something: a process may look at its clock so many times yet, and is gone
+//! at the last one.
 //!
-//! An agent looks at the clock before each stamp that it takes, and so between any two things that it does; a process that takes over
-//! from a dead one looks before each part of what it recovers.
+//! An agent looks at the clock before each stamp that it takes, and so between any two things that
+//! it does; a process that takes over from a dead one looks before each part of what it recovers.
 
 use protocol::plan::{FaultKind, Plan};
 use std::cell::Cell;
@@ -17,7 +18,8 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whoever looks at the clock from now on has so many looks, 0: as many as it likes; the last one ends it.
+/// Whoever looks at the clock from now on has so many looks, 0: as many as it likes; the last one
+/// ends it.
 pub(super) fn set(left: u64) {
     LEFT.set(left);
 }

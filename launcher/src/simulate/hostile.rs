@@ -33,7 +33,8 @@ names! {
     }
 }
 
-/// The first incarnation of a hostile strategy: it attacks from that order on, and counts the messages that it has tampered with.
+/// The first incarnation of a hostile strategy: it attacks from that order on, and counts the
+/// messages that it has tampered with.
 ///
 /// # Errors
 /// A segment that is not what it should be.

@@ -1,5 +1,5 @@
-//! What must hold after a simulated run, whatever happened in it. The merge says what became of every order; what a fault
-//! entitles to is said here.
+//! What must hold after a simulated run, whatever happened in it. The merge says what became of
+//! every order; what a fault entitles to is said here.
 //!
 //! | what happened | the run | survivors | who did it |
 //! |---|---|---|---|
@@ -269,19 +269,20 @@ impl Judge<'_> {
     fn assault(&mut self, kind: FaultKind, contained: bool) {
         let own = self.is_owned();
         if !contained {
-            // Who is quarantined ends the run, under its own name where its memory is its own. Whose orders get lost is waited for,
-            // until the engine is said to have nothing for it.
+            // Who is quarantined ends the run, under its own name where its memory is its own.
+            // Whose orders get lost is waited for, until the engine is said to have nothing for it.
             if own && !matches!(kind, FaultKind::Lose | FaultKind::Hold) || !own && kind == FaultKind::Hold {
                 self.named();
             }
             return;
         }
         match kind {
-            // Who scribbles over what all share can damage everybody: the run must end, and nobody else be punished. Who floods
-            // that can hold everybody up for as long as venues keep what it sent.
+            // Who scribbles over what all share can damage everybody: the run must end, and nobody
+            // else be punished. Who floods that can hold everybody up for as long as venues keep
+            // what it sent.
             FaultKind::Scribble | FaultKind::Flood if !own => return,
-            // Nobody makes up for what is lost on the way: who waits for it is waited for in vain. Nor does anybody for what stays in
-            // a ring of its own.
+            // Nobody makes up for what is lost on the way: who waits for it is waited for in vain.
+            // Nor does anybody for what stays in a ring of its own.
             FaultKind::Lose | FaultKind::Hold if own || kind == FaultKind::Lose => {
                 let waited_in_vain = matches!(self.run.record.outcome, Outcome::Failed { .. });
                 self.must(waited_in_vain || self.merged.violations.is_empty(), || "lost and not said".into());

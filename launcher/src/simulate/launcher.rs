@@ -1,5 +1,5 @@
-//! The launcher of a simulated run: its incidents, its liveness deadline and its faults are the real ones; what it would ask the
-//! kernel it asks the [`Family`].
+//! The launcher of a simulated run: its incidents, its liveness deadline and its faults are the
+//! real ones; what it would ask the kernel it asks the [`Family`].
 
 use super::family::Family;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
@@ -127,7 +127,8 @@ impl<'a> Launcher<'a> {
         Ok(self.silence(now))
     }
 
-    /// Whether every order was sent and has arrived, or nothing moves any more because of what rests.
+    /// Whether every order was sent and has arrived, or nothing moves any more because of what
+    /// rests.
     fn is_trading_over(&self, now: u64) -> bool {
         let sent = self.incidents.as_ref().map_or(0, |incidents| incidents.sent_and_open().0);
         let is_all = sent >= self.plan.trading().total_orders();
@@ -167,7 +168,8 @@ impl<'a> Launcher<'a> {
     fn patience(&self) -> u64 {
         let trading = self.plan.trading();
         let more = if self.is_patient() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
-        // One that floods a ring that all share has all the turns there are, until it is said that nothing moves.
+        // One that floods a ring that all share has all the turns there are, until it is said that
+        // nothing moves.
         let silence =
             if self.kind == ScenarioKind::Assault(FaultKind::Flood) { SILENCE / 4 } else { SILENCE };
         trading.max_delay_ns + silence + more
@@ -187,7 +189,8 @@ impl<'a> Launcher<'a> {
         orchestrator(self.plan, &self.segments.threads)
     }
 
-    /// Nothing comes of the run any more: some order has no report and never will. All orders are due long before.
+    /// Nothing comes of the run any more: some order has no report and never will. All orders are
+    /// due long before.
     fn silence(&mut self, now: u64) -> Option<Outcome> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
@@ -260,7 +263,8 @@ impl<'a> Launcher<'a> {
         }
     }
 
-    /// What ends the run: a process that nobody contains has died, hangs, failed or was quarantined; damage to what all share.
+    /// What ends the run: a process that nobody contains has died, hangs, failed or was
+    /// quarantined; damage to what all share.
     fn failure(&self, family: &Family<'a>) -> Option<Outcome> {
         if let Some(what) = self.repairs.damage() {
             return Some(
@@ -301,8 +305,8 @@ impl<'a> Launcher<'a> {
         Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
-    /// and is not: whether the engine is through with it.
+    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a
+    /// strategy that says that it is done and is not: whether the engine is through with it.
     fn has_settled(&self, family: &Family<'a>, now: u64) -> bool {
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };

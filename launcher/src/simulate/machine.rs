@@ -1,10 +1,11 @@
 //! The disk of a simulated run, and the death of its machine.
 //!
-//! Where reports wait for the disk (`--journal group`), a group gets there when that is drawn, and never by itself; under `each` it gets
-//! there with every append. A process that dies
-//! loses nothing for it: what it wrote is in the page cache. The machine's death takes with it all processes, all memory, and what of
-//! each segment came after it was last synced. What must be left then is what was told: each report that an exchange sent follows from
-//! what is left of its journal, each that the engine returned from what is left of the engine's.
+//! Where reports wait for the disk (`--journal group`), a group gets there when that is drawn, and
+//! never by itself; under `each` it gets there with every append. A process that dies loses nothing
+//! for it: what it wrote is in the page cache. The machine's death takes with it all processes, all
+//! memory, and what of each segment came after it was last synced. What must be left then is what
+//! was told: each report that an exchange sent follows from what is left of its journal, each that
+//! the engine returned from what is left of the engine's.
 
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
@@ -22,7 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::{fs, io};
 
-/// What is drawn of a run's machine. From a stream of its own: what else the seed stands for does not depend on it.
+/// What is drawn of a run's machine. From a stream of its own: what else the seed stands for does
+/// not depend on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Machinery {
     pub has_spares: bool,
@@ -132,7 +134,8 @@ impl Machine {
         self.is_over.store(1, Ordering::Relaxed);
     }
 
-    /// Leaves of the journals what was on the disk. A segment that was never synced was when it was made, without a record.
+    /// Leaves of the journals what was on the disk. A segment that was never synced was when it was
+    /// made, without a record.
     fn restore(&self) -> io::Result<()> {
         let on_disk = locked(&self.on_disk);
         for folder in locked(&self.journals).keys() {

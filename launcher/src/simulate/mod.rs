@@ -1,9 +1,11 @@
-//! The simulation: whole runs in one thread, on a virtual clock and heap memory, in an order of events that a seed draws.
+//! The simulation: whole runs in one thread, on a virtual clock and heap memory, in an order of
+//! events that a seed draws.
 //!
-//! Everything but the kernel is the real thing: the planner's plan, the agents that the roles build, the techniques' rings, the
-//! launcher's incidents, the stamp logs, and the merge, which is the judge. Strategies die at any step of a push, hang, are
-//! started again, scribble over all that they can write, flood, or send what no honest one does. Rings have two to sixteen slots,
-//! and some threads seldom have their turn.
+//! Everything but the kernel is the real thing: the planner's plan, the agents that the roles
+//! build, the techniques' rings, the launcher's incidents, the stamp logs, and the merge, which is
+//! the judge. Strategies die at any step of a push, hang, are started again, scribble over all that
+//! they can write, flood, or send what no honest one does. Rings have two to sixteen slots, and
+//! some threads seldom have their turn.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -64,7 +66,8 @@ use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
 use system::clock::{Clock as _, Virtual};
 
-/// The process id that the launcher has in a simulated run. Its processes have the ones behind it; none is the kernel's.
+/// The process id that the launcher has in a simulated run. Its processes have the ones behind it;
+/// none is the kernel's.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
 /// Time zero of the schedule, in ticks of one nanosecond.
 const START_TICKS: u64 = 1_000;
@@ -268,7 +271,8 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     Ok(Simulated { scenario, record, logs, struck, tampered, audits, fallen, turns })
 }
 
-/// Gives threads and launcher their turns, until the launcher says that the run is over; and how many there were.
+/// Gives threads and launcher their turns, until the launcher says that the run is over; and how
+/// many there were.
 fn play<'a>(
     scenario: &Scenario,
     clock: &Virtual,
@@ -300,10 +304,12 @@ fn play<'a>(
         }
         quiet += 1;
         if quiet > 4 * threads {
-            // Nobody has anything to do now: on to when somebody has. Never so far that who is in time would seem to hang.
+            // Nobody has anything to do now: on to when somebody has. Never so far that who is in
+            // time would seem to hang.
             quiet = 0;
-            // What waits for room at a venue that is slow or silent asks for a turn at once, and is not helped by one; nor is who waits for
-            // what rests at an exchange, for somebody who comes back, or behind a place that is held.
+            // What waits for room at a venue that is slow or silent asks for a turn at once, and is
+            // not helped by one; nor is who waits for what rests at an exchange, for somebody who
+            // comes back, or behind a place that is held.
             let is_held_up =
                 |kind| matches!(kind, ScenarioKind::Comebacks | ScenarioKind::Assault(FaultKind::Hold));
             let waits = launcher.is_patient() || is_held_up(scenario.kind);
@@ -385,7 +391,8 @@ fn record(
     }
 }
 
-/// A hash over every stamp of every order, every incident and how the run ended. Not over how any of it is stored.
+/// A hash over every stamp of every order, every incident and how the run ended. Not over how any
+/// of it is stored.
 fn digest(record: &RunRecord, merged: &Merged) -> u64 {
     let add = |hash: u64, word: u64| fnv1a(hash, &word.to_le_bytes());
     let mut orders: Vec<_> = merged.orders().collect();

@@ -26,15 +26,18 @@ pub(super) const LIVENESS_NS: u64 = 1_000_000;
 pub enum ScenarioKind {
     /// Nothing goes wrong.
     Peace,
-    /// Operators turn kill switches, and a venue may have a fault meanwhile: the scenario's commands, the plan's fault.
+    /// Operators turn kill switches, and a venue may have a fault meanwhile: the scenario's
+    /// commands, the plan's fault.
     Switched,
     /// As with Ctrl-C: after so many nanoseconds no strategy sends any more.
     Interrupted(u64),
     /// Strategies die or hang: the plan's faults.
     Deaths,
-    /// The engine and exchanges die, and perhaps strategies: the plan's faults. All come back, and nothing is lost.
+    /// The engine and exchanges die, and perhaps strategies: the plan's faults. All come back, and
+    /// nothing is lost.
     Comebacks,
-    /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`, `feign`, `lose`, `hold`.
+    /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`,
+    /// `feign`, `lose`, `hold`.
     Assault(FaultKind),
     /// One strategy sends what no honest one does, from an order on.
     Hostile(Attack, u64),
@@ -76,12 +79,13 @@ pub struct Scenario {
     pub machine_dies: Option<u64>,
     /// What operators command, and when: nanoseconds after the start, in their order.
     pub commands: Vec<(u64, Command)>,
-    /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is drawn for.
+    /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is
+    /// drawn for.
     pub(super) slowness: Vec<u64>,
 }
 
-/// Whether the technique is memory alone, which the simulation has: the others would wait for the kernel, or for a clock and
-/// threads of their own.
+/// Whether the technique is memory alone, which the simulation has: the others would wait for the
+/// kernel, or for a clock and threads of their own.
 pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
@@ -323,7 +327,8 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     let lasts_ns = Some(1 + draws.below(window_ns));
     plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
     let trading = plan.trading_mut();
-    // A venue behind a session says nothing of when its reports are due. One silence is shorter than a slow venue is slow.
+    // A venue behind a session says nothing of when its reports are due. One silence is shorter
+    // than a slow venue is slow.
     trading.tells_release = false;
     trading.venue_timeout_ns = [50_000, 3 * SLOW_BY_NS][draws.below(2) as usize];
 }

@@ -1,4 +1,5 @@
-//! The spares of a simulated run: the real ones, which have their turns when the launcher has looked after them. Now and then one is gone.
+//! The spares of a simulated run: the real ones, which have their turns when the launcher has
+//! looked after them. Now and then one is gone.
 
 use super::scenario::Scenario;
 use protocol::control::Control;
@@ -57,7 +58,8 @@ impl<'a> Spares<'a> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// The spare of a process has a turn, or ends, if that is drawn; whether there is to be a new one.
+    /// The spare of a process has a turn, or ends, if that is drawn; whether there is to be a new
+    /// one.
     pub fn has_turn(&mut self, process: usize) -> bool {
         if !self.is_asked {
             return false;

@@ -1,4 +1,5 @@
-//! Positions as they are now: the fills that the gateways have logged, summed up. The merge after the run checks them to the unit.
+//! Positions as they are now: the fills that the gateways have logged, summed up. The merge after
+//! the run checks them to the unit.
 
 use protocol::kill::{Cause, Scope, Switch};
 use protocol::record::{Point, Record};

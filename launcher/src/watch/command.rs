@@ -1,4 +1,5 @@
-//! The command: finds the run, looks at it again and again, and shows what it found, as a terminal's view, as text or as JSON.
+//! The command: finds the run, looks at it again and again, and shows what it found, as a
+//! terminal's view, as text or as JSON.
 
 use super::flags::WatchFlags;
 use super::keys::{Keys, Wish};
@@ -27,7 +28,8 @@ const SHORTEST: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(50);
 /// With `--once`, so many looks catch up with logs that are long already.
 const CATCH_UP: usize = 256;
-/// A process that is blocked in a write to a terminal or a pipe that nobody reads ends so long after it was asked to.
+/// A process that is blocked in a write to a terminal or a pipe that nobody reads ends so long
+/// after it was asked to.
 const GRACE: Duration = Duration::from_secs(1);
 /// The exit code where the terminal was closed: that of a SIGHUP.
 const CLOSED: u8 = 129;

@@ -15,7 +15,8 @@ pub struct WatchFlags {
     /// Print looks as JSON: a line each, until the run ends; with --once one document
     #[arg(long)]
     pub json: bool,
-    /// Write each look as OpenMetrics text, or answer with it: a file or an address of loopback, e.g. 127.0.0.1:9464
+    /// Write each look as OpenMetrics text, or answer with it: a file or an address of loopback,
+    /// e.g. 127.0.0.1:9464
     #[arg(long, value_name = "FILE|ADDR", conflicts_with_all = ["json", "once"])]
     pub metrics: Option<String>,
     /// From one look to the next, 50ms at least

@@ -1,4 +1,5 @@
-//! A log that grows, read behind its writer: what is new at each look, bounded; what was passed over is said.
+//! A log that grows, read behind its writer: what is new at each look, bounded; what was passed
+//! over is said.
 
 use super::source::Segment;
 use protocol::record::{RECORD_WORDS, Record};
@@ -35,8 +36,9 @@ impl Follower {
         Self { reading, ring, next: 0, skipped: 0 }
     }
 
-    /// Hands over what is new, oldest first; whether more is there that waits for the next look. What is no record is passed over.
-    /// `chunk`: where the log is spilled, the chunk that its thread says it writes.
+    /// Hands over what is new, oldest first; whether more is there that waits for the next look.
+    /// What is no record is passed over. `chunk`: where the log is spilled, the chunk that its
+    /// thread says it writes.
     pub fn read(&mut self, log: &Segment, chunk: u64, mut each: impl FnMut(Record)) -> bool {
         let Ok(words) = log.len() else { return false };
         let end = match self.ring {
@@ -65,8 +67,8 @@ impl Follower {
             self.next += many;
             left -= many;
             for words in words.chunks_exact(RECORD_WORDS) {
-                // A record has a key; one that a scribbler left has no meaning, and none is made up. Of a chunk that was moved to disk
-                // meanwhile nothing is left.
+                // A record has a key; one that a scribbler left has no meaning, and none is made
+                // up. Of a chunk that was moved to disk meanwhile nothing is left.
                 match Record::from_words(words[0], words[1]) {
                     Some(record) => each(record),
                     None => self.skipped += u64::from(self.ring.is_some()),
@@ -88,7 +90,8 @@ impl Follower {
         (record % records, records - record % records)
     }
 
-    /// Where a log ends now whose thread writes that chunk. What has been moved to disk is passed over.
+    /// Where a log ends now whose thread writes that chunk. What has been moved to disk is passed
+    /// over.
     fn end_in(&mut self, ring: Ring, log: &Segment, chunk: u64) -> usize {
         let chunk = chunk.min(ring.last - 1);
         let first = |chunk: u64| chunk.saturating_mul(CHUNK_RECORDS) as usize;

@@ -1,5 +1,5 @@
-//! What the kernel says of a thread: whether it is there, what it does, its switches and its time. Read from `/proc`; none of it can
-//! be written by the thread itself.
+//! What the kernel says of a thread: whether it is there, what it does, its switches and its time.
+//! Read from `/proc`; none of it can be written by the thread itself.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,8 @@ use system::process;
 /// One look at a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelThread {
-    /// `R` runs or waits for a core, `S` sleeps, `D` waits for a device, `T` is stopped, `Z` is dead.
+    /// `R` runs or waits for a core, `S` sleeps, `D` waits for a device, `T` is stopped, `Z` is
+    /// dead.
     pub state: char,
     /// The core that it was last on.
     pub core: u32,

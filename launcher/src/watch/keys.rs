@@ -1,4 +1,5 @@
-//! What keys do: select a strategy, and give the operator's commands that `kill`, `revive` and `limits` give.
+//! What keys do: select a strategy, and give the operator's commands that `kill`, `revive` and
+//! `limits` give.
 //!
 //! A command waits for the engine on a thread of its own, so the view goes on.
 

@@ -1,4 +1,5 @@
-//! The lines of a look: from copied words to what a role, a ring and a strategy is doing, and to what went wrong.
+//! The lines of a look: from copied words to what a role, a ring and a strategy is doing, and to
+//! what went wrong.
 
 use super::kernel::KernelThread;
 use super::model::{ErrorLine, RingLine, RoleLine, Snapshot, StrategyLine, shown};
@@ -20,7 +21,8 @@ use system::clock::Clock;
 const WORDS: usize = 64;
 /// Clock ticks of the kernel in a second, of every Linux that this runs on.
 const KERNEL_HZ: f64 = 100.0;
-/// A heartbeat may be so far ahead of our own look at the clock, in nanoseconds: two cores' counters. More is a claim.
+/// A heartbeat may be so far ahead of our own look at the clock, in nanoseconds: two cores'
+/// counters. More is a claim.
 const AHEAD_NS: u64 = 1_000_000;
 
 /// What is wrong with a role when such a counter is not zero.
@@ -110,7 +112,8 @@ impl Sampler {
         }
     }
 
-    /// A thread that gave up has said why: its own words, remembered also when its memory is made anew.
+    /// A thread that gave up has said why: its own words, remembered also when its memory is made
+    /// anew.
     pub(super) fn failed(&mut self, control: &Control, roles: &[Role], thread: &str, status: &Status) {
         let words = shown(&status.error());
         if status.state() != ThreadState::Failed || words.is_empty() || self.own_words.len() >= WORDS {

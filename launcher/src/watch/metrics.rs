@@ -1,4 +1,5 @@
-//! A look as OpenMetrics text, into a file or for who asks on loopback: Prometheus and what speaks its language.
+//! A look as OpenMetrics text, into a file or for who asks on loopback: Prometheus and what speaks
+//! its language.
 
 use super::model::Snapshot;
 use crate::config::UsageError;
@@ -58,7 +59,8 @@ fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    // Whatever is asked for, there is one answer; the question is read so that the connection ends in order.
+    // Whatever is asked for, there is one answer; the question is read so that the connection ends
+    // in order.
     let _ = stream.read(&mut [0; 4_096])?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let length = text.len();

@@ -64,7 +64,8 @@ pub struct RoleLine {
     pub longest_gap_ns: u64,
     /// Gaps in its log so far, as far as it was read.
     pub gaps: u64,
-    /// Since its last duty cycle, in nanoseconds; `None`: it has had none, or claims one in the future.
+    /// Since its last duty cycle, in nanoseconds; `None`: it has had none, or claims one in the
+    /// future.
     pub heartbeat_age_ns: Option<u64>,
     /// Context switches that it asked for, by the kernel's word.
     pub voluntary_switches: Option<u64>,
@@ -130,7 +131,8 @@ pub struct Snapshot {
     /// What carries the contended hand-offs.
     pub technique: String,
     pub planned: u64,
-    /// Orders sent so far, by the strategies' own counters: of a restarted one, since it began again.
+    /// Orders sent so far, by the strategies' own counters: of a restarted one, since it began
+    /// again.
     pub sent: u64,
     /// Orders that the engine has dispatched.
     pub dispatched: u64,
@@ -161,8 +163,8 @@ impl Snapshot {
 /// The longest text of others that is shown, in characters.
 const LONGEST: usize = 120;
 
-/// A text that others wrote, as it may be shown: ASCII that prints and a few signs, bounded. Nothing of it can move a cursor, colour a
-/// line or turn its direction.
+/// A text that others wrote, as it may be shown: ASCII that prints and a few signs, bounded.
+/// Nothing of it can move a cursor, colour a line or turn its direction.
 pub fn shown(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…≥≤×".contains(c);
     text.trim().chars().take(LONGEST).map(|c| if plain(c) { c } else { '?' }).collect()

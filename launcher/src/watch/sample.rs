@@ -1,7 +1,9 @@
-//! Looks at a run, again and again: copies counters, status blocks and fences out of its segments, and says what it found.
+//! Looks at a run, again and again: copies counters, status blocks and fences out of its segments,
+//! and says what it found.
 //!
-//! A look costs the run a few kilobytes that are read beside it, and no write. Nothing that is read decides how much is read: sizes
-//! come from the plan and from the files, places are bounded, and all sums saturate.
+//! A look costs the run a few kilobytes that are read beside it, and no write. Nothing that is read
+//! decides how much is read: sizes come from the plan and from the files, places are bounded, and
+//! all sums saturate.
 
 use super::accounts::Accounts;
 use super::follow::{Follower, Reading};
@@ -136,7 +138,8 @@ impl Sampler {
         (ticks as f64 * self.plan().ns_per_tick) as u64
     }
 
-    /// Opens what is not open yet: a look at a run that is still being set up may have come too early.
+    /// Opens what is not open yet: a look at a run that is still being set up may have come too
+    /// early.
     fn open(&mut self, snapshot: &mut Snapshot) {
         let living = &self.living;
         for (index, thread) in living.plan.threads.iter().enumerate() {
@@ -195,7 +198,8 @@ impl Sampler {
             self.is_behind |= at.follower.read(&at.log, status.chunk(), |record| {
                 *gaps += u64::from(record.point == Point::Gap);
                 stages.see(&record);
-                // Fills and switches are the engine's to log: what a strategy says of them counts for nothing.
+                // Fills and switches are the engine's to log: what a strategy says of them counts
+                // for nothing.
                 if may_fill {
                     accounts.see(&record);
                 }

@@ -1,4 +1,5 @@
-//! The terminal as the view has it: the alternate screen in raw mode, drawn line by line, and given back as it was.
+//! The terminal as the view has it: the alternate screen in raw mode, drawn line by line, and given
+//! back as it was.
 
 use super::line::Line;
 use crate::host::raw_mode;

@@ -1,7 +1,9 @@
-//! How a living run's memory is read from outside: copied out of its files, which are opened for reading only.
+//! How a living run's memory is read from outside: copied out of its files, which are opened for
+//! reading only.
 //!
-//! Nothing is mapped. A segment that somebody cuts short meanwhile is an error here and no signal, and there is no way to write.
-//! Segments without names (sandbox) are found as descriptors of the run's launcher, whose process must be the one that the plan says.
+//! Nothing is mapped. A segment that somebody cuts short meanwhile is an error here and no signal,
+//! and there is no way to write. Segments without names (sandbox) are found as descriptors of the
+//! run's launcher, whose process must be the one that the plan says.
 
 use anyhow::{Context, Result, bail, ensure};
 use protocol::control::{self, Control};

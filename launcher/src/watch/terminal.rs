@@ -33,7 +33,8 @@ pub enum Typed {
     Closed,
 }
 
-/// Waits so long, but no longer than until a key is pressed, a signal comes or the terminal is closed.
+/// Waits so long, but no longer than until a key is pressed, a signal comes or the terminal is
+/// closed.
 pub fn typed(signals: &Signals, at_most: Duration) -> io::Result<Typed> {
     let stdin = stdin();
     let mut waits =
@@ -85,7 +86,8 @@ fn keys_of(mut bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What follows an escape: `[A` or `OA` for an arrow, `[15~`, or a key with Alt. How many bytes it has.
+/// What follows an escape: `[A` or `OA` for an arrow, `[15~`, or a key with Alt. How many bytes it
+/// has.
 fn sequence(rest: &[u8]) -> (Key, usize) {
     let is_final = |byte: &u8| (0x40..=0x7E).contains(byte);
     match rest {

@@ -242,8 +242,8 @@ fn beside(left: Vec<Line>, right: Vec<Line>) -> Vec<Line> {
     (0..rows).map(row).collect()
 }
 
-/// The lines of a look, each at most `width` wide and all of them at most `height`. Stages and rings have their place; roles,
-/// strategies and errors share what is left.
+/// The lines of a look, each at most `width` wide and all of them at most `height`. Stages and
+/// rings have their place; roles, strategies and errors share what is left.
 pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) -> Vec<Line> {
     let (stages, errors) = (stages(snapshot), errors(snapshot, width));
     let is_wide = width >= WIDE;

@@ -1,5 +1,6 @@
-//! What `export` writes, opened with the tools that it is for: Perfetto's own messages, HdrHistogram's log reader, DuckDB. Python with the
-//! packages `perfetto` and `duckdb` does that (`BULKHEAD_PYTHON` names another one than python3); without them the test says so.
+//! What `export` writes, opened with the tools that it is for: Perfetto's own messages,
+//! HdrHistogram's log reader, DuckDB. Python with the packages `perfetto` and `duckdb` does that
+//! (`BULKHEAD_PYTHON` names another one than python3); without them the test says so.
 
 use crate::common::{Launcher, output, text};
 use serde_json::Value;
@@ -104,7 +105,8 @@ fn exports_are_read_by_what_they_are_for() {
         assert!(read["flows"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
         assert!(read["ended"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
     }
-    // As HdrHistogram's own plotter reads it: four columns, and three lines with a mark behind them.
+    // As HdrHistogram's own plotter reads it: four columns, and three lines with a mark behind
+    // them.
     let text = std::fs::read_to_string(percentiles.join("rt_venue.hgrm")).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
     let (rows, ends): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| !row[0].starts_with('#'));

@@ -1,5 +1,5 @@
-//! The launcher's integration tests, in one binary: real processes, and simulated runs. What is made of a run's logs is tested in
-//! `analysis`.
+//! The launcher's integration tests, in one binary: real processes, and simulated runs. What is
+//! made of a run's logs is tested in `analysis`.
 //!
 //! | folder | what it tests |
 //! |---|---|

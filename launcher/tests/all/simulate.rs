@@ -1,4 +1,5 @@
-//! The simulation: hundreds of runs hold (CI lets the release build do a thousand), the same seed gives the same run, and what is broken on purpose is found.
+//! The simulation: hundreds of runs hold (CI lets the release build do a thousand), the same seed
+//! gives the same run, and what is broken on purpose is found.
 
 use crate::common::{output, slow, text};
 use launcher::simulate::broken::{Defect, Lie};
@@ -57,7 +58,8 @@ fn hundreds_of_runs_hold() {
     }
 }
 
-/// Engine and exchanges die at drawn times, in the middle of what they do and of coming back, together and with strategies.
+/// Engine and exchanges die at drawn times, in the middle of what they do and of coming back,
+/// together and with strategies.
 #[test]
 fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     let seeds = if slow() { 10_000 } else { 200 };
@@ -70,9 +72,11 @@ fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     assert_eq!((total.runs, all.by.len()), (seeds, 1), "{:?}", all.by);
     assert!(total.returned > 20 * seeds && total.comebacks > seeds, "{total:?}");
     assert!(total.restarted > seeds / 10 && total.from_spares > seeds / 4, "{total:?}");
-    // Of those in which reports wait for the disk half are to lose their machine: some are over before.
+    // Of those in which reports wait for the disk half are to lose their machine: some are over
+    // before.
     assert!(total.fell > seeds / 20, "{total:?}");
-    // A run that is over holds nothing open any more: of two hundred whose journals stayed there would be a thousand.
+    // A run that is over holds nothing open any more: of two hundred whose journals stayed there
+    // would be a thousand.
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(open < 300, "{open} descriptors");
     // Another time, on other threads, in other folders: the same.

@@ -12,7 +12,8 @@ impl Core {
     #[inline(always)]
     pub(super) fn report(&mut self, gateway: Option<u16>, message: &Message, out: &mut impl Effects) {
         self.counts.reports += 1;
-        // Gateways are trusted, so anything else is a bug and not a hostile peer: counted and skipped.
+        // Gateways are trusted, so anything else is a bug and not a hostile peer: counted and
+        // skipped.
         let report = Report::from_message(*message).ok();
         let known = report.filter(|report| usize::from(report.id.strategy()) < self.sessions.len());
         let Some(report) = known else {
@@ -41,7 +42,8 @@ impl Core {
         self.account_for(&report, is_current, out);
     }
 
-    /// Returns a report to its strategy. Returns its digest, which is computed after the hand-over, off the report's path.
+    /// Returns a report to its strategy. Returns its digest, which is computed after the hand-over,
+    /// off the report's path.
     #[inline(always)]
     pub(super) fn give_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
         out.to_strategy(report, message);
@@ -87,8 +89,9 @@ impl Core {
         }
     }
 
-    /// Books the order that was sent last: not when it is sent, but after the turn of its gateway, which may share the engine's
-    /// thread. Called before anything else reads positions, and at the end of the duty cycle.
+    /// Books the order that was sent last: not when it is sent, but after the turn of its gateway,
+    /// which may share the engine's thread. Called before anything else reads positions, and at the
+    /// end of the duty cycle.
     #[inline(always)]
     pub(crate) fn book(&mut self) {
         if let Some(order) = self.unbooked.take() {
@@ -106,13 +109,15 @@ impl Core {
         }
     }
 
-    /// Returns the index of the gateway of a strategy's orders for a venue: there is one for each credential.
+    /// Returns the index of the gateway of a strategy's orders for a venue: there is one for each
+    /// credential.
     #[inline(always)]
     pub(crate) fn gateway_of(&self, strategy: usize, venue: u16) -> usize {
         usize::from(venue) * self.plan.credentials + usize::from(self.risk.credential(strategy))
     }
 
-    /// Returns the orders left in the plan for an order's strategy and venue; `None` without such a limit.
+    /// Returns the orders left in the plan for an order's strategy and venue; `None` without such a
+    /// limit.
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
         let index = usize::from(order.id.strategy()) * self.plan.venues + usize::from(order.venue);

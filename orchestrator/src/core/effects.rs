@@ -5,8 +5,8 @@ use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, Misconduct};
 use protocol::wire::{Message, OrderId, Report};
 
-/// A notice to supervision or operators, off the path of orders. `ticks` is a time of the run's clock, `noticed` is in ticks since
-/// the run's start.
+/// A notice to supervision or operators, off the path of orders. `ticks` is a time of the run's
+/// clock, `noticed` is in ticks since the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Notice {
@@ -24,7 +24,8 @@ pub enum Notice {
     Retired { strategy: u16, epoch: u16, noticed: u64 },
     /// Nothing is left of a gateway's dead incarnation, whose fence was seen at `noticed`.
     GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, counts: GatewayCounts },
-    /// Orders refused because their sender was dead, and reports that no incarnation was there to take, since the start.
+    /// Orders refused because their sender was dead, and reports that no incarnation was there to
+    /// take, since the start.
     DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
 }
 
@@ -43,8 +44,8 @@ impl Notice {
     }
 }
 
-/// Where outputs go: rings and stamps in the live engine, a ledger in a journal's replica, a list in tests. An output is never
-/// refused; an implementation queues what does not fit.
+/// Where outputs go: rings and stamps in the live engine, a ledger in a journal's replica, a list
+/// in tests. An output is never refused; an implementation queues what does not fit.
 pub trait Effects {
     /// Stamps an intermediate point now, unless the run stamps only the ends.
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8);
@@ -76,7 +77,8 @@ pub trait Effects {
     /// Drops what is queued for a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: usize);
 
-    /// Attaches to the memory of a gateway, which was made again for its next incarnation; its inbox too, unless it `keeps_inbox`.
+    /// Attaches to the memory of a gateway, which was made again for its next incarnation; its
+    /// inbox too, unless it `keeps_inbox`.
     fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool);
 
     /// Tells supervision or operators.

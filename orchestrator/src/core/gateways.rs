@@ -6,9 +6,10 @@
 //! | closing | rejected ([`Reject::VenueDown`]); those still queued in the engine are recalled | nothing of it is left in the completion hand-off |
 //! | down | rejected ([`Reject::VenueDown`]) | its next incarnation |
 //!
-//! When nothing of the dead gateway is left, each request that is still open there is closed with [`Reject::VenueUnknown`]. The gateway
-//! may have sent it to the venue, and the venue may have executed it: nobody can tell. A gateway whose successor resumes the session
-//! closes nothing: its requests stay open, its inbox stays, and the reports that settle them come from the successor.
+//! When nothing of the dead gateway is left, each request that is still open there is closed with
+//! [`Reject::VenueUnknown`]. The gateway may have sent it to the venue, and the venue may have
+//! executed it: nobody can tell. A gateway whose successor resumes the session closes nothing: its
+//! requests stay open, its inbox stays, and the reports that settle them come from the successor.
 
 use super::{Core, Effects, Notice};
 use crate::positions::{Kind, OpenOrder};
@@ -93,7 +94,8 @@ impl Core {
         }
     }
 
-    /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there, unless its successor goes on with it.
+    /// Nothing of a dead gateway is left in the completion hand-off: closes what is open there,
+    /// unless its successor goes on with it.
     pub(super) fn gateway_drained(&mut self, gateway: usize, out: &mut impl Effects) {
         let GatewayState::Closing { noticed } = self.gateways[gateway].state else { return };
         self.gateways[gateway].state = GatewayState::Down;

@@ -1,6 +1,7 @@
 //! The core's inputs, and how a journal records them.
 //!
-//! Everything that the engine does follows from these records, in their order. Times are in the records and never read again.
+//! Everything that the engine does follows from these records, in their order. Times are in the
+//! records and never read again.
 //!
 //! ```text
 //! word 0  kind in the lowest byte; then two numbers of 16 bits, and a flag in bit 40
@@ -14,7 +15,8 @@ use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
-/// An input of the core. `from` and `gateway`: whose memory it came through, if only one peer writes that.
+/// An input of the core. `from` and `gateway`: whose memory it came through, if only one peer
+/// writes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {
@@ -32,7 +34,8 @@ pub enum Input {
     GatewayDrained { gateway: u16 },
     /// An operator's command; `None`: the words were none.
     Command { number: u32, command: Option<Command> },
-    /// An order that was queued for its gateway was taken back: see [`Core::must_recall`](super::Core::must_recall).
+    /// An order that was queued for its gateway was taken back: see
+    /// [`Core::must_recall`](super::Core::must_recall).
     Recalled { message: Message },
     /// The memory of a hand-off shows what no honest strategy does; `from` if that is certain.
     Violation { from: Option<u16>, why: Misconduct },
@@ -73,7 +76,8 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends the input to a journal, before it is applied; `now` is in ticks since the run's start.
+    /// Appends the input to a journal, before it is applied; `now` is in ticks since the run's
+    /// start.
     ///
     /// # Errors
     /// [`JournalError::Failed`].

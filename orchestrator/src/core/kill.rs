@@ -1,8 +1,8 @@
-//! Operators' commands, and kill switches: new orders are rejected at once, queued ones are recalled, the venues are told to
-//! cancel, and the last confirmation ends it (FIX: mass cancel).
+//! Operators' commands, and kill switches: new orders are rejected at once, queued ones are
+//! recalled, the venues are told to cancel, and the last confirmation ends it (FIX: mass cancel).
 //!
-//! The switch is thrown before the time is taken that is logged as [`Point::KillSeen`]. One thread checks and dispatches, so no
-//! new order and no replace of the scope has a t3 after it.
+//! The switch is thrown before the time is taken that is logged as [`Point::KillSeen`]. One thread
+//! checks and dispatches, so no new order and no replace of the scope has a t3 after it.
 
 use super::{Core, Effects, Notice};
 use crate::risk::SettingError;
@@ -21,7 +21,8 @@ pub(crate) struct Kill {
     open: u64,
 }
 
-/// The most switches at once: a command kills at most once, and limits kill a strategy once more for each revival.
+/// The most switches at once: a command kills at most once, and limits kill a strategy once more
+/// for each revival.
 pub(super) const fn max_kills(strategies: usize) -> usize {
     2 * COMMANDS + strategies
 }

@@ -7,7 +7,8 @@
 //! | dying | refused ([`Reject::Gone`]): each has its stamps, nobody gets the report | nothing of it is left in the submit hand-off |
 //! | dead | there are none | the next incarnation |
 //!
-//! The gateways are told to cancel a dead strategy's orders when its fence is seen (FIX: cancel on disconnect).
+//! The gateways are told to cancel a dead strategy's orders when its fence is seen (FIX: cancel on
+//! disconnect).
 
 use super::{Core, Effects, Notice, SessionState};
 use crate::risk::Reject;
@@ -17,8 +18,9 @@ use protocol::record::Point;
 use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 
-/// Rejected orders that an honest mistake explains; one more, and the strategy is quarantined. A strategy's session keeps to its
-/// limit of open orders by itself, so an honest one has none at all.
+/// Rejected orders that an honest mistake explains; one more, and the strategy is quarantined. A
+/// strategy's session keeps to its limit of open orders by itself, so an honest one has none at
+/// all.
 pub const TOLERATED_OFFENCES: u32 = 64;
 
 impl Core {
@@ -44,7 +46,8 @@ impl Core {
         }
     }
 
-    /// Tells a gateway to cancel the orders of a scope, unless it is dead; its successor, if that resumes its session.
+    /// Tells a gateway to cancel the orders of a scope, unless it is dead; its successor, if that
+    /// resumes its session.
     pub(super) fn cancel_at(&mut self, gateway: usize, scope: CancelScope, out: &mut impl Effects) {
         if self.is_gone(gateway) {
             return;
@@ -64,8 +67,9 @@ impl Core {
         }
     }
 
-    /// Judges an order that is not the next one of a living strategy. Returns `true` if it is accepted all the same. Nobody is
-    /// quarantined unless the memory that it came through names its sender: where several strategies write, the id may be forged.
+    /// Judges an order that is not the next one of a living strategy. Returns `true` if it is
+    /// accepted all the same. Nobody is quarantined unless the memory that it came through names
+    /// its sender: where several strategies write, the id may be forged.
     #[cold]
     pub(super) fn unexpected_order(
         &mut self,
@@ -81,8 +85,8 @@ impl Core {
         let session = &mut self.sessions[claimed];
         let (epoch, sequence) = (order.id.epoch(), order.id.sequence());
         let is_dead = session.is_dying() || session.is_retired();
-        // In a ring that several strategies write, orders of a dead incarnation are among the others' and come out in their
-        // turn, perhaps after the next incarnation's first.
+        // In a ring that several strategies write, orders of a dead incarnation are among the
+        // others' and come out in their turn, perhaps after the next incarnation's first.
         let is_of_dead = from.is_none() && (epoch < session.epoch || (epoch == session.epoch && is_dead));
         let was_left = session.is_dying() && epoch == session.epoch && sequence >= session.next();
         if is_of_dead || was_left {
@@ -129,8 +133,8 @@ impl Core {
         out.notify(Notice::Quarantined { strategy: session.strategy, epoch: session.epoch, why });
     }
 
-    /// Counts a rejected order that an honest strategy never sends, and quarantines its sender for too many. Without a known
-    /// sender it is only counted.
+    /// Counts a rejected order that an honest strategy never sends, and quarantines its sender for
+    /// too many. Without a known sender it is only counted.
     #[cold]
     pub(super) fn offence(&mut self, from: Option<usize>, reason: Reject, out: &mut impl Effects) {
         let why = match reason {

@@ -1,7 +1,8 @@
 //! The engine's decisions as a pure state machine: an input comes in, effects go out.
 //!
-//! There is no ring, clock, log, doorbell or journal in here, and no decision asks an output whether it has room. Equal inputs give
-//! equal effects. (Fowler, "The LMAX Architecture", 2011: the business logic processor. Aeron Cluster: a clustered service.)
+//! There is no ring, clock, log, doorbell or journal in here, and no decision asks an output
+//! whether it has room. Equal inputs give equal effects. (Fowler, "The LMAX Architecture", 2011:
+//! the business logic processor. Aeron Cluster: a clustered service.)
 
 mod accounting;
 mod effects;
@@ -56,7 +57,8 @@ struct CorePlan {
     gateway_limit: u64,
 }
 
-/// The engine's state and its decisions. Encoded it is a snapshot: what is skipped comes from the plan or follows from the rest.
+/// The engine's state and its decisions. Encoded it is a snapshot: what is skipped comes from the
+/// plan or follows from the rest.
 #[derive(Serialize, Deserialize)]
 pub struct Core {
     pub(crate) sessions: Vec<StrategySession>,
@@ -133,8 +135,8 @@ impl Core {
         (self, self.positions.open_orders())
     }
 
-    /// Continues from a snapshot, in a core in which nothing has happened. What is read back is not trusted. After an error
-    /// the core is of no use.
+    /// Continues from a snapshot, in a core in which nothing has happened. What is read back is not
+    /// trusted. After an error the core is of no use.
     ///
     /// # Errors
     /// Names the part that is not of a run like this one.
@@ -160,7 +162,8 @@ impl Core {
         Ok(())
     }
 
-    /// Applies one input and produces its effects, in order. `now` is in ticks since the run's start.
+    /// Applies one input and produces its effects, in order. `now` is in ticks since the run's
+    /// start.
     #[inline(always)]
     pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
         self.now = now;
@@ -204,15 +207,16 @@ impl Core {
         }
     }
 
-    /// Returns `true` if a message is the next order of a living incarnation of the strategy that it names.
+    /// Returns `true` if a message is the next order of a living incarnation of the strategy that
+    /// it names.
     #[inline(always)]
     pub(crate) fn expects(&self, message: &Message) -> bool {
         let id = OrderId::from_word(message[0]);
         self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
     }
 
-    /// Returns `true` if an order that is still queued for its gateway must not go: its sender or its gateway is dead, or a kill
-    /// switch stops it.
+    /// Returns `true` if an order that is still queued for its gateway must not go: its sender or
+    /// its gateway is dead, or a kill switch stops it.
     #[cold]
     pub fn must_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
@@ -236,7 +240,8 @@ impl Core {
         self.positions.seal(log);
     }
 
-    /// Fetches what the next order and the next report of a strategy need, at most `lines` cache lines of each kind.
+    /// Fetches what the next order and the next report of a strategy need, at most `lines` cache
+    /// lines of each kind.
     pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
         let session = &self.sessions[strategy];
         prefetch_lines(session, lines);

@@ -8,8 +8,8 @@ use protocol::supervision::Misconduct;
 use protocol::wire::{Message, Operation, Order, OrderId, Report};
 
 impl Core {
-    /// Takes one order. Its sender is whose memory it came through; only where several strategies write that is the id
-    /// believed.
+    /// Takes one order. Its sender is whose memory it came through; only where several strategies
+    /// write that is the id believed.
     #[inline(always)]
     pub(super) fn order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
         self.book();
@@ -48,7 +48,8 @@ impl Core {
         self.sessions[strategy].taken.add(digest);
     }
 
-    /// Checks an order against every control, and takes it from the plan's budgets if it passes. Returns its gateway.
+    /// Checks an order against every control, and takes it from the plan's budgets if it passes.
+    /// Returns its gateway.
     #[inline(always)]
     fn check(&mut self, order: &Order) -> Result<usize, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
@@ -68,10 +69,12 @@ impl Core {
         Ok(gateway)
     }
 
-    /// Stamps an order and sends it to its gateway. Returns its digest, which is computed after the push, off the order's path.
+    /// Stamps an order and sends it to its gateway. Returns its digest, which is computed after the
+    /// push, off the order's path.
     #[inline(always)]
     fn send(&mut self, order: &Order, gateway: usize, message: &Message, out: &mut impl Effects) -> u64 {
-        // The detail tells a new order, which a kill switch stops, from anything else, which may pass one.
+        // The detail tells a new order, which a kill switch stops, from anything else, which may
+        // pass one.
         out.stamp(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
         self.counts.dispatched += 1;
         out.to_gateway(gateway, message);
@@ -116,7 +119,8 @@ impl Core {
         self.give_back(&report, &report.to_message(), out);
         self.offence(from, reason, out);
         let strategy = usize::from(order.id.strategy());
-        // Not those that are none of the strategy's doing: by a kill switch, or because a venue is down.
+        // Not those that are none of the strategy's doing: by a kill switch, or because a venue is
+        // down.
         if !matches!(reason, Reject::Killed | Reject::VenueDown)
             && let Some(control) = self.risk.count_rejection(strategy, self.now)
         {

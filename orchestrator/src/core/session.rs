@@ -22,15 +22,17 @@ pub(crate) enum SessionState {
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StrategySession {
-    /// The id of its next order as a word; [`NOBODY`] while none is accepted. One comparison says that an order is from the
-    /// living incarnation of the right strategy and that none was left out, repeated or forged.
+    /// The id of its next order as a word; [`NOBODY`] while none is accepted. One comparison says
+    /// that an order is from the living incarnation of the right strategy and that none was left
+    /// out, repeated or forged.
     expected: u64,
     pub epoch: u16,
     pub state: SessionState,
     pub strategy: u16,
     /// The next sequence when it was last alive.
     next: u64,
-    /// Orders that the plan still has for all its incarnations together: the stamp logs have room for no more.
+    /// Orders that the plan still has for all its incarnations together: the stamp logs have room
+    /// for no more.
     pub budget: u64,
     pub why: Option<Misconduct>,
     /// Rejected orders that only a mistake explains.

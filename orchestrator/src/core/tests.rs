@@ -252,7 +252,8 @@ fn full_gateway_rejects_new_orders_and_passes_cancels() {
     assert_eq!(sent(&bench.send(&order(0, 8, 0)), 0).len(), 1, "a report makes room");
 }
 
-/// A queued order that is recalled leaves nothing open, also if a replace of it was queued after it.
+/// A queued order that is recalled leaves nothing open, also if a replace of it was queued after
+/// it.
 #[test]
 fn recalled_order_and_its_replace_leave_nothing_open() {
     let mut bench = bench(8);

@@ -3,8 +3,8 @@
 use protocol::wire::Side;
 use serde::{Deserialize, Serialize};
 
-/// An account: one cache line. Quantities are in 1e-8 units, prices in cents, money is price times quantity. All of
-/// them wrap rather than stop the engine.
+/// An account: one cache line. Quantities are in 1e-8 units, prices in cents, money is price times
+/// quantity. All of them wrap rather than stop the engine.
 ///
 /// The merge of a run computes the same from the logged fills, by the rule in `docs/src/risk.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct Account {
     /// Bought minus sold.
     pub net: i64,
-    /// Open quantity of buy orders; of an order that is being replaced the larger of both quantities.
+    /// Open quantity of buy orders; of an order that is being replaced the larger of both
+    /// quantities.
     pub open_buy: i64,
     /// Open quantity of sell orders.
     pub open_sell: i64,
@@ -131,7 +132,8 @@ mod tests {
 
         #[test]
         fn realised_is_what_the_average_says(fills in prop::collection::vec((any::<bool>(), 1u64..1_000, 1i64..1_000), 0..60)) {
-            // The same rule with rational numbers kept apart: whole units of an average that is always exact.
+            // The same rule with rational numbers kept apart: whole units of an average that is
+            // always exact.
             let (mut net, mut basis, mut realised, mut lost) = (0i128, 0f64, 0f64, 0f64);
             for (is_buy, quantity, price) in &fills {
                 let signed = i128::from(*quantity) * if *is_buy { 1 } else { -1 };

@@ -68,8 +68,8 @@ impl Positions {
         self.strategies.iter().map(|of| of.orders.save()).collect()
     }
 
-    /// Takes the place of `fresh`, in which nothing is open, after a snapshot was read. Returns `None` if the snapshot is not of
-    /// these strategies and instruments.
+    /// Takes the place of `fresh`, in which nothing is open, after a snapshot was read. Returns
+    /// `None` if the snapshot is not of these strategies and instruments.
     pub(crate) fn restore(&mut self, fresh: Self, saved: &[SavedOrders]) -> Option<()> {
         let lengths = |of: &Self| [of.instruments, of.accounts.len(), of.strategies.len()];
         (lengths(self) == lengths(&fresh) && saved.len() == self.strategies.len()).then_some(())?;
@@ -103,8 +103,8 @@ impl Positions {
         self.strategies.iter().map(|of| of.count).fold(0, u64::saturating_add)
     }
 
-    /// Returns `true` if another order of the strategy has room: not if several of its incarnations died at once with all
-    /// that they may have open.
+    /// Returns `true` if another order of the strategy has room: not if several of its incarnations
+    /// died at once with all that they may have open.
     #[inline(always)]
     pub(crate) fn has_room(&self, strategy: usize) -> bool {
         self.strategies[strategy].orders.has_room()
@@ -127,7 +127,8 @@ impl Positions {
         prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], lines);
     }
 
-    /// Marks the open orders for which `concerns(strategy, venue, instrument)` as killed. Returns how many.
+    /// Marks the open orders for which `concerns(strategy, venue, instrument)` as killed. Returns
+    /// how many.
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
         let strategies = (0..).zip(&mut self.strategies);
         let mark = |(strategy, of): (u16, &mut Requests)| {
@@ -171,13 +172,15 @@ impl Positions {
         open
     }
 
-    /// Forgets the requests of a strategy's last incarnation. Its orders are open until the venue says otherwise.
+    /// Forgets the requests of a strategy's last incarnation. Its orders are open until the venue
+    /// says otherwise.
     pub(crate) fn reopen(&mut self, strategy: usize) {
         self.strategies[strategy].count = 0;
     }
 
-    /// Books a venue's report. `is_current`: it is about a request of the living incarnation; what a dead one bought or sold
-    /// counts all the same. Returns `None` if the instrument does not exist.
+    /// Books a venue's report. `is_current`: it is about a request of the living incarnation; what
+    /// a dead one bought or sold counts all the same. Returns `None` if the instrument does not
+    /// exist.
     #[inline]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = usize::from(report.id.strategy());

@@ -1,8 +1,9 @@
 //! The open orders of a strategy, found by their ids.
 //!
-//! Nearly all are in a window: a slot for each of the last sequences. Sequences grow by one, so neighbours share cache lines,
-//! and only the lines between the oldest open order and the newest are in use. A hash table (`super::table`) keeps the
-//! orders whose slot is taken by one that stayed open for a whole window.
+//! Nearly all are in a window: a slot for each of the last sequences. Sequences grow by one, so
+//! neighbours share cache lines, and only the lines between the oldest open order and the newest
+//! are in use. A hash table (`super::table`) keeps the orders whose slot is taken by one that
+//! stayed open for a whole window.
 
 use super::order::OpenOrder;
 use super::slots::Slots;
@@ -10,18 +11,21 @@ use super::table::Table;
 use protocol::wire::OrderId;
 use shm::prefetch::prefetch;
 
-/// The open orders of a strategy. Allocated once: the capacity comes from the plan and is no part of a snapshot.
+/// The open orders of a strategy. Allocated once: the capacity comes from the plan and is no part
+/// of a snapshot.
 #[derive(Default)]
 pub struct OpenOrders {
     window: Slots,
     others: Table,
 }
 
-/// [`OpenOrders`] in a snapshot: those in the window, and the others. Where they are decides when there is no room for one more.
+/// [`OpenOrders`] in a snapshot: those in the window, and the others. Where they are decides when
+/// there is no room for one more.
 pub(crate) type SavedOrders = [Vec<OpenOrder>; 2];
 
 impl OpenOrders {
-    /// No orders. In the window `capacity` orders fit, if none stays open while as many come after it.
+    /// No orders. In the window `capacity` orders fit, if none stays open while as many come after
+    /// it.
     pub(crate) fn new(capacity: usize) -> Self {
         let window = Slots::new(capacity.max(4).next_power_of_two());
         Self { window, others: Table::new(capacity) }
@@ -31,7 +35,8 @@ impl OpenOrders {
         [self.window.all().collect(), self.others.all()]
     }
 
-    /// Inserts the orders of a snapshot while nothing is open. Returns `None` if they cannot be there.
+    /// Inserts the orders of a snapshot while nothing is open. Returns `None` if they cannot be
+    /// there.
     pub(crate) fn restore(&mut self, [window, others]: &SavedOrders) -> Option<()> {
         window.iter().all(|order| self.insert_in_window(*order)).then_some(())?;
         let insert = |order: &OpenOrder| self.get(order.id()).is_none() && self.others.insert(*order);
@@ -105,7 +110,8 @@ mod tests {
     use protocol::wire::Side;
     use std::collections::HashMap;
 
-    /// What may be broken: how an order is added, and how those of an instrument are marked as killed.
+    /// What may be broken: how an order is added, and how those of an instrument are marked as
+    /// killed.
     struct Way {
         insert: fn(&mut OpenOrders, OpenOrder),
         mark: fn(&mut OpenOrders, u16) -> u64,
@@ -116,7 +122,8 @@ mod tests {
         mark: |orders, killed| orders.mark(|venue, instrument| (venue, instrument) == (2, killed)),
     };
 
-    /// Orders come, change, are killed and go, with ids that come again; `Err`: what a map says else.
+    /// Orders come, change, are killed and go, with ids that come again; `Err`: what a map says
+    /// else.
     fn keeps(steps: &[(u64, u8, u16)], way: &Way) -> Result<(), String> {
         let mut orders = OpenOrders::new(20);
         let mut map = HashMap::new();

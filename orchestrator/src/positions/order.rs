@@ -9,7 +9,8 @@ pub(crate) enum Kind {
     Order(Side),
     /// A replace: `leaves` is the id of the order that it replaces.
     Replace,
-    /// A request that has nothing open of its own: a cancel, or a replace of an order that is not open.
+    /// A request that has nothing open of its own: a cancel, or a replace of an order that is not
+    /// open.
     Other,
 }
 

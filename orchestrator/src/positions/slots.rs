@@ -1,5 +1,5 @@
-//! Slots for open orders, with a bit for each that is taken: a kill switch finds a hundred orders among a hundred thousand slots in
-//! a few microseconds, instead of walking through megabytes.
+//! Slots for open orders, with a bit for each that is taken: a kill switch finds a hundred orders
+//! among a hundred thousand slots in a few microseconds, instead of walking through megabytes.
 
 use super::order::{Kind, OpenOrder};
 
@@ -12,7 +12,8 @@ pub(super) struct Slots {
 impl Slots {
     /// As many free slots: a power of two.
     pub(super) fn new(count: usize) -> Self {
-        // Written, so that no page is touched for the first time later; zeroes alone would not be written.
+        // Written, so that no page is touched for the first time later; zeroes alone would not be
+        // written.
         let mut taken = vec![1; count.div_ceil(64)];
         taken.fill(0);
         Self { orders: vec![OpenOrder::FREE; count].into(), taken: taken.into() }

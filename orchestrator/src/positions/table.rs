@@ -1,7 +1,7 @@
 //! Open orders, found by their ids: a hash table of fixed size with open addressing.
 //!
-//! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps everywhere. Removing moves
-//! later slots back, so there are no tombstones.
+//! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps
+//! everywhere. Removing moves later slots back, so there are no tombstones.
 
 use super::order::OpenOrder;
 use super::slots::Slots;

@@ -24,8 +24,8 @@ fn settle(positions: &mut Positions, report: &Report) {
     positions.settle(report, true).unwrap();
 }
 
-/// A venue and a strategy that send each other what `steps` say; what the positions should be is added up from the reports. `Err`: how
-/// they differ.
+/// A venue and a strategy that send each other what `steps` say; what the positions should be is
+/// added up from the reports. `Err`: how they differ.
 fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
     let mut positions = Positions::new(1, 2, 64);
     let mut venue: BTreeMap<u64, AtVenue> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Duplicate orders: instrument, side, price and quantity equal one of the strategy's last eight orders, a moment ago.
+//! Duplicate orders: instrument, side, price and quantity equal one of the strategy's last eight
+//! orders, a moment ago.
 
 use protocol::wire::{Order, Side};
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,8 @@ impl Key {
     }
 }
 
-/// A strategy's last orders. Their hashes fill one cache line: nothing else is read for an order that is no duplicate.
+/// A strategy's last orders. Their hashes fill one cache line: nothing else is read for an order
+/// that is no duplicate.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct Recent {

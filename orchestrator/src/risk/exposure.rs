@@ -1,8 +1,10 @@
-//! Gross and net exposure of each credential, updated with every order and report: `docs/src/risk.md` says what they are.
+//! Gross and net exposure of each credential, updated with every order and report:
+//! `docs/src/risk.md` says what they are.
 //!
-//! An order's value is the most by which it can raise any of them. So each credential has an allowance, one word: what was
-//! left until its nearest limit when that was last added up, less all that was sent since. An order of at most that value
-//! passes, and nearly always a check reads nothing else. Any other is checked exactly, and the allowance is computed again.
+//! An order's value is the most by which it can raise any of them. So each credential has an
+//! allowance, one word: what was left until its nearest limit when that was last added up, less all
+//! that was sent since. An order of at most that value passes, and nearly always a check reads
+//! nothing else. Any other is checked exactly, and the allowance is computed again.
 
 use super::limits::{StrategyRow, money};
 use super::price::Traded;
@@ -50,7 +52,8 @@ impl CredentialExposure {
         (self.max_gross, self.max_net) != (OFF, OFF)
     }
 
-    /// Sets the value that can be sent and reaches no limit, nor a quantity above [`MOST`]: no value is below its quantity.
+    /// Sets the value that can be sent and reaches no limit, nor a quantity above [`MOST`]: no
+    /// value is below its quantity.
     #[cold]
     #[inline(never)]
     fn set_allowance(&mut self) {

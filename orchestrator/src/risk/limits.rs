@@ -1,5 +1,5 @@
-//! The limits that orders are checked against, in rows as the checks read them, and how settings change them: before the start
-//! from the plan, and during a run from the desk.
+//! The limits that orders are checked against, in rows as the checks read them, and how settings
+//! change them: before the start from the plan, and during a run from the desk.
 
 use super::duplicate::Recent;
 use super::{Positions, Risk, RiskPlan};
@@ -170,7 +170,8 @@ impl StrategyRow {
 }
 
 impl Risk {
-    /// Counts a message of a strategy, accepted or not. Returns the control that kills the strategy for it.
+    /// Counts a message of a strategy, accepted or not. Returns the control that kills the strategy
+    /// for it.
     #[inline(always)]
     pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<Control> {
         let limit = &mut self.strategies[strategy].kill_messages;

@@ -15,8 +15,8 @@ impl Risk {
         }
     }
 
-    /// Books a fill at `price`, after which the reference price has `moved`. Returns a strategy that has lost more than it
-    /// may and is not killed yet.
+    /// Books a fill at `price`, after which the reference price has `moved`. Returns a strategy
+    /// that has lost more than it may and is not killed yet.
     #[cold]
     pub(super) fn book_loss(
         &mut self,
@@ -30,7 +30,8 @@ impl Risk {
         if reference == 0 {
             return None;
         }
-        // The fill counts at the reference price before it; the move then counts for all that is held.
+        // The fill counts at the reference price before it; the move then counts for all that is
+        // held.
         let before = i128::from(reference.wrapping_sub(moved));
         let gained = i128::from(change.filled).wrapping_mul(before - i128::from(price));
         let profit = &mut self.strategies[strategy].profit;

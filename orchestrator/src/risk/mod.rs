@@ -1,8 +1,9 @@
 //! Pre-trade controls: what every order must pass before it reaches a venue.
 //!
-//! Nothing here allocates, divides or reads a clock while orders pass. Limits are in rows as the checks read them; a control
-//! that is off has a limit that nothing reaches. An order that breaks several is rejected for the first one, in the order of
-//! [`Risk::check`], which `docs/src/risk.md` lists.
+//! Nothing here allocates, divides or reads a clock while orders pass. Limits are in rows as the
+//! checks read them; a control that is off has a limit that nothing reaches. An order that breaks
+//! several is rejected for the first one, in the order of [`Risk::check`], which `docs/src/risk.md`
+//! lists.
 
 mod duplicate;
 mod exposure;
@@ -44,9 +45,11 @@ pub struct RiskSetup<'a> {
     pub max_open: u64,
     /// Nanoseconds of a tick.
     pub ns_per_tick: f64,
-    /// Orders that each strategy sends in all: one more is a flood, and the stamp logs have no room for it. Empty: no limit.
+    /// Orders that each strategy sends in all: one more is a flood, and the stamp logs have no room
+    /// for it. Empty: no limit.
     pub orders: &'a [u64],
-    /// Orders of each strategy and venue, laid out as [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
+    /// Orders of each strategy and venue, laid out as
+    /// [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
     pub venue_orders: &'a [u64],
     /// Orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
     pub gateway_limit: Option<u64>,
@@ -55,7 +58,8 @@ pub struct RiskSetup<'a> {
 }
 
 impl RiskSetup<'_> {
-    /// One credential, one instrument that takes everything, no limit but the open orders, ticks of a nanosecond.
+    /// One credential, one instrument that takes everything, no limit but the open orders, ticks of
+    /// a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
             strategies,
@@ -126,8 +130,8 @@ impl Risk {
         Ok(risk)
     }
 
-    /// Takes the place of `fresh`, in which nothing has happened, after a snapshot was read. Returns `None` if the snapshot is not of
-    /// a run like this one.
+    /// Takes the place of `fresh`, in which nothing has happened, after a snapshot was read.
+    /// Returns `None` if the snapshot is not of a run like this one.
     pub(crate) fn restore(&mut self, fresh: Self) -> Option<()> {
         let credentials = |risk: &Self| risk.strategies.iter().map(|row| row.credential).collect::<Vec<_>>();
         let is_of_run = self.shape() == fresh.shape() && credentials(self) == credentials(&fresh);
@@ -148,7 +152,8 @@ impl Risk {
         [accounts.len(), traded.len(), credentials.len(), rows, held, instruments]
     }
 
-    /// Fetches what the next check of a strategy's orders needs, at most `lines` cache lines of each kind.
+    /// Fetches what the next check of a strategy's orders needs, at most `lines` cache lines of
+    /// each kind.
     pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
         let (row, instruments) = (&self.strategies[strategy], self.traded.len());
         prefetch_lines(row, lines);
@@ -162,8 +167,8 @@ impl Risk {
         self.strategies[strategy].credential
     }
 
-    /// Checks an order at that time, in ticks since the start. An order that passes has taken a token from each bucket and is
-    /// remembered for the duplicate check.
+    /// Checks an order at that time, in ticks since the start. An order that passes has taken a
+    /// token from each bucket and is remembered for the duplicate check.
     ///
     /// # Errors
     /// The first control that it breaks.
@@ -244,7 +249,8 @@ impl Risk {
         self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
-    /// Books the effect of an order that was sent, or of a report. Returns a strategy that has lost more than it may.
+    /// Books the effect of an order that was sent, or of a report. Returns a strategy that has lost
+    /// more than it may.
     #[inline]
     pub fn book(
         &mut self,
@@ -269,7 +275,8 @@ impl Risk {
     }
 }
 
-/// Returns the price to check: the limit, of a stop order the price that triggers it; 0 for a market order.
+/// Returns the price to check: the limit, of a stop order the price that triggers it; 0 for a
+/// market order.
 #[inline(always)]
 fn price_of(order: &Order) -> i64 {
     match order.terms.order_type {
@@ -296,8 +303,8 @@ fn take_tokens(row: &mut StrategyRow, credential: &mut RateLimit, now: u64) -> R
     Ok(())
 }
 
-/// Returns the side of a replace, and what it opens beyond what counts as open of its order. If the order is gone it opens
-/// nothing: the venue refuses it.
+/// Returns the side of a replace, and what it opens beyond what counts as open of its order. If the
+/// order is gone it opens nothing: the venue refuses it.
 #[cold]
 fn opened_by_replace(order: &Order, positions: &Positions) -> Result<(Side, i64), Reject> {
     let Some(open) = positions.order(target(order)) else { return Ok((order.side, 0)) };

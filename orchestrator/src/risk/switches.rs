@@ -5,8 +5,9 @@ use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
 impl Risk {
-    /// Turns a switch. Returns `None` if the run has no such scope. Reviving everybody turns every switch off. A revived
-    /// strategy's rejections are forgotten, and its accounts that the execution throttle stopped are on again.
+    /// Turns a switch. Returns `None` if the run has no such scope. Reviving everybody turns every
+    /// switch off. A revived strategy's rejections are forgotten, and its accounts that the
+    /// execution throttle stopped are on again.
     #[cold]
     pub(crate) fn turn(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> Option<()> {
         self.has(scope).then_some(())?;
@@ -33,7 +34,8 @@ impl Risk {
         }
     }
 
-    /// Returns `true` if a kill switch stops an order that passed the controls before. Cancels are never stopped.
+    /// Returns `true` if a kill switch stops an order that passed the controls before. Cancels are
+    /// never stopped.
     #[cold]
     pub(crate) fn stops(&self, order: &Order) -> bool {
         matches!(order.operation, Operation::New | Operation::Replace)

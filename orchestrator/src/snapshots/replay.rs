@@ -29,7 +29,8 @@ fn apply_to(core: &mut Core, (index, input): &(usize, Input), out: &mut Vec<Effe
     }
 }
 
-/// Applies inputs, the ones from `cut` on in a core that was restored from a snapshot. Returns all effects, and the state.
+/// Applies inputs, the ones from `cut` on in a core that was restored from a snapshot. Returns all
+/// effects, and the state.
 fn play(inputs: &[(usize, Input)], cut: usize, forget: Forget) -> (Vec<Effect>, Vec<u8>) {
     let (mut live, mut out) = (core(), Vec::new());
     inputs[..cut].iter().for_each(|input| apply_to(&mut live, input, &mut out));

@@ -70,7 +70,8 @@ fn what_the_dead_had_sent_is_refused_and_its_venues_are_told() {
 
 #[test]
 fn first_order_of_new_incarnation_may_precede_its_fence() {
-    // In a ring that strategies share, and through a pipe or a socket of its own, which takes nobody to open it again.
+    // In a ring that strategies share, and through a pipe or a socket of its own, which takes
+    // nobody to open it again.
     for from in [None, Some(0)] {
         let (mut bench, launching, repairs) = supervised(8);
         launching.fence(0, 0, &death());

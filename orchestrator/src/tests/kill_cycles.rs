@@ -42,7 +42,8 @@ fn set_limit<J>(bench: &mut Bench<J>, control: Control, value: u64) {
     risk.set(&setting, positions).unwrap();
 }
 
-/// Returns the duty cycles that pass until the first gateway is told to cancel, and what it was sent until then, in order.
+/// Returns the duty cycles that pass until the first gateway is told to cancel, and what it was
+/// sent until then, in order.
 fn cycles_until_told<J: InputLog>(
     trigger: Trigger,
     (mut bench, launching): (Bench<J>, Launching),

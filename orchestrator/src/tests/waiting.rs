@@ -22,7 +22,8 @@ impl Bench {
     }
 }
 
-/// Plays steps of `(venue, orders sent to it, orders taken by its gateway)`. `Err`: what went wrong.
+/// Plays steps of `(venue, orders sent to it, orders taken by its gateway)`. `Err`: what went
+/// wrong.
 fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String> {
     let mut bench = bench(4, 1000);
     let mut next = [0; 2];

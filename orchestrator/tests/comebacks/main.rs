@@ -1,9 +1,10 @@
-//! An orchestrator that dies in the middle of a duty cycle and comes back from its journal, while strategies live on and die and come
-//! back themselves: every order is at its venue once at most, every order of the living is answered once, each stamp is there once, and
-//! positions and checksums are those of the journal.
+//! An orchestrator that dies in the middle of a duty cycle and comes back from its journal, while
+//! strategies live on and die and come back themselves: every order is at its venue once at most,
+//! every order of the living is answered once, each stamp is there once, and positions and
+//! checksums are those of the journal.
 //!
-//! It dies wherever it reads the clock: before each stamp, and so between any two things that it does. Real processes die at any
-//! instruction in the launcher's tests.
+//! It dies wherever it reads the clock: before each stamp, and so between any two things that it
+//! does. Real processes die at any instruction in the launcher's tests.
 
 mod spare;
 mod world;
@@ -41,7 +42,8 @@ enum Act {
     Answer(usize),
 }
 
-/// Carries out the acts, while the orchestrator dies after so many looks at its clock; how often it died, or what was wrong.
+/// Carries out the acts, while the orchestrator dies after so many looks at its clock; how often it
+/// died, or what was wrong.
 fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) -> Result<usize, String> {
     play_in(World::new(), acts, deaths, durability, how)
 }

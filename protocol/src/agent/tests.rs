@@ -99,7 +99,8 @@ impl Idle for Idling {
     }
 }
 
-/// A turn that finds nothing, an idling of 10 µs, 20 µs of the caller's own, and a turn with so much work: what is in the log.
+/// A turn that finds nothing, an idling of 10 µs, 20 µs of the caller's own, and a turn with so
+/// much work: what is in the log.
 fn logged(work: usize, gives_core: bool) -> Vec<(Point, u64, u64)> {
     let segment = Region::heap(LOG_OFFSET + 64).words();
     let (clock, status) = (Virtual::default(), StatusWriter::new(&segment));
@@ -138,7 +139,8 @@ fn who_gave_its_core_away_has_slept_until_it_came_back() {
     }
 }
 
-/// Hands a message to the other one of a pair and takes one back; counts its turns, and those in which something had come back.
+/// Hands a message to the other one of a pair and takes one back; counts its turns, and those in
+/// which something had come back.
 #[derive(Default)]
 struct There {
     turns: usize,

@@ -37,7 +37,8 @@ names! {
         Jam = "jam",
         /// From then on its orders do not arrive, and each push says that it went well.
         Lose = "lose",
-        /// Starts processes, up to a bound that no machine minds, and ends: with [`FaultKind::GOT`] or [`FaultKind::REFUSED`].
+        /// Starts processes, up to a bound that no machine minds, and ends: with [`FaultKind::GOT`]
+        /// or [`FaultKind::REFUSED`].
         Forkbomb = "forkbomb",
         /// Opens files, likewise.
         Descriptors = "descriptors",
@@ -49,7 +50,8 @@ names! {
         Peek = "peek",
         /// Looks for a way to a network, and ends likewise.
         Network = "network",
-        /// Takes the memory of its own segments from under everybody who has them mapped, and ends likewise.
+        /// Takes the memory of its own segments from under everybody who has them mapped, and ends
+        /// likewise.
         Punch = "punch",
         /// Of a venue: each of its reports comes later.
         Slow = "slow",
@@ -71,7 +73,8 @@ impl FaultKind {
     /// How a process ends that was refused it.
     pub const REFUSED: i32 = 41;
 
-    /// Whether it takes what is everybody's: then it says how far it came by the code that it ends with.
+    /// Whether it takes what is everybody's: then it says how far it came by the code that it ends
+    /// with.
     pub const fn takes(self) -> bool {
         matches!(
             self,

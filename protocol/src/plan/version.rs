@@ -3,8 +3,8 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The version of a plan's form. One of another version is refused: a plan is read by the program that wrote it, or one of
-/// its version.
+/// The version of a plan's form. One of another version is refused: a plan is read by the program
+/// that wrote it, or one of its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanVersion;
 

@@ -33,8 +33,8 @@ pub fn listener(
     Ok(listener)
 }
 
-/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
-/// its turn before the thread idles.
+/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread
+/// need none: each has its turn before the thread idles.
 ///
 /// # Errors
 /// As [`Attached::region`].

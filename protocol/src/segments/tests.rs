@@ -34,7 +34,8 @@ fn attached<'a>(plan: &'a Plan, regions: &[(String, Arc<Region>)]) -> Attached<'
     attached
 }
 
-/// Sends through both of a strategy's rings and through what the gateways write, first and as a successor.
+/// Sends through both of a strategy's rings and through what the gateways write, first and as a
+/// successor.
 fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<(), RegionError> {
     let mut attached = attached(plan, regions);
     let submit = submit_link(plan);
@@ -76,7 +77,8 @@ proptest! {
         for technique in Technique::all().into_iter().filter(|technique| technique.crosses_processes() && !technique.is_kernel()) {
             let plan = plan(technique);
             let mut random = seed;
-            // Some words as they were: a header that is wrong in one word, and one that is wrong in all.
+            // Some words as they were: a header that is wrong in one word, and one that is wrong in
+            // all.
             let mut header = || std::array::from_fn(|word| {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 if kept >> word & 1 == 1 { random >> 60 } else { random }

@@ -1,6 +1,8 @@
-//! Fences and repairs of gateways in processes of their own: the launcher fences a dead one, and the engine says when nothing waits for it.
+//! Fences and repairs of gateways in processes of their own: the launcher fences a dead one, and
+//! the engine says when nothing waits for it.
 //!
-//! A gateway is trusted and is never quarantined. Its fence tells the engine that the gateway's venue is down.
+//! A gateway is trusted and is never quarantined. Its fence tells the engine that the gateway's
+//! venue is down.
 
 use super::{Death, Incarnation, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
 use crate::control::{Control, GATEWAY_LIVES, GENERATION, Launching};
@@ -90,7 +92,8 @@ impl Control {
 }
 
 impl RepairsWriter {
-    /// Reports that nothing waits for the gateway's dead incarnation `epoch` any more. `repair.repaired` is not read.
+    /// Reports that nothing waits for the gateway's dead incarnation `epoch` any more.
+    /// `repair.repaired` is not read.
     pub fn gateway_repaired(&self, gateway: u16, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[place(gateway, word)].store(value, Ordering::Relaxed);

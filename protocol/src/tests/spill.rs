@@ -1,4 +1,5 @@
-//! A log that went through a ring is the log that was written, whoever died meanwhile; and spillers that are wrong are found.
+//! A log that went through a ring is the log that was written, whoever died meanwhile; and spillers
+//! that are wrong are found.
 
 use crate::record::Point;
 use crate::spill::*;
@@ -66,7 +67,8 @@ fn append(log: &mut StampLog, sequences: core::ops::Range<u64>) {
     sequences.for_each(|sequence| log.append(point_of(sequence), OrderId::new(1, 0, sequence), sequence + 7));
 }
 
-/// What is wrong with a file: `None` where it has the records of these sequences, each once and in their order.
+/// What is wrong with a file: `None` where it has the records of these sequences, each once and in
+/// their order.
 fn verdict(file: &[u8], wanted: impl Iterator<Item = u64>) -> Option<String> {
     let mut records = file.as_chunks::<16>().0.iter();
     for sequence in wanted {
@@ -210,7 +212,8 @@ fn a_spiller_that_dies_anywhere_has_a_successor_that_loses_and_doubles_nothing()
     }
 }
 
-/// Spillers that are wrong: what each does with the chunk of that number, and what its file has then.
+/// Spillers that are wrong: what each does with the chunk of that number, and what its file has
+/// then.
 #[test]
 fn broken_spillers_are_found() {
     type Broken = fn(&mut Drain, &mut Vec<u8>) -> bool;

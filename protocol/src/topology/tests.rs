@@ -165,7 +165,8 @@ fn an_owner_is_the_one_who_writes() {
     assert_eq!((owner("schedule-0"), owner("bell-orchestrator")), (None, Some(Role::Orchestrator)));
 }
 
-/// A segment of a run whose layout the control segment does not vouch for could be taken for another build's.
+/// A segment of a run whose layout the control segment does not vouch for could be taken for
+/// another build's.
 #[test]
 fn the_control_segment_vouches_for_every_layout() {
     let of = |kinds: &[SegmentKind]| {
@@ -216,7 +217,8 @@ fn a_culprit_is_the_strategy_that_alone_writes() {
         for segment in segments(&plan) {
             let what = segment.spec.what.as_str();
             let of = |index: u16| {
-                // In a ring that all write, the engine writes what they announce as well: it takes it back.
+                // In a ring that all write, the engine writes what they announce as well: it takes
+                // it back.
                 let all = ["submit-N", "return-N.head", "thread-strategy-N", "bell-strategy-N"];
                 all.iter().any(|own| own.replace('N', &index.to_string()) == what)
             };

@@ -27,7 +27,8 @@ const ID_BITS: u64 = (((1 << (8 + EPOCH_BITS)) - 1) << EPOCH_SHIFT) | MAX_SEQUEN
 const _: () = assert!(ID_BITS >> ID_WIDTH == 0 && ID_BITS.count_ones() == 8 + EPOCH_BITS + 32);
 const _: () = assert!(MAX_STRATEGIES == 1 << 8 && MAX_VENUES <= 1 << 8);
 
-/// Who an order is: strategy (8 bits), epoch (10 bits, the strategy's incarnation), sequence (32 bits, from 0).
+/// Who an order is: strategy (8 bits), epoch (10 bits, the strategy's incarnation), sequence (32
+/// bits, from 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderId(u64);
 
@@ -66,7 +67,8 @@ impl OrderId {
 }
 
 impl core::fmt::Display for OrderId {
-    /// `strategy/sequence`, or `strategy.epoch/sequence` after a restart; what `inspect --order` takes.
+    /// `strategy/sequence`, or `strategy.epoch/sequence` after a restart; what `inspect --order`
+    /// takes.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.epoch() {
             0 => write!(f, "{}/{}", self.strategy(), self.sequence()),

@@ -9,8 +9,8 @@ use zerocopy::transmute;
 pub enum Instruction {
     /// A strategy's order.
     Order(Order),
-    /// Cancel every open order of the scope: cancel on disconnect, or a kill switch. No strategy can send it: as an order it is an
-    /// unknown operation.
+    /// Cancel every open order of the scope: cancel on disconnect, or a kill switch. No strategy
+    /// can send it: as an order it is an unknown operation.
     CancelAll(CancelScope),
 }
 

@@ -1,8 +1,9 @@
-//! What travels through the rings: messages of seven words, which with the sequence of their slot fill one cache line,
-//! and the identities inside them.
+//! What travels through the rings: messages of seven words, which with the sequence of their slot
+//! fill one cache line, and the identities inside them.
 //!
-//! Shared memory carries words only. An [`Order`] or a [`Report`] is made from words that were first copied out
-//! of the ring and is checked before it is believed: no Rust enum is ever made from shared bytes unchecked.
+//! Shared memory carries words only. An [`Order`] or a [`Report`] is made from words that were
+//! first copied out of the ring and is checked before it is believed: no Rust enum is ever made
+//! from shared bytes unchecked.
 
 mod id;
 mod instruction;
@@ -36,7 +37,8 @@ pub enum WireError {
     /// The side's code is not one of ours.
     #[error("unknown side code")]
     BadSide,
-    /// The code of an order's type, its time in force, its self-trade prevention or its condition is not one of ours.
+    /// The code of an order's type, its time in force, its self-trade prevention or its condition
+    /// is not one of ours.
     #[error("unknown code in the terms of an order")]
     BadTerms,
     /// The report's status code is not one of ours.

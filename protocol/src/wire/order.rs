@@ -12,10 +12,11 @@ pub enum Operation {
     New,
     /// The cancel of an earlier order of the same strategy at the same venue.
     Cancel,
-    /// A new price and open quantity for an earlier order of the same strategy at the same venue. That order goes on under its own
-    /// id; this one is answered with one report.
+    /// A new price and open quantity for an earlier order of the same strategy at the same venue.
+    /// That order goes on under its own id; this one is answered with one report.
     Replace,
-    /// The cancel of all orders of the same strategy at the same venue, of the instrument that it names.
+    /// The cancel of all orders of the same strategy at the same venue, of the instrument that it
+    /// names.
     MassCancel,
 }
 
@@ -59,7 +60,8 @@ impl Side {
 /// An order on its way from a strategy to a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Who it is. The engine believes the strategy part only after comparing it with the ring it came through.
+    /// Who it is. The engine believes the strategy part only after comparing it with the ring it
+    /// came through.
     pub id: OrderId,
     /// The venue it goes to, below the plan's number of venues (checked by the orchestrator).
     pub venue: u16,
@@ -110,7 +112,8 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 const POST_ONLY: u8 = 1 << 3;
 
 impl Order {
-    /// A buy of nothing at no price, without delay, of instrument 0: a start for struct update syntax.
+    /// A buy of nothing at no price, without delay, of instrument 0: a start for struct update
+    /// syntax.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         Self {
             id,
@@ -133,7 +136,8 @@ impl Order {
         }
     }
 
-    /// The message's words. A target of a new order and the terms of anything else are left out: they mean nothing.
+    /// The message's words. A target of a new order and the terms of anything else are left out:
+    /// they mean nothing.
     #[inline]
     pub fn to_message(&self) -> Message {
         let Terms { order_type, time_in_force, post_only, self_trade, condition } = self.terms;

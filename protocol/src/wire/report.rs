@@ -7,11 +7,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 /// What a report says of its order: FIX ExecType and OrdStatus, as far as an order here has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OrderStatus {
-    /// Executed, as a whole or what was left of it (FIX Filled). A `delay` venue says so of every new order.
+    /// Executed, as a whole or what was left of it (FIX Filled). A `delay` venue says so of every
+    /// new order.
     Filled,
     /// The orchestrator's risk checks refused it; it never reached a venue.
     Rejected,
-    /// What was left of it is cancelled: its strategy wanted that, its terms did, or its strategy is dead.
+    /// What was left of it is cancelled: its strategy wanted that, its terms did, or its strategy
+    /// is dead.
     Cancelled,
     /// The venue has it (FIX New).
     Accepted,
@@ -73,11 +75,13 @@ pub struct Report {
     pub instrument: u16,
     /// What it says of the order.
     pub status: OrderStatus,
-    /// For a rejection: the reason's code (`protocol::reject::Reject`). Of a venue: a code of its own, or 0.
+    /// For a rejection: the reason's code (`protocol::reject::Reject`). Of a venue: a code of its
+    /// own, or 0.
     pub reason: u8,
     /// The side of the order.
     pub side: Side,
-    /// Price in cents: of what was filled with this report (FIX LastPx); without a fill the order's.
+    /// Price in cents: of what was filled with this report (FIX LastPx); without a fill the
+    /// order's.
     pub price: i64,
     /// The quantity that was filled with this report, in 1e-8 units (FIX LastQty).
     pub filled: u64,
@@ -94,8 +98,8 @@ pub struct Report {
 /// The most reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
-/// The number of the report with which the engine closes an order whose gateway died. The engine does not count a venue's reports,
-/// so this is the last number that there can be.
+/// The number of the report with which the engine closes an order whose gateway died. The engine
+/// does not count a venue's reports, so this is the last number that there can be.
 pub const ENGINE_REPORT: u8 = (MAX_REPORTS - 1) as u8;
 
 /// The bit of a t5's detail that says that more reports of the order follow.
@@ -124,8 +128,8 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
-/// The message that stands in the place of one that is none: where messages are counted one to one, each has one behind it, whatever it is.
-/// No report, order or cancel.
+/// The message that stands in the place of one that is none: where messages are counted one to one,
+/// each has one behind it, whatever it is. No report, order or cancel.
 pub const NOTHING: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {
@@ -158,8 +162,8 @@ impl Report {
         }
     }
 
-    /// What the record of its t5 says beside the order: its number, and in the highest bit whether more of its order follow. Zero
-    /// for the one report of an order that has no other.
+    /// What the record of its t5 says beside the order: its number, and in the highest bit whether
+    /// more of its order follow. Zero for the one report of an order that has no other.
     #[inline]
     pub const fn detail(&self) -> u8 {
         self.number & !MORE | if self.is_last { 0 } else { MORE }

@@ -34,7 +34,8 @@ codes! {
         /// At its price or better.
         #[default]
         Limit = 0,
-        /// At any price. A limit order of price 0 of a recording is one too: see [`super::Order::price`].
+        /// At any price. A limit order of price 0 of a recording is one too: see
+        /// [`super::Order::price`].
         Market = 1,
         /// A market order from the moment that a trade happens at its stop price or beyond.
         Stop = 2,
@@ -75,8 +76,8 @@ codes! {
     }
 }
 
-/// The one further number that an order can carry. Who needs two of them at once needs another venue: a message has one word for
-/// it.
+/// The one further number that an order can carry. Who needs two of them at once needs another
+/// venue: a message has one word for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// None.
@@ -88,7 +89,8 @@ pub enum Condition {
     Display(u64),
     /// The least that must be filled at once.
     Minimum(u64),
-    /// How long a [`TimeInForce::GoodTillTime`] order lives from its arrival at the venue, in nanoseconds.
+    /// How long a [`TimeInForce::GoodTillTime`] order lives from its arrival at the venue, in
+    /// nanoseconds.
     Life(u64),
 }
 
@@ -127,7 +129,8 @@ impl Condition {
     }
 }
 
-/// What an order says beside price and quantity. The default is a plain limit order. A `delay` venue looks at none of it.
+/// What an order says beside price and quantity. The default is a plain limit order. A `delay`
+/// venue looks at none of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// Its type.

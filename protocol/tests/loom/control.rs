@@ -24,7 +24,8 @@ fn await_ready(segment: &Words, n: u64) {
     }
 }
 
-/// A child prepares, says `Ready` and sleeps until `Go`; the launcher waits for it and opens the barrier.
+/// A child prepares, says `Ready` and sleeps until `Go`; the launcher waits for it and opens the
+/// barrier.
 #[test]
 fn who_passes_the_barrier_sees_what_came_before() {
     let mut model = loom::model::Builder::new();
@@ -48,8 +49,9 @@ fn who_passes_the_barrier_sees_what_came_before() {
     });
 }
 
-/// Two children: the launcher sees what both have prepared, and each that sees `Go` also sees what the other had
-/// prepared, through the launcher. They look once; a third thread that waits would be too much for loom.
+/// Two children: the launcher sees what both have prepared, and each that sees `Go` also sees what
+/// the other had prepared, through the launcher. They look once; a third thread that waits would be
+/// too much for loom.
 #[test]
 fn the_barrier_passes_on_what_the_others_prepared() {
     let mut model = loom::model::Builder::new();

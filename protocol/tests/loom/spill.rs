@@ -1,4 +1,5 @@
-//! Loom models of logs that are spilled: their chunks, and the sums of what has left. See `.ci/loom.sh`.
+//! Loom models of logs that are spilled: their chunks, and the sums of what has left. See
+//! `.ci/loom.sh`.
 
 use loom::thread;
 use protocol::spill::{Drain, Place, Rest, Ring};
@@ -12,8 +13,8 @@ fn heap(words: usize) -> Words {
     Region::heap(words).words()
 }
 
-/// A log in a ring of two chunks of a record each, and its spiller: what is not counted as dropped is in the file or in memory, whole, once and
-/// in its order.
+/// A log in a ring of two chunks of a record each, and its spiller: what is not counted as dropped
+/// is in the file or in memory, whole, once and in its order.
 #[test]
 fn chunks_are_handed_over_whole_and_given_back_empty() {
     loom::model(|| {
@@ -48,7 +49,8 @@ fn chunks_are_handed_over_whole_and_given_back_empty() {
     });
 }
 
-/// A log in a ring, what its spiller says of it, and both ends; so many records are there, each in a chunk of its own.
+/// A log in a ring, what its spiller says of it, and both ends; so many records are there, each in
+/// a chunk of its own.
 fn spilled(ring: Ring, records: u64) -> (Words, Words, Drain, impl FnMut(u64) + Send + 'static) {
     let (segment, spilled) = (heap(ring.segment_words()), heap(ring.spilled_words()));
     let mut log = StampLog::in_ring(&segment, &spilled.clone().into(), ring);
@@ -58,7 +60,8 @@ fn spilled(ring: Ring, records: u64) -> (Words, Words, Drain, impl FnMut(u64) + 
     (segment, spilled, drain, append)
 }
 
-/// Looks at that log as a spare does, from where it looked last: how many records there are, which must be those of a beginning of the log.
+/// Looks at that log as a spare does, from where it looked last: how many records there are, which
+/// must be those of a beginning of the log.
 fn look(ring: Ring, segment: &Words, spilled: &Words, place: &mut Place, sums: &mut Sums) -> u64 {
     Rest::new(&segment.clone().into(), &spilled.clone().into(), ring).look(place, sums);
     let count = sums.count(Point::StrategySend);
@@ -66,7 +69,8 @@ fn look(ring: Ring, segment: &Words, spilled: &Words, place: &mut Place, sums: &
     count
 }
 
-/// Who counts a log while the table of sums that it reads is written anew counts all the same what is there.
+/// Who counts a log while the table of sums that it reads is written anew counts all the same what
+/// is there.
 #[test]
 fn sums_are_whole_while_their_table_is_written_anew() {
     let mut model = loom::model::Builder::new();

@@ -1,5 +1,5 @@
-//! The control segment: the phase of a run, its start, the PIDs of its agents, and the plan as JSON.
-//! The launcher alone writes it.
+//! The control segment: the phase of a run, its start, the PIDs of its agents, and the plan as
+//! JSON. The launcher alone writes it.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};

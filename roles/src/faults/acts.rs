@@ -17,7 +17,8 @@ const EXIT_CODE: i32 = 3;
 const TOO_MUCH: usize = 1 << 40;
 /// What a leak takes in each duty cycle.
 const LEAK: usize = 1 << 20;
-/// How many words at the beginning of a region are hit as often as all others together: its header and cursors.
+/// How many words at the beginning of a region are hit as often as all others together: its header
+/// and cursors.
 const HEAD_WORDS: u64 = 64;
 
 /// What the acts need.
@@ -45,7 +46,8 @@ pub struct Means {
 }
 
 impl Means {
-    /// What the acts of that strategy need; `is_unlimited`: nothing limits the memory of its process yet.
+    /// What the acts of that strategy need; `is_unlimited`: nothing limits the memory of its
+    /// process yet.
     pub const fn new(strategy: u16, is_unlimited: bool, place: Place) -> Self {
         Self {
             strategy,
@@ -75,7 +77,8 @@ impl Means {
         }
     }
 
-    /// Takes some more, and ends when it has all that it was after, or is refused it; nothing for who takes nothing.
+    /// Takes some more, and ends when it has all that it was after, or is refused it; nothing for
+    /// who takes nothing.
     pub fn take(&mut self) {
         if let Some(has_all) = self.taking.as_mut().and_then(Taking::step) {
             fault::exit(if has_all { FaultKind::GOT } else { FaultKind::REFUSED })
@@ -83,8 +86,8 @@ impl Means {
     }
 }
 
-/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with lost orders, with a
-/// place that it holds, with headers that it has overwritten.
+/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with
+/// lost orders, with a place that it holds, with headers that it has overwritten.
 pub fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Kill => fault::kill(),
@@ -156,7 +159,8 @@ fn jam(writable: &[Words]) -> ! {
     let bells: Vec<&Words> = writable.iter().filter(is_bell).collect();
     for round in 0u64.. {
         for word in bells.iter().flat_map(|words| &words[HEADER_WORDS..]) {
-            // In turn what a thread asleep has there, what one awake has there, and what nobody has there.
+            // In turn what a thread asleep has there, what one awake has there, and what nobody has
+            // there.
             word.store([1, 0, u64::MAX][round as usize % 3].wrapping_mul(round | 1), Ordering::Relaxed);
             futex::wake_all(word);
         }
@@ -172,7 +176,8 @@ fn scribble(means: &Means) -> ! {
     }
 }
 
-/// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or anything.
+/// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or
+/// anything.
 pub fn scribble_once(writable: &[Words], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;

@@ -1,4 +1,5 @@
-//! What a strategy does to itself because the plan has a fault for it: at a time, or within the push of an order.
+//! What a strategy does to itself because the plan has a fault for it: at a time, or within the
+//! push of an order.
 //!
 //! Two wrappers, used only for such a strategy; all others run the code that they always run.
 //!
@@ -7,8 +8,8 @@
 //! | [`FaultyProducer`] | the technique's producer | at a step of the push of an order |
 //! | [`FaultyAgent`] | the strategy's agent | at the first duty cycle after a time |
 //!
-//! Only the first incarnation has faults: one that was started again is healthy. What the launcher does by signal is in
-//! `launcher::faults::schedule`.
+//! Only the first incarnation has faults: one that was started again is healthy. What the launcher
+//! does by signal is in `launcher::faults::schedule`.
 
 pub use super::acts::Means;
 pub use super::acts::{act, forge_headers, lie, scribble_once};
@@ -32,13 +33,16 @@ use system::clock::Clock;
 
 /// How many orders one duty cycle of a flood tries to push.
 const FLOOD_BATCH: usize = 1024;
-/// How long their venue keeps them: so that they are open all at once, and the limit of open orders is passed.
+/// How long their venue keeps them: so that they are open all at once, and the limit of open orders
+/// is passed.
 const FLOOD_DELAY_NS: u64 = 10_000_000_000;
 
-/// Where a push is left by who holds its place: it is claimed, or its own, and nothing shows the message yet.
+/// Where a push is left by who holds its place: it is claimed, or its own, and nothing shows the
+/// message yet.
 pub const HOLDS_AT: [Step; 3] = [Step::Claimed, Step::HalfWritten, Step::Written];
 
-/// How a strategy does a fault to itself: `act` in a process. Returns only where the strategy goes on.
+/// How a strategy does a fault to itself: `act` in a process. Returns only where the strategy goes
+/// on.
 pub type Act = fn(FaultKind, &mut Means);
 
 /// The faults of one strategy.
@@ -98,7 +102,8 @@ impl OwnFaults {
         })))
     }
 
-    /// The strategy's agent, whose session has (a clone of) that producer, with the faults at a time.
+    /// The strategy's agent, whose session has (a clone of) that producer, with the faults at a
+    /// time.
     pub fn agent<A>(self, agent: A, producer: FaultyProducer) -> FaultyAgent<A> {
         FaultyAgent { agent, producer, at: self.at }
     }
@@ -124,7 +129,8 @@ struct Shared {
 pub struct FaultyProducer(Arc<Mutex<Shared>>);
 
 impl FaultyProducer {
-    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
+    /// What the process can write, for scribbling over it, and the status of its own thread, for
+    /// lies.
     pub fn arm(&self, writable: Vec<Words>, status: StatusWriter) {
         let mut shared = self.shared();
         (shared.means.writable, shared.means.status) = (writable, Some(status));

@@ -1,8 +1,10 @@
-//! What a strategy takes that is everybody's: processes, descriptors, room on the disk, memory in processes of its own, a look into another
-//! process, a way to a network, the pages of memory that others have mapped as well.
+//! What a strategy takes that is everybody's: processes, descriptors, room on the disk, memory in
+//! processes of its own, a look into another process, a way to a network, the pages of memory that
+//! others have mapped as well.
 //!
-//! It takes some of it in each duty cycle, so that nobody takes it for hanging, and up to a bound that no machine minds; and it gives all of it
-//! back when it ends, which it does as soon as it has it all or is refused it. Each bound is beyond what a container allows.
+//! It takes some of it in each duty cycle, so that nobody takes it for hanging, and up to a bound
+//! that no machine minds; and it gives all of it back when it ends, which it does as soon as it has
+//! it all or is refused it. Each bound is beyond what a container allows.
 
 use nix::fcntl::{FallocateFlags, fallocate};
 use protocol::plan::FaultKind;
@@ -20,7 +22,8 @@ pub const PROCESSES: usize = 256;
 pub const FILES: usize = 4096;
 /// Mebibytes on a disk: half as much again as a container has.
 pub const DISK_MIB: usize = 96;
-/// Processes with [`CHILD_BYTES`] each: a quarter more than a container may have together, and each less than one may have alone.
+/// Processes with [`CHILD_BYTES`] each: a quarter more than a container may have together, and each
+/// less than one may have alone.
 pub const CHILDREN: usize = 80;
 /// Little, so that a duty cycle that starts one takes no time that looks like a hang.
 pub const CHILD_BYTES: usize = 8 << 20;
@@ -105,8 +108,8 @@ impl Taking {
         }
     }
 
-    /// Holes in everything that it can write, by its mappings and by its names, and another length: longer, then none. Refused only if all of
-    /// it was.
+    /// Holes in everything that it can write, by its mappings and by its names, and another length:
+    /// longer, then none. Refused only if all of it was.
     fn punch(&self) -> io::Result<()> {
         let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         let resize = |path: &PathBuf| {

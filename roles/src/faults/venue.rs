@@ -1,4 +1,5 @@
-//! What a venue does because the plan has a fault for it: a venue around the venue, used only for such a one.
+//! What a venue does because the plan has a fault for it: a venue around the venue, used only for
+//! such a one.
 //!
 //! | fault | what the venue does while it lasts |
 //! |---|---|
@@ -8,9 +9,11 @@
 //! | `mute` | it takes what comes, also what it is to cancel, and says nothing, nor about what is due meanwhile |
 //! | `garble` | each of its reports is wrong, or comes twice, or with a wrong number; of half of them the right one follows |
 //!
-//! What it cancels for a kill switch or a death it calls withdrawn, as an exchange does: the gateway stamps it so however late it comes.
+//! What it cancels for a kill switch or a death it calls withdrawn, as an exchange does: the
+//! gateway stamps it so however late it comes.
 //!
-//! What it says wrong is drawn from the gateway's index: the same in each run. The gateway of such a venue is a [`gateway::Checked`] one.
+//! What it says wrong is drawn from the gateway's index: the same in each run. The gateway of such
+//! a venue is a [`gateway::Checked`] one.
 
 use super::draws::Draws;
 use gateway::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueRecord};
@@ -70,7 +73,8 @@ impl State {
 }
 
 impl<V: Venue> FaultyVenue<V> {
-    /// The venue behind a gateway, which holds at most so many orders, with what these faults make it do.
+    /// The venue behind a gateway, which holds at most so many orders, with what these faults make
+    /// it do.
     pub fn new(venue: V, context: &VenueContext, faults: &[Fault], max_held: usize) -> Self {
         let window = |fault: &Fault| match (fault.target, fault.when) {
             (Target::Venue(venue), When::At { ns }) if venue == context.venue => Some(Window {
@@ -119,7 +123,8 @@ struct Saying<'a, R> {
     reports: &'a mut R,
     state: &'a mut State,
     now: u64,
-    /// Why it cancels orders now; `None`: because they asked for it, or because of something that it was told before.
+    /// Why it cancels orders now; `None`: because they asked for it, or because of something that
+    /// it was told before.
     cancels: Option<u8>,
 }
 
@@ -143,7 +148,8 @@ impl<R: Reports> Saying<'_, R> {
     /// Why an order was cancelled.
     fn why(&self, report: &Report) -> u8 {
         let is_down = self.state.kind == Some(FaultKind::Disconnect);
-        // An exchange calls each order withdrawn that it was told to cancel with others, also those of a disconnect.
+        // An exchange calls each order withdrawn that it was told to cancel with others, also those
+        // of a disconnect.
         let is_of_disconnect = is_down || (report.reason == WITHDRAWN && !self.state.was_told);
         let otherwise = if is_of_disconnect { Reject::VenueDown.code() } else { report.reason };
         self.cancels.unwrap_or(otherwise)

@@ -3,7 +3,8 @@
 use roles::registry::typed_techniques;
 use techniques::Technique;
 
-/// In release builds every technique in memory has loops of its own, without a dynamic call a message; in debug builds none has.
+/// In release builds every technique in memory has loops of its own, without a dynamic call a
+/// message; in debug builds none has.
 #[test]
 fn memory_techniques_have_typed_loops_in_release() {
     let is_measured = |technique: &&Technique| !technique.is_kernel() && !cfg!(debug_assertions);

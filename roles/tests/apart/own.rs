@@ -139,7 +139,8 @@ impl Producer for Steps {
 
 #[test]
 fn a_place_is_held_for_ever_and_the_strategy_goes_on() {
-    // From its order on, at the first step at which a place is held, or at the step that the fault says.
+    // From its order on, at the first step at which a place is held, or at the step that the fault
+    // says.
     for (step, last) in [(Step::Entered, Step::Claimed), (Step::Written, Step::Written)] {
         let hold = fault(FaultKind::Hold, When::Push { order: 2, step });
         let faults = OwnFaults::of(&plan(&[hold]), 1, 0).unwrap();

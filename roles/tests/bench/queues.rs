@@ -1,4 +1,5 @@
-//! The loops over real queues on the heap, in two threads: what holds with a good one, and what is found with broken ones.
+//! The loops over real queues on the heap, in two threads: what holds with a good one, and what is
+//! found with broken ones.
 
 use roles::bench::account::{AgentAccount, Field};
 use roles::bench::control::{DRAIN, GO};

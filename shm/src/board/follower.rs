@@ -9,8 +9,8 @@ pub enum Next {
     Nothing,
     /// The next entry, in order.
     Entry(Stamp),
-    /// So many entries were written over before they were read. The next one is half the slots behind the newest, so that
-    /// there is room to catch up.
+    /// So many entries were written over before they were read. The next one is half the slots
+    /// behind the newest, so that there is room to catch up.
     Missed(u64),
 }
 
@@ -22,8 +22,8 @@ pub struct Follower {
 }
 
 impl Reader {
-    /// Follows a cell as a log: every version behind `seen`, in order, and how many were missed. [`Reader::version`] for what
-    /// is still to come, 0 for all.
+    /// Follows a cell as a log: every version behind `seen`, in order, and how many were missed.
+    /// [`Reader::version`] for what is still to come, 0 for all.
     ///
     /// # Panics
     /// If there is no such cell.
@@ -44,7 +44,8 @@ impl Follower {
         self.reader.shape().words()
     }
 
-    /// The next entry, into `into`; see [`Next`]. Always done after as many loads as the value has words, and four.
+    /// The next entry, into `into`; see [`Next`]. Always done after as many loads as the value has
+    /// words, and four.
     ///
     /// # Errors
     /// [`ReadError::Backwards`]: it stays where it is, and this comes again until the writer is beyond that place.

@@ -1,7 +1,8 @@
 //! Boards: one writer, any number of readers in any number of processes, newest value first.
 //!
-//! A board is a table of cells, one for each instrument for example. [`Reader::read`] gives a cell's newest value;
-//! [`Reader::follow`] gives every value in order, as from a log that overwrites its oldest entries, and says how many were missed.
+//! A board is a table of cells, one for each instrument for example. [`Reader::read`] gives a
+//! cell's newest value; [`Reader::follow`] gives every value in order, as from a log that
+//! overwrites its oldest entries, and says how many were missed.
 //!
 //! ```
 //! use shm::board::{self, Next, Shape};
@@ -55,47 +56,58 @@
 //! a small cell:  │ version │ slot 0: time │ value │ slot 1: time │ value │      (one line of 8 words)
 //! ```
 //!
-//! Version v of a cell, 1 for the first, is in slot v modulo the number of slots. The version word says which is the newest; 0 is
-//! none. Words from the beginning of a cell, which is at a cache line; slots have lines of their own.
+//! Version v of a cell, 1 for the first, is in slot v modulo the number of slots. The version word
+//! says which is the newest; 0 is none. Words from the beginning of a cell, which is at a cache
+//! line; slots have lines of their own.
 //!
 //! # Why nothing is torn
 //!
-//! The writer writes version v into its slot, then stores v as the cell's version (Release). A reader loads v (Acquire), so it sees
-//! all of the slot's words. It copies them, then loads the version again: w. The slot is written next for version v + slots, and
-//! that write begins after v + slots − 1 was stored: with a Release fence between that store and the first word. If the copy
-//! has any word of that write, the reader's Acquire fence behind the copy pairs with that fence, and w is at least
-//! v + slots − 1. So if w − v < slots − 1, the copy has none, and is whole. It is what the writer passed to one `write`, and
-//! nothing else is returned. Versions are never used again: they end at 2^56, before which nothing wraps.
+//! The writer writes version v into its slot, then stores v as the cell's version (Release). A
+//! reader loads v (Acquire), so it sees all of the slot's words. It copies them, then loads the
+//! version again: w. The slot is written next for version v + slots, and that write begins after v +
+//! slots − 1 was stored: with a Release fence between that store and the first word. If the copy
+//! has any word of that write, the reader's Acquire fence behind the copy pairs with that fence,
+//! and w is at least v + slots − 1. So if w − v < slots − 1, the copy has none, and is whole. It is
+//! what the writer passed to one `write`, and nothing else is returned. Versions are never used
+//! again: they end at 2^56, before which nothing wraps.
 //!
 //! # Why nobody waits
 //!
-//! The writer loads nothing that anybody else writes. It does its stores and is done, whatever any number of readers do or
-//! however they die: they have no word here. A reader never waits for a write that has begun: the newest whole value is in a slot
-//! that this write does not touch. It tries again only if `slots` − 1 writes ended while it copied, so the board has
-//! moved on: lock-free. After a thousand tries it gives up and says so ([`ReadError::Overtaken`]).
+//! The writer loads nothing that anybody else writes. It does its stores and is done, whatever any
+//! number of readers do or however they die: they have no word here. A reader never waits for a
+//! write that has begun: the newest whole value is in a slot that this write does not touch. It
+//! tries again only if `slots` − 1 writes ended while it copied, so the board has moved on:
+//! lock-free. After a thousand tries it gives up and says so ([`ReadError::Overtaken`]).
 //!
 //! # Deaths and hostile peers
 //!
-//! - **A writer that dies** at any instruction has stored the new version or not. Either way the cell's version is that of a whole
-//!   value; the half-written slot is none that a reader looks at, and the successor's first write overwrites it. Nothing is repaired.
+//! - **A writer that dies** at any instruction has stored the new version or not. Either way the
+//!   cell's version is that of a whole value; the half-written slot is none that a reader looks at,
+//!   and the successor's first write overwrites it. Nothing is repaired.
 //! - **A reader** maps the board read-only. It cannot write, and its death is not noticed.
-//! - **A hostile writer** can publish bad words and bad versions, also values that it changes under a reader's eyes: they are
-//!   words, to be checked by whoever uses them. There is no lock word that it could hold: a reader faces a version that always runs
-//!   away, and gives up ([`ReadError::Overtaken`]), or one that goes backwards ([`ReadError::Backwards`] for who follows).
-//! - **Two writers at once** are a mistake, which [`NamedWriter`] refuses by a lock that the kernel lets go of at death. Over other
-//!   memory it is for the caller: then values can be torn, and nothing is undefined.
+//! - **A hostile writer** can publish bad words and bad versions, also values that it changes under
+//!   a reader's eyes: they are words, to be checked by whoever uses them. There is no lock word
+//!   that it could hold: a reader faces a version that always runs away, and gives up
+//!   ([`ReadError::Overtaken`]), or one that goes backwards ([`ReadError::Backwards`] for who
+//!   follows).
+//! - **Two writers at once** are a mistake, which [`NamedWriter`] refuses by a lock that the kernel
+//!   lets go of at death. Over other memory it is for the caller: then values can be torn, and
+//!   nothing is undefined.
 //!
 //! # Sizes
 //!
-//! See [`Shape::slots_for`]. Two slots, all in one line, for up to two words: one line to fetch, and a copy is so short that a
-//! second write rarely ends within it. Four up to 4 KiB, eight above: a copy of lines from another core's cache
-//! may take longer than a write, so that with two slots a writer without pauses makes reads start again. Left-right would copy each value twice and makes the
-//! writer wait for readers, which then have to register: a dead one would stop it. A seqlock over one slot leaves no
-//! value at all behind a writer that died in the middle, and makes readers wait for one that was only preempted.
+//! See [`Shape::slots_for`]. Two slots, all in one line, for up to two words: one line to fetch,
+//! and a copy is so short that a second write rarely ends within it. Four up to 4 KiB, eight above:
+//! a copy of lines from another core's cache may take longer than a write, so that with two slots a
+//! writer without pauses makes reads start again. Left-right would copy each value twice and makes
+//! the writer wait for readers, which then have to register: a dead one would stop it. A seqlock
+//! over one slot leaves no value at all behind a writer that died in the middle, and makes readers
+//! wait for one that was only preempted.
 //!
-//! Sources: the seqlock's fences after Boehm, "Can seqlocks get along with programming language memory models?" (2012); slots that
-//! take turns after Linux's seqcount latch and Simpson's four-slot mechanism (1990); overtaken readers after Agrona's broadcast
-//! buffers and Firedancer's mcache.
+//! Sources: the seqlock's fences after Boehm, "Can seqlocks get along with programming language
+//! memory models?" (2012); slots that take turns after Linux's seqcount latch and Simpson's
+//! four-slot mechanism (1990); overtaken readers after Agrona's broadcast buffers and Firedancer's
+//! mcache.
 
 mod follower;
 #[cfg(not(loom))]

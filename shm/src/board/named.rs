@@ -7,8 +7,8 @@ use crate::memory::{Region, Words};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
-/// The writing end of a named board. Dropped, it takes the name away; whoever has attached goes on with the memory. Killed, it
-/// leaves the board as it is: see [`NamedWriter::succeed`].
+/// The writing end of a named board. Dropped, it takes the name away; whoever has attached goes on
+/// with the memory. Killed, it leaves the board as it is: see [`NamedWriter::succeed`].
 pub struct NamedWriter {
     writer: Writer,
     /// Its segment, locked for as long as this lives; `None` once it was left.
@@ -23,7 +23,8 @@ fn segment(name: &str) -> Result<String, BoardError> {
 }
 
 impl NamedWriter {
-    /// Makes a board under that name, mode 0600. What a dead writer has left under it is removed first.
+    /// Makes a board under that name, mode 0600. What a dead writer has left under it is removed
+    /// first.
     ///
     /// # Errors
     /// [`BoardError::Name`]; a name that is taken; too little room. Nothing is left behind then.
@@ -41,10 +42,12 @@ impl NamedWriter {
         }
     }
 
-    /// Goes on in the place of a writer that has died: the readers that have attached see its values, and then ours.
+    /// Goes on in the place of a writer that has died: the readers that have attached see its
+    /// values, and then ours.
     ///
     /// # Errors
-    /// There is no board of that name; [`BoardError::Written`]: its writer lives; [`BoardError::Version`].
+    /// There is no board of that name; [`BoardError::Written`]: its writer lives;
+    /// [`BoardError::Version`].
     pub fn succeed(name: &str) -> Result<Self, BoardError> {
         let name = segment(name)?;
         let Some(segment) = OwnedSegment::take_over(&name)? else { return Err(BoardError::Written(name)) };

@@ -17,8 +17,8 @@ pub struct Stamp {
 /// Why a read gave no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// Each time a value was copied, the writer wrote over it. An honest writer does that only if it writes more than the
-    /// board's slots in the time of one copy, again and again.
+    /// Each time a value was copied, the writer wrote over it. An honest writer does that only if
+    /// it writes more than the board's slots in the time of one copy, again and again.
     #[error(
         "the writer overtook {tries} reads in a row: it writes faster than this value can be copied, or it is hostile"
     )]
@@ -69,8 +69,8 @@ impl Reader {
         self.shape
     }
 
-    /// The version of the cell's newest value: 0 before the first write. Acquire: what the writer did before that write has
-    /// happened.
+    /// The version of the cell's newest value: 0 before the first write. Acquire: what the writer
+    /// did before that write has happened.
     ///
     /// # Panics
     /// If there is no such cell.
@@ -80,7 +80,8 @@ impl Reader {
         self.view.load(self.shape.version_at(cell), Ordering::Acquire)
     }
 
-    /// Copies the cell's newest value, whole; `None` before the first write. Tries a thousand times.
+    /// Copies the cell's newest value, whole; `None` before the first write. Tries a thousand
+    /// times.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`]: `into` holds nothing of use then.
@@ -110,8 +111,8 @@ impl Reader {
         self.try_read_with(cell, into, &mut |_| ())
     }
 
-    /// The same, and calls `at` before each word of the value is loaded, with its number, and once more behind the last: for
-    /// tests, which have the writer go on there.
+    /// The same, and calls `at` before each word of the value is loaded, with its number, and once
+    /// more behind the last: for tests, which have the writer go on there.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -137,16 +138,16 @@ impl Reader {
         }
     }
 
-    /// Whether that version was still there when the cell's was `after`: the writer of version v + slots, which has the same
-    /// slot, begins after v + slots − 1 was published.
+    /// Whether that version was still there when the cell's was `after`: the writer of version v +
+    /// slots, which has the same slot, begins after v + slots − 1 was published.
     #[inline(always)]
     pub(super) fn is_whole(&self, version: u64, after: u64) -> bool {
         // Huge, and so refused, also where a hostile version went backwards.
         after.wrapping_sub(version) < self.shape.slots() as u64 - 1
     }
 
-    /// Copies what is in that version's slot: the time, and the version that the cell had afterwards, which says whether the
-    /// copy is whole.
+    /// Copies what is in that version's slot: the time, and the version that the cell had
+    /// afterwards, which says whether the copy is whole.
     #[inline(always)]
     pub(super) fn copy(
         &self,
@@ -161,8 +162,8 @@ impl Reader {
         let ticks = self.view.load(slot, Ordering::Relaxed);
         self.view.copy(slot + 1, into, at);
         at(count);
-        // Acquire: pairs with the writer's Release fence. If a word above was of a later version, then the load below sees
-        // the versions before that one.
+        // Acquire: pairs with the writer's Release fence. If a word above was of a later version,
+        // then the load below sees the versions before that one.
         fence(Ordering::Acquire);
         (ticks, self.view.load(self.shape.version_at(cell), Ordering::Relaxed))
     }

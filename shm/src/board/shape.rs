@@ -1,4 +1,5 @@
-//! What a board looks like in memory: how many cells, how large a value is, how many slots a cell has, and where all of it lies.
+//! What a board looks like in memory: how many cells, how large a value is, how many slots a cell
+//! has, and where all of it lies.
 
 use super::BoardError;
 use crate::memory::header::HEADER_WORDS;
@@ -41,7 +42,8 @@ impl Shape {
     /// The most slots of a cell.
     pub const MAX_SLOTS: usize = 1 << 20;
 
-    /// Cells of which the newest value counts, with the number of slots that [`Shape::slots_for`] says.
+    /// Cells of which the newest value counts, with the number of slots that [`Shape::slots_for`]
+    /// says.
     ///
     /// # Errors
     /// [`BoardError::Shape`].
@@ -49,7 +51,8 @@ impl Shape {
         Self::with_slots(cells, words, Self::slots_for(words))
     }
 
-    /// One cell that is followed as a log: a reader may be up to `slots` − 1 entries behind before it misses some.
+    /// One cell that is followed as a log: a reader may be up to `slots` − 1 entries behind before
+    /// it misses some.
     ///
     /// # Errors
     /// [`BoardError::Shape`].
@@ -69,8 +72,9 @@ impl Shape {
         if !is_good {
             return Err(BoardError::Shape { cells, words, slots });
         }
-        // One line holds all of a small cell, so that a reader fetches one line for version and value. Where that does not
-        // fit, no slot shares a line: a reader's lines stay as they are while the writer fills the next slot.
+        // One line holds all of a small cell, so that a reader fetches one line for version and
+        // value. Where that does not fit, no slot shares a line: a reader's lines stay as they are
+        // while the writer fills the next slot.
         let packed_words = 1 + slots * (1 + words);
         let is_packed = packed_words <= LINE;
         let (first, slot) =
@@ -79,7 +83,8 @@ impl Shape {
         Ok(Self { cells, words, slots, first, slot, cell })
     }
 
-    /// How many slots a cell gets whose value has so many words: why so many is said in the module's documentation, "Sizes".
+    /// How many slots a cell gets whose value has so many words: why so many is said in the
+    /// module's documentation, "Sizes".
     pub const fn slots_for(words: usize) -> usize {
         match words {
             ..=2 => 2,
@@ -118,7 +123,8 @@ impl Shape {
         CELLS + cell * self.cell
     }
 
-    /// Where the segment has the slot of that version of that cell: the time of the write, then the value.
+    /// Where the segment has the slot of that version of that cell: the time of the write, then the
+    /// value.
     ///
     /// # Panics
     /// If there is no such cell.
@@ -129,7 +135,8 @@ impl Shape {
         self.version_at(cell) + self.first + slot * self.slot
     }
 
-    /// Writes the header of a fresh segment, all zero so far. Creator, run and index are the caller's; the rest is this shape's.
+    /// Writes the header of a fresh segment, all zero so far. Creator, run and index are the
+    /// caller's; the rest is this shape's.
     ///
     /// # Panics
     /// If the segment has not [`Shape::segment_words`] words.
@@ -157,10 +164,12 @@ impl Shape {
         if promised == found { Ok(()) } else { Err(HeaderError::Size { promised, found }) }
     }
 
-    /// The shape that a segment's header says, checked: taken once, and never read from shared memory again.
+    /// The shape that a segment's header says, checked: taken once, and never read from shared
+    /// memory again.
     ///
     /// # Errors
-    /// What is wrong with the header; a shape that boards do not have or that does not fit the segment.
+    /// What is wrong with the header; a shape that boards do not have or that does not fit the
+    /// segment.
     pub(super) fn read(view: &View) -> Result<Self, HeaderError> {
         let header = view.header(KIND)?;
         if view.len() < CELLS {

@@ -11,8 +11,8 @@ pub enum Wait {
     Spin,
     /// Gives the core to whoever else wants it.
     Yield,
-    /// Sleeps on a futex, until [`Writer::wake`](super::Writer::wake) or for [`MAX_SLEEP`], then looks again. Waiting on a word
-    /// of a shared file needs no right to write it.
+    /// Sleeps on a futex, until [`Writer::wake`](super::Writer::wake) or for [`MAX_SLEEP`], then
+    /// looks again. Waiting on a word of a shared file needs no right to write it.
     Sleep,
 }
 
@@ -23,7 +23,8 @@ pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 const LOOKS: u32 = 64;
 
 impl Reader {
-    /// Waits until the cell's version is another than `than`, for `at_most` that long, and gives it: `than` if nothing came.
+    /// Waits until the cell's version is another than `than`, for `at_most` that long, and gives
+    /// it: `than` if nothing came.
     ///
     /// # Panics
     /// If there is no such cell.

@@ -5,7 +5,8 @@ use crate::memory::Words;
 use crate::sync::{Ordering, fence};
 use core::ops::ControlFlow;
 
-/// The writing end of a board. One at a time: a successor is attached when its predecessor's death is certain.
+/// The writing end of a board. One at a time: a successor is attached when its predecessor's death
+/// is certain.
 pub struct Writer {
     words: Words,
     shape: Shape,
@@ -14,12 +15,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Versions end here, so that numbers do not overflow: a board written every nanosecond gets there in more than two years. A board
-    /// that says more was scribbled over.
+    /// Versions end here, so that numbers do not overflow: a board written every nanosecond gets
+    /// there in more than two years. A board that says more was scribbled over.
     pub const MAX_VERSION: u64 = 1 << 56;
 
-    /// Attaches the writing end to a board that has its header: the first one, or the successor of one that is dead. Goes on
-    /// behind the last version of each cell; what a dead writer was writing does not exist.
+    /// Attaches the writing end to a board that has its header: the first one, or the successor of
+    /// one that is dead. Goes on behind the last version of each cell; what a dead writer was
+    /// writing does not exist.
     ///
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
@@ -55,8 +57,8 @@ impl Writer {
         self.versions[cell]
     }
 
-    /// The cell's newest value, a dead predecessor's too, and when it was written, in ticks; `None` before the first write. A value that
-    /// somebody has scribbled over is as they left it.
+    /// The cell's newest value, a dead predecessor's too, and when it was written, in ticks; `None`
+    /// before the first write. A value that somebody has scribbled over is as they left it.
     ///
     /// # Panics
     /// If there is no such cell, or `value` has not as many words as the board's.
@@ -76,8 +78,9 @@ impl Writer {
         Some(slot[0].load(Ordering::Relaxed))
     }
 
-    /// Makes `value` the cell's newest one, written at `ticks`, and gives its version. Always done after as many stores as
-    /// the value has words, and two, whatever readers do. Makes no system call: see [`Writer::wake`].
+    /// Makes `value` the cell's newest one, written at `ticks`, and gives its version. Always done
+    /// after as many stores as the value has words, and two, whatever readers do. Makes no system
+    /// call: see [`Writer::wake`].
     ///
     /// # Panics
     /// If there is no such cell, or the value has not as many words as the board's.
@@ -86,8 +89,9 @@ impl Writer {
         self.write_with(cell, ticks, value, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
     }
 
-    /// As [`Writer::write`], and calls `at` before each of its stores, with their number from 0: the time, the words, the
-    /// version. Its `Break` leaves the write there, as a death does, and gives `None`: for tests, models and benches.
+    /// As [`Writer::write`], and calls `at` before each of its stores, with their number from 0:
+    /// the time, the words, the version. Its `Break` leaves the write there, as a death does, and
+    /// gives `None`: for tests, models and benches.
     ///
     /// # Panics
     /// As [`Writer::write`].
@@ -102,8 +106,8 @@ impl Writer {
         let count = self.shape.words();
         assert_eq!(value.len(), count, "a value of the board's size");
         let version = self.versions[cell] + 1;
-        // Release: pairs with the reader's Acquire fence. Who sees one of the words below has seen the versions before this
-        // one, and so that the slot's last value is gone.
+        // Release: pairs with the reader's Acquire fence. Who sees one of the words below has seen
+        // the versions before this one, and so that the slot's last value is gone.
         fence(Ordering::Release);
         let start = self.shape.slot_at(cell, version);
         let slot = &self.words[start..=start + count];
@@ -121,14 +125,16 @@ impl Writer {
         if at(count + 1).is_break() {
             return None;
         }
-        // Release: pairs with the reader's first load of the version; it sees the words written before.
+        // Release: pairs with the reader's first load of the version; it sees the words written
+        // before.
         self.words[self.shape.version_at(cell)].store(version, Ordering::Release);
         self.versions[cell] = version;
         Some(version)
     }
 
-    /// Wakes the readers that sleep until there is something newer in that cell: a system call, whose time grows with the number
-    /// of sleepers. Without it they look for themselves, every [`super::MAX_SLEEP`].
+    /// Wakes the readers that sleep until there is something newer in that cell: a system call,
+    /// whose time grows with the number of sleepers. Without it they look for themselves, every
+    /// [`super::MAX_SLEEP`].
     ///
     /// # Panics
     /// If there is no such cell.

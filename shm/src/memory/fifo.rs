@@ -1,4 +1,5 @@
-//! Named pipes (FIFOs) beside the segments in `/dev/shm`: for techniques that go through the kernel.
+//! Named pipes (FIFOs) beside the segments in `/dev/shm`: for techniques that go through the
+//! kernel.
 
 use super::calls::{c_string, checked};
 use super::{RegionError, SHM_DIR};

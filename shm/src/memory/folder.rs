@@ -1,7 +1,7 @@
 //! Folders beside the segments in `/dev/shm`: for transports that make files of their own.
 //!
-//! POSIX shared memory has no folders, so what such a transport maps stands beside its folder, under names that begin with the folder's
-//! and a dot. Both go together: [`unlink`](super::unlink).
+//! POSIX shared memory has no folders, so what such a transport maps stands beside its folder,
+//! under names that begin with the folder's and a dot. Both go together: [`unlink`](super::unlink).
 
 use super::{RegionError, SHM_DIR};
 use std::io;
@@ -22,8 +22,8 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(format!("{SHM_DIR}/{name}"))
 }
 
-/// Removes a folder with all that is in it, and before it what stands beside it: while anything of it is there, the folder is.
-/// Links are removed and not followed.
+/// Removes a folder with all that is in it, and before it what stands beside it: while anything of
+/// it is there, the folder is. Links are removed and not followed.
 ///
 /// # Errors
 /// What the system refused. What was gone meanwhile is no error.

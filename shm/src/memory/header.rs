@@ -1,4 +1,5 @@
-//! The header at the start of every segment: who made it, what it is, and the fingerprint of its layout.
+//! The header at the start of every segment: who made it, what it is, and the fingerprint of its
+//! layout.
 //!
 //! ```text
 //! word  0  magic          stored last (Release), read first (Acquire): before it, nothing below is believed
@@ -15,9 +16,10 @@
 //!   11–15  zero
 //! ```
 //!
-//! An attacher that has a plan does not read it: the plan says the geometry, and whoever can write the segment can write over its header
-//! ([`Source::header`](crate::attached::Source::header)). Without a plan an attacher checks all of it, takes its own copy of the geometry and
-//! never reads it from shared memory again.
+//! An attacher that has a plan does not read it: the plan says the geometry, and whoever can write
+//! the segment can write over its header ([`Source::header`](crate::attached::Source::header)).
+//! Without a plan an attacher checks all of it, takes its own copy of the geometry and never reads
+//! it from shared memory again.
 
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;
@@ -49,8 +51,8 @@ pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// What a segment is: each layout has a constant of this type beside the offsets that it names.
 ///
-/// The fingerprint covers every name, offset and size that two processes must agree on. Change a layout and processes of the
-/// two builds refuse each other.
+/// The fingerprint covers every name, offset and size that two processes must agree on. Change a
+/// layout and processes of the two builds refuse each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentKind {
     /// Tells kinds apart: unique among the kinds of a run.
@@ -59,7 +61,8 @@ pub struct SegmentKind {
     pub name: &'static str,
     /// The hash of its layout, and of what all segments have in common.
     pub layout: u64,
-    /// Whether its pages are touched when it is mapped. Not so for a reserve, which grows by the pages that come into use.
+    /// Whether its pages are touched when it is mapped. Not so for a reserve, which grows by the
+    /// pages that come into use.
     pub prefault: bool,
     /// Words of other content before the first slot, record or entry; the header at least.
     pub offset: usize,
@@ -174,7 +177,8 @@ pub const fn run_hash(run: &str) -> u64 {
 }
 
 impl Header {
-    /// Checks copied-out words: magic, version, layout, kind. Sizes are for the caller, who knows what there is.
+    /// Checks copied-out words: magic, version, layout, kind. Sizes are for the caller, who knows
+    /// what there is.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -203,8 +207,8 @@ impl Header {
         })
     }
 
-    /// The process that created a segment, whatever kind of segment it is: its id and its start time. `None` for words that
-    /// are no header of this version.
+    /// The process that created a segment, whatever kind of segment it is: its id and its start
+    /// time. `None` for words that are no header of this version.
     pub const fn creator(words: &[u64; HEADER_WORDS]) -> Option<(u32, u64)> {
         if words[0] == MAGIC && words[1] == VERSION { Some((words[7] as u32, words[8])) } else { None }
     }
@@ -233,7 +237,8 @@ impl Header {
         words[0].store(MAGIC, Ordering::Release);
     }
 
-    /// Reads and checks the header of a mapped segment, including that the segment has the promised size.
+    /// Reads and checks the header of a mapped segment, including that the segment has the promised
+    /// size.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -261,7 +266,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Checks that `capacity` slots of `slot_words` words fit behind `offset` words of other content.
+    /// Checks that `capacity` slots of `slot_words` words fit behind `offset` words of other
+    /// content.
     ///
     /// # Errors
     /// [`HeaderError::Geometry`].

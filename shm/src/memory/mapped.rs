@@ -18,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 /// The prefix of the names of all segments of all runs.
 pub const PREFIX: &str = "bulkhead.";
 
-/// Bytes whose pages are asked for in one call: the kernel holds the process's map meanwhile, and who maps something else waits.
+/// Bytes whose pages are asked for in one call: the kernel holds the process's map meanwhile, and
+/// who maps something else waits.
 const TOUCHED_AT_ONCE: usize = 256 << 10;
 
 pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
@@ -26,7 +27,8 @@ pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> Re
     move |source| RegionError::Os { name, what, source }
 }
 
-/// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS later.
+/// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS
+/// later.
 fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
     // SAFETY: the descriptor is open. The call returns the number of its error.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
@@ -45,7 +47,8 @@ fn options(prefault: bool) -> MmapOptions {
 }
 
 fn from_map(map: MmapRaw, is_writable: bool) -> Arc<Region> {
-    // Mappings start at a page, so they are aligned for words; a trailing part of a word is left out.
+    // Mappings start at a page, so they are aligned for words; a trailing part of a word is left
+    // out.
     let start = NonNull::new(map.as_mut_ptr().cast()).expect("mmap never returns null");
     let guard = Guard::new(start.addr().get(), map.len(), is_writable);
     let len = map.len() / 8;
@@ -56,14 +59,14 @@ impl Region {
     /// Creates a named segment of zeroed words: exclusively, mode 0600, reserved and prefaulted.
     ///
     /// # Errors
-    /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission). Nothing is left
-    /// behind then.
+    /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission).
+    /// Nothing is left behind then.
     pub fn create(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         Self::create_mapped(name, words, true)
     }
 
-    /// As [`Region::create`], but not prefaulted: reserved, so that touching it cannot fail, and mapped page by page
-    /// as it is touched, at one minor fault each.
+    /// As [`Region::create`], but not prefaulted: reserved, so that touching it cannot fail, and
+    /// mapped page by page as it is touched, at one minor fault each.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -154,9 +157,10 @@ impl Region {
         Ok(from_map(map, true))
     }
 
-    /// Maps every page for writing now, so that no later store faults. Its words keep their values; of a file its pages count as
-    /// written then. Other threads may use the region meanwhile, and map others: the process's map is held for a few pages at a time.
-    /// Words on the heap have their pages already.
+    /// Maps every page for writing now, so that no later store faults. Its words keep their values;
+    /// of a file its pages count as written then. Other threads may use the region meanwhile, and
+    /// map others: the process's map is held for a few pages at a time. Words on the heap have
+    /// their pages already.
     ///
     /// # Errors
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
@@ -179,9 +183,10 @@ impl Region {
         Ok(from_map(map, false).words().into())
     }
 
-    /// Creates the control segment, the one that a run is found by. It appears under its name whole: reserved, and locked
-    /// for as long as this process has it mapped ([`lock::hold`]). Nobody ever sees it unlocked while its creator lives.
-    /// Its name outlives the region: the launcher unlinks it last.
+    /// Creates the control segment, the one that a run is found by. It appears under its name
+    /// whole: reserved, and locked for as long as this process has it mapped ([`lock::hold`]).
+    /// Nobody ever sees it unlocked while its creator lives. Its name outlives the region: the
+    /// launcher unlinks it last.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -230,8 +235,8 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
 }
 
-/// Opens what stands under a segment's name, whatever it is: follows no link, does not wait (for the other end of a FIFO),
-/// and refuses what is not memory or belongs to another user.
+/// Opens what stands under a segment's name, whatever it is: follows no link, does not wait (for
+/// the other end of a FIFO), and refuses what is not memory or belongs to another user.
 ///
 /// # Errors
 /// What the system refused; [`io::ErrorKind::InvalidInput`] for what is not memory of ours.
@@ -247,8 +252,8 @@ pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Removes a segment's name; a folder's with all that is in it and beside it. The memory goes when the last process unmaps it. A name
-/// that is gone already is no error.
+/// Removes a segment's name; a folder's with all that is in it and beside it. The memory goes when
+/// the last process unmaps it. A name that is gone already is no error.
 ///
 /// # Errors
 /// What the system refused.

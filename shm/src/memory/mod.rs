@@ -1,4 +1,5 @@
-//! Memory that processes share: regions of atomic words, and the header that each of them starts with.
+//! Memory that processes share: regions of atomic words, and the header that each of them starts
+//! with.
 
 #[cfg(not(loom))]
 pub(crate) mod calls;

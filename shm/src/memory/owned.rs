@@ -1,8 +1,10 @@
-//! Segments with an owner: each appears under its name whole and locked, and is a leftover once nobody has it locked.
+//! Segments with an owner: each appears under its name whole and locked, and is a leftover once
+//! nobody has it locked.
 //!
-//! The lock ends with its process, however that ends, and says the same in every PID namespace ([`lock`]). A process id does
-//! neither: it may belong to another process by now. Only the holder of the lock removes the name, so a leftover that two
-//! processes find at once is removed once, and what one of them has created under the name since is not touched.
+//! The lock ends with its process, however that ends, and says the same in every PID namespace
+//! ([`lock`]). A process id does neither: it may belong to another process by now. Only the holder
+//! of the lock removes the name, so a leftover that two processes find at once is removed once, and
+//! what one of them has created under the name since is not touched.
 
 use super::mapped::{give_name, nameless, open_safely, os, unlink};
 use super::{Region, RegionError, SHM_DIR, Words, lock};
@@ -11,14 +13,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// A named segment whose lock this process holds. Dropped, it gives up the lock and leaves the name.
+/// A named segment whose lock this process holds. Dropped, it gives up the lock and leaves the
+/// name.
 pub struct OwnedSegment {
     name: String,
     file: File,
 }
 
 impl OwnedSegment {
-    /// Creates a segment of zeroed words, mode 0600, and maps it. Nobody sees it before `fill` has written to it and it is locked.
+    /// Creates a segment of zeroed words, mode 0600, and maps it. Nobody sees it before `fill` has
+    /// written to it and it is locked.
     ///
     /// # Errors
     /// As [`Region::create`]. Nothing is left behind then.
@@ -43,7 +47,8 @@ impl OwnedSegment {
         }
     }
 
-    /// Takes the lock of a segment whose owner is dead; `None` if somebody holds it or has just removed the name.
+    /// Takes the lock of a segment whose owner is dead; `None` if somebody holds it or has just
+    /// removed the name.
     ///
     /// # Errors
     /// There is no such segment; what stands there is not memory of this user.
@@ -60,7 +65,8 @@ impl OwnedSegment {
         &self.file
     }
 
-    /// Returns `true` if the name stands for this segment: it may have been removed by hand, and created again by others.
+    /// Returns `true` if the name stands for this segment: it may have been removed by hand, and
+    /// created again by others.
     pub fn is_named(&self) -> bool {
         let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
         let named = std::fs::symlink_metadata(format!("{SHM_DIR}/{}", self.name)).map(identity);

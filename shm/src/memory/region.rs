@@ -1,10 +1,12 @@
-//! One type owns every mapping: a [`Region`] is a fixed number of zero-initialised atomic words, wherever they
-//! live. Rings, logs and headers sit on top as safe code over [`Words`] and never see a file descriptor.
+//! One type owns every mapping: a [`Region`] is a fixed number of zero-initialised atomic words,
+//! wherever they live. Rings, logs and headers sit on top as safe code over [`Words`] and never see
+//! a file descriptor.
 //!
-//! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and nothing else:
-//! another process may write any word at any time, which would be undefined behaviour behind a Rust reference to
-//! plain data, but is an ordinary race on an atomic. A hostile peer can therefore make us read nonsense (which is
-//! validated after it was copied out), never make the program unsound.
+//! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and
+//! nothing else: another process may write any word at any time, which would be undefined behaviour
+//! behind a Rust reference to plain data, but is an ordinary race on an atomic. A hostile peer can
+//! therefore make us read nonsense (which is validated after it was copied out), never make the
+//! program unsound.
 
 #[cfg(not(loom))]
 use super::sigbus::Guard;
@@ -51,14 +53,16 @@ pub enum RegionError {
     },
 }
 
-/// Who keeps the words alive. Dropped with the region: the mapping goes, a name in `/dev/shm` stays.
+/// Who keeps the words alive. Dropped with the region: the mapping goes, a name in `/dev/shm`
+/// stays.
 pub(super) enum Backing {
     /// On the heap: for tests, for loom and for Miri.
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
     Map(memmap2::MmapRaw),
-    /// The control segment, which the crate `shared_memory` maps by its name, and the open file that has it locked.
+    /// The control segment, which the crate `shared_memory` maps by its name, and the open file
+    /// that has it locked.
     #[cfg(all(feature = "control", not(loom)))]
     Named(
         #[expect(dead_code, reason = "kept alive, reached through the pointer")]
@@ -70,16 +74,19 @@ pub(super) enum Backing {
 pub struct Region {
     pub(super) start: NonNull<AtomicU64>,
     pub(super) len: usize,
-    /// The mapping's entry in the table of [`sigbus`](super::sigbus); `None` on the heap. Dropped before the memory.
+    /// The mapping's entry in the table of [`sigbus`](super::sigbus); `None` on the heap. Dropped
+    /// before the memory.
     #[cfg(not(loom))]
     pub(super) guard: Option<Guard>,
-    /// The header as the plan says it: then nobody reads the one in memory, which others may have written over.
+    /// The header as the plan says it: then nobody reads the one in memory, which others may have
+    /// written over.
     pub(super) header: OnceLock<Header>,
     pub(super) _backing: Backing,
 }
 
-// SAFETY: a region is memory full of atomics and the owner of that memory. Atomics may be used from any thread;
-// the owner is never used after construction except to be dropped, and unmapping may happen on any thread.
+// SAFETY: a region is memory full of atomics and the owner of that memory. Atomics may be used from
+// any thread; the owner is never used after construction except to be dropped, and unmapping may
+// happen on any thread.
 unsafe impl Send for Region {}
 // SAFETY: as above; `&Region` gives out `&[AtomicU64]` only, and `AtomicU64` is `Sync`.
 unsafe impl Sync for Region {}
@@ -87,8 +94,8 @@ unsafe impl Sync for Region {}
 impl Region {
     /// A region of zeroed words on the heap.
     pub fn heap(words: usize) -> Arc<Self> {
-        // Room to begin at a pair of cache lines, as a mapping does: a ring's cursors must not share theirs. Loom has
-        // words of its own size, and no lines.
+        // Room to begin at a pair of cache lines, as a mapping does: a ring's cursors must not
+        // share theirs. Loom has words of its own size, and no lines.
         let spare = if cfg!(loom) { 0 } else { 16 };
         let mut backing: Vec<AtomicU64> = (0..words + spare).map(|_| AtomicU64::new(0)).collect();
         let first = backing.as_mut_ptr();
@@ -97,8 +104,8 @@ impl Region {
             skipped <= spare,
             "words are aligned for themselves, so a line begins among the next sixteen"
         );
-        // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box would not: it claims
-        // its contents anew, and Miri objects.)
+        // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box
+        // would not: it claims its contents anew, and Miri objects.)
         let start = NonNull::new(first.wrapping_add(skipped)).expect("a vector is never at null");
         Arc::new(Self {
             start,
@@ -115,7 +122,8 @@ impl Region {
         Words { start: self.start, len: self.len, region: Arc::clone(self) }
     }
 
-    /// From now on this is the region's header, whatever is in memory. The first one that is given stays.
+    /// From now on this is the region's header, whatever is in memory. The first one that is given
+    /// stays.
     ///
     /// # Errors
     /// The region does not have the size that it says.
@@ -138,8 +146,8 @@ pub struct Words {
     region: Arc<Region>,
 }
 
-// SAFETY: a window is a shared reference to atomics plus a counted reference to their owner, both of which may
-// cross threads.
+// SAFETY: a window is a shared reference to atomics plus a counted reference to their owner, both
+// of which may cross threads.
 unsafe impl Send for Words {}
 // SAFETY: as above.
 unsafe impl Sync for Words {}
@@ -148,14 +156,15 @@ impl Words {
     /// The `len` words from `offset` on.
     ///
     /// # Panics
-    /// If they are not inside this window. Offsets come from our own constants and checked geometries.
+    /// If they are not inside this window. Offsets come from our own constants and checked
+    /// geometries.
     pub fn window(&self, offset: usize, len: usize) -> Words {
         let start = NonNull::from(&self[offset..offset + len]).cast();
         Words { start, len, region: Arc::clone(&self.region) }
     }
 
-    /// The header of this segment, checked: the one that the plan says, if the segment was attached by a plan; else the one in
-    /// memory.
+    /// The header of this segment, checked: the one that the plan says, if the segment was attached
+    /// by a plan; else the one in memory.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -175,7 +184,8 @@ impl Words {
         self.region.set_header(header)
     }
 
-    /// Returns `true` if a page of the region was lost and replaced by zeros in this process: see [`sigbus`](super::sigbus).
+    /// Returns `true` if a page of the region was lost and replaced by zeros in this process: see
+    /// [`sigbus`](super::sigbus).
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
         self.region.guard.as_ref().is_some_and(Guard::is_lost)
@@ -187,21 +197,24 @@ impl Deref for Words {
 
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `start` and `len` describe words inside the region (established by `Region` and kept by
-        // `window`'s bounds check); the counted reference keeps the region mapped for as long as `self`; the words
-        // are initialised (zeroed by the allocator or by the kernel) and are only ever accessed as atomics here.
-        // Another process may change them at any time, which is a race between atomics and not undefined.
-        // The mapping is as long as the file was when it was checked. Of named segments (0600) a process of the same user can cut
-        // the file off: an access behind its end is then a SIGBUS, which reads and writes nothing. It ends this process, or a
-        // zeroed page takes the lost one's place (`sigbus`). Sealed memory, which is handed over, cannot be cut off.
+        // SAFETY: `start` and `len` describe words inside the region (established by `Region` and
+        // kept by `window`'s bounds check); the counted reference keeps the region mapped for as
+        // long as `self`; the words are initialised (zeroed by the allocator or by the kernel) and
+        // are only ever accessed as atomics here. Another process may change them at any time,
+        // which is a race between atomics and not undefined. The mapping is as long as the file was
+        // when it was checked. Of named segments (0600) a process of the same user can cut the file
+        // off: an access behind its end is then a SIGBUS, which reads and writes nothing. It ends
+        // this process, or a zeroed page takes the lost one's place (`sigbus`). Sealed memory,
+        // which is handed over, cannot be cut off.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
-/// A read-only window: the type gives no way to store, and the pages may be mapped without write permission.
+/// A read-only window: the type gives no way to store, and the pages may be mapped without write
+/// permission.
 ///
-/// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is therefore followed by a fence, which
-/// is no instruction on x86-64.
+/// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is
+/// therefore followed by a fence, which is no instruction on x86-64.
 #[derive(Clone)]
 pub struct View(pub(super) Words);
 
@@ -252,22 +265,25 @@ impl View {
         self.0.set_header(header)
     }
 
-    /// The first word, for a wait on it together with others: for this crate, which does not store there.
+    /// The first word, for a wait on it together with others: for this crate, which does not store
+    /// there.
     pub(crate) fn futex(&self) -> &AtomicU64 {
         &self.0[0]
     }
 
-    /// Sleeps while the low half of that word is `expected`, for `at_most` that long. May return for no reason.
+    /// Sleeps while the low half of that word is `expected`, for `at_most` that long. May return
+    /// for no reason.
     ///
     /// # Panics
     /// If `index` is outside the window.
     pub fn wait(&self, index: usize, expected: u32, at_most: Duration) {
-        // The word itself is not given out: whoever had it could store to it, on pages that may not be writable.
+        // The word itself is not given out: whoever had it could store to it, on pages that may not
+        // be writable.
         futex::wait(&self.0[index], expected, at_most);
     }
 
-    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number: somebody may write them
-    /// meanwhile.
+    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number:
+    /// somebody may write them meanwhile.
     ///
     /// # Panics
     /// If they are not inside this window.

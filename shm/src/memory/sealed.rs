@@ -1,8 +1,10 @@
-//! Segments without names: sealed memory that each process is handed as a descriptor, with the rights that it needs.
+//! Segments without names: sealed memory that each process is handed as a descriptor, with the
+//! rights that it needs.
 //!
-//! The launcher creates each segment as a memfd, seals its size (nobody can truncate it under a reader, which would be a
-//! SIGBUS), and opens it twice: for writing and read-only. A process inherits one of the two, or neither; a read-only
-//! descriptor cannot be mapped for writing. Descriptors are closed as soon as they are mapped.
+//! The launcher creates each segment as a memfd, seals its size (nobody can truncate it under a
+//! reader, which would be a SIGBUS), and opens it twice: for writing and read-only. A process
+//! inherits one of the two, or neither; a read-only descriptor cannot be mapped for writing.
+//! Descriptors are closed as soon as they are mapped.
 
 use crate::memory::calls::checked;
 use crate::memory::{Region, RegionError, Words};
@@ -42,8 +44,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates a sealed segment of that many zeroed words. `what` is its name within the run, `name` its full name, for
-    /// messages and for `/proc`.
+    /// Creates a sealed segment of that many zeroed words. `what` is its name within the run,
+    /// `name` its full name, for messages and for `/proc`.
     ///
     /// # Errors
     /// Not enough memory, or what the system refused.
@@ -56,8 +58,8 @@ impl Shared {
         Self::create_with(0, what, name, words, prefault)
     }
 
-    /// As [`Shared::create`], for memory that only its creator writes: nobody can map it for writing afterwards, not even with
-    /// the descriptor to write.
+    /// As [`Shared::create`], for memory that only its creator writes: nobody can map it for
+    /// writing afterwards, not even with the descriptor to write.
     ///
     /// # Errors
     /// As [`Shared::create`].
@@ -88,8 +90,8 @@ impl Shared {
         // Opened anew, not duplicated: a duplicate would keep the right to write.
         let read =
             File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
-        // Who has the one could open it anew for writing in the same way: landlock does not look at memory without a name. From here on
-        // nobody can but root, and who has it open.
+        // Who has the one could open it anew for writing in the same way: landlock does not look at
+        // memory without a name. From here on nobody can but root, and who has it open.
         write.set_permissions(Permissions::from_mode(0o400)).map_err(os("make it read-only"))?;
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
@@ -102,7 +104,8 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
-    /// A segment that has a name as well, and that the process which is handed the right to write may write.
+    /// A segment that has a name as well, and that the process which is handed the right to write
+    /// may write.
     ///
     /// # Errors
     /// What the system refused.
@@ -129,15 +132,18 @@ impl Shared {
     }
 }
 
-/// Held while inheritance is changed or asked about. Two starts at once would take each other's descriptors back, and hand
-/// them to each other's children. Nothing is kept under the lock, so one that panicked left nothing half done.
+/// Held while inheritance is changed or asked about. Two starts at once would take each other's
+/// descriptors back, and hand them to each other's children. Nothing is kept under the lock, so one
+/// that panicked left nothing half done.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Lets the children that are started while `start` runs inherit these descriptors and the standard three, and no others: not
-/// either what this process was given by accident, by a shell for example. Nobody inherits them afterwards.
+/// Lets the children that are started while `start` runs inherit these descriptors and the standard
+/// three, and no others: not either what this process was given by accident, by a shell for
+/// example. Nobody inherits them afterwards.
 ///
-/// Whether a descriptor is inherited is a property of the whole process. One call at a time is therefore let through; a thread
-/// that starts a child by other means meanwhile hands these descriptors to it too.
+/// Whether a descriptor is inherited is a property of the whole process. One call at a time is
+/// therefore let through; a thread that starts a child by other means meanwhile hands these
+/// descriptors to it too.
 ///
 /// # Errors
 /// What the system refused, or what `start` returns.
@@ -153,12 +159,13 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
 
 /// Asks for or changes the flags or the seals of a descriptor.
 fn flags(fd: i32, command: i32, flags: i32) -> io::Result<i32> {
-    // SAFETY: a number that is not open is an error of the call. These commands take an integer: nothing is read, written or closed.
+    // SAFETY: a number that is not open is an error of the call. These commands take an integer:
+    // nothing is read, written or closed.
     checked(unsafe { libc::fcntl(fd, command, flags) })
 }
 
-/// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
-/// three are closed when it executes something.
+/// Keeps descriptors that this process was given by accident (a shell's pipe) from its children:
+/// all but the standard three are closed when it executes something.
 fn keep_descriptors() {
     // SAFETY: the call takes three integers and closes nothing now.
     unsafe {
@@ -171,12 +178,14 @@ const FIRST: i32 = 3;
 
 /// Takes an inherited descriptor of the plan, which must be open and must not be close-on-exec.
 ///
-/// A handle is read from shared memory and can hold any number, so the number alone proves nothing. The flag does: a
-/// descriptor that came through `exec` cannot have it, and the standard library sets it on every descriptor that it opens. A
-/// file of this process is therefore refused, and so is a second `take` of one number, since taking sets the flag.
+/// A handle is read from shared memory and can hold any number, so the number alone proves nothing.
+/// The flag does: a descriptor that came through `exec` cannot have it, and the standard library
+/// sets it on every descriptor that it opens. A file of this process is therefore refused, and so
+/// is a second `take` of one number, since taking sets the flag.
 ///
 /// # Errors
-/// There is no such open descriptor, it is a standard stream, or it was not inherited, or it was taken before.
+/// There is no such open descriptor, it is a standard stream, or it was not inherited, or it was
+/// taken before.
 pub fn take(handle: &Handle) -> io::Result<File> {
     let refused =
         |why| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {}: {why}", handle.fd)));
@@ -189,7 +198,8 @@ pub fn take(handle: &Handle) -> io::Result<File> {
         return refused("it was not inherited, or was taken before");
     }
     flags(handle.fd, libc::F_SETFD, libc::FD_CLOEXEC)?;
-    // SAFETY: it is open and came through `exec`, since it was not close-on-exec: no object of this process owns it, because
-    // those that the standard library makes are. Only this function takes such descriptors, one at a time, and marks what it took.
+    // SAFETY: it is open and came through `exec`, since it was not close-on-exec: no object of this
+    // process owns it, because those that the standard library makes are. Only this function takes
+    // such descriptors, one at a time, and marks what it took.
     Ok(unsafe { OwnedFd::from_raw_fd(handle.fd) }.into())
 }

@@ -1,19 +1,23 @@
-//! Survives SIGBUS on mapped regions: the lost page is replaced by zeros, and its region is marked as lost.
+//! Survives SIGBUS on mapped regions: the lost page is replaced by zeros, and its region is marked
+//! as lost.
 //!
-//! A mapping of a file loses pages when another process truncates the file, or punches a hole into it and no memory is
-//! left to fill the hole. The next access ends the process by SIGBUS. A supervisor must not die of that: it still has
-//! logs to save, processes to end and names to remove.
+//! A mapping of a file loses pages when another process truncates the file, or punches a hole into
+//! it and no memory is left to fill the hole. The next access ends the process by SIGBUS. A
+//! supervisor must not die of that: it still has logs to save, processes to end and names to
+//! remove.
 //!
 //! ```text
 //! access ─▶ SIGBUS ─▶ handler ─▶ inside a region of the table? ── yes ─▶ zeroed page mapped over it, region lost, access goes on
 //!                                                               └ no ──▶ default action: the process ends
 //! ```
 //!
-//! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler is installed only where
-//! [`survive`] was called: by the launcher, the warden and the spiller. The engine and the strategies trade through this
-//! memory and cannot go on with zeros; SIGBUS ends them.
+//! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler
+//! is installed only where [`survive`] was called: by the launcher, the warden and the spiller. The
+//! engine and the strategies trade through this memory and cannot go on with zeros; SIGBUS ends
+//! them.
 //!
-//! The handler runs in the middle of anything: it loads and stores atomics, makes one system call, and takes no lock.
+//! The handler runs in the middle of anything: it loads and stores atomics, makes one system call,
+//! and takes no lock.
 
 use super::calls::checked;
 use crate::sync::{AtomicU64, Ordering};
@@ -34,7 +38,8 @@ const LOST: u64 = 2;
 
 /// A mapped region, as the handler sees it.
 struct Entry {
-    /// First unit and number of units in one word, so that the handler never sees half of a change; 0: free.
+    /// First unit and number of units in one word, so that the handler never sees half of a change;
+    /// 0: free.
     range: AtomicU64,
     flags: AtomicU64,
 }
@@ -46,7 +51,8 @@ impl Entry {
 
     /// Returns `true` if the region covers that address.
     fn covers(&self, address: usize) -> bool {
-        // Acquire: pairs with the Release store in `Guard::new`; the flags are those of this region.
+        // Acquire: pairs with the Release store in `Guard::new`; the flags are those of this
+        // region.
         let range = self.range.load(Ordering::Acquire);
         let (first, units) = (range >> LEN_BITS, range & ((1 << LEN_BITS) - 1));
         ((address / UNIT) as u64).checked_sub(first).is_some_and(|unit| unit < units)
@@ -66,8 +72,8 @@ static PAGE: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Guard(usize);
 
 impl Guard {
-    /// Enters a mapping of so many bytes. Returns `None` if the table is full or the mapping is larger than 1 TiB: then
-    /// SIGBUS in it has its default action.
+    /// Enters a mapping of so many bytes. Returns `None` if the table is full or the mapping is
+    /// larger than 1 TiB: then SIGBUS in it has its default action.
     pub(super) fn new(start: usize, bytes: usize, is_writable: bool) -> Option<Self> {
         let (first, units) = ((start / UNIT) as u64, bytes.div_ceil(UNIT) as u64);
         if units == 0 || units >= CLAIMED || first >= 1 << (u64::BITS - LEN_BITS) {
@@ -76,7 +82,8 @@ impl Guard {
         // Relaxed: any place is a good one to begin.
         let begin = NEXT.fetch_add(1, Ordering::Relaxed) as usize;
         let claim = |place: &usize| {
-            // Acquire: pairs with the Release store in `drop`; the last owner is done with the entry.
+            // Acquire: pairs with the Release store in `drop`; the last owner is done with the
+            // entry.
             let range = &TABLE[*place].range;
             range.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
@@ -90,7 +97,8 @@ impl Guard {
 
     /// Returns `true` if a page of the region was replaced.
     pub(super) fn is_lost(&self) -> bool {
-        // Relaxed: the handler has run on the thread that made the access, before the access was over.
+        // Relaxed: the handler has run on the thread that made the access, before the access was
+        // over.
         TABLE[self.0].flags.load(Ordering::Relaxed) & LOST != 0
     }
 }
@@ -126,8 +134,9 @@ fn set_action(handler: libc::sighandler_t, flags: libc::c_int) -> io::Result<()>
     // SAFETY: zeroes are a value of this struct: no signal is masked.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     (action.sa_sigaction, action.sa_flags) = (handler, flags);
-    // SAFETY: the handler has the signature that SA_SIGINFO asks for, and does only what is safe in the middle of anything:
-    // it loads and stores static atomics and makes the system calls mmap, rt_sigaction and tgkill.
+    // SAFETY: the handler has the signature that SA_SIGINFO asks for, and does only what is safe in
+    // the middle of anything: it loads and stores static atomics and makes the system calls mmap,
+    // rt_sigaction and tgkill.
     checked(unsafe { libc::sigaction(libc::SIGBUS, &raw const action, core::ptr::null_mut()) }).map(drop)
 }
 
@@ -136,7 +145,8 @@ extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { *errno };
-    // SAFETY: the kernel hands over a siginfo that is valid while the handler runs; SIGBUS has an address in it.
+    // SAFETY: the kernel hands over a siginfo that is valid while the handler runs; SIGBUS has an
+    // address in it.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // A positive code is the kernel's own; others are of a process that has sent the signal.
     let is_fault = code > 0;
@@ -153,16 +163,18 @@ extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     }
 }
 
-/// Maps a zeroed page over that address, if it is in a region of the table. Returns whether the access can go on.
+/// Maps a zeroed page over that address, if it is in a region of the table. Returns whether the
+/// access can go on.
 fn replace(address: usize) -> bool {
     let Some(entry) = TABLE.iter().find(|entry| entry.covers(address)) else { return false };
     // Relaxed: the entry was published before the region was used.
     let flags = entry.flags.load(Ordering::Relaxed);
     let write = if flags & WRITABLE == 0 { 0 } else { libc::PROT_WRITE };
     let page = PAGE.load(Ordering::Relaxed) as usize;
-    // SAFETY: the page is inside a mapping of a `Region`: the thread that made the access holds the region, so it stays
-    // mapped, and nobody else has anything there. Its words are atomics, for which zeros are a value as any other, and which
-    // any process may have stored. The region's owner unmaps its whole range when it is dropped, this page with it.
+    // SAFETY: the page is inside a mapping of a `Region`: the thread that made the access holds the
+    // region, so it stays mapped, and nobody else has anything there. Its words are atomics, for
+    // which zeros are a value as any other, and which any process may have stored. The region's
+    // owner unmaps its whole range when it is dropped, this page with it.
     let mapped = unsafe {
         libc::mmap(
             (address & !(page - 1)) as *mut libc::c_void,

@@ -1,4 +1,5 @@
-//! Words that are reached again and again: checked once, when they are chosen, and from then on reached without a check.
+//! Words that are reached again and again: checked once, when they are chosen, and from then on
+//! reached without a check.
 
 use super::{View, Words};
 use crate::prefetch::prefetch_ahead;
@@ -24,7 +25,8 @@ impl Deref for Word {
 
     #[inline(always)]
     fn deref(&self) -> &AtomicU64 {
-        // SAFETY: the window is one word long, which nobody changes; it keeps its memory, and its words are initialised atomics.
+        // SAFETY: the window is one word long, which nobody changes; it keeps its memory, and its
+        // words are initialised atomics.
         unsafe { &*self.0.as_ptr() }
     }
 }
@@ -66,9 +68,9 @@ impl<const M: usize> Slots<M> {
     #[inline(always)]
     pub(crate) fn slot(&self, position: u64) -> &Slot<M> {
         let index = (position & self.mask) as usize;
-        // SAFETY: the index is at most the mask, and there are `mask + 1` slots in the window, which nobody
-        // changes. A slot is `M + 1` contiguous words (`repr(C)`, all of one type). The window keeps its
-        // memory, and its words are initialised atomics.
+        // SAFETY: the index is at most the mask, and there are `mask + 1` slots in the window,
+        // which nobody changes. A slot is `M + 1` contiguous words (`repr(C)`, all of one type).
+        // The window keeps its memory, and its words are initialised atomics.
         unsafe { &*self.words.as_ptr().cast::<Slot<M>>().add(index) }
     }
 }
@@ -128,8 +130,9 @@ impl<const M: usize> Cursor<M> {
         self.slots.mask()
     }
 
-    /// Moves to the slot of that position. Between the position and the address are a mask, a shift and
-    /// a sum: in a stream each look waits for the word before it, so they are the time of a message.
+    /// Moves to the slot of that position. Between the position and the address are a mask, a shift
+    /// and a sum: in a stream each look waits for the word before it, so they are the time of a
+    /// message.
     #[inline(always)]
     pub(crate) fn go_to(&mut self, position: u64) {
         self.at = NonNull::from(self.slots.slot(position));

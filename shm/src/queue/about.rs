@@ -1,4 +1,5 @@
-//! The segment that makes a queue known: its geometry, who has attached to its ends, and which files belong to it.
+//! The segment that makes a queue known: its geometry, who has attached to its ends, and which
+//! files belong to it.
 //!
 //! ```text
 //! word 0        16          17          18      19         20            20 + producers
@@ -10,8 +11,9 @@
 //! kind       code of the segment's kind, and below it (8 bits) what stands behind the name
 //! ```
 //!
-//! The creator has it locked ([`OwnedSegment`](crate::memory::owned::OwnedSegment)). Every peer can write it, so each handle
-//! keeps what it read when it was made, and [`About::write`] restores the segment from that.
+//! The creator has it locked ([`OwnedSegment`](crate::memory::owned::OwnedSegment)). Every peer can
+//! write it, so each handle keeps what it read when it was made, and [`About::write`] restores the
+//! segment from that.
 
 use crate::attached::Peers;
 use crate::memory::header::{HEADER_WORDS, run_hash};
@@ -196,7 +198,8 @@ impl About {
         Ok(Self { run, capacity, producers, technique: load(TECHNIQUE), files, creator_pid, creator_start })
     }
 
-    /// Returns `true` if the segment whose first words these are belongs to the queue, and is of that kind and size.
+    /// Returns `true` if the segment whose first words these are belongs to the queue, and is of
+    /// that kind and size.
     pub(super) fn owns(&self, words: &[u64; HEADER_WORDS], kind: u64, bytes: u64) -> bool {
         Header::creator(words).is_some() && [words[3], words[4], words[9]] == [bytes, kind, self.run]
     }
@@ -214,7 +217,8 @@ pub(super) fn is_ready(words: &Words) -> bool {
     words[READY].load(Ordering::Acquire) == 1
 }
 
-/// Notes that this process attaches to that end; the id of the process that has done so before, if one has.
+/// Notes that this process attaches to that end; the id of the process that has done so before, if
+/// one has.
 pub(super) fn enter(words: &Words, end: End) -> Result<(), u64> {
     let ours = u64::from(std::process::id());
     // Acquire: pairs with the Release in `leave`; a dead producer's memory was made anew before.

@@ -1,7 +1,8 @@
 //! What a queue leaves in `/dev/shm` when its creator is killed, and its removal.
 //!
-//! Every file is checked before it is removed: it is listed by the queue, of this user, of the listed kind, and if it is memory its
-//! header names the queue. Anything else stays, whatever its name is.
+//! Every file is checked before it is removed: it is listed by the queue, of this user, of the
+//! listed kind, and if it is memory its header names the queue. Anything else stays, whatever its
+//! name is.
 
 use super::about::{ABOUT, About, ListedFile};
 use super::{PREFIX, QueueError, check_name, segment_name};
@@ -13,7 +14,8 @@ use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-/// The files of a queue whose creator is dead; nobody else can remove them or take the name meanwhile.
+/// The files of a queue whose creator is dead; nobody else can remove them or take the name
+/// meanwhile.
 struct Leftovers {
     /// Files beside the one that makes the queue known, which goes last.
     files: Vec<String>,
@@ -106,9 +108,9 @@ pub fn leftovers(name: &str) -> Result<Vec<String>, QueueError> {
         .map_or_else(Vec::new, |left| left.files.into_iter().chain([segment_name(name, ABOUT)]).collect()))
 }
 
-/// Removes what a queue has left whose creator was killed, and returns the names of the files; none if there is nothing. A process that
-/// is attached keeps the memory that it has mapped. A file that is not what the queue made of it stays: somebody else's, or one
-/// whose header was overwritten.
+/// Removes what a queue has left whose creator was killed, and returns the names of the files; none
+/// if there is nothing. A process that is attached keeps the memory that it has mapped. A file that
+/// is not what the queue made of it stays: somebody else's, or one whose header was overwritten.
 ///
 /// # Errors
 /// [`QueueError::Living`]: nothing is removed then. A name that is none; what the system refused.

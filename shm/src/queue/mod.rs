@@ -1,4 +1,5 @@
-//! Queues without a run: between the threads of a process, or under a name in `/dev/shm` between processes.
+//! Queues without a run: between the threads of a process, or under a name in `/dev/shm` between
+//! processes.
 //!
 //! Between threads, on the heap:
 //!
@@ -14,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Between processes, by name. The creator's [`Queue`] removes the name when it is dropped; whoever has attached goes on with
-//! the memory that it has:
+//! Between processes, by name. The creator's [`Queue`] removes the name when it is dropped; whoever
+//! has attached goes on with the memory that it has:
 //!
 //! ```
 //! use shm::queue::Queue;
@@ -34,29 +35,38 @@
 //!
 //! # What is promised
 //!
-//! - **Messages** are seven words. What a push has returned `Ok` for comes out once, whole, and in the order of its producer's
-//!   pushes; between producers there is no order. The kernel's techniques are `pipe` and `unix-seqpacket`, with the same promise.
-//! - **Several at once**: [`try_push_many`](crate::ring::Producer::try_push_many) takes the first ones of a slice, as many as there is room
-//!   for; [`drain`](crate::ring::Consumer::drain) gives what is there, up to a number. They promise what that many pushes and pops
-//!   promise. A producer that dies in a batch has pushed the first ones of it or none; a consumer that dies in a drain leaves messages of it to its successor.
-//! - **Memory ordering**: what a producer did before its push happens before what the consumer does after the pop that gives the
-//!   message (Release and Acquire). What the consumer did before a pop that made room happens before what the producer does
-//!   after the push that uses it, except through the kernel. Nothing is promised about a push that returned `Full` or a pop that returned `None`.
-//! - **Nothing blocks**, allocates or panics in a push or a pop, whatever the peers wrote. `array-queue`, `linked` and `channel`
-//!   are lock-free between living producers; a producer that stops between its claim and its message holds up what is behind it
-//!   until it goes on or is retired. In `spsc-mux` it holds up nobody.
-//! - **A producer that dies**: see "A successor" below. `techniques::containment` says for each technique what is lost then: at most the
-//!   message that it was pushing.
-//! - **One thread an end, one of each end**: [`Queue::producer`] and [`Queue::consumer`] attach an end once
-//!   ([`QueueError::Attached`]). A producer's end comes back with [`Queue::renew`], the consumer's with [`Queue::resume`].
+//! - **Messages** are seven words. What a push has returned `Ok` for comes out once, whole, and in
+//!   the order of its producer's pushes; between producers there is no order. The kernel's
+//!   techniques are `pipe` and `unix-seqpacket`, with the same promise.
+//! - **Several at once**: [`try_push_many`](crate::ring::Producer::try_push_many) takes the first
+//!   ones of a slice, as many as there is room for; [`drain`](crate::ring::Consumer::drain) gives
+//!   what is there, up to a number. They promise what that many pushes and pops promise. A producer
+//!   that dies in a batch has pushed the first ones of it or none; a consumer that dies in a drain
+//!   leaves messages of it to its successor.
+//! - **Memory ordering**: what a producer did before its push happens before what the consumer does
+//!   after the pop that gives the message (Release and Acquire). What the consumer did before a pop
+//!   that made room happens before what the producer does after the push that uses it, except
+//!   through the kernel. Nothing is promised about a push that returned `Full` or a pop that
+//!   returned `None`.
+//! - **Nothing blocks**, allocates or panics in a push or a pop, whatever the peers wrote.
+//!   `array-queue`, `linked` and `channel` are lock-free between living producers; a producer that
+//!   stops between its claim and its message holds up what is behind it until it goes on or is
+//!   retired. In `spsc-mux` it holds up nobody.
+//! - **A producer that dies**: see "A successor" below. `techniques::containment` says for each
+//!   technique what is lost then: at most the message that it was pushing.
+//! - **One thread an end, one of each end**: [`Queue::producer`] and [`Queue::consumer`] attach an
+//!   end once ([`QueueError::Attached`]). A producer's end comes back with [`Queue::renew`], the
+//!   consumer's with [`Queue::resume`].
 //!
 //! # A successor of a dead producer
 //!
-//! 1. Its death is certain: it was reaped ([`std::process::Child::wait`]), or its end was dropped. A slow producer is not dead,
-//!    and no time-out makes it so.
-//! 2. The process that has the consumer calls [`Queue::renew`] until it returns `true`, and pops between the calls. Messages that the dead
-//!    producer had published come out; then its end of the queue is as new.
-//! 3. A successor attaches the same index with [`Queue::producer`]. Before `renew` has returned `true` that is refused.
+//! 1. Its death is certain: it was reaped ([`std::process::Child::wait`]), or its end was dropped.
+//!    A slow producer is not dead, and no time-out makes it so.
+//! 2. The process that has the consumer calls [`Queue::renew`] until it returns `true`, and pops
+//!    between the calls. Messages that the dead producer had published come out; then its end of
+//!    the queue is as new.
+//! 3. A successor attaches the same index with [`Queue::producer`]. Before `renew` has returned
+//!    `true` that is refused.
 //!
 //! ```
 //! use shm::queue::{Queue, QueueError};
@@ -86,18 +96,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The dead producer could write to all that it had mapped, headers too. Each [`Queue`] keeps the geometry that it was made or opened
-//! with, and `renew` restores every header from it: a successor is not refused because of what its predecessor wrote. Messages that
-//! were overwritten stay overwritten, see `techniques::containment`.
+//! The dead producer could write to all that it had mapped, headers too. Each [`Queue`] keeps the
+//! geometry that it was made or opened with, and `renew` restores every header from it: a successor
+//! is not refused because of what its predecessor wrote. Messages that were overwritten stay
+//! overwritten, see `techniques::containment`.
 //!
 //! # Names
 //!
-//! A queue's files in `/dev/shm` begin with `bulkhead-queue.NAME.`. Its creator holds a lock for as long as its [`Queue`] exists; the kernel
-//! releases the lock when the process dies. [`Queue::create`] and [`remove`] remove the files of a queue that nobody has locked, each
-//! one only if it is what the queue made of it. The queue of a living creator is never removed by them.
+//! A queue's files in `/dev/shm` begin with `bulkhead-queue.NAME.`. Its creator holds a lock for as
+//! long as its [`Queue`] exists; the kernel releases the lock when the process dies.
+//! [`Queue::create`] and [`remove`] remove the files of a queue that nobody has locked, each one
+//! only if it is what the queue made of it. The queue of a living creator is never removed by them.
 //!
-//! `shm/examples/two_processes.rs` and `techniques/examples/successor.rs` are whole programs. A process that attaches maps the memory of all, and
-//! whoever may write it may damage it: rights for each process are for a run to give, see the crate `protocol`.
+//! `shm/examples/two_processes.rs` and `techniques/examples/successor.rs` are whole programs. A
+//! process that attaches maps the memory of all, and whoever may write it may damage it: rights for
+//! each process are for a run to give, see the crate `protocol`.
 
 mod about;
 mod error;
@@ -118,7 +131,8 @@ use crate::sync::Ordering;
 use about::{ABOUT, About, AttachedPeers, End, ListedFile};
 use core::marker::PhantomData;
 
-/// The prefix of the names of all files of all queues in `/dev/shm`; the queue's name and a dot follow.
+/// The prefix of the names of all files of all queues in `/dev/shm`; the queue's name and a dot
+/// follow.
 pub const PREFIX: &str = "bulkhead-queue.";
 
 /// The most producers of a queue: what `linked` has bits for, to know whose a block is.
@@ -127,7 +141,8 @@ pub const MAX_PRODUCERS: usize = 1 << 10;
 /// One producer's end and the consumer's, on the heap.
 ///
 /// # Errors
-/// [`QueueError::Capacity`]; [`QueueError::Home`] for a technique of the kernel's or somebody else's.
+/// [`QueueError::Capacity`]; [`QueueError::Home`] for a technique of the kernel's or somebody
+/// else's.
 pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueError> {
     let mut queue = Queue::<T>::on_heap(1, capacity)?;
     // The consumer first: a socket is bound by it.
@@ -135,7 +150,8 @@ pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueE
     Ok((queue.producer(0)?, consumer))
 }
 
-/// A queue of one technique, from which its ends are attached: one consumer, and one of each producer, at a time.
+/// A queue of one technique, from which its ends are attached: one consumer, and one of each
+/// producer, at a time.
 pub struct Queue<T: Link> {
     /// `None` on the heap.
     name: Option<String>,
@@ -214,12 +230,12 @@ impl<T: Link> Queue<T> {
         Self { name: None, attached, spec, about, words, owned: None, names: Vec::new(), technique }
     }
 
-    /// A queue for so many producers on the heap of this process, with room for `capacity` messages: in all, or of each
-    /// producer where each has a ring of its own.
+    /// A queue for so many producers on the heap of this process, with room for `capacity`
+    /// messages: in all, or of each producer where each has a ring of its own.
     ///
     /// # Errors
-    /// [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a technique of the kernel's or somebody
-    /// else's.
+    /// [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a technique of
+    /// the kernel's or somebody else's.
     pub fn on_heap(producers: usize, capacity: u32) -> Result<Self, QueueError> {
         if matches!(T::RECORD.home, Home::Kernel | Home::Foreign) {
             return Err(QueueError::Home { technique: T::RECORD.name, where_: "on the heap" });
@@ -236,12 +252,13 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// A queue under that name in `/dev/shm`, which any process of this user can open. What a dead creator has left under the
-    /// name is removed first, as by [`remove`].
+    /// A queue under that name in `/dev/shm`, which any process of this user can open. What a dead
+    /// creator has left under the name is removed first, as by [`remove`].
     ///
     /// # Errors
-    /// A name that is none; [`QueueError::Living`]; [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a
-    /// technique on the heap; a file that is in the way; too little room. Nothing is left behind then.
+    /// A name that is none; [`QueueError::Living`]; [`QueueError::Capacity`];
+    /// [`QueueError::Producers`]; [`QueueError::Home`] for a technique on the heap; a file that is
+    /// in the way; too little room. Nothing is left behind then.
     pub fn create(name: &str, producers: usize, capacity: u32) -> Result<Self, QueueError> {
         check_name(name)?;
         if T::RECORD.home == Home::Heap {
@@ -270,7 +287,8 @@ impl<T: Link> Queue<T> {
         match spec.place {
             SegmentPlace::Memory | SegmentPlace::Reserve => {
                 let (header, prefault) = (self.about.header(spec), spec.place == SegmentPlace::Memory);
-                // It appears with its header, or a creator that dies in here would leave a file that nobody knows.
+                // It appears with its header, or a creator that dies in here would leave a file
+                // that nobody knows.
                 let (_, region) =
                     OwnedSegment::create(&full, spec.words, prefault, |words| header.write(words))?;
                 self.attached.adopt(&spec.what, region);
@@ -286,8 +304,8 @@ impl<T: Link> Queue<T> {
     /// The queue that another process has created under that name.
     ///
     /// # Errors
-    /// There is none, or not yet; it is of another technique, or of another build's layout; or its words say what no creator
-    /// writes.
+    /// There is none, or not yet; it is of another technique, or of another build's layout; or its
+    /// words say what no creator writes.
     pub fn open(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
         let known_by = segment_name(name, ABOUT);
@@ -341,7 +359,8 @@ impl<T: Link> Queue<T> {
         if index < producers { Ok(()) } else { Err(QueueError::Producer { index, producers }) }
     }
 
-    /// The receiving end, from the queue's beginning: once. In the place of one that has died: [`Queue::resume`].
+    /// The receiving end, from the queue's beginning: once. In the place of one that has died:
+    /// [`Queue::resume`].
     ///
     /// # Errors
     /// [`QueueError::Attached`]; memory that is not there or damaged.
@@ -362,15 +381,17 @@ impl<T: Link> Queue<T> {
         Ok(consumer)
     }
 
-    /// Makes room for a successor of a producer whose death is certain, and returns `true` when one can attach. `false`: messages
-    /// of the dead producer, or before its last one, are still to be taken; pop and call it again. The module's documentation has the whole
-    /// protocol.
+    /// Makes room for a successor of a producer whose death is certain, and returns `true` when one
+    /// can attach. `false`: messages of the dead producer, or before its last one, are still to be
+    /// taken; pop and call it again. The module's documentation has the whole protocol.
     ///
-    /// Mends what the dead producer left ([`Consumer::retire`]), makes its memory anew, restores the headers of all
-    /// segments, and takes from its index again ([`Consumer::revive`]), in this order. `consumer` is this queue's.
+    /// Mends what the dead producer left ([`Consumer::retire`]), makes its memory anew, restores
+    /// the headers of all segments, and takes from its index again ([`Consumer::revive`]), in this
+    /// order. `consumer` is this queue's.
     ///
     /// # Errors
-    /// [`QueueError::Producer`]; memory that is not there or, if this handle has attached nothing before, damaged.
+    /// [`QueueError::Producer`]; memory that is not there or, if this handle has attached nothing
+    /// before, damaged.
     pub fn renew(&mut self, index: usize, consumer: &mut T::Consumer) -> Result<bool, QueueError> {
         self.check_index(index)?;
         if !consumer.retire(index) {

@@ -1,7 +1,9 @@
-//! Queues by name: who has the name, what is removed, and who can attach. The other techniques' are tested in the crate `techniques`.
+//! Queues by name: who has the name, what is removed, and who can attach. The other techniques' are
+//! tested in the crate `techniques`.
 //!
-//! A handle that is abandoned leaves what a dead creator leaves. Its id and start time in the headers are those of a living process, this
-//! one, as if the id had been given to another process since.
+//! A handle that is abandoned leaves what a dead creator leaves. Its id and start time in the
+//! headers are those of a living process, this one, as if the id had been given to another process
+//! since.
 
 use super::*;
 use crate::ring::array_queue::ArrayQueue;
@@ -110,7 +112,8 @@ fn creator_that_dies_while_creating_leaves_nothing_for_good() {
     assert_eq!(files(&name), 0);
 }
 
-/// `remove("bulkhead")` removed the segments of all living runs, `remove("sem")` the semaphores of other programs.
+/// `remove("bulkhead")` removed the segments of all living runs, `remove("sem")` the semaphores of
+/// other programs.
 #[test]
 fn other_programs_files_of_that_prefix_stay() {
     let (name, long) = (name("sem"), name("sem-2"));
@@ -126,7 +129,8 @@ fn other_programs_files_of_that_prefix_stay() {
     std::fs::remove_file(semaphore).unwrap();
 }
 
-/// Under the names of a dead queue's files: another program's file, a FIFO, a link to the real segment, and a segment of another queue.
+/// Under the names of a dead queue's files: another program's file, a FIFO, a link to the real
+/// segment, and a segment of another queue.
 #[test]
 fn what_is_no_segment_of_the_queue_stays() {
     let (name, other) = (name("strange"), name("stranger"));
@@ -171,7 +175,8 @@ fn dropped_queue_leaves_the_next_one_of_its_name() {
     assert_eq!(files(&name), 0);
 }
 
-/// A producer that writes over all that it has mapped, but for the messages' memory that others share, and dies.
+/// A producer that writes over all that it has mapped, but for the messages' memory that others
+/// share, and dies.
 #[test]
 fn successor_attaches_whatever_the_dead_producer_overwrote() {
     fn check<T: Link>() {

@@ -7,9 +7,11 @@ use thiserror::Error;
 
 /// Something that no honest peer does with the memory it can write.
 ///
-/// All of its fields are words. A narrower one would stand where a message's first word does in the `Result` of a pop: the compiler then copies that word in two halves and reads it
-/// whole, and a processor waits with such a load until both halves have left for the cache, behind everything before them. One process id of 32 bits took two thirds of a stream's rate; see
-/// "where the nanoseconds go" in the book.
+/// All of its fields are words. A narrower one would stand where a message's first word does in the
+/// `Result` of a pop: the compiler then copies that word in two halves and reads it whole, and a
+/// processor waits with such a load until both halves have left for the cache, behind everything
+/// before them. One process id of 32 bits took two thirds of a stream's rate; see "where the
+/// nanoseconds go" in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PeerFault {
     /// A slot's sequence is none that an honest producer could have left there.
@@ -50,13 +52,15 @@ pub enum PeerFault {
         /// How many bytes, since the last such fault was taken.
         bytes: usize,
     },
-    /// A process that is none of the producers has connected, or one that has its connection already.
+    /// A process that is none of the producers has connected, or one that has its connection
+    /// already.
     #[error("a connection of process {pid}, which no producer has or which has its connection")]
     Stranger {
         /// The process's id; 0 for one in a place from which no id is seen here.
         pid: u64,
     },
-    /// A connection claims to be of a producer that there is not, that is another process, or that has a connection.
+    /// A connection claims to be of a producer that there is not, that is another process, or that
+    /// has a connection.
     #[error("a connection claims to be of producer {index}")]
     InvalidIndex {
         /// What it claims.
@@ -75,7 +79,8 @@ pub struct Allocation {
 
 /// The sending end of a hand-off. One thread at a time.
 pub trait Producer: Send {
-    /// Puts a message into the ring, or says that it is full. Never blocks, and never panics whatever the peers wrote.
+    /// Puts a message into the ring, or says that it is full. Never blocks, and never panics
+    /// whatever the peers wrote.
     ///
     /// Release: what this thread did before is seen by who pops the message.
     ///
@@ -86,10 +91,11 @@ pub trait Producer: Send {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step of the push: where a fault on purpose is due and where a
-    /// model's producer dies. `Break` leaves the push as a death at that step would, and returns [`Full`]; a producer that
-    /// was left so is never used again. Compiled for an `at` that always continues, it is `try_push`. A technique of whose
-    /// pushes only begin and end can be seen implements it by [`whole`](super::step::whole).
+    /// As [`Producer::try_push`], and calls `at` at each step of the push: where a fault on purpose
+    /// is due and where a model's producer dies. `Break` leaves the push as a death at that step
+    /// would, and returns [`Full`]; a producer that was left so is never used again. Compiled for
+    /// an `at` that always continues, it is `try_push`. A technique of whose pushes only begin and
+    /// end can be seen implements it by [`whole`](super::step::whole).
     ///
     /// # Errors
     /// [`Full`]; the message was not taken, or `at` broke off.
@@ -99,8 +105,9 @@ pub trait Producer: Send {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
 
-    /// Puts messages into the ring, in this order, as many as it takes; how many those were, the first ones. What each promises a
-    /// push promises. Where a technique can do better than push after push it does, and may then show several at once.
+    /// Puts messages into the ring, in this order, as many as it takes; how many those were, the
+    /// first ones. What each promises a push promises. Where a technique can do better than push
+    /// after push it does, and may then show several at once.
     ///
     /// A producer that dies here has put in the first ones of them, however many, or none.
     #[inline(always)]
@@ -108,9 +115,11 @@ pub trait Producer: Send {
         messages.iter().take_while(|message| self.try_push(message).is_ok()).count()
     }
 
-    /// Between two pushes: takes back what the last one announced, whose place is written by then. For the others in the ring it makes
-    /// no difference. It is for who asks later whose a place is that seems unwritten ([`Blocked::announcer`]): the ring's own words
-    /// cannot tell that, whoever shares it may have written over them. One store; an agent calls it at the end of a duty cycle that did anything, not with each push.
+    /// Between two pushes: takes back what the last one announced, whose place is written by then.
+    /// For the others in the ring it makes no difference. It is for who asks later whose a place is
+    /// that seems unwritten ([`Blocked::announcer`]): the ring's own words cannot tell that,
+    /// whoever shares it may have written over them. One store; an agent calls it at the end of a
+    /// duty cycle that did anything, not with each push.
     fn withdraw(&mut self) {}
 }
 
@@ -119,27 +128,31 @@ pub trait Producer: Send {
 pub struct Blocked {
     /// Its number.
     pub place: u64,
-    /// The first producer that announces it, if one does. Nobody else can write that announcement. An honest producer takes it back
-    /// at the end of a push that has written nothing, and at the end of its duty cycle in any case ([`Producer::withdraw`]).
+    /// The first producer that announces it, if one does. Nobody else can write that announcement.
+    /// An honest producer takes it back at the end of a push that has written nothing, and at the
+    /// end of its duty cycle in any case ([`Producer::withdraw`]).
     pub announcer: Option<usize>,
 }
 
 /// The receiving end of an N→1 hand-off. One thread at a time.
 pub trait Consumer: Send {
-    /// Takes a message and the index of the producer whose memory it came from, or `None` if nothing is there.
-    /// First in, first out for each producer; no order between producers. Never blocks. The index is `None` where
-    /// several producers write into the same memory: then only the message says whose it is, and it may lie. Never panics,
-    /// whatever the peers wrote.
+    /// Takes a message and the index of the producer whose memory it came from, or `None` if
+    /// nothing is there. First in, first out for each producer; no order between producers. Never
+    /// blocks. The index is `None` where several producers write into the same memory: then only
+    /// the message says whose it is, and it may lie. Never panics, whatever the peers wrote.
     ///
-    /// Acquire: what the producer did before its push is seen by this thread from here on. Release: the producer that uses the
-    /// slot again does so after it was read here.
+    /// Acquire: what the producer did before its push is seen by this thread from here on. Release:
+    /// the producer that uses the slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
-    /// Takes messages as [`Consumer::try_pop`] does, until nothing is there or `most` were taken; how many. Where a technique can do better
-    /// than pop after pop it does: it may take several of one producer before it looks at the next, and give their slots back
-    /// together at the end; a `most` of a quarter of the capacity or less leaves producers room meanwhile. It may return early: 0 says that nothing was there.
+    /// Takes messages as [`Consumer::try_pop`] does, until nothing is there or `most` were taken;
+    /// how many. Where a technique can do better than pop after pop it does: it may take several of
+    /// one producer before it looks at the next, and give their slots back together at the end; a
+    /// `most` of a quarter of the capacity or less leaves producers room meanwhile. It may return
+    /// early: 0 says that nothing was there.
     ///
-    /// A consumer that dies here may leave any of them to its successor, in order: they come out again.
+    /// A consumer that dies here may leave any of them to its successor, in order: they come out
+    /// again.
     #[inline(always)]
     fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize
     where
@@ -152,7 +165,8 @@ pub trait Consumer: Send {
         most
     }
 
-    /// As [`Consumer::try_pop`], but where the technique can do so, the producer may not write over the message before
+    /// As [`Consumer::try_pop`], but where the technique can do so, the producer may not write over
+    /// the message before
     /// [`Consumer::release`]: until then a successor of this consumer takes it again.
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
         self.try_pop()
@@ -161,8 +175,8 @@ pub trait Consumer: Send {
     /// Gives the slot of the message back that was taken last.
     fn release(&mut self) {}
 
-    /// Passes over what a dead predecessor took of a producer's messages and kept: so many, counted since the producer's memory was
-    /// last made anew.
+    /// Passes over what a dead predecessor took of a producer's messages and kept: so many, counted
+    /// since the producer's memory was last made anew.
     ///
     /// # Errors
     /// How many were given back, if that is more.
@@ -171,33 +185,37 @@ pub trait Consumer: Send {
         Ok(())
     }
 
-    /// A dead predecessor had retired that producer: its memory is not read before [`Consumer::revive`].
+    /// A dead predecessor had retired that producer: its memory is not read before
+    /// [`Consumer::revive`].
     fn forget(&mut self, producer: usize) {
         let _ = producer;
     }
 
-    /// Something that no honest producer does, found since the last call. With the producer's index, where it is the
-    /// only one that could have done it: nothing more is taken from it then. `None` where several producers write into
-    /// the same memory: the damaged message is passed over and the others' go on arriving.
+    /// Something that no honest producer does, found since the last call. With the producer's
+    /// index, where it is the only one that could have done it: nothing more is taken from it then.
+    /// `None` where several producers write into the same memory: the damaged message is passed
+    /// over and the others' go on arriving.
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
         None
     }
 
-    /// A producer's death is certain (its process was reaped): mends what it left, so that
-    /// nobody waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the dead any more, and
-    /// its own memory is not read again before [`Consumer::revive`]. Whole messages that the dead one had published come
-    /// out of [`Consumer::try_pop`] as before, until `true` at the latest where they stand in its own memory.
+    /// A producer's death is certain (its process was reaped): mends what it left, so that nobody
+    /// waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the
+    /// dead any more, and its own memory is not read again before [`Consumer::revive`]. Whole
+    /// messages that the dead one had published come out of [`Consumer::try_pop`] as before, until
+    /// `true` at the latest where they stand in its own memory.
     ///
-    /// Pop between the calls: a claimed place can be passed over only once what stands before it is taken, and a ring given
-    /// up only once it is empty. Several who are dead at the same time are all to be retired, in any order.
+    /// Pop between the calls: a claimed place can be passed over only once what stands before it is
+    /// taken, and a ring given up only once it is empty. Several who are dead at the same time are
+    /// all to be retired, in any order.
     fn retire(&mut self, producer: usize) -> bool {
         let _ = producer;
         true
     }
 
-    /// The dead producer's memory was made anew (all zero but its header) and a new producer of that index will come, or
-    /// has: takes from it from its beginning. After [`Consumer::retire`] has said `true`.
-    /// [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
+    /// The dead producer's memory was made anew (all zero but its header) and a new producer of
+    /// that index will come, or has: takes from it from its beginning. After [`Consumer::retire`]
+    /// has said `true`. [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
     fn revive(&mut self, producer: usize) {
         let _ = producer;
     }
@@ -207,13 +225,14 @@ pub trait Consumer: Send {
         0
     }
 
-    /// Looks for damage that would stop the hand-off for everybody and that polling does not show; seldom called.
+    /// Looks for damage that would stop the hand-off for everybody and that polling does not show;
+    /// seldom called.
     fn check(&mut self) -> Result<(), PeerFault> {
         Ok(())
     }
 
-    /// Where the hand-off stands still now, in memory that several producers write; seldom called. For a moment that is nothing
-    /// unusual: a push is on its way.
+    /// Where the hand-off stands still now, in memory that several producers write; seldom called.
+    /// For a moment that is nothing unusual: a push is on its way.
     fn blocked(&self) -> Option<Blocked> {
         None
     }

@@ -1,13 +1,15 @@
 //! How full a ring is, for somebody who only looks: not an end of it, and with no right to write.
 //!
-//! Words come from a closure, so the onlooker may copy them out of a file instead of mapping it. What it says is of one moment
-//! only if nobody moves meanwhile; it is always between nothing and the capacity. Any words will do.
+//! Words come from a closure, so the onlooker may copy them out of a file instead of mapping it.
+//! What it says is of one moment only if nobody moves meanwhile; it is always between nothing and
+//! the capacity. Any words will do.
 
 use super::{array_queue, spsc};
 use crate::memory::header::INDEX;
 use crate::ring::MESSAGE_WORDS;
 
-/// How many of `many` places, from the first on, are so: those that are stand in front of those that are not.
+/// How many of `many` places, from the first on, are so: those that are stand in front of those
+/// that are not.
 fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64> {
     let (mut low, mut high) = (0, many);
     while low < high {
@@ -21,8 +23,9 @@ fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64>
     Some(low)
 }
 
-/// Messages that are published and not taken, of a ring of that capacity whose consumer has taken `head`; `word` loads a word of
-/// the producer's part. `None`: a word could not be had, or the capacity is no power of two.
+/// Messages that are published and not taken, of a ring of that capacity whose consumer has taken
+/// `head`; `word` loads a word of the producer's part. `None`: a word could not be had, or the
+/// capacity is no power of two.
 pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     let slot = spsc::slot_words(MESSAGE_WORDS);
@@ -35,7 +38,8 @@ pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>
     })
 }
 
-/// Places that are claimed and not given back, of a ring of that capacity with a stamp for each slot. `None`: as [`spsc()`].
+/// Places that are claimed and not given back, of a ring of that capacity with a stamp for each
+/// slot. `None`: as [`spsc()`].
 pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     // A scribbled tail must not make numbers overflow.

@@ -1,4 +1,5 @@
-//! What a producer announces before it claims, in a ring that several write: whose place it was shows after its death.
+//! What a producer announces before it claims, in a ring that several write: whose place it was
+//! shows after its death.
 //!
 //! ```text
 //! word 0        16      17
@@ -9,18 +10,22 @@
 //! block   id + 1: it was last about to take that block (`linked`); 0: it never was
 //! ```
 //!
-//! A push stores `place` and then claims by CAS on the ring's tail. It does not take the announcement back when it is done:
-//! a place that is announced and written needs nothing. Only who fails to claim withdraws, or it would stand in the way
-//! of a repair for as long as it pushes nothing more.
+//! A push stores `place` and then claims by CAS on the ring's tail. It does not take the
+//! announcement back when it is done: a place that is announced and written needs nothing. Only who
+//! fails to claim withdraws, or it would stand in the way of a repair for as long as it pushes
+//! nothing more.
 //!
-//! At the end of a duty cycle everybody withdraws ([`Producer::withdraw`](super::Producer::withdraw)). That the place is written stands
-//! in the ring, and who shares the ring may write "free" over it: then only the announcement would be left, of a producer that
-//! did nothing wrong. Who still announces the place in a later duty cycle is in the middle of a push that does not end.
+//! At the end of a duty cycle everybody withdraws
+//! ([`Producer::withdraw`](super::Producer::withdraw)). That the place is written stands in the
+//! ring, and who shares the ring may write "free" over it: then only the announcement would be
+//! left, of a producer that did nothing wrong. Who still announces the place in a later duty cycle
+//! is in the middle of a push that does not end.
 //!
-//! **Whose a claimed, unwritten place is.** The claim is a Release, and every later claim continues its release sequence. So
-//! who finds the tail behind p (Acquire) sees the announcement of the producer that claimed p, or a later one of the same
-//! producer, which that stored (Release) after it had written p. The consumer therefore looks at the tail, then at all
-//! announcements, then at the place:
+//! **Whose a claimed, unwritten place is.** The claim is a Release, and every later claim continues
+//! its release sequence. So who finds the tail behind p (Acquire) sees the announcement of the
+//! producer that claimed p, or a later one of the same producer, which that stored (Release) after
+//! it had written p. The consumer therefore looks at the tail, then at all announcements, then at
+//! the place:
 //!
 //! | a living producer announces p | the place | what it is |
 //! |---|---|---|
@@ -28,18 +33,21 @@
 //! | yes | not written | its own and on its way, or it fails to claim it: it writes or withdraws soon, look again later |
 //! | no | not written | claimed by the dead: nobody else will ever write it, the consumer goes on behind it |
 //!
-//! The consumer asks when it has come to the place, not before: what it passes over then is its own next step, and nobody
-//! else needs to know.
+//! The consumer asks when it has come to the place, not before: what it passes over then is its own
+//! next step, and nobody else needs to know.
 //!
-//! Several may be dead at once and announce the same place: who is known to be dead does not count as living, and who is
-//! dead and not yet known to be is waited for until it is. What a dead one announced is cleared when it is retired: whatever
-//! stands there from then on is its successor's, and counts.
+//! Several may be dead at once and announce the same place: who is known to be dead does not count
+//! as living, and who is dead and not yet known to be is waited for until it is. What a dead one
+//! announced is cleared when it is retired: whatever stands there from then on is its successor's,
+//! and counts.
 //!
-//! **A place is never taken from a producer that is only slow**, however long it sleeps between announcement, claim and
-//! message: the consumer is told of deaths only (which the kernel has confirmed), and what anybody else announces it leaves alone.
+//! **A place is never taken from a producer that is only slow**, however long it sleeps between
+//! announcement, claim and message: the consumer is told of deaths only (which the kernel has
+//! confirmed), and what anybody else announces it leaves alone.
 //!
-//! **The others are not trusted.** A forged announcement of a living producer holds a repair up, and with it the ring; it cannot
-//! free a place that is not the dead one's. One of a dead producer is checked against the ring before it is followed.
+//! **The others are not trusted.** A forged announcement of a living producer holds a repair up,
+//! and with it the ring; it cannot free a place that is not the dead one's. One of a dead producer
+//! is checked against the ring before it is followed.
 
 use crate::memory::{Header, HeaderError, SegmentKind, Word, Words, header::HEADER_WORDS};
 use crate::sync::Ordering;
@@ -52,7 +60,8 @@ pub const BLOCK: usize = PLACE + 1;
 const LINES: usize = 16;
 /// Words in the segment.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
-/// What one producer announces before it claims, in a ring that several write; written by that producer.
+/// What one producer announces before it claims, in a ring that several write; written by that
+/// producer.
 pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", PLACE), ("block", BLOCK)])
     .of_slots(PLACE, INTENT_WORDS - PLACE);
 
@@ -100,14 +109,16 @@ impl Intent {
 
     #[inline(always)]
     fn say(&self, place: u64) {
-        // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we wrote before.
+        // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we
+        // wrote before.
         self.place.store(place, Ordering::Release);
     }
 
     /// Before that block is taken.
     #[inline]
     pub fn announce_block(&self, id: usize) {
-        // Relaxed: read only after our death is certain; the Release of the taking keeps it before that.
+        // Relaxed: read only after our death is certain; the Release of the taking keeps it before
+        // that.
         self.block.store(id as u64 + 1, Ordering::Relaxed);
     }
 }
@@ -125,7 +136,8 @@ impl Intents {
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The producer is dead for certain, until [`Intents::clear`]. Whether there is such a producer.
+    /// The producer is dead for certain, until [`Intents::clear`]. Whether there is such a
+    /// producer.
     pub fn mark_dead(&mut self, producer: usize) -> bool {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
@@ -154,8 +166,8 @@ impl Intents {
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
-    /// Whether somebody who is not known to be dead announces that place. Call it after the tail was seen behind the place
-    /// (Acquire), and look at the place only afterwards.
+    /// Whether somebody who is not known to be dead announces that place. Call it after the tail
+    /// was seen behind the place (Acquire), and look at the place only afterwards.
     pub fn is_announced(&self, position: u64) -> bool {
         self.any(position, |is_dead| !is_dead)
     }
@@ -175,14 +187,15 @@ impl Intents {
 
     fn any(&self, position: u64, counts: impl Fn(bool) -> bool) -> bool {
         let announced = position.wrapping_add(1);
-        // Acquire: pairs with the Release in `say`; who announces something else now has written the place that it had.
+        // Acquire: pairs with the Release in `say`; who announces something else now has written
+        // the place that it had.
         let theirs = |words: &Words| words[0].load(Ordering::Acquire) == announced;
         self.0.iter().any(|(words, is_dead)| counts(*is_dead) && theirs(words))
     }
 }
 
-/// Makes zeroed words an announcement's segment by writing its header: for tests and benches; a run's segments get theirs
-/// from the launcher.
+/// Makes zeroed words an announcement's segment by writing its header: for tests and benches; a
+/// run's segments get theirs from the launcher.
 pub fn write_header(words: &Words, producer: u64) {
     Header {
         kind: KIND,

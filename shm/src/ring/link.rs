@@ -25,10 +25,12 @@ pub enum SegmentPlace {
     Reserve,
     /// A FIFO, made by the launcher. Neither header nor words.
     Fifo,
-    /// A Unix socket, bound by the receiver; only its name is known before. Neither header nor words.
+    /// A Unix socket, bound by the receiver; only its name is known before. Neither header nor
+    /// words.
     Socket,
-    /// A folder, made by the launcher, for what somebody else's transport keeps in files ([`Home::Foreign`](super::Home::Foreign)). What
-    /// that makes beside it in `/dev/shm` must begin with the folder's name and a dot: it goes with the folder.
+    /// A folder, made by the launcher, for what somebody else's transport keeps in files
+    /// ([`Home::Foreign`](super::Home::Foreign)). What that makes beside it in `/dev/shm` must
+    /// begin with the folder's name and a dot: it goes with the folder.
     Folder,
 }
 
@@ -117,8 +119,9 @@ pub trait Link: 'static {
     /// A segment that is missing or not what it should be.
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError>;
 
-    /// Attaches a consumer in the place of one that has died: what that one had not taken comes out, whole and in order; a
-    /// message that it was taking may come out again. For a technique whose record says that it can.
+    /// Attaches a consumer in the place of one that has died: what that one had not taken comes
+    /// out, whole and in order; a message that it was taking may come out again. For a technique
+    /// whose record says that it can.
     ///
     /// # Errors
     /// As [`Link::consumer`]; always, if the technique cannot.
@@ -128,7 +131,8 @@ pub trait Link: 'static {
         Err(RegionError::Os { name, what: "replace its consumer", source })
     }
 
-    /// Attaches a producer in the place of one that has died: it goes on behind what that one had published.
+    /// Attaches a producer in the place of one that has died: it goes on behind what that one had
+    /// published.
     ///
     /// # Errors
     /// As [`Link::producer`]; always, if the technique cannot.

@@ -1,6 +1,8 @@
-//! What travels through a ring: messages of seven words, which with the sequence of their slot fill one cache line.
+//! What travels through a ring: messages of seven words, which with the sequence of their slot fill
+//! one cache line.
 //!
-//! Shared memory carries words only. What the words mean is for the users of a ring to say, and to check.
+//! Shared memory carries words only. What the words mean is for the users of a ring to say, and to
+//! check.
 
 use thiserror::Error;
 

@@ -1,7 +1,9 @@
-//! Rings, and what a technique must be to carry a hand-off: two traits for its ends, and [`Link`] for how they are attached.
+//! Rings, and what a technique must be to carry a hand-off: two traits for its ends, and [`Link`]
+//! for how they are attached.
 //!
-//! Here are the ring of one producer and its mux, and the ring that several producers write. More techniques, and the table of all, are
-//! in the crate `techniques`. The hot loops are generic over [`Link`] and monomorphised.
+//! Here are the ring of one producer and its mux, and the ring that several producers write. More
+//! techniques, and the table of all, are in the crate `techniques`. The hot loops are generic over
+//! [`Link`] and monomorphised.
 
 pub mod array_queue;
 #[cfg(not(loom))]

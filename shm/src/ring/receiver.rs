@@ -1,13 +1,15 @@
-//! The consumer of a queue that several producers write: what it takes names nobody, and what it finds wrong is kept until
-//! somebody asks.
+//! The consumer of a queue that several producers write: what it takes names nobody, and what it
+//! finds wrong is kept until somebody asks.
 
 use super::ends::{Allocation, Blocked, Consumer, PeerFault};
 use super::message::{MESSAGE_WORDS, Message};
 
-/// A queue of several producers in memory that they share, as its one consumer has it; messages of `W` words.
+/// A queue of several producers in memory that they share, as its one consumer has it; messages of
+/// `W` words.
 pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
-    /// Takes the next message, or `None` if there is none now or something is wrong, which is then put into `fault`. The
-    /// message does not come in a `Result`: it would be copied through memory once more on its way.
+    /// Takes the next message, or `None` if there is none now or something is wrong, which is then
+    /// put into `fault`. The message does not come in a `Result`: it would be copied through memory
+    /// once more on its way.
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]>;
 
     /// The same, and what is wrong is the error.

@@ -11,13 +11,15 @@ pub enum Home {
     Memory,
     /// In the kernel: a send or a look is a system call.
     Kernel,
-    /// In files and memory that it makes itself and opens by their names: somebody else's transport, which is given a
-    /// [folder](super::SegmentPlace::Folder). Nothing of it can be handed over, so it runs where a process opens what it likes,
-    /// and what it reads there it must check itself.
+    /// In files and memory that it makes itself and opens by their names: somebody else's
+    /// transport, which is given a [folder](super::SegmentPlace::Folder). Nothing of it can be
+    /// handed over, so it runs where a process opens what it likes, and what it reads there it must
+    /// check itself.
     Foreign,
 }
 
-/// A technique's facts. Command line, planner, sweeps, bill, containment and tests go by them, and by nothing else.
+/// A technique's facts. Command line, planner, sweeps, bill, containment and tests go by them, and
+/// by nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
@@ -27,11 +29,13 @@ pub struct Record {
     /// The steps of a push, in their order: where a fault can be due. Exactly those at which
     /// [`Producer::try_push_with`](super::Producer::try_push_with) calls.
     pub steps: &'static [Step],
-    /// Whether each producer has memory or a connection of its own, so that what one does cannot reach the others.
+    /// Whether each producer has memory or a connection of its own, so that what one does cannot
+    /// reach the others.
     pub apart: bool,
     /// Whether a push can be refused because nothing was taken for long.
     pub bounded: bool,
-    /// Whether a consumer can take the place of one that has died: [`Link::resume`](super::Link::resume).
+    /// Whether a consumer can take the place of one that has died:
+    /// [`Link::resume`](super::Link::resume).
     pub resumable: bool,
     /// Whether a producer can: [`Link::inherit`](super::Link::inherit).
     pub inheritable: bool,
@@ -42,7 +46,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// A bounded technique of that name whose producers share one queue; of its pushes only begin and end can be seen.
+    /// A bounded technique of that name whose producers share one queue; of its pushes only begin
+    /// and end can be seen.
     pub const fn new(name: &'static str, home: Home) -> Self {
         Self {
             name,

@@ -1,11 +1,13 @@
 //! `spsc-mux`: an SPSC ring for every producer; the consumer scans them round-robin.
 //!
-//! Each producer owns its ring's segment, so nothing that one producer does or omits can touch another's
-//! messages. The price is the scan: an empty poll loads the next sequence of every producer's ring.
+//! Each producer owns its ring's segment, so nothing that one producer does or omits can touch
+//! another's messages. The price is the scan: an empty poll loads the next sequence of every
+//! producer's ring.
 //!
-//! **What a dead producer leaves:** its own ring, in which nothing is half visible (see `spsc`), and which nobody waits for. What
-//! it had published comes out as before; then its ring is taken out of the scan until a new producer has it
-//! ([`Consumer::retire`](super::Consumer::retire), [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
+//! **What a dead producer leaves:** its own ring, in which nothing is half visible (see `spsc`),
+//! and which nobody waits for. What it had published comes out as before; then its ring is taken
+//! out of the scan until a new producer has it ([`Consumer::retire`](super::Consumer::retire),
+//! [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
 
 use super::spsc;
 use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec, Step};
@@ -40,8 +42,8 @@ impl Mux {
     /// The first ring, from `next` on, that has a message.
     #[inline(always)]
     fn find(&self) -> Option<usize> {
-        // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
-        // slices that only look: an empty scan is nothing but N loads.
+        // From `next` to the end, then from the start to `next`: round-robin without a division.
+        // Two plain walks over slices that only look: an empty scan is nothing but N loads.
         let (start, rest) = self.rings.split_at(self.next);
         match first_nonempty(rest) {
             Some(place) => Some(self.next + place),
@@ -78,9 +80,9 @@ impl Mux {
     }
 }
 
-/// Returns the first of these rings that is not empty. Two at a time after an odd first one: the loop
-/// is then not bound by its branch back. A ring at a time, that branch takes as long as two looks if
-/// the loop's few instructions happen to lie in two lines.
+/// Returns the first of these rings that is not empty. Two at a time after an odd first one: the
+/// loop is then not bound by its branch back. A ring at a time, that branch takes as long as two
+/// looks if the loop's few instructions happen to lie in two lines.
 #[inline(always)]
 fn first_nonempty(rings: &[(usize, spsc::Consumer)]) -> Option<usize> {
     let odd = rings.len() % 2;
@@ -158,7 +160,8 @@ impl super::Consumer for Mux {
             }
             self.take_out(place);
         }
-        // Also where a fault had taken it out. Now, while nobody pushes there: a new producer may start before `revive`.
+        // Also where a fault had taken it out. Now, while nobody pushes there: a new producer may
+        // start before `revive`.
         if let Some((_, ring)) = self.out.iter_mut().find(|(index, _)| *index == producer) {
             ring.restart();
         }
@@ -278,8 +281,8 @@ mod tests {
 
     const RINGS: usize = 5;
 
-    /// How many messages of others came before one that was there, at most. The first two producers push all the time, the others now
-    /// and then.
+    /// How many messages of others came before one that was there, at most. The first two producers
+    /// push all the time, the others now and then.
     fn longest_wait(mut take: impl FnMut(&mut Mux) -> Vec<usize>) -> usize {
         let rings = (0..RINGS).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(8));
         let (mut producers, consumers): (Vec<_>, Vec<_>) = rings.unzip();
@@ -318,7 +321,8 @@ mod tests {
         assert!(longest <= 4 * (RINGS - 1), "{longest}: each of the others four times");
     }
 
-    /// Lists of even and odd lengths, every set of rings that have something, every place to begin: the first one from there on, round the end.
+    /// Lists of even and odd lengths, every set of rings that have something, every place to begin:
+    /// the first one from there on, round the end.
     #[test]
     fn the_first_one_from_the_next_on_is_found() {
         for rings in 1..=RINGS {

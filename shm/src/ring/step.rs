@@ -14,7 +14,8 @@ pub enum Step {
     Allocated,
     /// The block is linked behind the last one, which is not yet said to be the last (`linked`).
     Linked,
-    /// The place that the push is about to claim is announced (the rings that several producers write).
+    /// The place that the push is about to claim is announced (the rings that several producers
+    /// write).
     Announced,
     /// The place is claimed: nobody else will write it.
     Claimed,
@@ -90,7 +91,8 @@ pub fn whole(
     Ok(())
 }
 
-/// Writes a message's words into its slot, [`Step::HalfWritten`] before the second half, [`Step::Written`] behind it.
+/// Writes a message's words into its slot, [`Step::HalfWritten`] before the second half,
+/// [`Step::Written`] behind it.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.

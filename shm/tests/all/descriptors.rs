@@ -1,5 +1,5 @@
-//! The first layer, which a process has from its start: it gets the descriptors that it is handed and no others, and with them no
-//! more rights than they have.
+//! The first layer, which a process has from its start: it gets the descriptors that it is handed
+//! and no others, and with them no more rights than they have.
 
 use crate::common::itself;
 use shm::attached::Access;
@@ -29,8 +29,8 @@ fn given_by_accident() -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(libc::dup(2)) }
 }
 
-/// Runs a test of this binary as a launcher: in a process of its own. In this one other tests open what is inherited while a child
-/// is being started.
+/// Runs a test of this binary as a launcher: in a process of its own. In this one other tests open
+/// what is inherited while a child is being started.
 fn alone(test: &str) {
     let Output { status, stderr, .. } =
         itself(&format!("descriptors::{test}")).env(HANDED, "").output().unwrap();
@@ -55,7 +55,8 @@ fn a_launcher_with_an_accident() {
     assert_eq!(open, [handed.as_raw_fd()], "not {} and not {}", kept.as_raw_fd(), accident.as_raw_fd());
 }
 
-/// What decides it belongs to the whole process, so threads that start children at once must not take or give each other's.
+/// What decides it belongs to the whole process, so threads that start children at once must not
+/// take or give each other's.
 #[test]
 fn children_of_several_threads_get_their_own_only() {
     alone("a_launcher_of_several_threads");
@@ -181,7 +182,8 @@ fn resize(whose: &str, file: &File) {
 fn write(whose: &str, file: &File) {
     let (fd, nowhere) = (file.as_raw_fd(), std::ptr::null_mut());
     let (read, any) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: mappings at places of the kernel's choice, which nobody else in this process knows and nobody accesses; a live local.
+    // SAFETY: mappings at places of the kernel's choice, which nobody else in this process knows
+    // and nobody accesses; a live local.
     unsafe {
         report(whose, "write", libc::write(fd, [0u8].as_ptr().cast(), 1) < 0);
         let writable = libc::mmap(nowhere, 4096, any, libc::MAP_SHARED, fd, 0);

@@ -1,4 +1,5 @@
-//! A listener that parks, senders that ring, and one among them that does what it can to keep the others from being heard.
+//! A listener that parks, senders that ring, and one among them that does what it can to keep the
+//! others from being heard.
 
 use shm::bell::{BELL, Bell, Listener, RUNG, Woken, bell_words};
 use shm::futex;
@@ -21,8 +22,9 @@ fn bells() -> Vec<Words> {
     (0..THREADS).map(|_| Region::heap(bell_words(THREADS)).words()).collect()
 }
 
-/// Parks that ended because their time was over, although a message was there or on its way all the time: each is a wake-up
-/// that was lost; and all parks. `attack` is what the attacker does again and again, with all segments at hand.
+/// Parks that ended because their time was over, although a message was there or on its way all the
+/// time: each is a wake-up that was lost; and all parks. `attack` is what the attacker does again
+/// and again, with all segments at hand.
 fn lost_wake_ups(messages: u64, attack: impl Fn(&[Words], u64) + Sync) -> (u64, u64) {
     let (bells, sent, taken) = (bells(), Region::heap(STOP + 1).words(), Region::heap(THREADS).words());
     let mut listener = Listener::new(&bells[LISTENER]);
@@ -69,7 +71,8 @@ fn lost_wake_ups(messages: u64, attack: impl Fn(&[Words], u64) + Sync) -> (u64, 
                 listener.disarm();
                 continue;
             }
-            // Whoever has not sent its last message sends the next one as soon as the one before is taken.
+            // Whoever has not sent its last message sends the next one as soon as the one before is
+            // taken.
             parks += 1;
             lost += u64::from(listener.wait(PATIENCE) == Woken::TimedOut);
         }
@@ -97,7 +100,8 @@ fn no_wake_up_is_lost_while_another_rings_for_nothing() {
     assert!(lost == 0 && parks > 0, "{lost} of {parks}");
 }
 
-/// One who wakes the listener in the place of others gets nothing of theirs: it waits where it itself is waited for.
+/// One who wakes the listener in the place of others gets nothing of theirs: it waits where it
+/// itself is waited for.
 #[test]
 fn no_wake_up_is_lost_to_one_who_waits_too() {
     let wait = |bells: &[Words], _| {
@@ -108,7 +112,8 @@ fn no_wake_up_is_lost_to_one_who_waits_too() {
     assert!(lost == 0 && parks > 0, "{lost} of {parks}");
 }
 
-/// What a strategy could do before each had its own word. If the flag were open to it, the test above would notice.
+/// What a strategy could do before each had its own word. If the flag were open to it, the test
+/// above would notice.
 #[test]
 fn a_flag_that_senders_can_zero_loses_wake_ups() {
     let zero = |bells: &[Words], _| bells[LISTENER][BELL].store(0, Relaxed);

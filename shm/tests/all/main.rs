@@ -1,5 +1,5 @@
-//! shm's integration tests, in one binary; the loom models are in `tests/loom`, and what goes over all techniques is tested in the
-//! crate `techniques`.
+//! shm's integration tests, in one binary; the loom models are in `tests/loom`, and what goes over
+//! all techniques is tested in the crate `techniques`.
 //!
 //! | folder or file | what it tests |
 //! |---|---|
@@ -10,8 +10,9 @@
 //! | `descriptors` | what a process inherits, and with which rights |
 //! | `truncated` | memory that is taken away while it is mapped |
 //!
-//! Whatever changes the process itself (limits, descriptors) happens in a child: this binary started again for one of its tests, see
-//! [`common::itself`]. What the tests share is a lock away from each other or has a name of its own.
+//! Whatever changes the process itself (limits, descriptors) happens in a child: this binary
+//! started again for one of its tests, see [`common::itself`]. What the tests share is a lock away
+//! from each other or has a name of its own.
 //!
 //! One of them alone: `cargo test -p shm --test all board::`.
 

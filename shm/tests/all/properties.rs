@@ -1,4 +1,5 @@
-//! The ring against a model queue, over heap memory and over a mapped segment, and against hostile cursors.
+//! The ring against a model queue, over heap memory and over a mapped segment, and against hostile
+//! cursors.
 
 use proptest::prelude::*;
 use shm::memory::{Region, Words, unlink};
@@ -232,7 +233,8 @@ proptest! {
         spsc::write_header::<MESSAGE_WORDS>(&words, 8);
         let before = words[word].swap(value, Ordering::Relaxed);
         let attached = spsc::Consumer::<MESSAGE_WORDS>::attach(&words);
-        // Capacity may shrink to another power of two that fits; every other checked word must be as it was.
+        // Capacity may shrink to another power of two that fits; every other checked word must be
+        // as it was.
         if before != value && (word <= 4 || word == 6) {
             prop_assert!(attached.is_err());
         }

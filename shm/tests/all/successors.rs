@@ -1,4 +1,5 @@
-//! Both ends of a ring die and have successors: nothing is lost, nothing comes twice, nothing is torn.
+//! Both ends of a ring die and have successors: nothing is lost, nothing comes twice, nothing is
+//! torn.
 
 use core::ops::ControlFlow;
 use proptest::prelude::*;
@@ -129,8 +130,9 @@ fn a_successor_that_forgets_what_was_published_is_found() {
     assert!(played(&events, 3, forgetful).is_err());
 }
 
-/// A batch whose producer died before it showed its first message, `before` messages after the start, `written` behind that one: what is wrong
-/// with what the consumer sees of it and of the heir's messages. `takes_back`: whether the heir does what it must.
+/// A batch whose producer died before it showed its first message, `before` messages after the
+/// start, `written` behind that one: what is wrong with what the consumer sees of it and of the
+/// heir's messages. `takes_back`: whether the heir does what it must.
 fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(), String> {
     const ROOM: u64 = 16;
     let words = Region::heap(ring_words(ROOM as usize, 2)).words();
@@ -206,8 +208,8 @@ fn what_is_taken_and_not_given_back_is_not_written_over() {
     assert_eq!(producer.try_push(&[2; 2]), Ok(()));
 }
 
-/// Over several rings: what a dead consumer kept a note of is passed over, what it had not is taken again, and a ring that it had given
-/// up is not read before its memory was made anew.
+/// Over several rings: what a dead consumer kept a note of is passed over, what it had not is taken
+/// again, and a ring that it had given up is not read before its memory was made anew.
 #[test]
 fn a_consumer_of_many_is_replaced() {
     const ROOM: usize = 4;
@@ -235,7 +237,8 @@ fn a_consumer_of_many_is_replaced() {
     let mut second = mux();
     assert_eq!(second.pass_over(1, 0), Err(1), "more was given back than was noted");
     assert_eq!([(0, 2), (1, 2), (2, 1)].map(|(index, noted)| second.pass_over(index, noted)), [Ok(()); 3]);
-    // The last one's producer was given up: nothing of what is left there comes out, nor does it once it is someone else's.
+    // The last one's producer was given up: nothing of what is left there comes out, nor does it
+    // once it is someone else's.
     second.forget(2);
     let rest: Vec<u64> = std::iter::from_fn(|| second.try_pop()).map(|(_, message)| message[0]).collect();
     assert_eq!(rest, [20, 21]);

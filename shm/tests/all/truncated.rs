@@ -1,5 +1,5 @@
-//! Memory that is taken away: a process that survives SIGBUS reads zeros, knows which region has lost pages, and still ends by a
-//! SIGBUS that has nothing to do with regions.
+//! Memory that is taken away: a process that survives SIGBUS reads zeros, knows which region has
+//! lost pages, and still ends by a SIGBUS that has nothing to do with regions.
 
 use crate::common::itself;
 use shm::memory::{Region, SHM_DIR, View, Words, sigbus, unlink};
@@ -13,7 +13,8 @@ const CHILD: &str = "BULKHEAD_TEST_TRUNCATED";
 /// Words of four pages.
 const WORDS: usize = 4 * 512;
 
-/// Runs an ignored test of this file in a process of its own, since signal handlers belong to the process.
+/// Runs an ignored test of this file in a process of its own, since signal handlers belong to the
+/// process.
 fn alone(test: &str) -> ExitStatus {
     let mut command = itself(&format!("truncated::{test}"));
     command.env(CHILD, "").stdout(Stdio::null()).stderr(Stdio::inherit()).status().unwrap()

@@ -1,5 +1,6 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: the ring with a stamp per
-//! slot. Two producers, one consumer, capacity 2; who waits, yields. The channel over it is modelled in the crate `techniques`.
+//! Loom runs these in every order of steps, and with every value, that the orderings allow: the
+//! ring with a stamp per slot. Two producers, one consumer, capacity 2; who waits, yields. The
+//! channel over it is modelled in the crate `techniques`.
 //!
 //! Mutants: each Acquire and Release of a stamp made Relaxed dies.
 //!
@@ -62,8 +63,8 @@ fn pop_all<const W: usize>(consumer: &mut Consumer<W>, count: usize) -> Vec<u64>
     got
 }
 
-/// No waiting here: a thread that yields is shown everything that it has ever seen the beginning of, and that hides what a
-/// missing Acquire or Release lets it see.
+/// No waiting here: a thread that yields is shown everything that it has ever seen the beginning
+/// of, and that hides what a missing Acquire or Release lets it see.
 #[test]
 fn two_producers_lose_duplicate_and_tear_nothing() {
     model(|| {
@@ -81,8 +82,9 @@ fn two_producers_lose_duplicate_and_tear_nothing() {
     });
 }
 
-/// The ring begins its second lap, and is full for a while: who finds it full gives up. (To wait for room there is too
-/// much for loom: it also tries the schedule in which two that wait only ever let each other run.)
+/// The ring begins its second lap, and is full for a while: who finds it full gives up. (To wait
+/// for room there is too much for loom: it also tries the schedule in which two that wait only ever
+/// let each other run.)
 #[test]
 fn each_producers_messages_arrive_in_order_round_the_ring() {
     model(|| {
@@ -107,7 +109,8 @@ fn each_producers_messages_arrive_in_order_round_the_ring() {
     });
 }
 
-/// One slot is taken over while it is read: the next lap's producer never writes into what is being copied.
+/// One slot is taken over while it is read: the next lap's producer never writes into what is being
+/// copied.
 #[test]
 fn a_slot_is_not_written_before_it_is_read() {
     model(|| {
@@ -125,8 +128,8 @@ fn a_slot_is_not_written_before_it_is_read() {
     });
 }
 
-/// A stamp was scribbled over and is put right, on a place that nobody has claimed and on one that somebody has: also
-/// then nothing is written into what is still being copied.
+/// A stamp was scribbled over and is put right, on a place that nobody has claimed and on one that
+/// somebody has: also then nothing is written into what is still being copied.
 #[test]
 fn a_mended_slot_is_not_written_before_it_is_read() {
     for claimed in [0, CAPACITY as u64] {

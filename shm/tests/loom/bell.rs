@@ -11,8 +11,8 @@ fn heap(words: usize) -> Words {
     Region::heap(words).words()
 }
 
-/// The parked receiver of `idle::Park`: poll, arm, poll again, sleep. Loom's futex has no time-out, so a wake-up that
-/// is lost hangs the model, which loom reports.
+/// The parked receiver of `idle::Park`: poll, arm, poll again, sleep. Loom's futex has no time-out,
+/// so a wake-up that is lost hangs the model, which loom reports.
 #[test]
 fn no_wake_up_is_lost() {
     loom::model(|| {
@@ -71,7 +71,8 @@ fn two_senders_wake_one_sleeper() {
     });
 }
 
-/// One who writes anything into its own word wakes the listener for nothing, and takes nothing of another one's wake-up away.
+/// One who writes anything into its own word wakes the listener for nothing, and takes nothing of
+/// another one's wake-up away.
 #[test]
 fn no_wake_up_is_lost_beside_one_who_rings_for_nothing() {
     let mut model = loom::model::Builder::new();

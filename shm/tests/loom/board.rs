@@ -1,5 +1,5 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: `.ci/loom.sh board::`. Two slots and
-//! two words are enough to reach every race of a board.
+//! Loom runs these in every order of steps, and with every value, that the orderings allow:
+//! `.ci/loom.sh board::`. Two slots and two words are enough to reach every race of a board.
 
 use core::ops::ControlFlow;
 use loom::thread;
@@ -51,7 +51,8 @@ fn a_write_that_is_under_way_disturbs_no_reader() {
         let (mut writer, reader) = ends(2);
         write_to(&mut writer, 1);
         let other = thread::spawn(move || {
-            // It dies before its version is stored: whatever it has written, version 1 can be read at once.
+            // It dies before its version is stored: whatever it has written, version 1 can be read
+            // at once.
             writer.write_with(0, 2, &[2, 2], &mut |store| {
                 if store == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })

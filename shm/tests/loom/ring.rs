@@ -1,5 +1,6 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow:
-//! `.ci/loom.sh`. Small models (capacity 2, few messages, bounded waiting) reach every race of the ring.
+//! `.ci/loom.sh`. Small models (capacity 2, few messages, bounded waiting) reach every race of the
+//! ring.
 
 use core::ops::ControlFlow;
 use loom::thread;
@@ -126,7 +127,8 @@ fn batches_go_round_the_ring() {
     });
 }
 
-/// Successors of both ends continue while the other end goes on: each message comes, in order, and no slot is written while it is read.
+/// Successors of both ends continue while the other end goes on: each message comes, in order, and
+/// no slot is written while it is read.
 #[test]
 fn successors_continue_a_ring_that_is_in_use() {
     for resumed in [Resumed::Consumer, Resumed::Producer, Resumed::Both] {
@@ -172,8 +174,9 @@ enum Resumed {
     Both,
 }
 
-/// The producer pushes some messages and dies at each step of the next push: what is published comes out whole, the rest does
-/// not exist, and the ring is begun again for a successor over memory that was made anew.
+/// The producer pushes some messages and dies at each step of the next push: what is published
+/// comes out whole, the rest does not exist, and the ring is begun again for a successor over
+/// memory that was made anew.
 #[test]
 fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
     for dies_after in 0..=2u64 {
@@ -212,8 +215,8 @@ fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
     }
 }
 
-/// The consumer dies after some pops: the producer fills what is left of the ring, and is then told that it is full;
-/// it never overwrites what was not read, and never waits.
+/// The consumer dies after some pops: the producer fills what is left of the ring, and is then told
+/// that it is full; it never overwrites what was not read, and never waits.
 #[test]
 fn a_consumer_that_dies_leaves_the_producer_going_until_full() {
     for popped in 0..=2 {

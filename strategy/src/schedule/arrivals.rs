@@ -1,6 +1,7 @@
 //! When orders are due.
 //!
-//! Logarithm and cube root are those of `libm`, not of the system: due times must be the same everywhere.
+//! Logarithm and cube root are those of `libm`, not of the system: due times must be the same
+//! everywhere.
 
 use super::draws::{Concern, Draws};
 use super::{Arrivals, Spec, SpecError};
@@ -85,7 +86,8 @@ mod tests {
     fn poisson_has_exponential_gaps_and_about_the_window() {
         let last = *times(Arrivals::Poisson).last().unwrap();
         assert!((900_000_000..1_100_000_000).contains(&last), "{last}");
-        // The median of an exponential is ln 2 of its mean (100 µs); 1 in e^5 = 148 is above five means.
+        // The median of an exponential is ln 2 of its mean (100 µs); 1 in e^5 = 148 is above five
+        // means.
         let gaps = gaps(Arrivals::Poisson);
         assert!((64_000..75_000).contains(&gaps[gaps.len() / 2]));
         let long = gaps.iter().filter(|gap| **gap > 500_000).count();
@@ -96,7 +98,8 @@ mod tests {
     fn pareto_comes_in_bursts_and_ends_with_the_window() {
         assert_eq!(times(Arrivals::Pareto).last(), Some(&1_000_000_000));
         let gaps = gaps(Arrivals::Pareto);
-        // The median is 2^(2/3) of the scale, which is about a third of the mean: far below an exponential's.
+        // The median is 2^(2/3) of the scale, which is about a third of the mean: far below an
+        // exponential's.
         assert!(gaps[gaps.len() / 2] < 64_000);
         // An exponential would have its longest of 10,000 gaps near 9 means.
         assert!(gaps[gaps.len() - 1] > 2_000_000);

@@ -1,14 +1,16 @@
 //! Random numbers that stay the same forever, in one stream for each concern.
 //!
-//! A schedule's hash must mean the same on every machine and with every later build. Of the generator, ChaCha
-//! with eight rounds, every output bit is specified. The steps from its words to numbers are this file's, a line
-//! each, because libraries of distributions reserve the right to change theirs with a minor version.
+//! A schedule's hash must mean the same on every machine and with every later build. Of the
+//! generator, ChaCha with eight rounds, every output bit is specified. The steps from its words to
+//! numbers are this file's, a line each, because libraries of distributions reserve the right to
+//! change theirs with a minor version.
 //!
-//! **One stream per concern.** Due times, strategies, venues, delays and so on are each drawn from a stream of
-//! their own, and the n-th order takes the n-th word of each, never more and never fewer. Hence a change to one
-//! setting changes only what it is about: with another delay range every order keeps its due time, strategy and
-//! price; with more orders the first ones keep strategy, venue and price. With one stream for all, one more draw anywhere would
-//! shift everything behind it, and two runs that differ in one setting would differ in their whole input.
+//! **One stream per concern.** Due times, strategies, venues, delays and so on are each drawn from
+//! a stream of their own, and the n-th order takes the n-th word of each, never more and never
+//! fewer. Hence a change to one setting changes only what it is about: with another delay range
+//! every order keeps its due time, strategy and price; with more orders the first ones keep
+//! strategy, venue and price. With one stream for all, one more draw anywhere would shift
+//! everything behind it, and two runs that differ in one setting would differ in their whole input.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -40,8 +42,8 @@ impl Draws {
 
     /// A whole number from 0 to `bound − 1`; 0 if `bound` is 0.
     ///
-    /// The upper half of the 128-bit product: one word a draw. No value is likelier than another by more than
-    /// `bound` in 2^64, which is far below what any number of orders can show.
+    /// The upper half of the 128-bit product: one word a draw. No value is likelier than another by
+    /// more than `bound` in 2^64, which is far below what any number of orders can show.
     #[inline]
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64

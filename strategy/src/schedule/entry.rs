@@ -6,8 +6,9 @@ use protocol::wire::{Operation, Order, OrderId, Side, WireError};
 /// The longest delay that an entry holds, in nanoseconds (48 bits: about 78 hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 
-/// Marks the target of a cancel whose order was resting before the schedule began, so that it has no sequence:
-/// the target is then this bit and the recording's order id below it. No sequence has the bit.
+/// Marks the target of a cancel whose order was resting before the schedule began, so that it has
+/// no sequence: the target is then this bit and the recording's order id below it. No sequence has
+/// the bit.
 pub const RESTING: u64 = 1 << 63;
 
 /// One order: when it is due, where it goes, what it asks for and how long the venue takes for it.
@@ -38,8 +39,8 @@ pub struct Entry {
     pub price: i64,
     /// Quantity in 1e-8 units; 0 for a cancel.
     pub quantity: u64,
-    /// For a cancel: the sequence of the order that it cancels (same strategy, same venue), or [`RESTING`] and
-    /// that order's recorded id. Else 0.
+    /// For a cancel: the sequence of the order that it cancels (same strategy, same venue), or
+    /// [`RESTING`] and that order's recorded id. Else 0.
     pub target: u64,
 }
 
@@ -47,8 +48,8 @@ const CODE_SHIFT: u32 = 56;
 const VENUE_SHIFT: u32 = 48;
 
 impl Entry {
-    /// The entry's words. Bits of delay and venue that do not fit their field are cut off; so are a cancel's price
-    /// and a new order's target, which mean nothing.
+    /// The entry's words. Bits of delay and venue that do not fit their field are cut off; so are a
+    /// cancel's price and a new order's target, which mean nothing.
     #[inline]
     pub fn to_words(&self) -> EntryWords {
         let (operation, detail) = match self.operation {

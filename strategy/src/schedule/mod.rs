@@ -1,11 +1,12 @@
-//! The pre-sampled input of a run: which order is due when, from which strategy, to which venue, and how long
-//! the venue takes for it.
+//! The pre-sampled input of a run: which order is due when, from which strategy, to which venue,
+//! and how long the venue takes for it.
 //!
-//! Everything random about a run is drawn here, before the first process starts. Every technique and every
-//! isolation level then plays the same schedule, so that a difference between two runs is not a difference
-//! between their inputs; [`Schedule::hash`] is the proof.
+//! Everything random about a run is drawn here, before the first process starts. Every technique
+//! and every isolation level then plays the same schedule, so that a difference between two runs is
+//! not a difference between their inputs; [`Schedule::hash`] is the proof.
 //!
-//! Two ways lead to a schedule: [`sample`] draws one from a [`Spec`], [`replay`] reads a recorded order flow.
+//! Two ways lead to a schedule: [`sample`] draws one from a [`Spec`], [`replay`] reads a recorded
+//! order flow.
 
 mod arrivals;
 mod draws;
@@ -29,10 +30,12 @@ pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
 /// The orders of all strategies, each strategy's in the order in which they are due.
 ///
-/// An order's position among those of its strategy is its sequence ([`protocol::wire::OrderId::sequence`]).
+/// An order's position among those of its strategy is its sequence
+/// ([`protocol::wire::OrderId::sequence`]).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// For each strategy its entries, by due time; entries due at once keep the order in which they were made.
+    /// For each strategy its entries, by due time; entries due at once keep the order in which they
+    /// were made.
     words: Vec<Vec<EntryWords>>,
     venues: u16,
     window_ns: u64,
@@ -42,7 +45,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// How many strategies there are, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no orders.
+    /// How many strategies there are, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no
+    /// orders.
     pub fn strategies(&self) -> u16 {
         self.words.len() as u16
     }
@@ -52,7 +56,8 @@ impl Schedule {
         self.venues
     }
 
-    /// The entries of a strategy as a schedule segment holds them; none for a strategy that there is not.
+    /// The entries of a strategy as a schedule segment holds them; none for a strategy that there
+    /// is not.
     pub fn words(&self, strategy: u16) -> &[EntryWords] {
         self.words.get(usize::from(strategy)).map_or(&[], Vec::as_slice)
     }
@@ -64,7 +69,8 @@ impl Schedule {
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
     }
 
-    /// Of a recording: whose turn it is and where the order goes, order after order. Empty for a drawn schedule.
+    /// Of a recording: whose turn it is and where the order goes, order after order. Empty for a
+    /// drawn schedule.
     pub fn turns(&self) -> impl Iterator<Item = Turn> + '_ {
         let mut next = vec![0; self.words.len()];
         self.turns.iter().filter_map(move |&strategy| {
@@ -80,8 +86,9 @@ impl Schedule {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
 
-    /// The number of orders of each strategy to each venue: a strategy's venues side by side, strategy after strategy, as
-    /// [`protocol::workload::Trading::venue_orders`] has them. Reads every entry.
+    /// The number of orders of each strategy to each venue: a strategy's venues side by side,
+    /// strategy after strategy, as [`protocol::workload::Trading::venue_orders`] has them. Reads
+    /// every entry.
     pub fn orders_per_strategy_and_venue(&self) -> Vec<u64> {
         let venues = usize::from(self.venues);
         let mut orders = vec![0; self.words.len() * venues];
@@ -100,13 +107,15 @@ impl Schedule {
 
     /// How long orders are offered, in nanoseconds from the start: no order is due later.
     ///
-    /// The window of the [`Spec`] for uniform and Pareto arrivals; when the last order is due for Poisson arrivals
-    /// (whose gaps add up to about the window, not exactly) and for a replay; 0 for stress.
+    /// The window of the [`Spec`] for uniform and Pareto arrivals; when the last order is due for
+    /// Poisson arrivals (whose gaps add up to about the window, not exactly) and for a replay; 0
+    /// for stress.
     pub fn window_ns(&self) -> u64 {
         self.window_ns
     }
 
-    /// Whether the orders have times at which they are due, or go out as fast as the rings take them.
+    /// Whether the orders have times at which they are due, or go out as fast as the rings take
+    /// them.
     pub fn pacing(&self) -> Pacing {
         self.pacing
     }
@@ -116,7 +125,8 @@ impl Schedule {
         self.words.iter().map(|entries| entries.len() as u64).sum()
     }
 
-    /// Orders a second over the window; `None` where due times mean nothing (stress, or all due at time 0).
+    /// Orders a second over the window; `None` where due times mean nothing (stress, or all due at
+    /// time 0).
     pub fn offered_per_s(&self) -> Option<f64> {
         let paced = self.pacing == Pacing::Scheduled && self.window_ns > 0;
         paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)
@@ -124,9 +134,10 @@ impl Schedule {
 
     /// A fingerprint of all that a schedule says: equal hashes, equal input.
     ///
-    /// FNV-1a over little-endian words: strategies, venues, window, pacing (0 scheduled, 1 closed), then for each
-    /// strategy the number of its entries and their words. Bytewise, because a multiply carries no high bit
-    /// down: word-wise FNV-1a would all but ignore the venue and the operation at the top of their word.
+    /// FNV-1a over little-endian words: strategies, venues, window, pacing (0 scheduled, 1 closed),
+    /// then for each strategy the number of its entries and their words. Bytewise, because a
+    /// multiply carries no high bit down: word-wise FNV-1a would all but ignore the venue and the
+    /// operation at the top of their word.
     pub fn hash(&self) -> u64 {
         let add = |hash, word: u64| fnv1a(hash, &word.to_le_bytes());
         let pacing = match self.pacing {

@@ -13,12 +13,13 @@ const LOT: u64 = 1_000_000;
 
 /// Draws a schedule.
 ///
-/// All orders are new limit orders. Strategy, venue and side are uniform at random, each independent of the rest;
-/// delays are uniform over their range; quantities are 0.01 to 2.00 units; prices lie from 20 cents beyond
-/// the middle of the market to 179 cents before it, so that about a tenth of the orders could trade at once.
+/// All orders are new limit orders. Strategy, venue and side are uniform at random, each
+/// independent of the rest; delays are uniform over their range; quantities are 0.01 to 2.00 units;
+/// prices lie from 20 cents beyond the middle of the market to 179 cents before it, so that about a
+/// tenth of the orders could trade at once.
 ///
-/// Orders are drawn in the order in which they are due, so each strategy's are sorted from the start. Needs 8 bytes
-/// an order beside the schedule itself, which has 32.
+/// Orders are drawn in the order in which they are due, so each strategy's are sorted from the
+/// start. Needs 8 bytes an order beside the schedule itself, which has 32.
 ///
 /// # Errors
 /// What [`Spec::check`] finds, and [`SpecError::Memory`].
@@ -64,8 +65,8 @@ fn draws(spec: &Spec, concern: Concern) -> Draws {
     Draws::new(spec.seed, concern)
 }
 
-/// Room for exactly the orders of each strategy: counts them in a first pass over their stream, because growing
-/// vectors would take up to three times the memory.
+/// Room for exactly the orders of each strategy: counts them in a first pass over their stream,
+/// because growing vectors would take up to three times the memory.
 fn reserve(spec: &Spec) -> Result<Vec<Vec<EntryWords>>, SpecError> {
     let mut orders = vec![0; usize::from(spec.strategies)];
     let mut strategies = draws(spec, Concern::Strategy);
@@ -102,7 +103,8 @@ mod tests {
         all
     }
 
-    /// Equal specs give these hashes forever. If one changes, every saved result loses its input: find the cause.
+    /// Equal specs give these hashes forever. If one changes, every saved result loses its input:
+    /// find the cause.
     #[test]
     fn hashes_are_pinned() {
         let hash = |arrivals| sample(&Spec { arrivals, ..small() }).unwrap().hash();

@@ -9,15 +9,16 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed number of orders at
-    /// random times.
+    /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed number
+    /// of orders at random times.
     Uniform,
-    /// Exponential gaps with a mean of window / orders, as they come: the last order is due near the end of the
-    /// window, before or after it.
+    /// Exponential gaps with a mean of window / orders, as they come: the last order is due near
+    /// the end of the window, before or after it.
     Poisson,
-    /// Bursts: gaps from a Pareto distribution (shape 1.5: finite mean, infinite variance), all scaled by one
-    /// factor so that the last order is due exactly at the end of the window. About four in five gaps are shorter
-    /// than their mean of window / orders, a few are hundreds of times as long, none is longer than the window.
+    /// Bursts: gaps from a Pareto distribution (shape 1.5: finite mean, infinite variance), all
+    /// scaled by one factor so that the last order is due exactly at the end of the window. About
+    /// four in five gaps are shorter than their mean of window / orders, a few are hundreds of
+    /// times as long, none is longer than the window.
     Pareto,
     /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
     Stress,
@@ -52,14 +53,15 @@ impl core::fmt::Display for Arrivals {
 /// The most orders in a schedule: 2^28, which is 8 GiB of entries.
 pub const MAX_ORDERS: u64 = 1 << 28;
 
-/// The longest window, in nanoseconds: 2^53 (104 days), up to which every nanosecond has an `f64` of its own.
+/// The longest window, in nanoseconds: 2^53 (104 days), up to which every nanosecond has an `f64`
+/// of its own.
 pub const MAX_WINDOW_NS: u64 = 1 << 53;
 
 // Even if one strategy has all orders, each has a sequence.
 const _: () = assert!(MAX_ORDERS <= MAX_SEQUENCE);
 
-/// The delays of orders at their venues: uniform over whole nanoseconds, both ends included. Equal ends are a
-/// fixed delay.
+/// The delays of orders at their venues: uniform over whole nanoseconds, both ends included. Equal
+/// ends are a fixed delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayRange {
@@ -79,7 +81,8 @@ pub struct Spec {
     pub venues: u16,
     /// Orders of all strategies together, 1 to [`MAX_ORDERS`].
     pub orders: u64,
-    /// The time over which they are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means nothing for stress.
+    /// The time over which they are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means nothing for
+    /// stress.
     pub window_ns: u64,
     /// How their due times are spread over it.
     pub arrivals: Arrivals,

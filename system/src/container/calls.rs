@@ -1,5 +1,5 @@
-//! The system calls that a container refuses: what reaches the machine past every namespace. All others are left, since a runtime may need
-//! them: this is no list of what is allowed.
+//! The system calls that a container refuses: what reaches the machine past every namespace. All
+//! others are left, since a runtime may need them: this is no list of what is allowed.
 
 use crate::sandbox::{Arg, Call, SandboxError, refuse_calls};
 
@@ -58,7 +58,8 @@ const fn refused(number: i64, why: &'static str) -> Call {
     Call { number, when: &[], why }
 }
 
-/// A call that gives a file rights, in that argument, where these let who executes it be another user.
+/// A call that gives a file rights, in that argument, where these let who executes it be another
+/// user.
 const fn rights(number: i64, arg: u8) -> Call {
     const FIRST: &[&[Arg]] = &[
         &[Arg::Bits { arg: 1, mask: SET_USER_ID, are: SET_USER_ID }],

@@ -1,6 +1,8 @@
-//! Whether a container is what it should be: looked at from inside, by its first process, before anything else is started there.
+//! Whether a container is what it should be: looked at from inside, by its first process, before
+//! anything else is started there.
 //!
-//! Nothing here knows how a container is made. What it finds is in words; a container of which it finds anything is not used.
+//! Nothing here knows how a container is made. What it finds is in words; a container of which it
+//! finds anything is not used.
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -17,7 +19,8 @@ use std::path::Path;
 pub struct Expected {
     /// What is to be in `/dev/shm`, and whether it may be written.
     pub memory: Vec<(String, bool)>,
-    /// The namespaces of the host, by their names in `/proc/self/ns`: none is to be the container's.
+    /// The namespaces of the host, by their names in `/proc/self/ns`: none is to be the
+    /// container's.
     pub host: Vec<(String, String)>,
 }
 
@@ -114,7 +117,8 @@ fn names(folder: &str) -> io::Result<BTreeSet<String>> {
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// The mount points in `/proc/self/mounts` that may be written, but for those that another one covers.
+/// The mount points in `/proc/self/mounts` that may be written, but for those that another one
+/// covers.
 fn writable_mounts(mounts: &str) -> Vec<String> {
     let mut writable: Vec<String> = Vec::new();
     for line in mounts.lines() {

@@ -1,14 +1,16 @@
-//! The container of a process: what a program with a runtime of its own sees of the machine, where the sandbox's list of system
-//! calls would be too short for it.
+//! The container of a process: what a program with a runtime of its own sees of the machine, where
+//! the sandbox's list of system calls would be too short for it.
 //!
-//! Three processes make one. Whoever is to be outside calls [`separate`], [`start_init`] and [`give_up`], and then starts the program:
+//! Three processes make one. Whoever is to be outside calls [`separate`], [`start_init`] and
+//! [`give_up`], and then starts the program:
 //!
 //! ```text
 //! outside: new namespaces ─ mounts ─┬─ starts init ───────────────┬─ gives up ─ starts the program ─ waits for it ─ kills init
 //!                                   └─ init, process 1: /proc ─ check ─ …       └─ process 2
 //! ```
-//! Init is the first process of the new namespace of process ids. When it dies the kernel kills whatever else is in there, and its own end
-//! is not seen before all of them are gone. It is not the program itself, since the kernel spares process 1 the signals that it sends itself.
+//! Init is the first process of the new namespace of process ids. When it dies the kernel kills
+//! whatever else is in there, and its own end is not seen before all of them are gone. It is not
+//! the program itself, since the kernel spares process 1 the signals that it sends itself.
 //!
 //! No part needs root: the user namespace gives the rights for the others, over nothing but them.
 //!
@@ -150,8 +152,9 @@ pub enum ContainerError {
     Rights(#[from] SandboxError),
 }
 
-/// Puts the calling process into new namespaces, all but that of process ids, which is for those that it starts from now on; and arranges
-/// what is to be seen there. It must have one thread. Leaves out what is not among the parts, which is for tests of the check alone.
+/// Puts the calling process into new namespaces, all but that of process ids, which is for those
+/// that it starts from now on; and arranges what is to be seen there. It must have one thread.
+/// Leaves out what is not among the parts, which is for tests of the check alone.
 ///
 /// # Errors
 /// The first step that the kernel refuses. What was done stays done: the process should end.
@@ -187,8 +190,8 @@ fn refused(what: &'static str) -> impl FnOnce(io::Error) -> ContainerError {
     move |source| ContainerError::Namespace { what, source }
 }
 
-/// Starts process 1 of the namespace that the calling process has made with [`separate`]: with `/proc` of it, without any right, and killed when
-/// the calling thread dies.
+/// Starts process 1 of the namespace that the calling process has made with [`separate`]: with
+/// `/proc` of it, without any right, and killed when the calling thread dies.
 ///
 /// # Errors
 /// `/proc` cannot be mounted; the program cannot be started.
@@ -201,14 +204,16 @@ pub fn start_init(command: &mut Command, parts: &[Part]) -> Result<Child, Contai
         }
         if has_rights { Ok(()) } else { crate::sandbox::give_up_privileges() }
     };
-    // SAFETY: the calling process has one thread (the kernel gives no user namespace to one that has more), so what runs between fork and
-    // exec finds no lock taken and no memory half changed. The closure makes system calls and nothing else.
+    // SAFETY: the calling process has one thread (the kernel gives no user namespace to one that
+    // has more), so what runs between fork and exec finds no lock taken and no memory half changed.
+    // The closure makes system calls and nothing else.
     unsafe { command.pre_exec(ask) };
     command.spawn().map_err(ContainerError::Init)
 }
 
-/// Gives up what the program is not to have, for the calling process and those that it starts from now on. `priority`: the
-/// highest that its threads may take, 0 for none; `weaker_is_fine`: also where this kernel cannot refuse to cut shared files off.
+/// Gives up what the program is not to have, for the calling process and those that it starts from
+/// now on. `priority`: the highest that its threads may take, 0 for none; `weaker_is_fine`: also
+/// where this kernel cannot refuse to cut shared files off.
 ///
 /// # Errors
 /// [`ContainerError::Rights`].
@@ -247,7 +252,8 @@ const LIMITS: &[limits::Limit] = &[
     limits::Limit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
 ];
 
-/// What process 1 does: nothing, for as long as it is wanted. Children of others that have ended are nobody's here, and go by themselves.
+/// What process 1 does: nothing, for as long as it is wanted. Children of others that have ended
+/// are nobody's here, and go by themselves.
 ///
 /// # Errors
 /// What the system refused.

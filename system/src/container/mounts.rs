@@ -1,4 +1,5 @@
-//! What a container sees of the file systems: everything that was there, read-only, but for a few places that are its own.
+//! What a container sees of the file systems: everything that was there, read-only, but for a few
+//! places that are its own.
 
 use super::{ContainerError, Contents, Part};
 use nix::fcntl::{OFlag, open};
@@ -48,8 +49,8 @@ fn set_attributes(path: &Path, set: u64, clear: u64, all: bool) -> io::Result<()
     let name = CString::new(path.as_os_str().as_bytes())?;
     let attributes = MountAttr { set, clear, propagation: 0, user_namespace: 0 };
     let flags = if all { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the kernel reads a path that ends with a zero byte and a structure of the size that it is told; both live until the call has
-    // returned, and it writes neither.
+    // SAFETY: the kernel reads a path that ends with a zero byte and a structure of the size that
+    // it is told; both live until the call has returned, and it writes neither.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -74,8 +75,8 @@ fn memory(at: &Path, options: &str) -> Result<(), ContainerError> {
         .map_err(|error| failed("mount memory at", at)(error.into()))
 }
 
-/// Mounts the processes of the caller's namespace at `/proc`, read-only: settings of the whole machine stand there as well, and a root without
-/// capabilities may write them. Allocates nothing.
+/// Mounts the processes of the caller's namespace at `/proc`, read-only: settings of the whole
+/// machine stand there as well, and a root without capabilities may write them. Allocates nothing.
 pub(super) fn proc() -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
     Ok(mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?)

@@ -45,7 +45,8 @@ const fn call(number: i64, why: &'static str) -> Call {
 /// What a new mapping may be beside private and anonymous, which it must be.
 const MAP_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED;
 
-/// What differs between processors: aarch64 has no `poll` of its own, and none that renames or removes a file by its path alone.
+/// What differs between processors: aarch64 has no `poll` of its own, and none that renames or
+/// removes a file by its path alone.
 #[cfg(target_arch = "x86_64")]
 mod processor {
     pub const NUMBERS: seccompiler::TargetArch = seccompiler::TargetArch::x86_64;
@@ -108,7 +109,8 @@ pub(super) const TRADING: &[Call] = &[
 /// To sleep until one of several senders rings: a strategy has but one.
 pub(super) const HEARING: &[Call] = &[call(libc::SYS_futex_waitv, "wait for the bells of several senders")];
 
-/// To send messages through a pipe or a socket that is open. No descriptors: those go with `sendmsg`.
+/// To send messages through a pipe or a socket that is open. No descriptors: those go with
+/// `sendmsg`.
 pub(super) const SENDING: &[Call] = &[
     call(
         libc::SYS_write,

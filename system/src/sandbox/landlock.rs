@@ -14,7 +14,8 @@ const NEWEST: ABI = ABI::V6;
 /// The files that are left to a process; none unless told.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files<'a> {
-    /// In these folders, which must be there, it lists, makes, reads, writes, renames and removes files.
+    /// In these folders, which must be there, it lists, makes, reads, writes, renames and removes
+    /// files.
     pub folders: &'a [&'a Path],
     /// These files it reads.
     pub read: &'a [&'a Path],
@@ -30,7 +31,8 @@ fn in_folder() -> BitFlags<AccessFs> {
         | AccessFs::RemoveFile
 }
 
-/// Refuses everything that landlock knows but these files, for the calling thread and those that it starts.
+/// Refuses everything that landlock knows but these files, for the calling thread and those that it
+/// starts.
 pub(super) fn restrict(files: &Files<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
     // Landlock asks for it.
     privileges::gain_none().map_err(SandboxError::Privileges)?;
@@ -57,8 +59,8 @@ fn enforced(status: RulesetStatus, weaker_is_fine: bool) -> Result<(), SandboxEr
     }
 }
 
-/// Refuses to cut off any file but those below these folders, for the calling thread and those that it starts: also of files that may be
-/// written. Files that are open already stay as they are.
+/// Refuses to cut off any file but those below these folders, for the calling thread and those that
+/// it starts: also of files that may be written. Files that are open already stay as they are.
 pub(crate) fn keep_lengths(but: &[&Path], weaker_is_fine: bool) -> Result<(), SandboxError> {
     privileges::gain_none().map_err(SandboxError::Privileges)?;
     let mut rules = Ruleset::default().handle_access(AccessFs::Truncate)?.create()?;
@@ -86,8 +88,8 @@ pub(super) fn missing() -> Option<String> {
 /// The kernel's landlock version; 0 if it has none.
 fn version() -> i64 {
     const CREATE_RULESET_VERSION: u32 = 1;
-    // SAFETY: with this flag the call reads no memory and returns a number; the null attribute and its size of zero are
-    // what the flag asks for.
+    // SAFETY: with this flag the call reads no memory and returns a number; the null attribute and
+    // its size of zero are what the flag asks for.
     let version = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,

@@ -1,4 +1,5 @@
-//! Limits: nothing more is opened, and nothing grows without end. How much memory is [`memory::limit`](crate::memory::limit)'s.
+//! Limits: nothing more is opened, and nothing grows without end. How much memory is
+//! [`memory::limit`](crate::memory::limit)'s.
 
 use crate::sandbox::privileges;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -48,7 +49,8 @@ pub(super) const FILES: &[Limit] = &[
     Limit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
 ];
 
-/// Sets them, or what is less already, and gives up the capability to raise them again. A write beyond the limit of a file fails and sends no signal.
+/// Sets them, or what is less already, and gives up the capability to raise them again. A write
+/// beyond the limit of a file fails and sends no signal.
 pub(crate) fn set(limits: &[Limit]) -> io::Result<()> {
     crate::process::ignore_file_limit()?;
     for limit in limits {

@@ -1,7 +1,8 @@
-//! The sandbox of a role: what its process cannot do any more once it has attached to everything it needs.
+//! The sandbox of a role: what its process cannot do any more once it has attached to everything it
+//! needs.
 //!
-//! A [`Profile`] says as data which layers a role gets, which system calls it keeps and why, and how much it may use. No
-//! layer needs root, and each holds if another has a gap:
+//! A [`Profile`] says as data which layers a role gets, which system calls it keeps and why, and
+//! how much it may use. No layer needs root, and each holds if another has a gap:
 //!
 //! | layer | when | refuses |
 //! |---|---|---|
@@ -12,11 +13,12 @@
 //! | [`Layer::Calls`] | after the threads are pinned | every system call that is not on a list of about twenty |
 //!
 //! The first one is not of a profile: a process gets no descriptor but those that are meant for it
-//! ([`inherited_by`](shm::memory::sealed::inherited_by)), closes them when it has mapped them, and what is mapped can be neither
-//! truncated (the memory is sealed) nor mapped again with more rights.
+//! ([`inherited_by`](shm::memory::sealed::inherited_by)), closes them when it has mapped them, and
+//! what is mapped can be neither truncated (the memory is sealed) nor mapped again with more
+//! rights.
 //!
-//! Privileges and landlock bind a thread and those that it starts later. So they come while there is one thread:
-//! [`Profile::confine`] refuses a process that has more.
+//! Privileges and landlock bind a thread and those that it starts later. So they come while there
+//! is one thread: [`Profile::confine`] refuses a process that has more.
 
 mod calls;
 mod landlock;
@@ -75,12 +77,13 @@ pub const STRATEGY: Profile = Profile {
     limits: limits::NO_MORE,
 };
 
-/// A gateway in a process of its own: as a strategy, and it sleeps until one of several senders rings.
+/// A gateway in a process of its own: as a strategy, and it sleeps until one of several senders
+/// rings.
 pub const GATEWAY: Profile =
     Profile { name: "gateway", calls: &[calls::TRADING, calls::HEARING], ..STRATEGY };
 
-/// Who writes a journal as well: as a gateway, and files in the folder that is left to it. Its threads for that are started behind
-/// landlock, so that they have it too.
+/// Who writes a journal as well: as a gateway, and files in the folder that is left to it. Its
+/// threads for that are started behind landlock, so that they have it too.
 pub const JOURNALLED: Profile = Profile {
     name: "journalled",
     calls: &[calls::TRADING, calls::HEARING, calls::JOURNALLING],
@@ -118,8 +121,9 @@ pub enum SandboxError {
 }
 
 impl Profile {
-    /// Puts up all layers but the last, for this process: while it has one thread, and everything is attached. With
-    /// `weaker_is_fine` a kernel that enforces only a part of landlock is good enough.
+    /// Puts up all layers but the last, for this process: while it has one thread, and everything
+    /// is attached. With `weaker_is_fine` a kernel that enforces only a part of landlock is good
+    /// enough.
     ///
     /// # Errors
     /// [`SandboxError::Threads`], or the layer that could not be put up. What was put up stays.
@@ -145,8 +149,9 @@ impl Profile {
         Ok(())
     }
 
-    /// Puts up the last layer, for all threads of the process: from now on every system call that the profile does not list fails
-    /// with EPERM. `through_kernel`: messages of this process go through the kernel.
+    /// Puts up the last layer, for all threads of the process: from now on every system call that
+    /// the profile does not list fails with EPERM. `through_kernel`: messages of this process go
+    /// through the kernel.
     ///
     /// # Errors
     /// [`SandboxError::Calls`].

@@ -26,12 +26,14 @@ pub(super) fn gain_none() -> io::Result<()> {
     Ok(prctl::set_no_new_privs()?)
 }
 
-/// Gives up all capabilities, for the calling thread and those that it starts. Nothing for who has none.
+/// Gives up all capabilities, for the calling thread and those that it starts. Nothing for who has
+/// none.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let header = Header { version: VERSION_3, pid: 0 };
     let none = [Capabilities { effective: 0, permitted: 0, inheritable: 0 }; 2];
-    // SAFETY: both pointers are to live locals of the layout that version 3 of the call reads; it writes only `version`, and only
-    // if it does not know it, which goes into a copy of ours that nobody reads.
+    // SAFETY: both pointers are to live locals of the layout that version 3 of the call reads; it
+    // writes only `version`, and only if it does not know it, which goes into a copy of ours that
+    // nobody reads.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

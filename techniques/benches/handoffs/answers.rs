@@ -47,13 +47,15 @@ pub fn receive_rtrb(consumer: &mut rtrb::Consumer<LineMessage>) -> LineMessage {
     received.expect("waited for")
 }
 
-/// One side of the line bounced by compare-and-swap: what the tool core-to-core-latency calls a round trip. Each look
-/// claims the line for itself, so it is slower than a line that is only stored to and loaded.
+/// One side of the line bounced by compare-and-swap: what the tool core-to-core-latency calls a
+/// round trip. Each look claims the line for itself, so it is slower than a line that is only
+/// stored to and loaded.
 pub fn swap(line: &AtomicU64, from: u64, to: u64) {
     wait::<false>(|| line.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok());
 }
 
-/// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with whole rings the two ends would wait for each other.
+/// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with
+/// whole rings the two ends would wait for each other.
 #[inline(never)]
 pub fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     let most = BATCH.min(producer.buffer().capacity() as u64 / 2).max(1);

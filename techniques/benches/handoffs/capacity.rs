@@ -1,7 +1,9 @@
 //! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, in turns.
 //!
-//! Two threads on two cores. A round trip in step is in floors: each sample is divided by the mean of the two floors around it, and
-//! dropped if those differ by more than a tenth. One out of step (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64, or of half the ring.
+//! Two threads on two cores. A round trip in step is in floors: each sample is divided by the mean
+//! of the two floors around it, and dropped if those differ by more than a tenth. One out of step
+//! (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the
+//! crate rtrb with the same payload, one by one and in chunks of 64, or of half the ring.
 
 use crate::Options;
 use crate::answers;

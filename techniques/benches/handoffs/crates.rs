@@ -1,8 +1,9 @@
-//! The crates on the heap beside the rings that are ports of them, each with the same 56 bytes: a message there and one back.
+//! The crates on the heap beside the rings that are ports of them, each with the same 56 bytes: a
+//! message there and one back.
 //!
-//! Two threads on two cores, a link each way, one message under way: each sample is the median of batches of round trips. A
-//! crate is measured twice, as `malloc` puts its slots and with elements that are whole lines (`techniques::element`); ratios
-//! are those of neighbouring samples.
+//! Two threads on two cores, a link each way, one message under way: each sample is the median of
+//! batches of round trips. A crate is measured twice, as `malloc` puts its slots and with elements
+//! that are whole lines (`techniques::element`); ratios are those of neighbouring samples.
 
 use crate::Options;
 use crate::common::Run;

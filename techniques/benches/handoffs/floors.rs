@@ -1,5 +1,6 @@
-//! Both floors: one line there and back, between threads that wait for nothing but each other (what a run's summary calls the floor), and out of step
-//! (see `trip.rs`), which is what a message is to be measured by that comes when it likes.
+//! Both floors: one line there and back, between threads that wait for nothing but each other (what
+//! a run's summary calls the floor), and out of step (see `trip.rs`), which is what a message is to
+//! be measured by that comes when it likes.
 
 use crate::Options;
 use crate::pair::{Contestant, Peer};

@@ -1,8 +1,9 @@
 //! A stream one way: the loops of both sides, the same ones for whatever carries it.
 //!
-//! A message is seven words that the producer makes from its number; the consumer checks all of them, one after the other, so that both sides read and
-//! write every byte and neither one's work can be optimised away. Each loop is a function of its own that is never inlined, so that its instructions do not
-//! depend on what else its caller does.
+//! A message is seven words that the producer makes from its number; the consumer checks all of
+//! them, one after the other, so that both sides read and write every byte and neither one's work
+//! can be optimised away. Each loop is a function of its own that is never inlined, so that its
+//! instructions do not depend on what else its caller does.
 
 use shm::ring::Message;
 use system::clock::{Clock, Monotonic};

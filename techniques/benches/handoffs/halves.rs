@@ -1,8 +1,11 @@
-//! What one narrow field costs: a stream through the ring whose pop has a process id of 32 bits among its errors, beside the ring as it is.
+//! What one narrow field costs: a stream through the ring whose pop has a process id of 32 bits
+//! among its errors, beside the ring as it is.
 //!
-//! `Result<Option<Message>, E>` is a union of a message and an error. If one of the error's fields is half a word, the compiler moves the message's word that has its place in two
-//! halves; whoever reads it whole waits until both have left the processor's queue of stores, behind every store before them (Intel's and AMD's optimisation manuals: a load
-//! of several stores is not forwarded). `.ci/halves.sh` looks for that in the instructions of these loops.
+//! `Result<Option<Message>, E>` is a union of a message and an error. If one of the error's fields
+//! is half a word, the compiler moves the message's word that has its place in two halves; whoever
+//! reads it whole waits until both have left the processor's queue of stores, behind every store
+//! before them (Intel's and AMD's optimisation manuals: a load of several stores is not forwarded).
+//! `.ci/halves.sh` looks for that in the instructions of these loops.
 
 use crate::Options;
 use crate::pair::{Contestant, Peer, Pop};

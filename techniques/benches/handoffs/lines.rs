@@ -1,8 +1,11 @@
-//! Which line moves when: round trips through hand-offs that are put together piece by piece, from one line each way to a ring.
+//! Which line moves when: round trips through hand-offs that are put together piece by piece, from
+//! one line each way to a ring.
 //!
-//! Two threads on two cores, one message on its way. Each row has one thing more than the one before: in step in floors, each beside floors of its
-//! own, and out of step (see `trip.rs`) beside one line that the same loops bounce; samples whose floors or lines differ by more than a tenth
-//! are dropped. Where in memory a hand-off lies makes a difference too: each row has several, in turn. Honest peers only, on the heap, nothing proved.
+//! Two threads on two cores, one message on its way. Each row has one thing more than the one
+//! before: in step in floors, each beside floors of its own, and out of step (see `trip.rs`) beside
+//! one line that the same loops bounce; samples whose floors or lines differ by more than a tenth
+//! are dropped. Where in memory a hand-off lies makes a difference too: each row has several, in
+//! turn. Honest peers only, on the heap, nothing proved.
 
 use crate::Options;
 use crate::pair::{Contestant, Part, Peer, Pop, Push, between};
@@ -29,8 +32,8 @@ const STORED: u8 = 1;
 /// And the producer reads it before each push.
 const READ: u8 = 2;
 
-/// An end of one way. Of each message `WORDS` are written and read; `SLOTS` are used in turn; `HEAD` is one of the above; `AHEAD`: the
-/// producer asks for its next slot when it has pushed.
+/// An end of one way. Of each message `WORDS` are written and read; `SLOTS` are used in turn;
+/// `HEAD` is one of the above; `AHEAD`: the producer asks for its next slot when it has pushed.
 struct End<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> {
     words: Words,
     position: u64,

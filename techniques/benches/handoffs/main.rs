@@ -1,13 +1,15 @@
 //! `cargo bench -p techniques`: what the hand-offs cost, each beside what it must be compared with.
 //!
-//! A harness of our own, because what is compared has to alternate (A B A B …) on the same two cores, and because the
-//! floor (one cache line bounced between them, `system::floor`) must be measured beside every sample: on a virtual
-//! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
+//! A harness of our own, because what is compared has to alternate (A B A B …) on the same two
+//! cores, and because the floor (one cache line bounced between them, `system::floor`) must be
+//! measured beside every sample: on a virtual machine it changes fivefold within minutes.
+//! Everything that is printed is a median with its quartiles.
 //!
-//! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`, `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
-//! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
-//! code: enough to show that everything runs, too few to quote.
+//! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B] [--capacity SLOTS]
+//! [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`,
+//! `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
+//! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small
+//! samples through the same code: enough to show that everything runs, too few to quote.
 
 mod answers;
 mod capacity;
@@ -70,7 +72,8 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
             match arg.as_str() {
-                // What cargo gives to a bench; `cargo test --benches` gives nothing, which leaves us quick.
+                // What cargo gives to a bench; `cargo test --benches` gives nothing, which leaves
+                // us quick.
                 "--bench" => options.quick = false,
                 "--json" => options.json = true,
                 "--quick" | "--test" => {}
@@ -133,7 +136,8 @@ fn main() {
         protection::run_threads(&options, &mut report);
     }
     if options.wants("floors") {
-        // A thread of its own is pinned: those that are started later from here may go where they are told.
+        // A thread of its own is pinned: those that are started later from here may go where they
+        // are told.
         std::thread::scope(|scope| {
             scope.spawn(|| floors::run(&options, &mut report));
         });

@@ -1,4 +1,5 @@
-//! A push and a pop of every technique on one thread: nothing but the instructions and the lines that they touch.
+//! A push and a pop of every technique on one thread: nothing but the instructions and the lines
+//! that they touch.
 //!
 //! For instructions instead of time: run this section for one technique (`--technique NAME`) under
 //! `valgrind --tool=callgrind`, twice with different `--samples`, and divide the

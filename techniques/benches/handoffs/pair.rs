@@ -1,4 +1,5 @@
-//! Two threads on two cores: a ring each way, and what one thread asks the other to do with its ends.
+//! Two threads on two cores: a ring each way, and what one thread asks the other to do with its
+//! ends.
 
 use crate::flow;
 pub use crate::flow::{Pop, Push};
@@ -23,7 +24,8 @@ pub enum Job {
 /// The peer's part of a job with so many messages.
 pub type Part = Box<dyn FnMut(Job, u64) + Send>;
 
-/// What one thread writes at each message, in lines of its own: the other thread's ends may be beside it on the heap.
+/// What one thread writes at each message, in lines of its own: the other thread's ends may be
+/// beside it on the heap.
 #[repr(align(128))]
 struct Ends<P, C>(P, C);
 
@@ -98,13 +100,15 @@ impl Peer {
         })
     }
 
-    /// Measures between two floors: their mean, in nanoseconds, and what was measured; `None` if they differ by more than a tenth.
+    /// Measures between two floors: their mean, in nanoseconds, and what was measured; `None` if
+    /// they differ by more than a tenth.
     pub fn between_floors<R>(&self, rounds: u64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
         between(&mut || self.floor(rounds), measure)
     }
 }
 
-/// Measures between two figures of a yardstick: their mean, and what was measured; `None` if they differ by more than a tenth.
+/// Measures between two figures of a yardstick: their mean, and what was measured; `None` if they
+/// differ by more than a tenth.
 pub fn between<R>(yardstick: &mut impl FnMut() -> f64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
     let before = yardstick();
     let measured = measure();

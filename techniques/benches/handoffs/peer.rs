@@ -1,8 +1,8 @@
 //! The other end of what is measured: a thread, a process, or a thread with other crates' rings.
 //!
-//! All peers are pinned to the same core and alive all the time, so that what is compared can alternate. Each sleeps
-//! on a futex until its gate opens, says that it runs, does one job opposite to the measuring thread, and sleeps again:
-//! only one of them ever spins.
+//! All peers are pinned to the same core and alive all the time, so that what is compared can
+//! alternate. Each sleeps on a futex until its gate opens, says that it runs, does one job opposite
+//! to the measuring thread, and sleeps again: only one of them ever spins.
 
 use crate::{Options, answers, flow};
 use protocol::wire::MESSAGE_WORDS;
@@ -64,7 +64,8 @@ impl Gate {
     fn open(&self, job: Job, count: u64) {
         self.0[JOB].store(job as u64, Ordering::Relaxed);
         self.0[COUNT].store(count, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `serve`. The measuring thread is the only one to write the turn.
+        // Release: pairs with the Acquire in `serve`. The measuring thread is the only one to write
+        // the turn.
         let turn = self.0[TURN].load(Ordering::Relaxed) + 1;
         self.0[TURN].store(turn, Ordering::Release);
         futex::wake_one(&self.0[TURN]);
@@ -185,7 +186,8 @@ impl Rtrb {
     }
 }
 
-/// All of them. They end when this is dropped, also by a panic; the process also when this one is killed.
+/// All of them. They end when this is dropped, also by a panic; the process also when this one is
+/// killed.
 pub struct Peers {
     /// Our rings, across an address space.
     pub process: Peer,
@@ -252,8 +254,8 @@ fn start_thread(core: u32, serve: impl FnOnce() + Send + 'static) -> Result<(), 
     is_pinned.recv().expect("the thread says whether it is pinned")
 }
 
-/// Removes the segment's name when dropped. The peer removes it as soon as it has mapped it; this is for the case
-/// that it never gets there.
+/// Removes the segment's name when dropped. The peer removes it as soon as it has mapped it; this
+/// is for the case that it never gets there.
 struct Name(String);
 
 impl Drop for Name {
@@ -301,7 +303,8 @@ pub fn child_main(orders: Option<String>) {
     Arena::new(&segment, number(capacity) as usize).serve();
 }
 
-/// Removes what a run that was killed in the instant between creating its segment and the peer's start has left.
+/// Removes what a run that was killed in the instant between creating its segment and the peer's
+/// start has left.
 pub fn remove_leftovers() {
     let owner = |name: &str| -> Option<(u32, u64)> {
         let (pid, start) = name.strip_prefix(PREFIX)?.split_once('.')?.0.split_once('-')?;

@@ -1,7 +1,9 @@
-//! What a message costs where many could send it: pushes by 1 to 256 producers in turn, on one thread, by every technique.
+//! What a message costs where many could send it: pushes by 1 to 256 producers in turn, on one
+//! thread, by every technique.
 //!
-//! One thread, so that it says what the number of producers costs by itself: the scan past those that have nothing, and the memory
-//! that they take. How producers contend with each other needs as many cores as there are producers.
+//! One thread, so that it says what the number of producers costs by itself: the scan past those
+//! that have nothing, and the memory that they take. How producers contend with each other needs as
+//! many cores as there are producers.
 
 use crate::Options;
 use crate::common::Run;
@@ -13,10 +15,12 @@ use system::clock::{Clock, Monotonic};
 use techniques::Technique;
 use techniques::with_link;
 
-/// Slots of a ring, as few as hold a message of each producer: what counts is how many rings there are.
+/// Slots of a ring, as few as hold a message of each producer: what counts is how many rings there
+/// are.
 const CAPACITY: u32 = 256;
 
-/// From one sender to the next: not the one beside it, which is where a scan looks first. Prime to the numbers of producers.
+/// From one sender to the next: not the one beside it, which is where a scan looks first. Prime to
+/// the numbers of producers.
 const STRIDE: usize = 101;
 
 /// How messages come.

@@ -1,9 +1,11 @@
-//! What it costs that a death in the middle of a push or a pop can be repaired: `array-queue` and `linked` beside themselves without it.
-//! Both announce before they claim; `linked` also keeps its consumer's place for a successor.
+//! What it costs that a death in the middle of a push or a pop can be repaired: `array-queue` and
+//! `linked` beside themselves without it. Both announce before they claim; `linked` also keeps its
+//! consumer's place for a successor.
 //!
-//! A B A B …, and a ratio is that of two neighbouring samples. For instructions instead of time: run this section for one technique
-//! (`--technique NAME`) under `valgrind --tool=callgrind` and read off the inclusive costs of `with_it` and `without_it`, which do the
-//! same work. `.ci/instructions.sh --protection` does that.
+//! A B A B …, and a ratio is that of two neighbouring samples. For instructions instead of time:
+//! run this section for one technique (`--technique NAME`) under `valgrind --tool=callgrind` and
+//! read off the inclusive costs of `with_it` and `without_it`, which do the same work.
+//! `.ci/instructions.sh --protection` does that.
 
 use crate::Options;
 use crate::report::{BenchReport, FigureRow, Goal};
@@ -87,7 +89,8 @@ impl<P: Push, C: SharedQueue> Ends<P, C> {
         }
     }
 
-    /// The same on two threads of their own cores; nanoseconds a message from the first to the last.
+    /// The same on two threads of their own cores; nanoseconds a message from the first to the
+    /// last.
     fn two_threads(&mut self, cores: (u32, u32), count: u64) -> f64 {
         let Self { producer, consumer } = self;
         let receive = move || {
@@ -166,8 +169,8 @@ fn on_one_thread(
     })
 }
 
-/// Each end on a core of its own. No goal: whether the two ends meet at every message or one runs ahead is decided anew in each
-/// sample, and makes a difference that the announcement does not.
+/// Each end on a core of its own. No goal: whether the two ends meet at every message or one runs
+/// ahead is decided anew in each sample, and makes a difference that the announcement does not.
 fn on_two_threads(
     options: &Options,
     what: Technique,

@@ -1,7 +1,8 @@
 //! The round trip of a 56-byte message between two cores, in floors.
 //!
-//! Floor, ring, floor, ring, floor …: each sample of the ring is divided by the mean of the two floors around it. If
-//! those differ by more than a tenth, the machine changed in between and the sample is dropped and counted.
+//! Floor, ring, floor, ring, floor …: each sample of the ring is divided by the mean of the two
+//! floors around it. If those differ by more than a tenth, the machine changed in between and the
+//! sample is dropped and counted.
 
 use crate::Options;
 use crate::answers::{receive, receive_rtrb, swap};
@@ -12,7 +13,8 @@ use system::clock::{Clock, Monotonic};
 use system::floor::{self, FloorSample, wait};
 use techniques::element::LineMessage;
 
-/// Batches that the round trips are cut into, as those of the floor are: a preemption spoils one of them.
+/// Batches that the round trips are cut into, as those of the floor are: a preemption spoils one of
+/// them.
 const BATCHES: u64 = 50;
 
 /// Nanoseconds each: the median of the batches.
@@ -105,7 +107,8 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
     let [mut process, mut bare, mut thread, mut rtrb] = [(); 4].map(|()| Samples::default());
     let (mut swaps, mut over_swaps) = (Vec::new(), Vec::new());
     for _ in 0..samples {
-        // The floor is taken with the peer that is measured next: a line between processes, or within one.
+        // The floor is taken with the peer that is measured next: a line between processes, or
+        // within one.
         let Peers { process: across, thread: within, rtrb: other } = &mut *peers;
         let mut before = floor::<true>(across, rounds);
         let swapped = floor_by_swapping(across, rounds);

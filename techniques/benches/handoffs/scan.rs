@@ -1,4 +1,5 @@
-//! What a consumer pays for looking and finding nothing: every technique of the table, with 1, 8 and 64 producers.
+//! What a consumer pays for looking and finding nothing: every technique of the table, with 1, 8
+//! and 64 producers.
 
 use crate::Options;
 use crate::common::Run;
@@ -31,8 +32,8 @@ fn scanner<T: Link>(technique: Technique, producers: u16) -> Scanner {
     })
 }
 
-/// Rings of so many producers, each in mapped memory of its own as in a run; if not coloured, the lines that are polled have all the same
-/// place in their pages.
+/// Rings of so many producers, each in mapped memory of its own as in a run; if not coloured, the
+/// lines that are polled have all the same place in their pages.
 fn rings(producers: u64, coloured: bool) -> Scanner {
     const CAPACITY: usize = 64;
     let ring = |index| {

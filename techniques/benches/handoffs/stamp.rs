@@ -19,8 +19,9 @@ fn batch(count: u64, mut each: impl FnMut(u64)) -> f64 {
 /// Samples that a log has room for.
 const LAPS: usize = 16;
 
-/// A log of its own for that many records a sample, 16 MiB in all: gone through from front to back as in a run, it does not
-/// fit the second-level cache. A new one when it is full, because a log is only ever appended to.
+/// A log of its own for that many records a sample, 16 MiB in all: gone through from front to back
+/// as in a run, it does not fit the second-level cache. A new one when it is full, because a log is
+/// only ever appended to.
 fn fresh_log(count: u64) -> StampLog {
     let words = LOG_OFFSET + count as usize * LAPS * RECORD_WORDS;
     StampLog::new(&Region::memfd("bench-log", words).expect("16 MiB of memory").words())

@@ -1,7 +1,7 @@
 //! A one-way stream of 56-byte messages, as fast as both ends can: ours beside the crate rtrb.
 //!
-//! Ours has its sequence beside the seven words, rtrb's is aligned to the line, so each message is a line of its own. Contestants alternate; a ratio is that of two
-//! neighbouring samples.
+//! Ours has its sequence beside the seven words, rtrb's is aligned to the line, so each message is
+//! a line of its own. Contestants alternate; a ratio is that of two neighbouring samples.
 
 use crate::Options;
 use crate::flow::{self, BATCH, Rate, check, message};
@@ -33,7 +33,8 @@ pub fn send_in_place(producer: &mut spsc::Producer, count: u64) {
     }
 }
 
-/// rtrb's consumer, one by one, each message checked where it is: by the loop of all others, which hands it on, it has been a third slower in some builds.
+/// rtrb's consumer, one by one, each message checked where it is: by the loop of all others, which
+/// hands it on, it has been a third slower in some builds.
 #[inline(never)]
 pub fn take_lines(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
     let (mut rate, mut n) = (None, 0);

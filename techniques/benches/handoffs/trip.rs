@@ -1,8 +1,10 @@
 //! One message there and back: the loops of both sides, the same ones for whatever carries it.
 //!
-//! Two threads that only wait for each other fall *in step*: each look of the one falls at the same moment of the other's store, trip after trip, and a few
-//! instructions more or less in either loop move all of them at once. So the same trips are also made *out of step*: each side works for a pseudo-random
-//! time before it sends, as one does that has something to say now and then. How long that takes by itself is measured on one thread and taken off.
+//! Two threads that only wait for each other fall *in step*: each look of the one falls at the same
+//! moment of the other's store, trip after trip, and a few instructions more or less in either loop
+//! move all of them at once. So the same trips are also made *out of step*: each side works for a
+//! pseudo-random time before it sends, as one does that has something to say now and then. How long
+//! that takes by itself is measured on one thread and taken off.
 
 use crate::flow::{Pop, Push, receive};
 use shm::memory::{Region, Words};
@@ -39,7 +41,8 @@ pub fn hint_ns(count: u64) -> f64 {
     (Monotonic.now() - start) as f64 / count as f64
 }
 
-/// Sends every message back. A function of its own, as [`call`]: what else its caller does would change its instructions.
+/// Sends every message back. A function of its own, as [`call`]: what else its caller does would
+/// change its instructions.
 #[inline(never)]
 pub fn echo<const OUT: bool>(producer: &mut impl Push, consumer: &mut impl Pop, count: u64) {
     let mut pauses = Pauses::of_answerer();
@@ -70,7 +73,8 @@ pub fn call<const OUT: bool>(
     }
 }
 
-/// An end of one line that two threads bounce, as the floor is, by the loops above: a number, and who stored it.
+/// An end of one line that two threads bounce, as the floor is, by the loops above: a number, and
+/// who stored it.
 pub struct Line {
     words: Words,
     /// Whether this end is about what the echo stores.
@@ -78,7 +82,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// The caller's sending end and the echo's receiving end, then the echo's sending end and the caller's receiving end.
+    /// The caller's sending end and the echo's receiving end, then the echo's sending end and the
+    /// caller's receiving end.
     pub fn ends() -> ((Self, Self), (Self, Self)) {
         let words = Region::heap(16).words();
         let end = |is_echo| Self { words: words.clone(), is_echo };

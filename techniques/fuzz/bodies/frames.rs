@@ -26,7 +26,8 @@ enum Act {
     Pop,
 }
 
-/// Plays what the bytes say: every message that was pushed comes, in order and nothing else, and every other byte is counted.
+/// Plays what the bytes say: every message that was pushed comes, in order and nothing else, and
+/// every other byte is counted.
 pub fn frames(bytes: &[u8]) {
     let run = Run::new(Technique::of::<Pipe>(), 1, 4);
     let name = run.create::<Pipe>().segment_name("submit");

@@ -1,7 +1,8 @@
-//! What the fuzz targets do with their bytes. The property test `techniques/tests/all/fuzzed.rs` does the same in every `cargo test`.
+//! What the fuzz targets do with their bytes. The property test `techniques/tests/all/fuzzed.rs`
+//! does the same in every `cargo test`.
 //!
-//! Each body takes any bytes, gives them to code of this crate that reads what others write, and panics if what must hold
-//! does not.
+//! Each body takes any bytes, gives them to code of this crate that reads what others write, and
+//! panics if what must hold does not.
 
 mod board;
 mod frames;

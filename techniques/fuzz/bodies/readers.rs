@@ -174,7 +174,8 @@ pub fn status(bytes: &[u8]) {
     assert!(!status.error().chars().any(char::is_control));
 }
 
-/// A control segment of any words, and one with a good plan of which words were changed: a plan that is read is valid.
+/// A control segment of any words, and one with a good plan of which words were changed: a plan
+/// that is read is valid.
 pub fn control(bytes: &[u8]) {
     let run = Run::new(Technique::default(), 2, 4);
     for with_plan in [false, true] {

@@ -1,4 +1,5 @@
-//! Both ends of a ring over words that anybody may change between two calls, and that die and are replaced.
+//! Both ends of a ring over words that anybody may change between two calls, and that die and are
+//! replaced.
 
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
@@ -62,7 +63,8 @@ enum Value {
     },
 }
 
-/// Writes a word of the link's memory; headers are left out, their body is [`header`](super::header).
+/// Writes a word of the link's memory; headers are left out, their body is
+/// [`header`](super::header).
 fn scribble(memory: &[(SegmentSpec, Words)], place: usize, value: &Value) {
     let mut words = memory.iter().flat_map(|(_, words)| &words[HEADER_WORDS..]);
     let len = words.clone().count();
@@ -81,8 +83,8 @@ fn scribble(memory: &[(SegmentSpec, Words)], place: usize, value: &Value) {
     }
 }
 
-/// Plays on a technique in memory whose consumer can be replaced; the first byte says on which. `BULKHEAD_ONLY=linked` for
-/// who looks for something.
+/// Plays on a technique in memory whose consumer can be replaced; the first byte says on which.
+/// `BULKHEAD_ONLY=linked` for who looks for something.
 pub fn rings(bytes: &[u8]) {
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
     let is_wanted = |technique: &Technique| technique.record().resumable && technique.name().contains(&only);
@@ -92,7 +94,8 @@ pub fn rings(bytes: &[u8]) {
     with_link!(technique, T => ring::<T>(technique, bytes));
 }
 
-/// Plays what the bytes say. Every call returns, and nothing panics; a refused push, a fault or nonsense is all right.
+/// Plays what the bytes say. Every call returns, and nothing panics; a refused push, a fault or
+/// nonsense is all right.
 fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
     let run = Run::new(technique, PRODUCERS as u16, CAPACITY);
     let link = run.link();

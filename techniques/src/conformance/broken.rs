@@ -1,5 +1,6 @@
-//! Rings with one fault each: what the suite must find, and what a run must find if it ever carries orders through one. They are
-//! good rings whose consumer spoils every hundredth message, or forgets the dead.
+//! Rings with one fault each: what the suite must find, and what a run must find if it ever carries
+//! orders through one. They are good rings whose consumer spoils every hundredth message, or
+//! forgets the dead.
 
 use core::marker::PhantomData;
 use shm::attached::Attached;
@@ -9,7 +10,8 @@ use shm::ring::{
     Allocation, Blocked, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
 };
 
-/// Looks in vain that a message which was kept back waits for another one of its producer: long enough for a strategy that sends each millisecond, and a run that ends gets all.
+/// Looks in vain that a message which was kept back waits for another one of its producer: long
+/// enough for a strategy that sends each millisecond, and a run that ends gets all.
 const PATIENCE: u32 = 10_000;
 
 /// A message as a consumer gives it out.
@@ -29,8 +31,9 @@ pub trait Spoil: Send + 'static {
     /// From this producer on the consumer finds nothing at its first look at each message.
     const HIDES: usize = usize::MAX;
 
-    /// Spoils a message: what comes out now, and what comes out later: after it, or if nothing comes out now, after the next one of the same producer (or when that has not come
-    /// for a long time).
+    /// Spoils a message: what comes out now, and what comes out later: after it, or if nothing
+    /// comes out now, after the next one of the same producer (or when that has not come for a long
+    /// time).
     fn spoil(message: Popped, before: &Message) -> (Option<Popped>, Option<Popped>);
 }
 
@@ -120,7 +123,8 @@ pub struct Receiver<S, C> {
     before: Message,
     late: Option<Popped>,
     is_due: bool,
-    /// Looks in vain that it goes on waiting for another message of its producer; 0: it waits for none.
+    /// Looks in vain that it goes on waiting for another message of its producer; 0: it waits for
+    /// none.
     patience: u32,
     spoil: PhantomData<S>,
 }

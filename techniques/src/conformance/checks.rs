@@ -8,7 +8,8 @@ use shm::queue::Queue;
 use shm::ring::{Consumer, Link, Producer, Step};
 use std::time::Instant;
 
-/// More messages than any bounded technique holds: pipes and sockets are as large as the kernel lets them be.
+/// More messages than any bounded technique holds: pipes and sockets are as large as the kernel
+/// lets them be.
 const MORE_THAN_FITS: u64 = 200_000;
 /// Nothing that moves takes so long for one step, on a machine however busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -61,7 +62,8 @@ fn fill(producer: &mut impl Producer, index: usize, from: u64) -> u64 {
         as u64
 }
 
-/// Three times as full as it can be, and empty again: what was refused was not taken, what was taken comes.
+/// Three times as full as it can be, and empty again: what was refused was not taken, what was
+/// taken comes.
 pub fn full_and_empty_again<T: Link>(memory: Memory) -> Result<(), Violation> {
     const CAPACITY: u64 = 64;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
@@ -85,7 +87,8 @@ pub fn full_and_empty_again<T: Link>(memory: Memory) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Random turns of two producers and the consumer, on one thread, against what a queue for each producer would do.
+/// Random turns of two producers and the consumer, on one thread, against what a queue for each
+/// producer would do.
 pub fn against_a_model<T: Link>(memory: Memory, seed: u64) -> Result<(), Violation> {
     const CAPACITY: u64 = 16;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
@@ -125,7 +128,8 @@ pub fn against_a_model<T: Link>(memory: Memory, seed: u64) -> Result<(), Violati
     ledger.settle(&sent)
 }
 
-/// Many producers, one of which sends: its message comes with the first look, whoever it is and however few have sent before.
+/// Many producers, one of which sends: its message comes with the first look, whoever it is and
+/// however few have sent before.
 pub fn one_of_many<T: Link>(memory: Memory) -> Result<(), Violation> {
     const PRODUCERS: usize = 200;
     // Prime to it: not the one beside the last one, where a scan looks first.
@@ -199,7 +203,8 @@ pub fn threads<T: Link>(memory: Memory, producers: usize) -> Result<(), Violatio
     ledger.settle(&vec![each; producers])
 }
 
-/// A producer dies at that step of a push. It costs itself that message, unless the push was through, and the other nothing.
+/// A producer dies at that step of a push. It costs itself that message, unless the push was
+/// through, and the other nothing.
 pub fn death<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
@@ -254,8 +259,9 @@ pub fn death<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
     ledger.settle(&sent)
 }
 
-/// Producers that die at that step of a push, each with messages in the queue, and are succeeded. What was published comes once, a
-/// successor is not accused of what its predecessor left, and the others lose nothing.
+/// Producers that die at that step of a push, each with messages in the queue, and are succeeded.
+/// What was published comes once, a successor is not accused of what its predecessor left, and the
+/// others lose nothing.
 pub fn successor<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;
@@ -291,7 +297,8 @@ pub fn successor<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Attaches a producer while the consumer looks, as from another process where the queue has a name.
+/// Attaches a producer while the consumer looks, as from another process where the queue has a
+/// name.
 fn attach_successor<T: Link>(
     queue: &mut Queue<T>,
     take: &mut impl FnMut() -> Result<bool, Violation>,

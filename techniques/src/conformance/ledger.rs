@@ -1,4 +1,5 @@
-//! What was sent against what arrived: the messages of the suite, and who finds each kind of error in them.
+//! What was sent against what arrived: the messages of the suite, and who finds each kind of error
+//! in them.
 
 use super::Violation;
 use shm::ring::{Consumer, MESSAGE_WORDS, Message};
@@ -7,7 +8,8 @@ use std::collections::BTreeSet;
 /// Bits of a message's number.
 const NUMBER_BITS: u32 = 48;
 
-/// Message `n` of a producer. Each word follows from the first one and its place, so that any mixture of two messages shows.
+/// Message `n` of a producer. Each word follows from the first one and its place, so that any
+/// mixture of two messages shows.
 pub fn message(producer: usize, n: u64) -> Message {
     let first = (producer as u64) << NUMBER_BITS | n;
     core::array::from_fn(|word| first ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -9,11 +9,11 @@
 //! }
 //! ```
 //!
-//! It goes by the technique's [`Record`](shm::ring::Record), on the heap and in mapped memory wherever the technique can be
-//! there: with threads, against a model, full and empty again, and with producers that die at each step of a push and are
-//! succeeded. What it
-//! cannot show: every order of steps (that is for a model checker), other processes, hostile peers. That it finds what it is
-//! for, the rings in [`broken`] show.
+//! It goes by the technique's [`Record`](shm::ring::Record), on the heap and in mapped memory
+//! wherever the technique can be there: with threads, against a model, full and empty again, and
+//! with producers that die at each step of a push and are succeeded. What it cannot show: every
+//! order of steps (that is for a model checker), other processes, hostile peers. That it finds what
+//! it is for, the rings in [`broken`] show.
 
 pub mod broken;
 mod checks;
@@ -61,7 +61,8 @@ pub enum Violation {
         /// How many.
         count: u64,
     },
-    /// A message arrived that its producer had not sent, or of which it was told that it was not taken.
+    /// A message arrived that its producer had not sent, or of which it was told that it was not
+    /// taken.
     #[error("message {n} of producer {producer} came, which was refused or never sent")]
     Invented {
         /// Whose it says it is.
@@ -208,8 +209,9 @@ pub struct Finding {
     pub violation: Option<Violation>,
 }
 
-/// Makes every check of a technique wherever it can be, and says what came of each: for one that cannot keep all of the contract, and
-/// says so. Where something does not move, a check takes a minute.
+/// Makes every check of a technique wherever it can be, and says what came of each: for one that
+/// cannot keep all of the contract, and says so. Where something does not move, a check takes a
+/// minute.
 pub fn survey<T: Link>() -> Vec<Finding> {
     let mut findings = Vec::new();
     for &memory in memories(T::RECORD.home) {

@@ -1,4 +1,5 @@
-//! The arena: where everything is in it, the words that name blocks, and how blocks are taken and given back.
+//! The arena: where everything is in it, the words that name blocks, and how blocks are taken and
+//! given back.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Header, HeaderError, SegmentKind, Words};
@@ -17,7 +18,8 @@ pub const FREE_HEAD: usize = FRESH + 16;
 pub const FREE_TAIL: usize = FREE_HEAD + 16;
 /// Where the consumer keeps the number of the next message to take, for its successor.
 pub const HEAD: usize = FREE_TAIL + 16;
-/// Where it keeps the block that it takes from, and behind that the one before, which it has not given back.
+/// Where it keeps the block that it takes from, and behind that the one before, which it has not
+/// given back.
 pub const CURRENT: usize = HEAD + 1;
 /// Where the free ring begins.
 pub const FREE_RING: usize = HEAD + 16;
@@ -62,8 +64,8 @@ pub const fn arena_words(blocks: usize, slots: usize, words: usize) -> usize {
     blocks_at(blocks) + blocks * block_words(slots, words)
 }
 
-/// The blocks of a link whose bounded twin has `capacity` slots: room for 16 times as many messages, for one spare block
-/// of each producer, and for the two that are half used.
+/// The blocks of a link whose bounded twin has `capacity` slots: room for 16 times as many
+/// messages, for one spare block of each producer, and for the two that are half used.
 pub const fn reserve(capacity: usize, producers: usize) -> usize {
     (16 * capacity).div_ceil(BLOCK_SLOTS) + producers + 2
 }
@@ -80,7 +82,8 @@ impl Block {
         self.number << 24 | (self.id as u64) << 1 | 1
     }
 
-    /// The block in a link word; `None` if there is no link in it, or one that leads out of the arena.
+    /// The block in a link word; `None` if there is no link in it, or one that leads out of the
+    /// arena.
     #[inline(always)]
     pub(super) const fn from_word(word: u64, blocks: usize) -> Option<Self> {
         let block = Self { number: word >> 24, id: (word >> 1) as usize & (MAX_BLOCKS - 1) };
@@ -117,14 +120,16 @@ impl<const W: usize, const B: usize> Arena<W, B> {
         block + 1 + slot * (W + 1)
     }
 
-    /// Takes a block that was given back, or else one that nobody has touched; its id. Whose it is says the block itself, as
-    /// soon as it is taken; the counters are moved on by whoever finds them behind.
+    /// Takes a block that was given back, or else one that nobody has touched; its id. Whose it is
+    /// says the block itself, as soon as it is taken; the counters are moved on by whoever finds
+    /// them behind.
     pub(super) fn allocate(&self, intent: &Intent) -> Option<usize> {
         let (words, blocks) = (&self.words, self.blocks);
         for _ in 0..MAX_TRIES {
             // Relaxed: a proposal, the CAS decides.
             let head = words[FREE_HEAD].load(Ordering::Relaxed);
-            // Acquire: pairs with the consumer's Release; the id is there, and its reads of the block are over.
+            // Acquire: pairs with the consumer's Release; the id is there, and its reads of the
+            // block are over.
             let free = words[FREE_TAIL].load(Ordering::Acquire).wrapping_sub(head);
             let (counter, count, id, mark) = if (1..=blocks as u64).contains(&free) {
                 let place = FREE_RING + (head % blocks as u64) as usize;
@@ -140,10 +145,12 @@ impl<const W: usize, const B: usize> Arena<W, B> {
             let mut is_ours = false;
             if id < blocks {
                 intent.announce_block(id);
-                // Fresh ones are numbered 1 to blocks - 1, reused ones from there: unique, and never 0 (block 0's first).
+                // Fresh ones are numbered 1 to blocks - 1, reused ones from there: unique, and
+                // never 0 (block 0's first).
                 let allocation = if counter == FRESH { count + 1 } else { count.wrapping_add(blocks as u64) };
-                // Release: the announcement comes before it. Only who finds the mark of this very place in the free
-                // ring, or none, gets the block: what we read may be long out of date.
+                // Release: the announcement comes before it. Only who finds the mark of this very
+                // place in the free ring, or none, gets the block: what we read may be long out of
+                // date.
                 let next = &words[self.block(id)];
                 let taken = taken_mark(allocation, intent.index);
                 is_ours = next.compare_exchange(mark, taken, Ordering::Release, Ordering::Relaxed).is_ok();
@@ -171,22 +178,25 @@ impl<const W: usize, const B: usize> Arena<W, B> {
     /// Gives a block back, the `count`th one. For the one consumer only.
     #[inline(always)]
     pub(super) fn give_back(&self, id: usize, count: u64) {
-        // Release: pairs with the Acquire in `grow` of a producer that believes the block to be what it was: it finds a
-        // later `last`.
+        // Release: pairs with the Acquire in `grow` of a producer that believes the block to be
+        // what it was: it finds a later `last`.
         self.words[self.block(id)].store(self.free_mark(count), Ordering::Release);
         self.words[FREE_RING + (count % self.blocks as u64) as usize].store(id as u64, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `allocate`; the id is there, and our reads of the block are over.
+        // Release: pairs with the Acquire in `allocate`; the id is there, and our reads of the
+        // block are over.
         self.words[FREE_TAIL].store(count + 1, Ordering::Release);
     }
 
-    /// Whether that block is being given back as the `count`th one: the free ring has it only when this is over.
+    /// Whether that block is being given back as the `count`th one: the free ring has it only when
+    /// this is over.
     pub(super) fn is_half_given_back(&self, id: usize, count: u64) -> bool {
         self.words[self.block(id)].load(Ordering::Relaxed) == self.free_mark(count)
     }
 
     /// Whether the block's `next` says that this producer took it, and that nothing follows it.
     pub(super) fn is_taken_by(&self, id: usize, producer: u64) -> bool {
-        // Relaxed: of a dead producer, so it is there; and who is late to see that something follows finds the block linked.
+        // Relaxed: of a dead producer, so it is there; and who is late to see that something
+        // follows finds the block linked.
         let next = self.words[self.block(id)].load(Ordering::Relaxed);
         next & MARK_MASK == taken_mark(0, producer)
     }
@@ -196,13 +206,14 @@ impl<const W: usize, const B: usize> Arena<W, B> {
 const MARK_BITS: u32 = 12;
 const MARK_MASK: u64 = (1 << MARK_BITS) - 1;
 
-/// What stands in `next` of a block that was taken, before it is linked: by whom, and which allocation that was.
+/// What stands in `next` of a block that was taken, before it is linked: by whom, and which
+/// allocation that was.
 const fn taken_mark(allocation: u64, producer: u64) -> u64 {
     allocation << MARK_BITS | (producer << 2 & MARK_MASK) | 0b10
 }
 
-/// Makes a list of zeroed words by writing its header: for tests and benches; a run's segments get theirs from
-/// the launcher.
+/// Makes a list of zeroed words by writing its header: for tests and benches; a run's segments get
+/// theirs from the launcher.
 pub fn write_header<const W: usize, const B: usize>(words: &Words, blocks: usize) {
     Header {
         kind: KIND,

@@ -7,8 +7,8 @@ use shm::ring::intent::Intents;
 use shm::ring::{Allocation, Blocked, PeerFault};
 use shm::sync::{Ordering, load_owned};
 
-/// The receiving end. At most one at a time. `PROTECTED` is `true` but where a bench asks what it costs to have a successor: without it
-/// none would know where to go on.
+/// The receiving end. At most one at a time. `PROTECTED` is `true` but where a bench asks what it
+/// costs to have a successor: without it none would know where to go on.
 pub struct Consumer<
     const W: usize = { shm::ring::MESSAGE_WORDS },
     const B: usize = BLOCK_SLOTS,
@@ -19,8 +19,8 @@ pub struct Consumer<
     /// The number of the next message to take. Kept in the arena as well, for a successor only.
     pub(super) head: u64,
     head_word: Word,
-    /// The block that it is in (id), where that begins, and the message's slot; the slot after the last one: in the
-    /// block that comes next.
+    /// The block that it is in (id), where that begins, and the message's slot; the slot after the
+    /// last one: in the block that comes next.
     pub(super) current: Block,
     pub(super) block: usize,
     pub(super) slot: usize,
@@ -34,8 +34,8 @@ pub struct Consumer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
-    /// Attaches the receiving end to an arena and to the announcements of all its producers, in their order; all have their
-    /// headers.
+    /// Attaches the receiving end to an arena and to the announcements of all its producers, in
+    /// their order; all have their headers.
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).
@@ -58,9 +58,9 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         })
     }
 
-    /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
-    /// message that the dead one was taking comes out again if it had not stored its head. Producers may go on meanwhile;
-    /// retirements begin anew.
+    /// Attaches a receiving end in the place of one that has died: what was not taken comes out,
+    /// whole and in order. The message that the dead one was taking comes out again if it had not
+    /// stored its head. Producers may go on meanwhile; retirements begin anew.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -77,7 +77,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         }
         let Block { number, id } = consumer.current;
         let first = number * B as u64;
-        // Both or neither are of the block that follows: a head of a later block is where this one ends.
+        // Both or neither are of the block that follows: a head of a later block is where this one
+        // ends.
         consumer.slot = head.saturating_sub(first).min(B as u64) as usize;
         consumer.head = first + consumer.slot as u64;
         // The block before this one, unless it was given back: it still leads here.
@@ -85,7 +86,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         let leads_here =
             |behind: &usize| kept(consumer.arena.block(*behind)) == Block { number, id }.to_word();
         consumer.behind = behind.filter(leads_here);
-        // What the dead one was giving back, this one or a dead producer's, goes on before anything else is given back.
+        // What the dead one was giving back, this one or a dead producer's, goes on before anything
+        // else is given back.
         let is_half = |id: &usize| consumer.arena.is_half_given_back(*id, consumer.given_back);
         if let Some(id) = (0..consumer.arena.blocks).find(is_half) {
             consumer.arena.give_back(id, consumer.given_back);
@@ -94,7 +96,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         Ok(consumer)
     }
 
-    /// Goes on to the next message, and gives the block before this one back if this was the first one here.
+    /// Goes on to the next message, and gives the block before this one back if this was the first
+    /// one here.
     #[inline(always)]
     pub(super) fn step(&mut self) {
         self.head += 1;
@@ -112,8 +115,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
     /// Goes on to the block that follows, if there is one.
     #[cold]
     fn next_block(&mut self, fault: &mut Option<PeerFault>) -> bool {
-        // Relaxed: a link of an earlier use is never seen, here or in the next block, because we ourselves marked the block
-        // free since; and the stamps order what stands there.
+        // Relaxed: a link of an earlier use is never seen, here or in the next block, because we
+        // ourselves marked the block free since; and the stamps order what stands there.
         let link = self.arena.words[self.block].load(Ordering::Relaxed);
         if link & 1 == 0 || self.broken {
             return false;
@@ -124,8 +127,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
             *fault = Some(PeerFault::InvalidLink { link, block: self.current.number });
             return false;
         };
-        // For a successor: Release, one after the other. The first is used only together with the second, or by itself is
-        // that of a block that leads to where the second stands already.
+        // For a successor: Release, one after the other. The first is used only together with the
+        // second, or by itself is that of a block that leads to where the second stands already.
         let kept = &self.arena.words[CURRENT..CURRENT + 2];
         kept[1].store(self.current.to_word(), Ordering::Release);
         kept[0].store(next.to_word(), Ordering::Release);
@@ -140,14 +143,16 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
     #[cold]
     fn mend(&mut self, stamp: u64) -> PeerFault {
         let position = self.head;
-        // Relaxed: it may be a lie as well, and then one damaged message more or less makes no difference.
+        // Relaxed: it may be a lie as well, and then one damaged message more or less makes no
+        // difference.
         let ahead = self.arena.words[TAIL].load(Ordering::Relaxed).wrapping_sub(position);
         if (1..1 << 63).contains(&ahead) {
             // Claimed; whatever was written there cannot be told from what was not: passed over.
             self.step();
         } else {
             let slot = self.arena.slot(self.block, self.slot);
-            // Nobody's place: as it was, unless it has changed again meanwhile. Relaxed: no producer looks at a stamp.
+            // Nobody's place: as it was, unless it has changed again meanwhile. Relaxed: no
+            // producer looks at a stamp.
             let _ = self.arena.words[slot].compare_exchange(stamp, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         PeerFault::InvalidStamp { stamp, position }
@@ -165,8 +170,9 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
 ///
 /// # Errors of a check
 /// [`PeerFault::InvalidTail`]: the tail is behind the last message taken, or in a block that was never linked; or it is
-/// behind the next place, which nobody has written, announces, or could have left by dying. [`PeerFault::InvalidLink`]: `last`
-/// names no block that the tail could be in. Nothing was mended: the list stands still.
+/// behind the next place, which nobody has written, announces, or could have left by dying.
+/// [`PeerFault::InvalidLink`]: `last` names no block that the tail could be in. Nothing was mended:
+/// the list stands still.
 impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for Consumer<W, B, PROTECTED> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
@@ -185,7 +191,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of
+            // the words.
             *value = load_owned(word);
         }
         self.step();
@@ -196,8 +203,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         if !self.intents.mark_dead(producer) {
             return true;
         }
-        // If it had taken a block and not linked it, the block is given back; if it had claimed a place and not written it, we
-        // go on behind it when we have come to it.
+        // If it had taken a block and not linked it, the block is given back; if it had claimed a
+        // place and not written it, we go on behind it when we have come to it.
         if let Some(id) = self.intents.block(producer) {
             self.take_back(id, producer);
         }
@@ -214,9 +221,11 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
 
     fn check(&mut self) -> Result<(), PeerFault> {
         let (words, position) = (&self.arena.words, self.head);
-        // Acquire: pairs with the claims; `last` is as new as the producers' whose claims we see, who announced them.
+        // Acquire: pairs with the claims; `last` is as new as the producers' whose claims we see,
+        // who announced them.
         let tail = words[TAIL].load(Ordering::Acquire);
-        // Acquire: pairs with the Release in `grow`; the next tail is no older than the one by which the block was linked.
+        // Acquire: pairs with the Release in `grow`; the next tail is no older than the one by
+        // which the block was linked.
         let link = words[LAST].load(Ordering::Acquire);
         let later = words[TAIL].load(Ordering::Relaxed);
         let zero = Block { number: 0, id: 0 };

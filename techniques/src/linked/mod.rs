@@ -17,27 +17,33 @@
 //! head   where the consumer is: the next message, its block and the one before; only a successor reads it
 //! ```
 //!
-//! Zeroed memory is the empty list. Blocks have numbers that only grow and ids, their places in the arena. A producer
-//! finds the block of the tail through `last`; if there is none yet, it links one **before** it moves the tail: fills
-//! `next` of the last block by CAS, then moves `last` by CAS. Both steps can be finished by anybody who finds them half
-//! done. Then it announces its message's number in its own segment (`intent.rs`), claims it by CAS on the tail, writes,
-//! and stamps. The consumer has a private cursor, takes without a CAS, and gives a block back through the free ring (plain
+//! Zeroed memory is the empty list. Blocks have numbers that only grow and ids, their places in the
+//! arena. A producer finds the block of the tail through `last`; if there is none yet, it links one **before**
+//! it moves the tail: fills `next` of the last block by CAS, then moves `last` by CAS. Both steps
+//! can be finished by anybody who finds them half done. Then it announces its message's number in
+//! its own segment (`intent.rs`), claims it by CAS on the tail, writes, and stamps. The consumer
+//! has a private cursor, takes without a CAS, and gives a block back through the free ring (plain
 //! stores: it is the only one to do so).
 //!
-//! **Whose a block is** stands in the block itself from the moment it is taken: a producer announces the block that it finds
-//! free, and takes it by CAS on its `next`, from the mark of that very place in the free ring to its own. Then it moves the counter
-//! on, as does anybody else who finds it behind.
+//! **Whose a block is** stands in the block itself from the moment it is taken: a producer
+//! announces the block that it finds free, and takes it by CAS on its `next`, from the mark of that
+//! very place in the free ring to its own. Then it moves the counter on, as does anybody else who
+//! finds it behind.
 //!
-//! **Growth.** The arena is reserved when the run starts, so that nobody is ever killed for touching it, but not
-//! touched: its pages are mapped when the list first grows into them, and the page faults are in the run's figures, as
-//! are fresh and reused blocks ([`allocation`](shm::ring::SharedQueue::allocation)). Only when all of [`reserve`] is in use a push is [`Full`](shm::ring::Full).
+//! **Growth.** The arena is reserved when the run starts, so that nobody is ever killed for
+//! touching it, but not touched: its pages are mapped when the list first grows into them, and the
+//! page faults are in the run's figures, as are fresh and reused blocks
+//! ([`allocation`](shm::ring::SharedQueue::allocation)). Only when all of [`reserve`] is in use a
+//! push is [`Full`](shm::ring::Full).
 //!
-//! **Why a block is never reused too early.** The consumer gives block n back when it has taken a message of block
-//! n + 1, or passed over a dead one's place there. That one's producer had found `last` at n + 1, so `last` is past n for everybody
-//! who can see the block in the free ring. A producer uses a block for number n only if it saw it as `last`, and only after its
-//! claim in n succeeded: then the tail was in n, and n not even fully claimed, let alone given back. **And why no late producer
-//! links to a reused block:** it read `last`, then `next`, then `last` again, unchanged: so `next` was that of the living block. Its
-//! CAS expects the allocation's number, which no later use of the block has again.
+//! **Why a block is never reused too early.** The consumer gives block n back when it has taken a
+//! message of block n + 1, or passed over a dead one's place there. That one's producer had found
+//! `last` at n + 1, so `last` is past n for everybody who can see the block in the free ring. A
+//! producer uses a block for number n only if it saw it as `last`, and only after its claim in n
+//! succeeded: then the tail was in n, and n not even fully claimed, let alone given back. **And why
+//! no late producer links to a reused block:** it read `last`, then `next`, then `last` again,
+//! unchanged: so `next` was that of the living block. Its CAS expects the allocation's number,
+//! which no later use of the block has again.
 //!
 //! **What a dead producer leaves**, and what [`retire`](shm::ring::SharedQueue::retire) does:
 //!
@@ -51,19 +57,23 @@
 //! | claimed, half-written, written | a place that nobody will write; the consumer waits there | when the consumer has come to it, it goes on behind it: announced by no one who lives |
 //! | published | a whole message | none: the stamp says so, or it is taken already |
 //!
-//! A producer has at most one block that is not linked, and that is the one it announced last: it takes none while it has a spare
-//! one. So no death costs the arena a block, and none costs another's message. Why a place or block cannot be that of a
-//! producer that is alive and slow: places in `intent.rs`; a block has its owner's mark, and only the owner could link it.
+//! A producer has at most one block that is not linked, and that is the one it announced last: it
+//! takes none while it has a spare one. So no death costs the arena a block, and none costs
+//! another's message. Why a place or block cannot be that of a producer that is alive and slow:
+//! places in `intent.rs`; a block has its owner's mark, and only the owner could link it.
 //!
-//! **What a dead consumer leaves:** its place, in words that only a successor reads ([`Consumer::resume`]): what it had not taken comes
-//! out, the message that it was copying again; a block that it was giving back is given back once.
+//! **What a dead consumer leaves:** its place, in words that only a successor reads
+//! ([`Consumer::resume`]): what it had not taken comes out, the message that it was copying again;
+//! a block that it was giving back is given back once.
 //!
-//! **The others are not trusted.** Ids are checked before use; an impossible stamp passes its message over; an impossible
-//! `next` ends the link with a [`PeerFault`](shm::ring::PeerFault), because what comes behind it cannot be found. Whoever scribbles over tail
-//! or `last` stops the list, which [`check`](shm::ring::SharedQueue::check) finds: that is what sharing one costs.
+//! **The others are not trusted.** Ids are checked before use; an impossible stamp passes its
+//! message over; an impossible `next` ends the link with a [`PeerFault`](shm::ring::PeerFault),
+//! because what comes behind it cannot be found. Whoever scribbles over tail or `last` stops the
+//! list, which [`check`](shm::ring::SharedQueue::check) finds: that is what sharing one costs.
 //!
-//! Source: the list flavour of `std::sync::mpsc` (from crossbeam-channel); the helping after Michael and Scott, "Simple, fast,
-//! and practical non-blocking and blocking concurrent queue algorithms" (1996).
+//! Source: the list flavour of `std::sync::mpsc` (from crossbeam-channel); the helping after
+//! Michael and Scott, "Simple, fast, and practical non-blocking and blocking concurrent queue
+//! algorithms" (1996).
 
 mod arena;
 mod consumer;
@@ -79,7 +89,8 @@ pub use arena::{
 pub use consumer::Consumer;
 pub use producer::Producer;
 
-/// A list and its producers' announcements on the heap, all ends attached: for tests, models and benches.
+/// A list and its producers' announcements on the heap, all ends attached: for tests, models and
+/// benches.
 pub fn heap_list<const W: usize, const B: usize>(
     producers: usize,
     blocks: usize,

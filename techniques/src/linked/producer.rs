@@ -1,4 +1,5 @@
-//! The sending end: finds or links the block of the tail, claims a message's number there, writes and stamps.
+//! The sending end: finds or links the block of the tail, claims a message's number there, writes
+//! and stamps.
 
 use super::arena::{Arena, BLOCK_SLOTS, Block, LAST, MAX_TRIES, TAIL};
 use core::ops::ControlFlow;
@@ -18,8 +19,8 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// A sending end; one for each producer. `PROTECTED` is `true` but where a bench asks what the announcement costs: without it a death in
-/// the middle of a push cannot be repaired.
+/// A sending end; one for each producer. `PROTECTED` is `true` but where a bench asks what the
+/// announcement costs: without it a death in the middle of a push cannot be repaired.
 pub struct Producer<
     const W: usize = { shm::ring::MESSAGE_WORDS },
     const B: usize = BLOCK_SLOTS,
@@ -35,10 +36,12 @@ pub struct Producer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTECTED> {
-    /// Attaches a sending end to an arena and to the producer's own announcement, which both have their headers.
+    /// Attaches a sending end to an arena and to the producer's own announcement, which both have
+    /// their headers.
     ///
     /// # Errors
-    /// A header that is not that of an arena of such blocks, or of an announcement, or does not fit its region.
+    /// A header that is not that of an arena of such blocks, or of an announcement, or does not fit
+    /// its region.
     pub fn attach(arena: &Words, intent: &Words) -> Result<Self, HeaderError> {
         let (arena, intent) = (Arena::attach(arena)?, Intent::attach(intent)?);
         // No block has the number MAX: the first push looks for its block.
@@ -54,7 +57,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step; see [`ring::Producer::try_push_with`].
+    /// As [`Producer::try_push`], and calls `at` at each step; see
+    /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors
     /// [`Full`], as there.
@@ -65,8 +69,9 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         reach(at, Step::Entered)?;
-        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last` there or later, and
-        // does not take the arena for full because it wants a block that is there already.
+        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last`
+        // there or later, and does not take the arena for full because it wants a block that is
+        // there already.
         let mut tail = self.arena.words[TAIL].load(Ordering::Acquire);
         for _ in 0..MAX_TRIES {
             if tail / B as u64 != self.number {
@@ -84,8 +89,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
                 self.intent.announce(tail);
             }
             reach(at, Step::Announced)?;
-            // Release: for the next producer, see above; and pairs with the Acquire of the tail in the repair: who sees the
-            // place claimed sees it announced.
+            // Release: for the next producer, see above; and pairs with the Acquire of the tail in
+            // the repair: who sees the place claimed sees it announced.
             let claimed = self.arena.words[TAIL].compare_exchange(
                 tail,
                 tail.wrapping_add(1),
@@ -98,8 +103,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
                     let slot = self.arena.slot(self.block, (tail % B as u64) as usize);
                     let slot = &self.arena.words[slot..slot + W + 1];
                     write(&slot[1..], message, at)?;
-                    // Release: pairs with the consumer's Acquire of the stamp; it sees the words above, and that `last`
-                    // had reached this block.
+                    // Release: pairs with the consumer's Acquire of the stamp; it sees the words
+                    // above, and that `last` had reached this block.
                     slot[0].store(tail.wrapping_add(1), Ordering::Release);
                     return reach(at, Step::Published);
                 }
@@ -115,7 +120,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Err(Full)
     }
 
-    /// Takes back the place that stands announced; see [`ring::Producer::withdraw`]. A block that we took and did not need stays so.
+    /// Takes back the place that stands announced; see [`ring::Producer::withdraw`]. A block that
+    /// we took and did not need stays so.
     pub fn withdraw(&mut self) {
         self.intent.withdraw();
     }
@@ -123,8 +129,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
     /// The block with that number, if it is the newest one; else makes it so, if it is its turn.
     #[inline]
     fn find(&mut self, number: u64, at: &mut impl FnMut(Step) -> ControlFlow<()>) -> Result<Found, Full> {
-        // Acquire: pairs with the Release in `grow`; the block's `next` is set, and the consumer's reads of what the block
-        // held before are over.
+        // Acquire: pairs with the Release in `grow`; the block's `next` is set, and the consumer's
+        // reads of what the block held before are over.
         let word = self.arena.words[LAST].load(Ordering::Acquire);
         let last = if word == 0 {
             Some(Block { number: 0, id: 0 })
@@ -148,8 +154,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<Found, Full> {
         let block = self.arena.block(last.id);
-        // Acquire: pairs with the Release of the link, and with that of the giving back if the block was free or is in use
-        // again: then the next load finds a later `last`.
+        // Acquire: pairs with the Release of the link, and with that of the giving back if the
+        // block was free or is in use again: then the next load finds a later `last`.
         let seen = self.arena.words[block].load(Ordering::Acquire);
         // Relaxed: an unchanged `last` is what `find` has acquired.
         if self.arena.words[LAST].load(Ordering::Relaxed) != word {
@@ -166,8 +172,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
             };
             reach(at, Step::Allocated)?;
             let next = Block { number: last.number + 1, id };
-            // Release: pairs with the Acquire loads of `next`; the new block's own `next` is set. Relaxed otherwise: what
-            // was found instead is looked at afresh.
+            // Release: pairs with the Acquire loads of `next`; the new block's own `next` is set.
+            // Relaxed otherwise: what was found instead is looked at afresh.
             let link = self.arena.words[block].compare_exchange(
                 seen,
                 next.to_word(),

@@ -1,4 +1,5 @@
-//! What the consumer mends after a producer's death: a claimed place, and a block that leads nowhere.
+//! What the consumer mends after a producer's death: a claimed place, and a block that leads
+//! nowhere.
 
 use super::arena::{Block, TAIL};
 use super::consumer::Consumer;
@@ -11,8 +12,9 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         if id >= self.arena.blocks {
             return;
         }
-        // Taken by the dead one, and nothing follows it: its own still, or the last of the list. Only the dead one could have
-        // linked it, so which of the two it is does not change any more.
+        // Taken by the dead one, and nothing follows it: its own still, or the last of the list.
+        // Only the dead one could have linked it, so which of the two it is does not change any
+        // more.
         let is_lost = self.arena.is_taken_by(id, producer as u64)
             && self.blocks().is_some_and(|blocks| blocks.iter().all(|block| block.id != id));
         if is_lost {
@@ -21,8 +23,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         }
     }
 
-    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false` while we have not come to it, and
-    /// while somebody else may have claimed it.
+    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false`
+    /// while we have not come to it, and while somebody else may have claimed it.
     pub(super) fn pass(&mut self, position: u64) -> bool {
         // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
         let tail = self.arena.words[TAIL].load(Ordering::Acquire);
@@ -34,7 +36,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         if position > self.head || self.slot == B {
             return false;
         }
-        // Before the stamp, and Acquire there: who announces something else by now has written this place.
+        // Before the stamp, and Acquire there: who announces something else by now has written this
+        // place.
         let is_announced = self.intents.is_announced(position);
         if self.is_written() {
             return true;
@@ -46,7 +49,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         !is_announced
     }
 
-    /// Whether the stamp at our place says anything but that nothing was written there in this use of the block.
+    /// Whether the stamp at our place says anything but that nothing was written there in this use
+    /// of the block.
     pub(super) fn is_written(&self) -> bool {
         let slot = self.arena.slot(self.block, self.slot);
         // Not ours to look at between two blocks: the next one is found by `pop`.
@@ -64,14 +68,15 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         Some(Blocked { place, announcer: self.intents.announcer(place) })
     }
 
-    /// The blocks from the consumer's to the last, by their links; `None` if a link leads to no block that could follow.
-    /// Bounded by the arena, whatever anybody wrote.
+    /// The blocks from the consumer's to the last, by their links; `None` if a link leads to no
+    /// block that could follow. Bounded by the arena, whatever anybody wrote.
     fn blocks(&self) -> Option<Vec<Block>> {
         let mut blocks = vec![self.current];
         loop {
             let last = blocks[blocks.len() - 1];
-            // Relaxed: that of an earlier use is never seen, because we ourselves marked the block free since; and a link that
-            // the dead one made or found is there, because its death is certain.
+            // Relaxed: that of an earlier use is never seen, because we ourselves marked the block
+            // free since; and a link that the dead one made or found is there, because its death is
+            // certain.
             let link = self.arena.words[self.arena.block(last.id)].load(Ordering::Relaxed);
             if link & 1 == 0 {
                 return Some(blocks);

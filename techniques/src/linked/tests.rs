@@ -51,7 +51,8 @@ fn no_block_is_given_back_while_it_is_the_last() {
     for n in 0..3 {
         producer.try_push(&[n]).unwrap();
     }
-    // As a producer leaves it that dies after linking block 1: `last` not moved, nothing claimed in it.
+    // As a producer leaves it that dies after linking block 1: `last` not moved, nothing claimed in
+    // it.
     words[LAST].store(0, Ordering::Relaxed);
     words[TAIL].store(2, Ordering::Relaxed);
     let arena = super::arena::Arena::<1, SLOTS>::attach(&words).unwrap();
@@ -77,7 +78,8 @@ fn a_full_arena_refuses_and_goes_on_with_what_comes_back() {
     assert_eq!(consumer.allocation(), shm::ring::Allocation { fresh: 3, reused: 1 });
 }
 
-/// Thousands of deaths at all steps, each with a successor: none costs the arena a block, nobody's message is lost.
+/// Thousands of deaths at all steps, each with a successor: none costs the arena a block, nobody's
+/// message is lost.
 #[test]
 fn deaths_do_not_shrink_the_arena() {
     let blocks = 6;

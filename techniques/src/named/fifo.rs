@@ -23,14 +23,14 @@ pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
     open(name, OpenOptions::new().read(true))
 }
 
-/// Opens the writing end, non-blocking: nothing can be read through it. Does not wait for a reader; as long as there is none,
-/// writing fails.
+/// Opens the writing end, non-blocking: nothing can be read through it. Does not wait for a reader;
+/// as long as there is none, writing fails.
 ///
 /// # Errors
 /// As `open_reader`.
 pub fn open_writer(name: &str) -> Result<File, RegionError> {
-    // Linux opens a FIFO for writing alone only where somebody reads it; for both directions at once whoever is there. So it does
-    // not matter which process comes first.
+    // Linux opens a FIFO for writing alone only where somebody reads it; for both directions at
+    // once whoever is there. So it does not matter which process comes first.
     let _reader = open(name, OpenOptions::new().read(true).write(true))?;
     open(name, OpenOptions::new().write(true))
 }
@@ -47,7 +47,8 @@ fn open(name: &str, options: &mut OpenOptions) -> Result<File, RegionError> {
     Ok(file)
 }
 
-/// Makes the pipe as large as an ordinary user may: `/proc/sys/fs/pipe-max-size`, less where the user's quota is used up.
+/// Makes the pipe as large as an ordinary user may: `/proc/sys/fs/pipe-max-size`, less where the
+/// user's quota is used up.
 fn enlarge(pipe: &File) {
     let max = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
     let mut bytes = max.and_then(|text| text.trim().parse::<i32>().ok()).unwrap_or(1 << 20);

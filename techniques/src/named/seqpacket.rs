@@ -1,7 +1,7 @@
 //! Unix sockets that keep messages apart (SOCK_SEQPACKET), named beside the segments in `/dev/shm`.
 //!
-//! The standard library has no type for them; its stream types do, since read, write and accept are the same calls: a
-//! read gives one packet, a write sends one.
+//! The standard library has no type for them; its stream types do, since read, write and accept are
+//! the same calls: a read gives one packet, a write sends one.
 
 use core::time::Duration;
 use nix::errno::Errno;
@@ -35,8 +35,9 @@ fn unix_socket(name: &str) -> Result<OwnedFd, RegionError> {
     socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).map_err(os(name, "make a socket"))
 }
 
-/// Binds the name, mode 0600, and listens; non-blocking. As many as the system allows (`/proc/sys/net/core/somaxconn`) may wait to
-/// be accepted: whoever is to be refused waits among them.
+/// Binds the name, mode 0600, and listens; non-blocking. As many as the system allows
+/// (`/proc/sys/net/core/somaxconn`) may wait to be accepted: whoever is to be refused waits among
+/// them.
 ///
 /// # Errors
 /// What the system refused (the name exists, no permission).
@@ -72,8 +73,8 @@ pub fn connect(name: &str, patience: Duration) -> Result<UnixStream, RegionError
     Ok(UnixStream::from(fd))
 }
 
-/// The process at the other end: the one that connected, or, for who has connected, the one that listens. The kernel says so; 0 is
-/// a process that has no id here.
+/// The process at the other end: the one that connected, or, for who has connected, the one that
+/// listens. The kernel says so; 0 is a process that has no id here.
 ///
 /// # Errors
 /// What the system refused.

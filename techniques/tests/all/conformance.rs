@@ -1,9 +1,11 @@
-//! The library's suite (`techniques::conformance`) on every technique, and on the rings that it must find broken. Beside it what a
-//! library function cannot do: real processes, and what only some techniques have.
+//! The library's suite (`techniques::conformance`) on every technique, and on the rings that it
+//! must find broken. Beside it what a library function cannot do: real processes, and what only
+//! some techniques have.
 //!
 //! Scribblers are in `hostile.rs`, every order of steps in `tests/loom`.
 //!
-//! The processes are this test binary started again (forking a process with threads is not safe): see [`the_producer_itself`].
+//! The processes are this test binary started again (forking a process with threads is not safe):
+//! see [`the_producer_itself`].
 
 use crate::common::{Run, itself};
 use protocol::segments;
@@ -216,7 +218,8 @@ fn processes_lose_nothing() {
                         child
                     })
                     .collect();
-                // Attached while the children attach, in any order; nobody pushes before we are there, as in a run.
+                // Attached while the children attach, in any order; nobody pushes before we are
+                // there, as in a run.
                 let mut attached = segments::attach_with(plan, None, &launching.control());
                 let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
                 launching.go(0);
@@ -229,7 +232,8 @@ fn processes_lose_nothing() {
     }
 }
 
-/// A successor gets the index of a connection whose producer is dead, once what that had sent is taken; not before.
+/// A successor gets the index of a connection whose producer is dead, once what that had sent is
+/// taken; not before.
 #[test]
 fn a_connection_is_retired_when_it_is_empty() {
     use techniques::unix_seqpacket::UnixSeqpacket;
@@ -272,7 +276,8 @@ fn a_connection_is_retired_when_it_is_empty() {
     }
 }
 
-/// A sender that dies between its message and the wake-up: the sleeper finds the message when its wait ends.
+/// A sender that dies between its message and the wake-up: the sleeper finds the message when its
+/// wait ends.
 #[test]
 fn a_wake_up_lost_to_a_death_costs_a_bounded_wait() {
     use shm::bell::BELL_WORDS;

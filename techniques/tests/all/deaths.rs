@@ -1,5 +1,6 @@
-//! Producers that die at any step of a push, in any order of events: the living lose nothing, the dead at most the message that
-//! they were about to publish, and the ring is as large as it was. On the heap, for every technique in shared memory.
+//! Producers that die at any step of a push, in any order of events: the living lose nothing, the
+//! dead at most the message that they were about to publish, and the ring is as large as it was. On
+//! the heap, for every technique in shared memory.
 //!
 //! Every order of steps is in `tests/loom/deaths.rs`; deaths of real processes are in `crash`.
 
@@ -263,7 +264,8 @@ fn a_place_that_is_held_is_known_with_its_holder() {
     }
 }
 
-/// Somebody has written over what a push left in the ring, but for the claim: the place seems to be held by who pushed.
+/// Somebody has written over what a push left in the ring, but for the claim: the place seems to be
+/// held by who pushed.
 fn written_over<T: Link>(run: &Run) {
     let is_shared = T::RECORD.steps.contains(&Step::Claimed);
     let Some(mut world) = World::<T>::new(run).filter(|_| is_shared) else { return };
@@ -292,7 +294,8 @@ fn nobody_is_named_for_a_place_that_somebody_has_written_over() {
     }
 }
 
-/// One consumer after the other on the same ring, while producers push and die: what comes out is what was published.
+/// One consumer after the other on the same ring, while producers push and die: what comes out is
+/// what was published.
 fn resumed<P, C>(
     events: &[Event],
     mut attach: impl FnMut(usize) -> P,

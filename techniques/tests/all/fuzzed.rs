@@ -1,4 +1,5 @@
-//! The fuzz targets' bodies (`techniques/fuzz`) with random bytes: what the fuzzer tries for hours, for a moment in every test run.
+//! The fuzz targets' bodies (`techniques/fuzz`) with random bytes: what the fuzzer tries for hours,
+//! for a moment in every test run.
 
 #[path = "../../fuzz/bodies/mod.rs"]
 mod bodies;

@@ -1,4 +1,5 @@
-//! Peers that do what no honest one does: whatever they write, the ends return, bounded, and never panic.
+//! Peers that do what no honest one does: whatever they write, the ends return, bounded, and never
+//! panic.
 
 use crate::common::Run;
 use proptest::prelude::*;
@@ -141,7 +142,8 @@ fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
     }
 }
 
-/// Where nobody's claim can have moved a tail: both techniques that share one say so, and only then.
+/// Where nobody's claim can have moved a tail: both techniques that share one say so, and only
+/// then.
 fn tails(
     at: usize,
     words: &Words,
@@ -225,7 +227,8 @@ fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
     assert_eq!(consumer.try_pop(), Some((None, message(5))));
 }
 
-/// Two honest producers and one that writes garbage of odd lengths, pieces of frames and frames with a wrong byte.
+/// Two honest producers and one that writes garbage of odd lengths, pieces of frames and frames
+/// with a wrong byte.
 #[test]
 fn bytes_of_odd_lengths_in_the_pipe_cost_the_others_nothing() {
     const EACH: u64 = 20_000;
@@ -332,7 +335,8 @@ fn hostile_connections_are_closed_and_the_others_served() {
             assert_eq!(consumer.try_pop(), None);
         }
         let fault = consumer.take_fault();
-        // A process that another test is starting has it open too, until it runs its own program. A full buffer is no end.
+        // A process that another test is starting has it open too, until it runs its own program. A
+        // full buffer is no end.
         hostile.set_nonblocking(true).unwrap();
         let is_closed =
             |error: io::Error| matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
@@ -353,7 +357,8 @@ fn hostile_connections_are_closed_and_the_others_served() {
     assert_eq!(consumer.try_pop(), Some((Some(1), message(2))));
 }
 
-/// What a dead consumer kept for its successor may have been scribbled over: the successor must not count beyond the end.
+/// What a dead consumer kept for its successor may have been scribbled over: the successor must not
+/// count beyond the end.
 #[test]
 fn a_next_consumer_survives_scribbled_counters() {
     for scribbled in [u64::MAX, u64::MAX - 1, 1 << 63] {

@@ -12,8 +12,9 @@
 //! | `strangers` | other processes at the socket of `unix-seqpacket` |
 //! | `fuzzed` | the fuzz targets' bodies, with random bytes |
 //!
-//! Whatever changes the process itself happens in a child: this binary started
-//! again for one of its tests, see [`common::itself`]. What the tests share is a lock away from each other or has a name of its own.
+//! Whatever changes the process itself happens in a child: this binary started again for one of its
+//! tests, see [`common::itself`]. What the tests share is a lock away from each other or has a name
+//! of its own.
 //!
 //! One of them alone: `cargo test -p techniques --test all hostile::`.
 #![cfg(not(miri))]

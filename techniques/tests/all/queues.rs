@@ -1,5 +1,5 @@
-//! Queues by name of the techniques that are not `shm`'s own: what a dead creator's leaves, who can attach, and where none can be. The
-//! rest about queues by name is tested in `shm`.
+//! Queues by name of the techniques that are not `shm`'s own: what a dead creator's leaves, who can
+//! attach, and where none can be. The rest about queues by name is tested in `shm`.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, SHM_DIR};
@@ -64,7 +64,8 @@ fn dead_creators_queue_makes_room() {
     check::<UnixSeqpacket>();
 }
 
-/// A producer that writes over all that it has mapped, but for the messages' memory that others share, and dies.
+/// A producer that writes over all that it has mapped, but for the messages' memory that others
+/// share, and dies.
 #[test]
 fn successor_attaches_whatever_the_dead_producer_overwrote() {
     fn check<T: Link>() {

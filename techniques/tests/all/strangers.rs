@@ -1,5 +1,5 @@
-//! `unix-seqpacket` with other processes at the socket: who is no producer's process gets no producer's place, and who is not the
-//! consumer's gets no producer's orders.
+//! `unix-seqpacket` with other processes at the socket: who is no producer's process gets no
+//! producer's place, and who is not the consumer's gets no producer's orders.
 
 use crate::common::{Run, itself};
 use protocol::control::Launching;
@@ -119,7 +119,8 @@ fn a_process_that_is_no_producer_gets_no_place() {
     );
 }
 
-/// Each incarnation is another process: the one before has no place any more, and neither has anybody while there is none.
+/// Each incarnation is another process: the one before has no place any more, and neither has
+/// anybody while there is none.
 #[test]
 fn a_place_belongs_to_the_process_that_was_started_last() {
     let (run, launching) = run(2);

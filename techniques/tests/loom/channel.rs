@@ -1,7 +1,8 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: the channel, whose receiver parks, over the
-//! ring with a stamp per slot.
+//! Loom runs these in every order of steps, and with every value, that the orderings allow: the
+//! channel, whose receiver parks, over the ring with a stamp per slot.
 //!
-//! Mutants: both looks of the channel without their SeqCst die, and so does the park without its second look.
+//! Mutants: both looks of the channel without their SeqCst die, and so does the park without its
+//! second look.
 //!
 //! `.ci/loom.sh channel::`
 

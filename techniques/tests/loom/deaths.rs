@@ -1,9 +1,11 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: a producer dies at each step of a
-//! push, another one lives and pushes all the while, and the consumer retires the dead one under it.
+//! Loom runs these in every order of steps, and with every value, that the orderings allow: a
+//! producer dies at each step of a push, another one lives and pushes all the while, and the
+//! consumer retires the dead one under it.
 //!
-//! The dead one's push and the consumer share a thread: the push ends at its step, and then its death is certain. The living
-//! one's every pause is in the model, so that a producer that is only slow is shown never to be retired. The consumer is on the
-//! spawned thread: loom runs the other one first, and does not find every order in which a load is overtaken.
+//! The dead one's push and the consumer share a thread: the push ends at its step, and then its
+//! death is certain. The living one's every pause is in the model, so that a producer that is only
+//! slow is shown never to be retired. The consumer is on the spawned thread: loom runs the other
+//! one first, and does not find every order in which a load is overtaken.
 //!
 //! `.ci/loom.sh deaths::`
 
@@ -24,7 +26,8 @@ const BLOCKS: usize = 4;
 
 type List = linked::Consumer<1, SLOTS>;
 
-/// Each step in a model of its own; all of it, or where that takes minutes all that happens with so many preemptions.
+/// Each step in a model of its own; all of it, or where that takes minutes all that happens with so
+/// many preemptions.
 fn at_each_step(preemptions: Option<usize>, steps: &[Step], check: fn(Step)) {
     for &step in steps {
         println!("dies at {step}");
@@ -53,7 +56,8 @@ fn drain(ring: &mut impl SharedQueue<1>, got: &mut Vec<u64>) {
     got.extend(std::iter::from_fn(|| pop(ring)));
 }
 
-/// Nobody else does anything any more: what is left to retire goes in as many rounds as there are dead.
+/// Nobody else does anything any more: what is left to retire goes in as many rounds as there are
+/// dead.
 fn retire_the_rest(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec<u64>) {
     for _ in dead {
         drain(ring, got);
@@ -63,7 +67,8 @@ fn retire_the_rest(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec
     dead.iter().for_each(|producer| assert!(ring.retire(*producer), "nobody is left to wait for: {got:?}"));
 }
 
-/// The living one's numbers (20 and on) are all there in order, the dead one's (10) if it was published, nothing else.
+/// The living one's numbers (20 and on) are all there in order, the dead one's (10) if it was
+/// published, nothing else.
 fn assert_nothing_lost(got: &[u64], before: &[u64], pushed: usize, published: usize) {
     let of = |tens: u64| got.iter().copied().filter(|n| n / 10 == tens).collect::<Vec<u64>>();
     assert_eq!(of(2), (20..20 + pushed as u64).collect::<Vec<_>>(), "{got:?}");
@@ -113,8 +118,8 @@ fn the_array_survives_a_death_at_each_step() {
     });
 }
 
-/// Two die: one has announced the place that the other then claims. Neither is taken for living once both are known to be
-/// dead, in whatever order that is.
+/// Two die: one has announced the place that the other then claims. Neither is taken for living
+/// once both are known to be dead, in whatever order that is.
 #[test]
 fn the_array_survives_two_deaths_at_one_place() {
     for order in [[0, 1], [1, 0]] {
@@ -167,7 +172,8 @@ fn the_array_revives_what_it_retired() {
     });
 }
 
-/// As for the array, and the receiver sleeps: the living one wakes it, whatever the dead one has left.
+/// As for the array, and the receiver sleeps: the living one wakes it, whatever the dead one has
+/// left.
 #[test]
 fn the_channel_survives_a_death_at_each_step() {
     at_each_step(None, ARRAY_STEPS, |step| {
@@ -234,7 +240,8 @@ fn the_list_survives_a_death_at_each_step() {
         lives.withdraw();
         let (mut list, mut got, died) = other.join().unwrap();
         retire_the_rest(&mut list, &[0], &mut got);
-        // Where the other one links the block, the dead one may not come by its step, and publishes.
+        // Where the other one links the block, the dead one may not come by its step, and
+        // publishes.
         let published = usize::from(step == Step::Published || died.is_ok());
         assert_eq!(pushed, 2);
         assert_nothing_lost(&got, &[30, 31], pushed, published);

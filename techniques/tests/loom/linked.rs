@@ -1,5 +1,6 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: the list of blocks, with
-//! blocks of two messages, so that a few messages reach linking, helping, giving back and reuse.
+//! Loom runs these in every order of steps, and with every value, that the orderings allow: the
+//! list of blocks, with blocks of two messages, so that a few messages reach linking, helping,
+//! giving back and reuse.
 //!
 //! Which mutants die here, `shm::sync` says.
 //!
@@ -25,7 +26,8 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-/// An arena and the announcements of three producers, of whom each is known by the tens of its numbers.
+/// An arena and the announcements of three producers, of whom each is known by the tens of its
+/// numbers.
 #[derive(Clone)]
 struct Memory {
     arena: Words,
@@ -53,7 +55,8 @@ fn block_at(blocks: usize, id: usize) -> usize {
     arena_words(blocks, SLOTS, 1) - (blocks - id) * linked::block_words(SLOTS, 1)
 }
 
-/// Pushes what fits of `first`, `first + 1`, … `count` numbers, each in every word; how many that were.
+/// Pushes what fits of `first`, `first + 1`, … `count` numbers, each in every word; how many that
+/// were.
 fn push<const W: usize>(memory: &Memory, first: u64, count: u64) -> impl FnOnce() -> usize + Send + 'static {
     let mut producer = memory.producer::<W>(first as usize / 10 - 1);
     move || (first..first + count).take_while(|n| producer.try_push(&[*n; W]).is_ok()).count()
@@ -109,11 +112,13 @@ fn two_producers_link_one_block() {
     });
 }
 
-/// The consumer gives a block back while producers look for one: what was read is reused, and nothing else.
+/// The consumer gives a block back while producers look for one: what was read is reused, and
+/// nothing else.
 #[test]
 fn a_block_is_reused_after_it_was_read() {
     model(Some(4), || {
-        // Room for two blocks only: who needs the third finds the first given back, or the arena full.
+        // Room for two blocks only: who needs the third finds the first given back, or the arena
+        // full.
         let memory = memory::<1>(2);
         let mut consumer = memory.consumer::<1>();
         assert_eq!(push::<1>(&memory, 30, 3)(), 3);
@@ -127,8 +132,9 @@ fn a_block_is_reused_after_it_was_read() {
     });
 }
 
-/// A producer that has looked up the last block and is late: meanwhile that block is read, given back and in use again
-/// under another number. It must not link behind it what belonged behind its former self.
+/// A producer that has looked up the last block and is late: meanwhile that block is read, given
+/// back and in use again under another number. It must not link behind it what belonged behind its
+/// former self.
 #[test]
 fn a_late_producer_does_not_link_to_a_reused_block() {
     model(Some(3), || {
@@ -136,7 +142,8 @@ fn a_late_producer_does_not_link_to_a_reused_block() {
         let mut consumer = memory.consumer::<1>();
         assert_eq!(push::<1>(&memory, 30, 4)(), 4);
         assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
-        // Both start at a new block; who is fast comes to the next one, and finds the block before this one free.
+        // Both start at a new block; who is fast comes to the next one, and finds the block before
+        // this one free.
         let late = thread::spawn(push::<1>(&memory, 10, 1));
         let fast = thread::spawn(push::<1>(&memory, 20, 3));
         let mut got = drain(&mut consumer);
@@ -177,7 +184,8 @@ fn anybody_finishes_a_half_done_link() {
         let memory = memory::<1>(4);
         let mut consumer = memory.consumer::<1>();
         assert_eq!(push::<1>(&memory, 30, 3)(), 3);
-        // As it was before the dead one's second step: block 1 linked behind block 0, `last` still 0, nothing claimed.
+        // As it was before the dead one's second step: block 1 linked behind block 0, `last` still
+        // 0, nothing claimed.
         memory.arena[LAST].store(0, Ordering::Relaxed);
         memory.arena[TAIL].store(2, Ordering::Relaxed);
         memory.arena[block_at(4, 1) + 1].store(0, Ordering::Relaxed);
@@ -190,7 +198,8 @@ fn anybody_finishes_a_half_done_link() {
     });
 }
 
-/// A producer that found block 0 full links nothing to it once it is in use again, with another number.
+/// A producer that found block 0 full links nothing to it once it is in use again, with another
+/// number.
 #[test]
 fn a_late_producer_links_nothing_to_a_reused_block() {
     model(Some(3), || {
@@ -211,10 +220,12 @@ fn a_late_producer_links_nothing_to_a_reused_block() {
     });
 }
 
-/// The arena's last block is linked and has room: who knows that somebody has claimed a place in it is not told Full.
+/// The arena's last block is linked and has room: who knows that somebody has claimed a place in it
+/// is not told Full.
 ///
-/// Here and below the one who may see old values is the spawned thread: loom runs the other one first, and does not
-/// find every order in which a load is overtaken by another thread's load and store.
+/// Here and below the one who may see old values is the spawned thread: loom runs the other one
+/// first, and does not find every order in which a load is overtaken by another thread's load and
+/// store.
 #[test]
 fn who_sees_a_claim_in_a_block_finds_the_block() {
     model(None, || {
@@ -231,8 +242,8 @@ fn who_sees_a_claim_in_a_block_finds_the_block() {
     });
 }
 
-/// The same for who learns it inside a push: the other fills three blocks, and each time links the next one and claims
-/// there in one step, so that at no time all of the arena is in use.
+/// The same for who learns it inside a push: the other fills three blocks, and each time links the
+/// next one and claims there in one step, so that at no time all of the arena is in use.
 #[test]
 fn who_meets_a_claim_in_a_block_finds_the_block() {
     model(None, || {
@@ -255,8 +266,8 @@ fn who_meets_a_claim_in_a_block_finds_the_block() {
     });
 }
 
-/// All stamps of a block that is in use again were scribbled over: its messages are passed over, and what is found
-/// behind it is not what was there in its first use.
+/// All stamps of a block that is in use again were scribbled over: its messages are passed over,
+/// and what is found behind it is not what was there in its first use.
 #[test]
 fn scribbled_stamps_do_not_end_the_list() {
     model(None, || {

@@ -1,8 +1,10 @@
-//! Who dies in `tests/all/crash`: one end of a run's submit hand-off or a board's writer, driven by a tracer.
+//! Who dies in `tests/all/crash`: one end of a run's submit hand-off or a board's writer, driven by
+//! a tracer.
 //!
-//! `victim RUN producer INDEX`, `victim RUN consumer 0` or `victim RUN board 0`; `victim` alone only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say
-//! when its tracer lets it go on, and stops again. The pushes and pops are those of the release build, each behind one
-//! call, so that a tracer can stop at its first instruction and knows its last one.
+//! `victim RUN producer INDEX`, `victim RUN consumer 0` or `victim RUN board 0`; `victim` alone
+//! only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say when its tracer
+//! lets it go on, and stops again. The pushes and pops are those of the release build, each behind
+//! one call, so that a tracer can stop at its first instruction and knows its last one.
 
 #![forbid(unsafe_code)]
 
@@ -138,7 +140,8 @@ fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
     }
 }
 
-/// Writes to the board as often as it is told, as the first writer or as the successor of a dead one.
+/// Writes to the board as often as it is told, as the first writer or as the successor of a dead
+/// one.
 fn write_board(mut writer: Writer, orders: &Words) {
     orders[ENTRY].store(write as fn(&mut Writer, u64, &[u64]) -> bool as usize as u64, Relaxed);
     loop {

@@ -1,8 +1,10 @@
-//! An exchange that dies in the middle of a duty cycle and comes back from its journal: what its sessions hear is what the journal says,
-//! each report once, and the journal has every order that was sent; so it is with stamps and trades. Who says what the journal says is an
-//! exchange that is only given the journal, and sends everything.
+//! An exchange that dies in the middle of a duty cycle and comes back from its journal: what its
+//! sessions hear is what the journal says, each report once, and the journal has every order that
+//! was sent; so it is with stamps and trades. Who says what the journal says is an exchange that is
+//! only given the journal, and sends everything.
 //!
-//! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any instruction in the launcher's tests.
+//! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any
+//! instruction in the launcher's tests.
 
 use core::cell::Cell;
 use exchange::{Capacity, Exchange, Instrument};
@@ -25,7 +27,8 @@ use system::clock::{Deadly, Timebase};
 use venue::{Close, Estate, ExchangeAgent, MarketBoard, MarketSetup, SessionEnd, Trade};
 
 const CAPACITY: usize = 64;
-/// Of the reports' rings: so few that reports with their stamps wait for room when their exchange dies.
+/// Of the reports' rings: so few that reports with their stamps wait for room when their exchange
+/// dies.
 const FEW: usize = 2;
 const ROOM: usize = 256;
 const SESSIONS: usize = 2;
@@ -316,7 +319,8 @@ fn played(
         idle = if work.as_ref().is_ok_and(|work| *work == 0) && waiting.is_none() { idle + 1 } else { 0 };
         if work.is_err() {
             died += 1;
-            // As after a SIGKILL: nothing of it is closed. The journal's lock would be let go by the kernel.
+            // As after a SIGKILL: nothing of it is closed. The journal's lock would be let go by
+            // the kernel.
             drop(agent);
             agent = world.exchange(folder.path(), durability, how, shadow.take())?;
             reads.set(0);

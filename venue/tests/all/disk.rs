@@ -1,4 +1,5 @@
-//! A disk that refuses to take what was written: the exchange stops for good, says why, and has told nothing that the disk may not have.
+//! A disk that refuses to take what was written: the exchange stops for good, says why, and has
+//! told nothing that the disk may not have.
 
 use crate::comebacks::{Gateways, SharedTape, Successor, World, load, turn};
 use core::cell::Cell;

@@ -55,10 +55,12 @@ pub struct BillRow {
     pub taken_out: Option<f64>,
     /// What it is compared with; null: this is a reference itself.
     pub reference: Option<Reference>,
-    /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's stalls; empty for a reference.
+    /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's
+    /// stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
-    /// What the level adds to the same technique under threads, at rt_venue p50: of all runs, and where the machine moved its cores, of
-    /// each place; empty for threads, and where they were not measured.
+    /// What the level adds to the same technique under threads, at rt_venue p50: of all runs, and
+    /// where the machine moved its cores, of each place; empty for threads, and where they were not
+    /// measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<Added>,
     /// What weakens the comparison.

@@ -1,4 +1,5 @@
-//! What a bill shows: what a level adds to a technique, its latencies and costs, and each against its reference.
+//! What a bill shows: what a level adds to a technique, its latencies and costs, and each against
+//! its reference.
 
 use super::{Added, Bill, BillRow};
 use crate::chart::axis;
@@ -153,8 +154,8 @@ fn difference(row: &BillRow, measure: Measure, percentile: Percentile) -> String
         .map_or_else(|| "✗".into(), |found| format!("{}{}", mark(line.verdict), ratio(found)))
 }
 
-/// The table of what a level adds; `None` where no level stands beside threads. A row for each technique, and one for each place of the
-/// machine's cores where it had several.
+/// The table of what a level adds; `None` where no level stands beside threads. A row for each
+/// technique, and one for each place of the machine's cores where it had several.
 fn headline(bill: &Bill) -> Option<Grid> {
     let mut levels: Vec<String> = Vec::new();
     let mut rows: Vec<(Technique, Option<u64>)> = Vec::new();

@@ -64,7 +64,8 @@ pub struct BoardCase {
     pub isolation: Isolation,
     /// How readers wait.
     pub waiting: String,
-    /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's memory.
+    /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's
+    /// memory.
     pub on: String,
     /// `board`.
     pub carrier: String,
@@ -132,7 +133,8 @@ pub struct BoardReading {
     pub propagation: Distribution,
     /// From seeing the version until the reader has the value.
     pub read: Distribution,
-    /// From when the version behind the one it had was due until it has a newer one; `None`: nothing is due under stress.
+    /// From when the version behind the one it had was due until it has a newer one; `None`:
+    /// nothing is due under stress.
     pub stale: Option<Distribution>,
 }
 
@@ -213,7 +215,8 @@ impl BoardCase {
         self.problems.is_empty()
     }
 
-    /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin, /dev/shm`.
+    /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
+    /// /dev/shm`.
     pub fn name(&self) -> String {
         let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };
         format!(

@@ -1,4 +1,5 @@
-//! What the benchmark of the board shows: each case, its readers, and the rows that the seed's benchmark has.
+//! What the benchmark of the board shows: each case, its readers, and the rows that the seed's
+//! benchmark has.
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
 use crate::experiment::{ALL, Answer, ExperimentReport, PAGE, Part, Section, TERMINAL, machine_facts};

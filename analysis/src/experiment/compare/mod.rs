@@ -45,7 +45,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the runs of two settings: what the engine adds in all, with and without the machine's stalls, then from due, and each stage.
+    /// Compares the runs of two settings: what the engine adds in all, with and without the
+    /// machine's stalls, then from due, and each stage.
     pub fn new((a, a_runs): (&str, &[Outline]), (b, b_runs): (&str, &[Outline])) -> Self {
         let pairing = pair(a_runs, b_runs);
         let measures = [Measure::RtVenue, Measure::StallFree, Measure::RtVenueFromDue];

@@ -25,7 +25,8 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
     }
 }
 
-/// The verdict on `rt_venue`, with the machine's stalls or without them, in one sentence. `None`: nobody knows of stalls.
+/// The verdict on `rt_venue`, with the machine's stalls or without them, in one sentence. `None`:
+/// nobody knows of stalls.
 fn sentence(comparison: &Comparison, measure: Measure) -> Option<String> {
     let lines: Vec<&ComparisonLine> =
         comparison.lines.iter().filter(|line| line.measure == measure.name()).collect();
@@ -68,7 +69,8 @@ fn agreement(comparison: &Comparison) -> String {
     }
 }
 
-/// The lines of the table: each percentile of rt_venue from p99 on has the one without the machine's stalls below it.
+/// The lines of the table: each percentile of rt_venue from p99 on has the one without the
+/// machine's stalls below it.
 fn shown(comparison: &Comparison, all: bool) -> impl Iterator<Item = &ComparisonLine> {
     let of = |measure: Measure| comparison.lines.iter().filter(move |line| line.measure == measure.name());
     let head = of(Measure::RtVenue).flat_map(move |line| {
@@ -83,7 +85,8 @@ fn shown(comparison: &Comparison, all: bool) -> impl Iterator<Item = &Comparison
     head.chain(comparison.lines.iter().filter(move |line| all && !is_head(line)))
 }
 
-/// What a line is of; where stalls were taken out, with the share of A's and of B's orders that went with them.
+/// What a line is of; where stalls were taken out, with the share of A's and of B's orders that
+/// went with them.
 fn name(line: &ComparisonLine) -> String {
     match line.taken_out {
         Some([a, b]) => {

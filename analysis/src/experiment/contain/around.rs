@@ -1,4 +1,5 @@
-//! What the others felt of a fault: their latency around it, one small drawing for each incident of a containment table.
+//! What the others felt of a fault: their latency around it, one small drawing for each incident of
+//! a containment table.
 
 use super::{Contained, Containment, Containments};
 use crate::chart::small::{self, Stretch};

@@ -1,5 +1,6 @@
-//! The containment table as a picture: faults down, techniques and levels across. The colour of a cell says whether the fault stayed;
-//! in it two marks on one axis of time for all: how long the repair took, and the worst wait of the others.
+//! The containment table as a picture: faults down, techniques and levels across. The colour of a
+//! cell says whether the fault stayed; in it two marks on one axis of time for all: how long the
+//! repair took, and the worst wait of the others.
 
 use super::{Contained, Containment, Containments};
 use crate::chart::axis;

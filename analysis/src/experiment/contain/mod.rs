@@ -66,7 +66,8 @@ impl Document for Containments {
 }
 
 impl Containments {
-    /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`: it was not tried.
+    /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`:
+    /// it was not tried.
     pub fn of(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
@@ -91,7 +92,8 @@ pub struct Containment {
     pub fault: String,
     /// Whether it stayed where it began.
     pub contained: Contained,
-    /// What the engine or the launcher saw: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
+    /// What the engine or the launcher saw: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why
+    /// the run ended.
     pub seen: String,
     /// Orders of the victim that it got no report of.
     pub losses: Losses,

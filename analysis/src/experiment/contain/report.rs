@@ -1,4 +1,5 @@
-//! What a containment table shows: by level whether each fault stayed where it began; what it took; what others felt.
+//! What a containment table shows: by level whether each fault stayed where it began; what it took;
+//! what others felt.
 
 use super::matrix::{self, tried};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, around};

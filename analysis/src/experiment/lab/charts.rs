@@ -105,7 +105,8 @@ fn short(ns: f64) -> String {
 /// How many bars a distribution has.
 const BINS: usize = 28;
 
-/// How the run times of each cell are spread: a panel for each carrier and pair of speeds, a strip for each way of waiting.
+/// How the run times of each cell are spread: a panel for each carrier and pair of speeds, a strip
+/// for each way of waiting.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
     const STRIP: f64 = 30.0;
     let mut panels: Vec<(String, Vec<&LabCell>)> = Vec::new();

@@ -18,7 +18,8 @@ pub struct CellFigures {
     pub run: Spread,
     /// Events a second through the queue.
     pub rate: f64,
-    /// The latency in nanoseconds: the median over the runs of their p50, of their p99, of their p99.9.
+    /// The latency in nanoseconds: the median over the runs of their p50, of their p99, of their
+    /// p99.9.
     pub p50: Option<u64>,
     /// See `p50`.
     pub p99: Option<u64>,

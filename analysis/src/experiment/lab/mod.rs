@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use system::names;
 
 names! {
-    /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer that finds no room.
+    /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer
+    /// that finds no room.
     Wait {
         /// Looks again at once, with the processor's pause hint.
         Busy = "busy",
@@ -112,7 +113,8 @@ pub struct LabCell {
     pub consumer: Speed,
     /// How both ends wait.
     pub wait: Wait,
-    /// The latencies of all runs, in nanoseconds: HdrHistogram's V2 format with deflate, in base64. Empty: none.
+    /// The latencies of all runs, in nanoseconds: HdrHistogram's V2 format with deflate, in base64.
+    /// Empty: none.
     pub latency: String,
     /// The runs, by their number.
     pub made: Vec<LabRun>,
@@ -229,7 +231,8 @@ impl LabCell {
         Ok(histogram)
     }
 
-    /// Takes a run, in the place of one of its number that failed, and its latencies if everything held.
+    /// Takes a run, in the place of one of its number that failed, and its latencies if everything
+    /// held.
     ///
     /// # Errors
     /// A histogram in it that is none.

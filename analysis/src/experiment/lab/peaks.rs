@@ -1,4 +1,5 @@
-//! Whether the run times of a cell have two peaks, and what the two groups of runs have apart from their time.
+//! Whether the run times of a cell have two peaks, and what the two groups of runs have apart from
+//! their time.
 
 use super::{Lab, LabCell, LabRun};
 use crate::numbers::{duration, plain};
@@ -12,7 +13,8 @@ pub struct TwoPeaks {
     pub slow: (f64, usize),
 }
 
-/// How much of the variance two groups must explain. Of a normal distribution cut in the middle they explain 64 %, of an even one 75 %.
+/// How much of the variance two groups must explain. Of a normal distribution cut in the middle
+/// they explain 64 %, of an even one 75 %.
 const EXPLAINED: f64 = 0.85;
 /// Fewer runs than this have no distribution.
 const LEAST_RUNS: usize = 8;

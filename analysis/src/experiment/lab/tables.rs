@@ -9,7 +9,8 @@ use crate::table::{Column, Grid, GridRow};
 /// The name of the table of a queue.
 pub const CARRIER: &str = "carrier";
 
-/// The headline: CPU and latency of each way of waiting as a multiple of busy's, the median over the carriers.
+/// The headline: CPU and latency of each way of waiting as a multiple of busy's, the median over
+/// the carriers.
 pub fn against_busy(lab: &Lab) -> Option<Grid> {
     let waits: Vec<Wait> =
         Wait::ALL.iter().copied().filter(|wait| lab.cells.iter().any(|cell| cell.wait == *wait)).collect();

@@ -41,7 +41,8 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
         charts.extend(varies(sweep, along).then(|| plot.draw(&lines(sweep, along, x, y))).flatten());
     };
     for percentile in [Percentile::P99, Percentile::P50] {
-        // The seed article's chart: what the hand-offs cost when the orchestrator has work, less that work.
+        // The seed article's chart: what the hand-offs cost when the orchestrator has work, less
+        // that work.
         let name = percentile.name();
         draw(
             &format!("work-{name}"),
@@ -98,7 +99,8 @@ fn varies(sweep: &SweepRecord, axis: Varied) -> bool {
     sweep.axis(axis).is_some_and(|axis| axis.values.len() > 1)
 }
 
-/// A line for each combination of the other axes, in the order of the points; each point once it has a sound run.
+/// A line for each combination of the other axes, in the order of the points; each point once it
+/// has a sound run.
 fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Vec<PlotSeries> {
     let mut series: Vec<PlotSeries> = Vec::new();
     for point in &sweep.points {
@@ -118,9 +120,9 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
     series
 }
 
-/// Measured waiting against what a single server with a constant service time predicts at the same utilisation
-/// (M/D/1, W = ρ·s / 2(1 − ρ), twice for an order). What is measured holds the transport too, which no queue explains:
-/// so the prediction is drawn on top of the quietest point.
+/// Measured waiting against what a single server with a constant service time predicts at the same
+/// utilisation (M/D/1, W = ρ·s / 2(1 − ρ), twice for an order). What is measured holds the
+/// transport too, which no queue explains: so the prediction is drawn on top of the quietest point.
 fn waiting(sweep: &SweepRecord) -> Option<Markup> {
     let along = [Varied::Rate, Varied::Work].into_iter().find(|axis| varies(sweep, *axis))?;
     let used =

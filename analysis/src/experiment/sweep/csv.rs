@@ -1,4 +1,5 @@
-//! `runs.csv`: a line for each run with every figure, times in nanoseconds, empty where there is none.
+//! `runs.csv`: a line for each run with every figure, times in nanoseconds, empty where there is
+//! none.
 
 use super::{RunEntry, SweepPoint, SweepRecord};
 use crate::stats::Percentile;

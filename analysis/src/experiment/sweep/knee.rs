@@ -1,4 +1,5 @@
-//! Where queueing sets in: measured waiting at the orchestrator beside M/D/1, over a sweep's work or rate.
+//! Where queueing sets in: measured waiting at the orchestrator beside M/D/1, over a sweep's work
+//! or rate.
 
 use super::tables::{keys, micros};
 use super::{SweepPoint, SweepRecord};
@@ -24,7 +25,8 @@ pub(super) fn waited(run: &Outline) -> Option<f64> {
     Some(mean(Stage::Submit)? + mean(Stage::Completion)?)
 }
 
-/// The table of a sweep over work or rate; `None` for another sweep, or where utilisation was not measured.
+/// The table of a sweep over work or rate; `None` for another sweep, or where utilisation was not
+/// measured.
 pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     [Axis::Work, Axis::Rate].iter().any(|axis| record.axis(*axis).is_some()).then_some(())?;
     let loads: Vec<(&SweepPoint, Load)> =
@@ -38,11 +40,13 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
         loads.iter().filter(|(other, _)| is_alike(other)).map(|(_, load)| load).collect()
     };
     let row = |(point, load): &(&SweepPoint, Load)| {
-        // One curve for each of what is compared; its quietest point is where its waiting is counted from.
+        // One curve for each of what is compared; its quietest point is where its waiting is
+        // counted from.
         let curve = alike(point, &[Axis::Work, Axis::Rate]);
         let base = curve.into_iter().min_by(|a, b| a.utilisation.total_cmp(&b.utilisation));
         let above = |of: fn(&Load) -> Option<f64>| Some(of(load)? - of(base?)?);
-        // Work changes the service time, so each amount has a saturation of its own; rates lie on one line.
+        // Work changes the service time, so each amount has a saturation of its own; rates lie on
+        // one line.
         let line = alike(point, &[Axis::Rate]);
         let line: Vec<_> = line.iter().map(|load| (load.achieved_per_s, load.utilisation)).collect();
         let saturates = md1::saturation_per_s(&line);

@@ -1,4 +1,5 @@
-//! `sweep.json`: what a sweep is, and what it has measured so far. With it a killed sweep goes on where it was.
+//! `sweep.json`: what a sweep is, and what it has measured so far. With it a killed sweep goes on
+//! where it was.
 
 mod charts;
 mod conditions;
@@ -83,7 +84,8 @@ pub struct SweepRecord {
     /// The search for the highest rate, if this is one.
     #[serde(default)]
     pub search: Option<SearchRecord>,
-    /// Whether a run that failed is a finding like any other: it is not tried again, and no failure of the experiment.
+    /// Whether a run that failed is a finding like any other: it is not tried again, and no failure
+    /// of the experiment.
     #[serde(default)]
     pub keeps_failures: bool,
 }
@@ -161,7 +163,8 @@ impl SweepPoint {
         if names.is_empty() { "all".into() } else { names.join(", ") }
     }
 
-    /// Whether that repeat has been measured, to the end or (`also_failed`) to whatever end it came.
+    /// Whether that repeat has been measured, to the end or (`also_failed`) to whatever end it
+    /// came.
     pub fn has(&self, repeat: u32, also_failed: bool) -> bool {
         self.runs.iter().any(|run| run.repeat == repeat && (also_failed || run.outline.complete))
     }

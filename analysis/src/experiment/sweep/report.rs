@@ -1,4 +1,5 @@
-//! What a sweep shows; and what every experiment shows that is saved as one: bill, comparison, containment.
+//! What a sweep shows; and what every experiment shows that is saved as one: bill, comparison,
+//! containment.
 
 use super::charts::{self, mebibytes, rt_venue};
 use super::{SweepPoint, SweepRecord, knee, search, tables};
@@ -14,7 +15,8 @@ use std::collections::BTreeMap;
 /// So many kinds of reasons are listed.
 const REASONS: usize = 12;
 
-/// What a sweep shows, or a search for the highest rate; also of an experiment that is not complete.
+/// What a sweep shows, or a search for the highest rate; also of an experiment that is not
+/// complete.
 pub fn report(sweep: &SweepRecord) -> ExperimentReport {
     let title = match sweep.kind.as_str() {
         "bill" => "The bill",
@@ -103,7 +105,8 @@ fn answer(sweep: &SweepRecord) -> Answer {
     let fit = runs().filter(|run| run.is_sound() && run.fit_for_latency).count();
     let planned = sweep.points.len() * sweep.repeats as usize;
     let good = fit == planned && planned > 0;
-    // Reasons differ by their figures: one of each kind stands for all. The kind is what stands before the colon.
+    // Reasons differ by their figures: one of each kind stands for all. The kind is what stands
+    // before the colon.
     let mut kinds: BTreeMap<String, (usize, &str)> = BTreeMap::new();
     for reason in runs().flat_map(|run| &run.reasons) {
         let head = reason.split(':').next().unwrap_or(reason);

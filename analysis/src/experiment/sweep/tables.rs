@@ -1,5 +1,6 @@
-//! The tables of a sweep: rt_venue p50, p99 and p99.9 in microseconds, in the layout of the seed benchmark: a row for each condition, a
-//! column for each of what is compared, the best of a row in bold. After p99 and p99.9 the same without the machine's stalls.
+//! The tables of a sweep: rt_venue p50, p99 and p99.9 in microseconds, in the layout of the seed
+//! benchmark: a row for each condition, a column for each of what is compared, the best of a row in
+//! bold. After p99 and p99.9 the same without the machine's stalls.
 
 use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
@@ -92,12 +93,14 @@ fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
     }
 }
 
-/// The share of a point's orders that stalls of the machine touched: the median over its sound runs.
+/// The share of a point's orders that stalls of the machine touched: the median over its sound
+/// runs.
 fn taken_out(point: &SweepPoint) -> Option<f64> {
     median(&point.sound().filter_map(Outline::taken_out).collect::<Vec<_>>())
 }
 
-/// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was none.
+/// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was
+/// none.
 fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64> {
     let runs = points.flat_map(|point| point.sound());
     median(&runs.filter_map(|run| run.work_done_ns.filter(|done| *done > 0.0)).collect::<Vec<_>>())
@@ -132,7 +135,8 @@ pub(super) fn keys(record: &SweepRecord, point: &SweepPoint) -> Vec<String> {
     record.axes.iter().map(|axis| shown(axis.axis, &point.values[&axis.axis])).collect()
 }
 
-/// rt_venue p50 of every point in groups of its runs: how many are in each, and their median. `group` is the number of a run's.
+/// rt_venue p50 of every point in groups of its runs: how many are in each, and their median.
+/// `group` is the number of a run's.
 fn in_groups(
     record: &SweepRecord,
     (name, title, note): (&str, &str, &str),
@@ -159,7 +163,8 @@ fn in_groups(
     }
 }
 
-/// rt_venue where the machine had its cores near to each other and where far. `None`: it had them in one place.
+/// rt_venue where the machine had its cores near to each other and where far. `None`: it had them
+/// in one place.
 pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&Outline> = runs.filter(|run| run.is_sound() && !placement::moved(run)).collect();
@@ -199,7 +204,8 @@ pub(super) fn micros(ns: Option<f64>) -> String {
     ns.map_or_else(|| "–".into(), |ns| format!("{:.1}", ns / 1000.0))
 }
 
-/// A value of an axis as a table shows it: work in nanoseconds, as the seed benchmark has it; rates in full.
+/// A value of an axis as a table shows it: work in nanoseconds, as the seed benchmark has it; rates
+/// in full.
 fn shown(axis: Axis, text: &str) -> String {
     let shown = match axis {
         Axis::Work => text.parse::<Nanos>().ok().map(|work| format!("{} ns", work.0)),

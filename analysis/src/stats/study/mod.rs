@@ -1,7 +1,9 @@
-//! The study that chose the method: those that were tried, and the made-up and recorded repeats that they were tried on.
+//! The study that chose the method: those that were tried, and the made-up and recorded repeats
+//! that they were tried on.
 //!
-//! `BULKHEAD_SLOW=1 cargo test -p analysis --lib study -- --nocapture` prints the tables that [`super::interval`]
-//! quotes: how often each method calls two equal settings different, and how often it sees a real difference.
+//! `BULKHEAD_SLOW=1 cargo test -p analysis --lib study -- --nocapture` prints the tables that
+//! [`super::interval`] quotes: how often each method calls two equal settings different, and how
+//! often it sees a real difference.
 
 pub(crate) mod recorded;
 
@@ -10,7 +12,8 @@ use super::sample::median;
 use super::shift::{Estimate, Sample, flips, ranks};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How the figure of one run scatters around its setting's true value; like the percentiles of recorded runs.
+/// How the figure of one run scatters around its setting's true value; like the percentiles of
+/// recorded runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Noise {
     /// A median on a quiet machine: a few percent, a little skewed.
@@ -37,8 +40,8 @@ impl Noise {
         }
     }
 
-    /// `repeats` of two settings whose true values are 1 and `ratio`, alternated: what disturbs a repeat as a whole
-    /// (its schedule, the machine's mood) both share.
+    /// `repeats` of two settings whose true values are 1 and `ratio`, alternated: what disturbs a
+    /// repeat as a whole (its schedule, the machine's mood) both share.
     pub(crate) fn pairs(self, repeats: usize, ratio: f64, draws: &mut Draws) -> (Vec<f64>, Vec<f64>) {
         let pair = |_| {
             let shared = 1.0 + 0.1 * draws.unit();
@@ -84,9 +87,10 @@ impl Moves {
     }
 }
 
-/// Alternated repeats on a machine that moves its cores: 245 ns near, 645 far, B takes `difference` nanoseconds more in
-/// both; read in steps of 10 ns. A run in sixteen is moved in its middle and back, which its floors do not tell.
-/// `mood`: how far pairs lie apart as wholes (standard deviation of the logarithm).
+/// Alternated repeats on a machine that moves its cores: 245 ns near, 645 far, B takes `difference`
+/// nanoseconds more in both; read in steps of 10 ns. A run in sixteen is moved in its middle and
+/// back, which its floors do not tell. `mood`: how far pairs lie apart as wholes (standard
+/// deviation of the logarithm).
 pub(crate) fn moving_pairs(
     (noise, moves, mood): (Noise, Moves, f64),
     repeats: usize,

@@ -1,5 +1,6 @@
-//! Recorded repeats of one setting: rt_venue of 40 runs, one after the other, on a 2-core virtual machine on which other
-//! builds ran at the same time (`sweep --rate 20k --window 700ms --repeats 40`; no figure of it is fit for anything else).
+//! Recorded repeats of one setting: rt_venue of 40 runs, one after the other, on a 2-core virtual
+//! machine on which other builds ran at the same time (`sweep --rate 20k --window 700ms --repeats
+//! 40`; no figure of it is fit for anything else).
 //!
 //! As nasty as recordings get: neighbouring runs differ up to threefold, by who had the cores.
 
@@ -25,9 +26,10 @@ pub(crate) const P999_NS: [u32; 40] = [
     20037631, 39497650, 25261748, 31166425, 28950527, 28557311, 24015950, 24910974, 27966732, 23855103,
 ];
 
-/// Another recording: core-to-core floor before the run and p50 of rt_venue, in nanoseconds, of 48 runs of `spsc-mux` and
-/// `channel` (equal at p50) at three isolation levels (no difference there either), on the same machine when it was quiet:
-/// the virtual machine's cores were far apart in 11 of them, and were moved during one.
+/// Another recording: core-to-core floor before the run and p50 of rt_venue, in nanoseconds, of 48
+/// runs of `spsc-mux` and `channel` (equal at p50) at three isolation levels (no difference there
+/// either), on the same machine when it was quiet: the virtual machine's cores were far apart in 11
+/// of them, and were moved during one.
 pub(crate) const FLOOR_AND_P50_NS: [(u32, u32); 48] = [
     (310, 641),
     (312, 641),

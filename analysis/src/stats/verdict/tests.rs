@@ -84,7 +84,8 @@ fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
     assert!(found_in(&b).2.contains("too few repeats: 0 of at least 5"), "{}", found_in(&b).2);
 }
 
-/// What a comparison was blind to: 138 ns of 551 with the machine's cores moved in half of the runs.
+/// What a comparison was blind to: 138 ns of 551 with the machine's cores moved in half of the
+/// runs.
 #[test]
 fn what_differs_within_each_placement_is_seen_whatever_the_machine_moved() {
     let side = |by: f64, far: fn(usize) -> bool| -> Vec<Outline> {
@@ -135,7 +136,8 @@ fn pairs_are_made_by_schedule_whatever_the_order() {
     assert!(found.a.iter().zip(&found.b).all(|(a, b)| a.schedule_hash == b.schedule_hash));
 }
 
-/// The acceptance test: the same setting against itself, made of repeats that scatter as recorded ones do.
+/// The acceptance test: the same setting against itself, made of repeats that scatter as recorded
+/// ones do.
 #[test]
 fn noise_is_not_called_a_difference() {
     for (repeats, noise) in [5, 10].into_iter().flat_map(|n| Noise::ALL.map(|noise| (n, noise))) {

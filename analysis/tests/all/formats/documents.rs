@@ -1,5 +1,5 @@
-//! The JSON documents: each has a golden file with every key of its present version, and is refused in words where it is
-//! another version's, another document, cut short or damaged.
+//! The JSON documents: each has a golden file with every key of its present version, and is refused
+//! in words where it is another version's, another document, cut short or damaged.
 
 use super::{golden, golden_file};
 use analysis::document::{Document, DocumentError};
@@ -149,7 +149,8 @@ fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
     }
     let said = [&lab, &golden()].map(|lab| analysis::experiment::lab::report(lab).terminal(false)).concat();
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
-    // Times of the sound runs alone; CPU of 10,000 events; both ends' switches of a thousand, and wakes of one.
+    // Times of the sound runs alone; CPU of 10,000 events; both ends' switches of a thousand, and
+    // wakes of one.
     for word in
         ["array-queue, process, 64 to 64", "52.0 ms", "5,000 ns", "800 ns", "1.00", "240 ns", "2,000 ns"]
     {

@@ -1,4 +1,5 @@
-//! `histograms.hlog`: a whole file is read, another one is refused by name, and no damage makes the reader panic.
+//! `histograms.hlog`: a whole file is read, another one is refused by name, and no damage makes the
+//! reader panic.
 
 use crate::common::evaluated;
 use crate::fixture::{Fixture, Shape};

@@ -68,7 +68,8 @@ pub fn open(file: &Path, dark: bool) -> Option<Seen> {
 pub fn check_quiet(seen: &Seen) {
     let complaints: Vec<&str> = seen.said.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
-    // Every request is in the log, a line each, with who began it: the browser's own have no origin.
+    // Every request is in the log, a line each, with who began it: the browser's own have no
+    // origin.
     let asked: Vec<&str> = seen
         .network
         .lines()

@@ -7,8 +7,8 @@ use protocol::wire::OrderId;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A run of one strategy whose reports come late, most by little, a few by far. Orders never overlap, so that a late
-/// one holds up no other.
+/// A run of one strategy whose reports come late, most by little, a few by far. Orders never
+/// overlap, so that a late one holds up no other.
 pub fn tailed(orders: u64) -> Fixture {
     let mut fixture = Fixture::new(Shape { strategies: 1, orders, period: 1_000_000, ..Shape::PLAIN });
     let strategy = fixture.thread("strategy-0");

@@ -1,4 +1,5 @@
-//! The page of a run in which strategies died: the table, the figures over all, and the marks on the time line.
+//! The page of a run in which strategies died: the table, the figures over all, and the marks on
+//! the time line.
 
 use super::dom::{check_alone, having, text};
 use super::fixtures::{keep, page};
@@ -85,7 +86,8 @@ fn of_many_incidents_the_worst_are_shown() {
     check_alone(&html);
     check_incidents(&html, &summary);
     assert_eq!(lines(&html).len(), 50);
-    // A lane for each strategy that died, whatever their deaths; each band ends where the strategy was back.
+    // A lane for each strategy that died, whatever their deaths; each band ends where the strategy
+    // was back.
     for lane in ["strategy 0", "strategy 1", "strategy 2"] {
         assert!(html.contains(&format!(">{lane}</text>")), "{lane}");
     }

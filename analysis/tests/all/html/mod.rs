@@ -1,4 +1,5 @@
-//! `report.html`: the pictures show what the saved results say, the file stands alone, a browser is content with it.
+//! `report.html`: the pictures show what the saved results say, the file stands alone, a browser is
+//! content with it.
 
 mod browser;
 mod contain;

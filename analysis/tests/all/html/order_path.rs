@@ -11,7 +11,8 @@ fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/images/order-path.svg")
 }
 
-/// Returns what is wrong with a text as XML: tags that do not match, attributes without quotes, characters that must be escaped.
+/// Returns what is wrong with a text as XML: tags that do not match, attributes without quotes,
+/// characters that must be escaped.
 fn malformed(xml: &str) -> Option<String> {
     let mut open = Vec::new();
     let (before, rest) = xml.split_once('<')?;
@@ -48,7 +49,8 @@ fn malformed(xml: &str) -> Option<String> {
     open.pop().map(|name| format!("<{name}> is never closed"))
 }
 
-/// Checks what every picture must be: XML with a title and a description, which asks for nothing and has colors for both schemes.
+/// Checks what every picture must be: XML with a title and a description, which asks for nothing
+/// and has colors for both schemes.
 #[track_caller]
 fn check(svg: &str) {
     assert_eq!(malformed(svg), None);
@@ -121,7 +123,8 @@ fn run_without_a_median_has_no_picture() {
     assert!(OrderPath::from_summary(&summary).is_none());
 }
 
-/// After a change of the drawing: `BULKHEAD_DRAW=1 cargo test -p analysis order_path` draws it again from its own figures.
+/// After a change of the drawing: `BULKHEAD_DRAW=1 cargo test -p analysis order_path` draws it
+/// again from its own figures.
 #[test]
 fn committed_picture_is_of_this_exporter() {
     let svg = std::fs::read_to_string(committed()).unwrap();

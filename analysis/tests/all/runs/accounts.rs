@@ -1,5 +1,5 @@
-//! Positions from the logged fills against the orchestrator's, and orders after kill switches: honest runs are counted exactly,
-//! every lie is found.
+//! Positions from the logged fills against the orchestrator's, and orders after kill switches:
+//! honest runs are counted exactly, every lie is found.
 
 use super::merging::with_reports;
 use crate::common::{kinds, run, stamp};
@@ -154,7 +154,8 @@ fn turned(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> R
     Record { point, id, detail, value }
 }
 
-/// The honest run with a kill switch that is seen just before the t3 of an order, and revived later.
+/// The honest run with a kill switch that is seen just before the t3 of an order, and revived
+/// later.
 fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(Shape { threading, ..FILLS });
     let (thread, place) = fixture.find(Point::OrchDispatch, ID);
@@ -205,7 +206,8 @@ fn a_switch_is_off_once_its_scope_or_everybody_is_revived() {
     }
 }
 
-/// An order that had rested, as its first report says, when a switch was turned and its last report came.
+/// An order that had rested, as its first report says, when a switch was turned and its last report
+/// came.
 #[test]
 fn a_kill_switch_cancels_what_had_been_accepted_before() {
     for is_killed in [true, false] {

@@ -1,6 +1,8 @@
-//! Hand-offs that lose, double, reorder or tear messages: the merge of a run over each of them says so.
+//! Hand-offs that lose, double, reorder or tear messages: the merge of a run over each of them says
+//! so.
 //!
-//! The agents are the real ones, on a virtual clock and in one thread; only the receiving end of the link under test is broken.
+//! The agents are the real ones, on a virtual clock and in one thread; only the receiving end of
+//! the link under test is broken.
 
 use crate::common::kinds;
 use crate::fixture::{Fixture, Shape};
@@ -38,7 +40,8 @@ enum Defect {
 
 const EVERY: u64 = 7;
 
-/// The receiving end of a link whose memory several write, so that it tells of no message whose it is.
+/// The receiving end of a link whose memory several write, so that it tells of no message whose it
+/// is.
 struct Broken {
     inner: Mux,
     defect: Defect,

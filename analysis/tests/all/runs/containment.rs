@@ -69,7 +69,8 @@ fn only_orders_in_the_engine_meanwhile_were_touched() {
     assert!((500..=510).contains(&survivors.orders), "{survivors:?}");
     assert_eq!(all.survivors_during.count, survivors.orders);
     assert_eq!(all.survivors_before.max_ns, typical);
-    // Of both strategies; what was at a venue then counts neither here nor there if it came home later.
+    // Of both strategies; what was at a venue then counts neither here nor there if it came home
+    // later.
     assert!((985..=1_000).contains(&all.survivors_before.count), "{:?}", all.survivors_before);
 
     // Slow ones long before it.

@@ -1,5 +1,5 @@
-//! Strategies that die in the middle of a run: every order in exactly one category, nothing excused but what a death
-//! explains.
+//! Strategies that die in the middle of a run: every order in exactly one category, nothing excused
+//! but what a death explains.
 
 use crate::common::{all_accounted, check_each, only, run, stamp};
 use crate::fixture::killing::{Death, GONE};
@@ -13,7 +13,8 @@ use protocol::stamps::{Point, Record};
 use protocol::supervision::Misconduct;
 use protocol::wire::OrderId;
 
-/// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25 to 75 µs.
+/// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25
+/// to 75 µs.
 const SHAPE: Shape = Shape { strategies: 3, orders: 40, reject_every: 7, period: 3_000, ..Shape::PLAIN };
 /// When strategy 1 sends its 20th order (counted from 0), in ticks since the start.
 pub const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;

@@ -1,4 +1,5 @@
-//! A strategy's log that is damaged or forged costs the strategy its figures, and nobody else anything.
+//! A strategy's log that is damaged or forged costs the strategy its figures, and nobody else
+//! anything.
 
 use crate::common::{Spoil, all_accounted, kinds, run, scribbled, stamp, summary};
 use crate::fixture::{Fixture, START, Shape};
@@ -19,7 +20,8 @@ fn honest(isolation: Isolation) -> Fixture {
     fixture
 }
 
-/// Strategy 1 is believed in nothing, and all that the engine knows of its orders and all of strategy 0's stand.
+/// Strategy 1 is believed in nothing, and all that the engine knows of its orders and all of
+/// strategy 0's stand.
 pub(super) fn is_contained(merged: &Merged, words: &str) {
     assert_eq!(merged.violations, [], "{words}");
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
@@ -76,8 +78,9 @@ fn nonsense_in_a_strategys_log_is_its_own_affair() {
     }
 }
 
-/// Contradictions with the engine. In a process of its own a strategy that lies is as likely as an engine that is wrong, so
-/// somebody has to look; in the sandbox, where strategies may be hostile, nobody's run becomes invalid by a lie.
+/// Contradictions with the engine. In a process of its own a strategy that lies is as likely as an
+/// engine that is wrong, so somebody has to look; in the sandbox, where strategies may be hostile,
+/// nobody's run becomes invalid by a lie.
 #[test]
 fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
     let spoils: [(ViolationKind, &str, Spoil); 9] = [

@@ -1,4 +1,5 @@
-//! Venues that are exchanges: their part of venue_service, to the tick, and what their logs must not say.
+//! Venues that are exchanges: their part of venue_service, to the tick, and what their logs must
+//! not say.
 
 use super::merging::with_reports;
 use crate::common::{check_each, fault, kinds, only, run, summary};
@@ -108,7 +109,8 @@ fn each_lie_of_an_exchange_is_found_and_named() {
             }),
             (Kind::Duplicate, "strategy 1 order 7: exchange-recv twice", |f| double(f, Point::ExchangeRecv)),
             (Kind::Duplicate, "strategy 1 order 7: exchange-done twice", |f| double(f, Point::ExchangeDone)),
-            // By the exchange of another venue, by a thread that is none, and of an order that is none.
+            // By the exchange of another venue, by a thread that is none, and of an order that is
+            // none.
             (Kind::Misplaced, elsewhere, |f| {
                 for point in [Point::ExchangeRecv, Point::ExchangeDone] {
                     let stamp = f.remove(point, ID);

@@ -55,7 +55,8 @@ fn a_log_a_folder_and_an_order_as_text() {
 
 #[test]
 fn what_the_dead_left_is_shown() {
-    // Strategy 1 dies with orders at its venues, is started again, and dies again with one in the ring.
+    // Strategy 1 dies with orders at its venues, is started again, and dies again with one in the
+    // ring.
     let mut fixture = Fixture::new(Shape::PLAIN);
     fixture.kill(Death { restart: Some(20_000), ..Death::of(1, 200_000) });
     fixture.kill(Death::of(1, 17 * 20_000 + 10_100));
@@ -134,7 +135,8 @@ fn a_log_cut_between_two_records_is_not_whole() {
     let path = folder.path().join("gateway-1.stamps");
     shown(&path, TEXT);
     shown(folder.path(), TEXT);
-    // The last record is a checksum; without all of them nothing says where the end was, but that it is not here.
+    // The last record is a checksum; without all of them nothing says where the end was, but that
+    // it is not here.
     for records in [20, 5, 0] {
         scribble_on(&path, |bytes| bytes.truncate(RECORDS_AT as usize + 16 * records));
         let error = error(&path, TEXT);

@@ -1,4 +1,5 @@
-//! Venues that do not keep the rules for several reports an order, in a whole run: the merge finds each.
+//! Venues that do not keep the rules for several reports an order, in a whole run: the merge finds
+//! each.
 
 use super::broken_links::play_with;
 use crate::common::kinds;

@@ -1,4 +1,5 @@
-//! Market data: from the write of a touch to the order that it triggered, and what orders must not say triggered them.
+//! Market data: from the write of a touch to the order that it triggered, and what orders must not
+//! say triggered them.
 
 use crate::common::{check_each, kinds, run, summary};
 use crate::fixture::{Fixture, SESSION, STAGES, Shape, TICK};
@@ -89,7 +90,8 @@ fn an_order_shows_the_touch_that_triggered_it() {
     );
 }
 
-/// What a strategy writes into its own log and only an exchange may say costs it its figures, and the run nothing.
+/// What a strategy writes into its own log and only an exchange may say costs it its figures, and
+/// the run nothing.
 fn assert_is_its_own_affair(spoil: impl FnOnce(&mut Fixture)) {
     let mut fixture = honest();
     spoil(&mut fixture);
@@ -122,7 +124,8 @@ fn a_forged_trigger_is_found() {
     assert_is_its_own_affair(|fixture| say_again(fixture, "strategy-0"));
 }
 
-/// In the sandbox, where strategies may be hostile, it costs the one that forged it its figures, and nobody else anything.
+/// In the sandbox, where strategies may be hostile, it costs the one that forged it its figures,
+/// and nobody else anything.
 #[test]
 fn in_the_sandbox_who_forges_a_trigger_is_believed_in_nothing() {
     let mut fixture = honest();

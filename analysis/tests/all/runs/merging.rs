@@ -13,7 +13,8 @@ use protocol::status::Field;
 use protocol::wire::OrderId;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
-/// The order after it, at the same venue: with two strategies and two venues, each strategy has its own.
+/// The order after it, at the same venue: with two strategies and two venues, each strategy has its
+/// own.
 const NEXT: OrderId = OrderId::new(1, 0, 8);
 const NAME: &str = "strategy 1 order 7: ";
 
@@ -54,7 +55,8 @@ fn shared_engine_is_joined_from_one_log() {
 fn gateways_that_share_a_thread_are_checked_each() {
     let shape = Shape { threading: Threading::Shared, strategies: 1, ..Shape::PLAIN };
     let [first, second, third] = [4, 5, 6].map(|sequence| OrderId::new(0, 0, sequence));
-    // The first and the third go to venue 0, the second goes to venue 1: there is no order between the two.
+    // The first and the third go to venue 0, the second goes to venue 1: there is no order between
+    // the two.
     for (point, other, wanted) in [
         (Point::GatewayRecv, third, &[Kind::DispatchOrder][..]),
         (Point::OrchRecvCompletion, third, &[Kind::CompletionOrder]),
@@ -187,7 +189,8 @@ fn each_violation_is_found_alone_and_named() {
             (Kind::Misplaced, "strategy 1 order 7: t8 stands in gateway-0.stamps", |f| {
                 f.push("gateway-0", stamp(Point::StrategyRecv, ID, START));
             }),
-            // Every hand-off is first in, first out. Which of the two completions comes first depends on their delays.
+            // Every hand-off is first in, first out. Which of the two completions comes first
+            // depends on their delays.
             (Kind::SubmitOrder, NAME, |f| f.swap(Point::OrchRecvSubmit, ID, NEXT)),
             (Kind::CompletionOrder, "", |f| f.swap(Point::OrchRecvCompletion, ID, NEXT)),
             (Kind::ReturnOrder, "", |f| f.swap(Point::OrchReturn, ID, NEXT)),
@@ -258,7 +261,8 @@ fn time_never_goes_back() {
         (Point::StrategyRecv, "t8 before t7"),
         (Point::Release, "release before t4"),
     ] {
-        // A strategy's log in which time goes back proves nothing: there the stamp stays after the one in front of it.
+        // A strategy's log in which time goes back proves nothing: there the stamp stays after the
+        // one in front of it.
         let earlier = |ticks| if point == Point::StrategyRecv { ticks - STAGES[7] - 1 } else { 1 };
         let merged = spoiled(|fixture| fixture.set(point, ID, earlier));
         let violation = merged.violations.iter().find(|violation| violation.kind == Kind::TimeOrder).unwrap();
@@ -315,7 +319,8 @@ fn what_arrived_must_be_what_was_pushed() {
 fn killed_strategy_loses_orders_and_nothing_else() {
     let merged = spoiled(|fixture| {
         fixture.logs[1].retain(|record| record.value < START + 150_000);
-        // What it had not sent, the engine never saw; one order was pushed before its stamp was stored.
+        // What it had not sent, the engine never saw; one order was pushed before its stamp was
+        // stored.
         let own = fixture.logs[1].clone();
         let is_sent = |id: OrderId| own.iter().any(|r| r.id == id && r.point == Point::StrategySend);
         for log in &mut fixture.logs[2..] {

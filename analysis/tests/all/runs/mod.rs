@@ -1,4 +1,5 @@
-//! Made-up runs through everything that reads a run's folder: logs, merge, summary, report, histograms, inspect.
+//! Made-up runs through everything that reads a run's folder: logs, merge, summary, report,
+//! histograms, inspect.
 
 mod accounts;
 mod away;

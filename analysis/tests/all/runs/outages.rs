@@ -1,4 +1,5 @@
-//! Gateways that die while the run goes on: what the merge accepts of their orders, and that it accepts nothing else.
+//! Gateways that die while the run goes on: what the merge accepts of their orders, and that it
+//! accepts nothing else.
 
 use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, Shape};
@@ -59,7 +60,8 @@ fn victim(fixture: &Fixture) -> OrderId {
     fixture.logs.iter().flatten().rfind(is_there).unwrap().id
 }
 
-/// A run in which gateway 1 died with one order open, which the engine then closed. `is_stamped`: the gateway had stamped its report.
+/// A run in which gateway 1 died with one order open, which the engine then closed. `is_stamped`:
+/// the gateway had stamped its report.
 fn died(is_stamped: bool) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     let id = victim(&fixture);
@@ -72,7 +74,8 @@ fn died(is_stamped: bool) -> Fixture {
     fixture
 }
 
-/// Makes an order that came back one that the engine closed, because its gateway died with its stamped report.
+/// Makes an order that came back one that the engine closed, because its gateway died with its
+/// stamped report.
 fn close(fixture: &mut Fixture, id: OrderId) {
     fixture.remove(Point::OrchRecvCompletion, id);
     for point in [Point::OrchReturn, Point::StrategyRecv] {
@@ -100,7 +103,8 @@ fn order_of_dead_gateway_is_closed_once() {
 
 #[test]
 fn fill_that_died_with_its_gateway_is_in_no_position() {
-    // Others of the gateway were taken after it, as from a next incarnation; and without a death the fill is missed.
+    // Others of the gateway were taken after it, as from a next incarnation; and without a death
+    // the fill is missed.
     for (outages, is_excused) in
         [(vec![Outage { restarted_ns: Some(4), ..outage(1) }], true), (vec![], false)]
     {

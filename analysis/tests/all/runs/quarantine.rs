@@ -1,4 +1,5 @@
-//! Strategies that were quarantined: whatever they wrote, the run is merged, and they are in no figure.
+//! Strategies that were quarantined: whatever they wrote, the run is merged, and they are in no
+//! figure.
 
 use super::deaths::{T1_OF_20, killed};
 use crate::common::{all_accounted, fault, run, scribbled, stamp};

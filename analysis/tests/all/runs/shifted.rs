@@ -1,5 +1,6 @@
-//! A strategy that changes its own stamps afterwards. Where a stamp passes another one its log proves nothing from then on; where none
-//! does, the run says how much its pooled figures depend on that strategy.
+//! A strategy that changes its own stamps afterwards. Where a stamp passes another one its log
+//! proves nothing from then on; where none does, the run says how much its pooled figures depend on
+//! that strategy.
 
 use super::distrust::is_contained;
 use crate::common::{run, summary};
@@ -16,7 +17,8 @@ fn honest(isolation: Isolation, orders: u64) -> Fixture {
     fixture
 }
 
-/// The stamps of strategy 1 at that point and, with t1, when the orders were due: no order is sent before it is due.
+/// The stamps of strategy 1 at that point and, with t1, when the orders were due: no order is sent
+/// before it is due.
 fn stamps(fixture: &mut Fixture, point: Point) -> impl Iterator<Item = &mut Record> {
     let is_due = move |record: &Record| point == Point::StrategySend && record.point == Point::Due;
     fixture.logs[1].iter_mut().filter(move |record| record.point == point || is_due(record))

@@ -1,4 +1,5 @@
-//! Files that a wrong spiller leaves: whatever it does with a chunk, the merge finds that the run is not whole.
+//! Files that a wrong spiller leaves: whatever it does with a chunk, the merge finds that the run
+//! is not whole.
 
 use crate::common::scribbled;
 use crate::fixture::{Fixture, Shape};
@@ -11,8 +12,8 @@ const CHUNK: usize = 256;
 /// The chunk that is done wrong.
 const WRONG: usize = 5;
 
-/// What is wrong with a run whose log of that thread was spilled so; `None`: nothing. A strategy's log that is damaged is a note, and it is in no
-/// figure then.
+/// What is wrong with a run whose log of that thread was spilled so; `None`: nothing. A strategy's
+/// log that is damaged is a note, and it is in no figure then.
 fn found(role: Role, spill: impl FnOnce(&mut Vec<u8>)) -> Option<String> {
     let fixture = Fixture::new(Shape { orders: 100, ..Shape::PLAIN });
     let thread = fixture.record.plan.thread_of(role).unwrap();

@@ -48,7 +48,8 @@ fn each_flaw_is_a_reason() {
         f.status("orchestrator", Field::InvoluntarySwitches, 99);
     });
     only("waited for a device on 1 page faults", |f| f.status("gateway-1", Field::MajorFaults, 1));
-    // 20.1 are open by the stamps. A tenth more by the counters is more than chance and lag explain, a twentieth is not.
+    // 20.1 are open by the stamps. A tenth more by the counters is more than chance and lag
+    // explain, a twentieth is not.
     let counted = |f: &mut Fixture, factor: f64| {
         let open = f.record.open_orders.as_mut().unwrap();
         (open.samples, open.order_ticks) = (10_000, open.order_ticks * factor);

@@ -31,8 +31,8 @@ pub fn the_good_rings_are_valid() {
     }
 }
 
-/// What finds each defect, whoever is killed meanwhile: one of these kinds. In a ring for each producer the engine takes the
-/// strategy for the culprit, and the merge says that it need not be.
+/// What finds each defect, whoever is killed meanwhile: one of these kinds. In a ring for each
+/// producer the engine takes the strategy for the culprit, and the merge says that it need not be.
 const FOUND_BY: [(&str, &[&str]); 4] = [
     ("doubles", &["duplicate", "peer-faults"]),
     ("drops", &["lost", "peer-faults"]),

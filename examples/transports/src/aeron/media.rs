@@ -1,9 +1,11 @@
-//! The media driver and its clients, as this technique has them: on nobody's thread but its caller's, and with no time-out that says who is
-//! dead.
+//! The media driver and its clients, as this technique has them: on nobody's thread but its
+//! caller's, and with no time-out that says who is dead.
 //!
-//! Driver and clients run in Aeron's invoker mode: they do their work when they are called. The driver is the consumer's: a thread of its
-//! own calls it until the consumer takes its first look, so that producers can attach while the run waits for its start, and the consumer
-//! from then on. So it lives exactly as long as the one whom nobody can do without, takes no core, and there is no process more to end.
+//! Driver and clients run in Aeron's invoker mode: they do their work when they are called. The
+//! driver is the consumer's: a thread of its own calls it until the consumer takes its first look,
+//! so that producers can attach while the run waits for its start, and the consumer from then on.
+//! So it lives exactly as long as the one whom nobody can do without, takes no core, and there is
+//! no process more to end.
 
 use core::fmt::Display;
 use core::time::Duration;
@@ -34,18 +36,23 @@ const DEAD: &str = "dead";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks of who waits, or calls of who calls the driver before the first look.
 const BREATH: Duration = Duration::from_micros(100);
-/// Aeron's time-outs say that somebody is dead who was silent for so long: here nobody may say so but who reaps processes, and an end is
-/// called only when there is something to send. Ten years; the second must be longer than the first.
+/// Aeron's time-outs say that somebody is dead who was silent for so long: here nobody may say so
+/// but who reaps processes, and an end is called only when there is something to send. Ten years;
+/// the second must be longer than the first.
 const NEVER_NS: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
 
-/// Bytes for the driver's counters, 128 each: four for a producer. Aeron's own choice, with what describes them, is 40 MiB of memory.
+/// Bytes for the driver's counters, 128 each: four for a producer. Aeron's own choice, with what
+/// describes them, is 40 MiB of memory.
 const COUNTERS: usize = 1 << 20;
 
-/// Messages that the consumer takes from one call of the driver to the next: so many may have been taken without room for more being seen.
+/// Messages that the consumer takes from one call of the driver to the next: so many may have been
+/// taken without room for more being seen.
 const MESSAGES_A_CALL: u32 = 64;
-/// The same in ticks while it finds nothing: some ten microseconds where the counter is a processor's.
+/// The same in ticks while it finds nothing: some ten microseconds where the counter is a
+/// processor's.
 const TICKS_A_CALL: u64 = 1 << 15;
-/// The most turns of driver and client in a call: nobody who always has something for them keeps the consumer from its messages.
+/// The most turns of driver and client in a call: nobody who always has something for them keeps
+/// the consumer from its messages.
 const TURNS_A_CALL: usize = 256;
 
 /// What Aeron says of what it refused, as an error of the segment with that name.
@@ -59,8 +66,9 @@ pub fn channel_of(session: i32) -> CString {
     CString::new(format!("{CHANNEL}?session-id={session}")).unwrap_or_default()
 }
 
-/// Bytes of a publication that may be sent and not taken, so that `capacity` messages always fit: the driver moves the limit only once an
-/// eighth of it has become free, and is called only so often.
+/// Bytes of a publication that may be sent and not taken, so that `capacity` messages always fit:
+/// the driver moves the limit only once an eighth of it has become free, and is called only so
+/// often.
 fn window(capacity: u32) -> usize {
     let frames = (capacity + MESSAGES_A_CALL + 1) as usize;
     (frames * FRAME).div_ceil(7) * 8
@@ -98,7 +106,8 @@ pub fn wait<T>(
     }
 }
 
-/// A client of the driver of that hand-off, once there is one: whether it touches all of what it maps as soon as it does.
+/// A client of the driver of that hand-off, once there is one: whether it touches all of what it
+/// maps as soon as it does.
 ///
 /// # Errors
 /// There is none in time; what Aeron refused.
@@ -158,12 +167,14 @@ impl Media {
 
     /// What waits to be done by the driver and by the client; whether there was anything.
     fn work(&self) -> bool {
-        // What went wrong the driver writes into its log, and the client tells its handler: an end that is closed gives nothing out.
+        // What went wrong the driver writes into its log, and the client tells its handler: an end
+        // that is closed gives nothing out.
         let done = [self.driver.main_do_work().unwrap_or(0), self.client.main_do_work().unwrap_or(0)];
         done.iter().any(|done| *done > 0)
     }
 
-    /// The run has started: from now on a log is made without being filled, which its producer does in its own time.
+    /// The run has started: from now on a log is made without being filled, which its producer does
+    /// in its own time.
     fn has_started(self) -> Self {
         // Where that cannot be had, it takes as long as before.
         let _ = self.context.set_term_buffer_sparse_file(true);
@@ -188,8 +199,9 @@ impl Media {
     }
 }
 
-/// Gives back the pages of those logs that nobody sends into and nobody reads any more ([`Care::let_go`]); the driver, which takes the dead for
-/// living ones, goes on with what stands behind the terms. For who has the time: a producer that attaches.
+/// Gives back the pages of those logs that nobody sends into and nobody reads any more
+/// ([`Care::let_go`]); the driver, which takes the dead for living ones, goes on with what stands
+/// behind the terms. For who has the time: a producer that attaches.
 pub fn give_back(name: &str) {
     let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     let Ok(logs) = path(name).join(LOGS).read_dir() else { return };
@@ -214,7 +226,8 @@ pub struct Care {
     called: u64,
 }
 
-/// A driver that a thread calls until somebody takes it away. Who does waits for no thread to come to its core: only for a call that is on its way.
+/// A driver that a thread calls until somebody takes it away. Who does waits for no thread to come
+/// to its core: only for a call that is on its way.
 #[derive(Clone)]
 struct Starting(Arc<Mutex<Option<Media>>>);
 

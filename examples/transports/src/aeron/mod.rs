@@ -7,22 +7,27 @@
 //!                    └───────────── media driver ───────────────┘ makes logs, moves limits
 //! ```
 //!
-//! A message is a frame: claimed in the producer's own log, written there, committed, and read there in place. A claim beyond the limit that
-//! the driver has set is [`Full`], and nothing was taken. No message goes through the driver; but who may send how far, it says.
+//! A message is a frame: claimed in the producer's own log, written there, committed, and read
+//! there in place. A claim beyond the limit that the driver has set is [`Full`], and nothing was
+//! taken. No message goes through the driver; but who may send how far, it says.
 //!
-//! **Whose process the driver is**: the consumer's, and on its thread (see [`media`]). A driver that dies takes with it what nobody goes on
-//! without. In a process of its own it would be one more that can die alone: producers would go on until their limit and stand still then.
+//! **Whose process the driver is**: the consumer's, and on its thread (see [`media`]). A driver
+//! that dies takes with it what nobody goes on without. In a process of its own it would be one
+//! more that can die alone: producers would go on until their limit and stand still then.
 //!
-//! **Whose a message is**: the session, which the producer chooses for its publication, says its index and its process, which must be the
-//! one that was started for that producer. It stands in each frame; the consumer looks at who it is when it is new.
+//! **Whose a message is**: the session, which the producer chooses for its publication, says its
+//! index and its process, which must be the one that was started for that producer. It stands in
+//! each frame; the consumer looks at who it is when it is new.
 //!
-//! **What a dead producer leaves**: its log with the frames that it has committed, which the consumer takes; a claim that was never committed is
-//! the end of it. Its successor has a log of its own. Aeron itself clears up after who is silent for ten seconds, which here nobody may decide by
-//! time: so the consumer refuses the image of the dead, and who attaches next gives the pages of
-//! its log back.
+//! **What a dead producer leaves**: its log with the frames that it has committed, which the
+//! consumer takes; a claim that was never committed is the end of it. Its successor has a log of
+//! its own. Aeron itself clears up after who is silent for ten seconds, which here nobody may
+//! decide by time: so the consumer refuses the image of the dead, and who attaches next gives the
+//! pages of its log back.
 //!
-//! **What it does not do**: another subscription would begin with what is sent then, so a consumer is not replaced. What stands in the logs and in
-//! the driver's own memory is believed: a hostile process can make the engine fault.
+//! **What it does not do**: another subscription would begin with what is sent then, so a consumer
+//! is not replaced. What stands in the logs and in the driver's own memory is believed: a hostile
+//! process can make the engine fault.
 
 mod media;
 
@@ -67,7 +72,8 @@ pub struct Receiver {
     subscription: AeronSubscription,
     care: Care,
     origins: Origins,
-    /// Messages that were read to find out whether a dead producer's log has an end, and that nobody has been given yet.
+    /// Messages that were read to find out whether a dead producer's log has an end, and that
+    /// nobody has been given yet.
     kept: VecDeque<(usize, Message)>,
 }
 
@@ -181,7 +187,8 @@ impl Consumer for Receiver {
                 self.care.took();
                 return told.map(|(producer, message)| (Some(producer), message));
             }
-            // The rest of a term that was too short is passed over as nothing, and what was sent behind it is there: so twice at least.
+            // The rest of a term that was too short is passed over as nothing, and what was sent
+            // behind it is there: so twice at least.
             if look > 0 && !self.care.found_nothing() {
                 break;
             }

@@ -17,7 +17,8 @@ pub struct Book {
     pub rules: Instrument,
     /// Bids and offers, in priority.
     pub orders: [Vec<Open>; 2],
-    /// Waiting buy stops from the lowest, sell stops from the highest, each stop price in the order of arrival.
+    /// Waiting buy stops from the lowest, sell stops from the highest, each stop price in the order
+    /// of arrival.
     pub stops: [Vec<Open>; 2],
     /// Triggered, and waiting for the order that trades.
     queue: VecDeque<Open>,
@@ -218,7 +219,8 @@ impl Book {
         (bid.min(offered), bid.abs_diff(offered))
     }
 
-    /// Looks at every tick between the lowest and the highest order: outside of them nothing trades.
+    /// Looks at every tick between the lowest and the highest order: outside of them nothing
+    /// trades.
     fn auction_price(&self) -> Option<(i64, u64)> {
         let prices = || self.orders.iter().flatten().map(|open| open.order.price);
         let (low, high) = (prices().min()?, prices().max()?);
@@ -263,7 +265,8 @@ impl Book {
     }
 }
 
-/// What happens instead of a trade. Returns whether the resting order stays; an aggressor that goes has nothing left.
+/// What happens instead of a trade. Returns whether the resting order stays; an aggressor that goes
+/// has nothing left.
 fn prevent(maker: &mut Open, taker: &mut Open, events: &mut Vec<Event>) -> bool {
     let (newest, oldest, quantity) = match taker.order.self_trade {
         SelfTrade::Allow => unreachable!(),
@@ -292,7 +295,8 @@ impl Book {
         self.orders.iter().chain(&self.stops).flatten().find(|open| open.order.id == id)
     }
 
-    /// Takes out the first order of this kind: bids, offers, buy stops, sell stops, each in its order.
+    /// Takes out the first order of this kind: bids, offers, buy stops, sell stops, each in its
+    /// order.
     pub fn take(&mut self, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
         let mut lists = self.orders.iter_mut().chain(&mut self.stops);
         lists.find_map(|list| list.iter().position(&wanted).map(|at| list.remove(at)))

@@ -1,5 +1,6 @@
-//! The matching engine once more, as plainly as it can be written: a sorted `Vec` for each side, linear scans, everything counted
-//! anew each time. Written from the documentation of [`Command`] alone; what the engine says must be what this says.
+//! The matching engine once more, as plainly as it can be written: a sorted `Vec` for each side,
+//! linear scans, everything counted anew each time. Written from the documentation of [`Command`]
+//! alone; what the engine says must be what this says.
 
 mod book;
 

@@ -1,6 +1,7 @@
 //! Is this machine fit for latency figures? Each check says what it found and how to mend it.
 //!
-//! A *bad* finding spoils the figures of the default run; a *note* is what a careful person would improve.
+//! A *bad* finding spoils the figures of the default run; a *note* is what a careful person would
+//! improve.
 
 mod quiet;
 mod shared;

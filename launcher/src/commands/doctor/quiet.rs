@@ -1,5 +1,5 @@
-//! What would keep others off the measured cores, and what would tell who was there: real-time priority, isolated cores, the
-//! kernel's tracers.
+//! What would keep others off the measured cores, and what would tell who was there: real-time
+//! priority, isolated cores, the kernel's tracers.
 
 use super::{Check, note, ok};
 use crate::host::{Machine, RealTime, System};
@@ -25,7 +25,8 @@ pub fn priority(system: &System) -> Check {
     }
 }
 
-/// How all cores but the first can be kept free of other work by hand: an isolated partition, and interrupts moved away.
+/// How all cores but the first can be kept free of other work by hand: an isolated partition, and
+/// interrupts moved away.
 pub fn partition(machine: &Machine, system: &System) -> Check {
     let mount = match (&system.partitions, machine.cores_allowed.len()) {
         (None, _) => {

@@ -1,4 +1,5 @@
-//! What a run shares with everything else on the machine: its load, other runs, this user's limits, the mount of `/dev/shm`.
+//! What a run shares with everything else on the machine: its load, other runs, this user's limits,
+//! the mount of `/dev/shm`.
 
 use super::{Check, bad, note, ok};
 use crate::host::{Machine, System};
@@ -7,7 +8,8 @@ use analysis::units::human_bytes;
 use protocol::plan::Plan;
 use std::collections::BTreeSet;
 
-/// A load of this share of the processors is worth a word; one as great as all of them spoils what is measured.
+/// A load of this share of the processors is worth a word; one as great as all of them spoils what
+/// is measured.
 const SOME_LOAD: f64 = 0.25;
 
 /// What ran on the machine in the last minute.
@@ -65,7 +67,8 @@ pub fn mount(system: &System) -> Check {
     ok("shm mount", found)
 }
 
-/// Open files, processes and locked memory that this user may have, against what the default run takes.
+/// Open files, processes and locked memory that this user may have, against what the default run
+/// takes.
 pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
     let said = |name: &str, limit: Option<u64>| match limit {
         None => format!("{name} unlimited"),

@@ -127,7 +127,8 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
     }
 }
 
-/// What a level adds to threads: over all pairs, and then placement by placement, where there are several.
+/// What a level adds to threads: over all pairs, and then placement by placement, where there are
+/// several.
 fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
     let of = |floor_ns: Option<f64>, threads: &[Outline], level: &[Outline]| Added {
         floor_ns,
@@ -143,7 +144,8 @@ fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
     all
 }
 
-/// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each placement.
+/// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each
+/// placement.
 fn place(rows: &mut [Measured]) -> Vec<f64> {
     let all: Vec<&Outline> = rows.iter().flat_map(|row| &row.runs).collect();
     let places = placement::places(&all);
@@ -160,7 +162,8 @@ fn place(rows: &mut [Measured]) -> Vec<f64> {
     floors
 }
 
-/// The crate on the heap for its port; else the same technique under threads; none for what is a reference itself.
+/// The crate on the heap for its port; else the same technique under threads; none for what is a
+/// reference itself.
 fn reference(
     isolation: Isolation,
     technique: Technique,

@@ -5,8 +5,9 @@ use analysis::experiment::{Comparison, Comparisons};
 use analysis::stats::{ComparisonLine, Verdict};
 use analysis::summary::Measure;
 
-/// Why a comparison does not pass, in words; nothing if it does. What counts is rt_venue: a percentile whose verdict is *slower*, by
-/// more than the share; and a median that cannot be compared at all, which is no reason to pass.
+/// Why a comparison does not pass, in words; nothing if it does. What counts is rt_venue: a
+/// percentile whose verdict is *slower*, by more than the share; and a median that cannot be
+/// compared at all, which is no reason to pass.
 fn against(gate: Slower, found: &Comparisons) -> Vec<String> {
     let lines = found.comparisons.iter().flat_map(|comparison| {
         let of = comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());

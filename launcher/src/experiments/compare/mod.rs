@@ -1,7 +1,8 @@
 //! `launcher compare`: is B faster or slower than A, or is no difference seen?
 //!
-//! A and B are runs, folders of runs, sweeps, two settings within one sweep, or two settings measured now in
-//! alternation. Whichever they are, they become pairs of outlines with the same schedule; [`analysis::stats`] judges.
+//! A and B are runs, folders of runs, sweeps, two settings within one sweep, or two settings
+//! measured now in alternation. Whichever they are, they become pairs of outlines with the same
+//! schedule; [`analysis::stats`] judges.
 
 mod gate;
 mod load;
@@ -31,7 +32,8 @@ const REPEATS: u64 = 10;
 /// The flags of `compare`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct CompareFlags {
-    /// Two runs or folders of runs (`latest`: the last run in runs); or one, with --a and --b; or none
+    /// Two runs or folders of runs (`latest`: the last run in runs); or one, with --a and --b; or
+    /// none
     #[arg(value_name = "FOLDER", num_args = 0..=2)]
     folders: Vec<PathBuf>,
     /// A in words: KEY=VALUE,… chosen from the folder, or measured
@@ -156,7 +158,8 @@ pub(super) fn shown(record: &SweepRecord) -> Result<Shown> {
     Shown::new(compare::report(&comparisons), &comparisons)
 }
 
-/// What runs that were made now show against those of a folder: against the one setting that both have, if it has several.
+/// What runs that were made now show against those of a folder: against the one setting that both
+/// have, if it has several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     let Some(ours) = of_summaries(runs) else {
         return usage("--baseline: nothing was run to compare with it");
@@ -210,7 +213,8 @@ fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
     }
 }
 
-/// Why two cells have nothing that could be held against each other: a table of them would be dashes.
+/// Why two cells have nothing that could be held against each other: a table of them would be
+/// dashes.
 fn nothing(comparison: &Comparison) -> Option<String> {
     let why = &comparison.lines.first()?.why;
     let is_one = comparison.a == comparison.b

@@ -1,7 +1,9 @@
-//! What the protection of a ring costs: a push and a pop with it and without it, in turn, on one thread.
+//! What the protection of a ring costs: a push and a pop with it and without it, in turn, on one
+//! thread.
 //!
-//! The protection of the rings that several write is the announcement before the claim ([`shm::ring::intent`]). `spsc-mux` needs
-//! none: what a producer leaves half done nobody waits for.
+//! The protection of the rings that several write is the announcement before the claim
+//! ([`shm::ring::intent`]). `spsc-mux` needs none: what a producer leaves half done nobody waits
+//! for.
 
 use analysis::experiment::Cost;
 use protocol::wire::MESSAGE_WORDS;

@@ -18,9 +18,11 @@ const FAULT_AT: Nanos = Nanos(400_000_000);
 const FAULT_ORDER: u64 = 600;
 /// How long a venue has it, unless the fault says so.
 const VENUE_FAULT: Nanos = Nanos(400_000_000);
-/// After how long an order that a venue says nothing about is closed: a session that is down comes back before that.
+/// After how long an order that a venue says nothing about is closed: a session that is down comes
+/// back before that.
 const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
-/// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a thousand, before and during.
+/// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a
+/// thousand, before and during.
 const VENUE_ORDERS: Count = Count(12_000);
 /// The deadline for hangs where a venue has the fault: nobody is to hang there.
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
@@ -56,7 +58,8 @@ impl Cell {
 }
 
 impl NamedFault {
-    /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard time.
+    /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard
+    /// time.
     fn of(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
         let victim = if is_of_venue { Target::Venue(VICTIM) } else { Target::Strategy(VICTIM) };
@@ -84,10 +87,11 @@ impl NamedFault {
     }
 }
 
-/// The faults that are tried unless the user names some: each kind, the two that hurt most in the middle of a push (the place is
-/// claimed, and half of the message is there), and a gateway that is killed or stopped. Without what venues do, which has a table
-/// of its own. Without [`FaultKind::Lose`]: what is lost before anybody sees it cannot be contained, only noticed, and that ends the
-/// run.
+/// The faults that are tried unless the user names some: each kind, the two that hurt most in the
+/// middle of a push (the place is claimed, and half of the message is there), and a gateway that is
+/// killed or stopped. Without what venues do, which has a table of its own. Without
+/// [`FaultKind::Lose`]: what is lost before anybody sees it cannot be contained, only noticed, and
+/// that ends the run.
 pub fn standard() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -111,14 +115,16 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
             if !planner::reaches(technique, isolation) {
                 continue;
             }
-            // What carries the orders makes little difference there: the standard set tries one technique only.
+            // What carries the orders makes little difference there: the standard set tries one
+            // technique only.
             let is_tried = |scenario: &&NamedFault| {
                 let is_of_gateway = matches!(scenario.fault.target, Target::Gateway(_));
                 !is_of_gateway || faults.is_some() || technique == Technique::default()
             };
             for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)).filter(is_tried) {
                 let journals = match scenario.fault.target {
-                    // In the launcher's process there is no exchange or gateway that could die alone.
+                    // In the launcher's process there is no exchange or gateway that could die
+                    // alone.
                     Target::Exchange(_) | Target::Gateway(_) if isolation == Isolation::Thread => continue,
                     Target::Engine if isolation == Isolation::Thread => &JOURNALS[..1],
                     Target::Exchange(_) | Target::Engine => &JOURNALS[..],
@@ -148,8 +154,8 @@ pub fn cell(settings: &Settings) -> Option<Cell> {
     })
 }
 
-/// What a cell's run is asked for, over what the user set: a small load that lasts long enough for a time before, the
-/// incident, and a time after.
+/// What a cell's run is asked for, over what the user set: a small load that lasts long enough for
+/// a time before, the incident, and a time after.
 pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
     let contains = cell.isolation != Isolation::Thread;
     let own = Settings {

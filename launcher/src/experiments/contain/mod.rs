@@ -1,9 +1,10 @@
-//! `launcher contain`: what isolation buys. Every fault against every technique at every isolation level, each in a real
-//! run, and the table of what came of it.
+//! `launcher contain`: what isolation buys. Every fault against every technique at every isolation
+//! level, each in a real run, and the table of what came of it.
 //!
-//! A cell of the matrix is one run, and a point of the record: three strategies trade, the second one has a fault, and the others go on
-//! or do not. Under `process` and `sandbox` the launcher starts the dead one again (`--on-death restart`); a thread can neither be
-//! killed nor started again alone, so there the run ends, which is what the row shows.
+//! A cell of the matrix is one run, and a point of the record: three strategies trade, the second
+//! one has a fault, and the others go on or do not. Under `process` and `sandbox` the launcher
+//! starts the dead one again (`--on-death restart`); a thread can neither be killed nor started
+//! again alone, so there the run ends, which is what the row shows.
 
 mod cost;
 mod matrix;

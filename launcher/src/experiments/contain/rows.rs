@@ -6,7 +6,8 @@ use analysis::record::{Outage, Outcome};
 use analysis::summary::{ComebackSummary, Distribution, Summary};
 use protocol::plan::{FaultKind, Role, Target, When};
 
-/// How many times as long as before somebody waited who counts as hurt, if it was also at least [`HURT_NS`].
+/// How many times as long as before somebody waited who counts as hurt, if it was also at least
+/// [`HURT_NS`].
 const HURT_TIMES: u64 = 4;
 /// Shorter waits are this machine's own: see the README on its noise.
 const HURT_NS: u64 = 50_000_000;
@@ -82,7 +83,8 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// What a run shows in which a venue had the fault; nothing if it ended before there was anything to show.
+/// What a run shows in which a venue had the fault; nothing if it ended before there was anything
+/// to show.
 pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == Outcome::Complete && summary.valid;
@@ -102,8 +104,9 @@ pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueCo
     })
 }
 
-/// What a run shows in which a gateway had the fault. What counts as lost is what others lost; the gateway's own orders that were open
-/// there are those `in_flight`, and its venue was down until it had recovered.
+/// What a run shows in which a gateway had the fault. What counts as lost is what others lost; the
+/// gateway's own orders that were open there are those `in_flight`, and its venue was down until it
+/// had recovered.
 fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> RoleContainment {
     let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index));
     let survived = summary.outcome == Outcome::Complete && summary.valid;
@@ -172,8 +175,9 @@ pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment
     }
 }
 
-/// Whether others waited for the fault. One who did is known by its worst order: there are too few for a percentile. Whatever the
-/// machine did before, who waited for most of the deadline did not wait for the machine.
+/// Whether others waited for the fault. One who did is known by its worst order: there are too few
+/// for a percentile. Whatever the machine did before, who waited for most of the deadline did not
+/// wait for the machine.
 fn waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> bool {
     during.max_ns.is_some_and(|during| {
         let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
@@ -181,9 +185,9 @@ fn waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> boo
     })
 }
 
-/// Whether the fault can have come in a run that ended in order and in which the victim did not die. What nobody survives has
-/// not come then: a launcher that got no core in time finds everybody done. As for the rest, the victim sent all its orders, and was
-/// there until the last was due.
+/// Whether the fault can have come in a run that ended in order and in which the victim did not
+/// die. What nobody survives has not come then: a launcher that got no core in time finds everybody
+/// done. As for the rest, the victim sent all its orders, and was there until the last was due.
 fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     let is_survived = matches!(
         cell.scenario.fault.kind,
@@ -201,7 +205,8 @@ fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     }
 }
 
-/// In a run that ended, nothing that was open comes back, whoever's it was; the victim's cannot be told apart there.
+/// In a run that ended, nothing that was open comes back, whoever's it was; the victim's cannot be
+/// told apart there.
 fn lost_of_others(summary: &Summary) -> u64 {
     let orders = &summary.orders;
     orders.lost + orders.orphaned + orders.cancelled

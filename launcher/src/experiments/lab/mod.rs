@@ -6,9 +6,9 @@
 //!                    └ the bench kit: processes ─▶ produce / consume ─▶ accounts ─▶ check
 //! ```
 //!
-//! A cell is a technique, an isolation level, a number of ends, their speeds and a way of waiting. Each run of it starts its own
-//! processes over its own memory, pushes the same number of events, and is checked: each event comes once, whole, and in the
-//! order of its producer.
+//! A cell is a technique, an isolation level, a number of ends, their speeds and a way of waiting.
+//! Each run of it starts its own processes over its own memory, pushes the same number of events,
+//! and is checked: each event comes once, whole, and in the order of its producer.
 
 mod flags;
 mod measure;
@@ -48,7 +48,8 @@ pub(crate) fn role(name: &str, address: &str) -> Result<()> {
 /// Does what `launcher lab` says.
 ///
 /// # Errors
-/// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a run that could not be made.
+/// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a
+/// run that could not be made.
 pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
     let machine = crate::host::machine();
     let mut lab = match &flags.resume {

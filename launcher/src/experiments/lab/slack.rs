@@ -1,4 +1,5 @@
-//! What a sleep takes beside what was asked for: of a slow end that sleeps, so much is the timer's and not the queue's.
+//! What a sleep takes beside what was asked for: of a slow end that sleeps, so much is the timer's
+//! and not the queue's.
 
 use analysis::experiment::SleepSample;
 use std::time::{Duration, Instant};

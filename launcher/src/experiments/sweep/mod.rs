@@ -1,4 +1,5 @@
-//! `launcher sweep`: settings measured against each other, or any experiment that was stopped gone on with.
+//! `launcher sweep`: settings measured against each other, or any experiment that was stopped gone
+//! on with.
 
 mod planned;
 #[cfg(test)]
@@ -38,7 +39,8 @@ pub struct SweepFlags {
     /// Go on with a sweep that was interrupted
     #[arg(long, value_name = "FOLDER", help_heading = "Run")]
     resume: Option<PathBuf>,
-    /// Find the highest rate that keeps the bound, by bisection; --repeats runs of a rate decide [default: 3]
+    /// Find the highest rate that keeps the bound, by bisection; --repeats runs of a rate decide
+    /// [default: 3]
     #[arg(long, requires = "p999", conflicts_with = "resume", help_heading = "Highest rate")]
     find_max_rate: bool,
     /// The bound on rt_venue from due, p99.9, e.g. 100us

@@ -5,8 +5,9 @@
 //!       └▶ a command for each turn                                     only one is there
 //! ```
 //!
-//! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which run, and that a host makes one at a
-//! time, is for a scheduler, or for whoever types the commands. A run is in `runs` as a whole or not at all.
+//! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which
+//! run, and that a host makes one at a time, is for a scheduler, or for whoever types the commands.
+//! A run is in `runs` as a whole or not at all.
 
 use super::{SweepFlags, given, new_sweep};
 use crate::config::{CONFIG_FILE, Settings, UsageError};
@@ -235,8 +236,9 @@ impl PlannedSweep {
         Ok(code)
     }
 
-    /// Makes one run, unless it is made: in a folder of its own, which is moved to its place as a whole. One that was made and failed is
-    /// made again. Returns the run that is there, and whether this launcher made it: another one may have been faster.
+    /// Makes one run, unless it is made: in a folder of its own, which is moved to its place as a
+    /// whole. One that was made and failed is made again. Returns the run that is there, and
+    /// whether this launcher made it: another one may have been faster.
     fn one(&self, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<(RunEntry, bool)> {
         if let Some(entry) = self.entry(number, run)?.filter(|entry| entry.outline.complete) {
             return Ok((entry, false));
@@ -251,7 +253,8 @@ impl PlannedSweep {
         Ok((self.entry(number, run)?.with_context(|| format!("run {number} has gone"))?, is_mine))
     }
 
-    /// Makes a run in that folder, and moves it to its place. Returns `false` where another launcher was faster.
+    /// Makes a run in that folder, and moves it to its place. Returns `false` where another
+    /// launcher was faster.
     fn within(&self, draft: &Path, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<bool> {
         let made = make(&Settings { out: Some(draft.to_owned()), ..self.settings(run)? })?;
         if made.outcome == Outcome::Interrupted {
@@ -275,7 +278,8 @@ impl PlannedSweep {
         }
     }
 
-    /// The sweep with every run that there is, as if one launcher had made them, and the names of those that are missing.
+    /// The sweep with every run that there is, as if one launcher had made them, and the names of
+    /// those that are missing.
     fn gather(&self) -> Result<(SweepRecord, Vec<String>)> {
         let (mut record, runs, mut missing) = (self.sweep.clone(), self.runs(), Vec::new());
         for entry in fs::read_dir(self.folder.join(RUNS)).into_iter().flatten().flatten() {

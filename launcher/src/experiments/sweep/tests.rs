@@ -233,7 +233,8 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
     assert_eq!(p999.rows[0].cells, ["0 ns", "–", "–"]);
     let knee = table(&sweep, "knee").unwrap();
     assert_eq!(knee.rows.len(), 6);
-    // 19,990 orders a second at ρ = 0.1; with 1 µs of work ρ = 0.2 and 2 µs more in each of the two stages.
+    // 19,990 orders a second at ρ = 0.1; with 1 µs of work ρ = 0.2 and 2 µs more in each of the two
+    // stages.
     let cells = |row: usize| knee.rows[row].cells[2..].join(" ");
     assert_eq!(cells(0), "19,990 10% 2.0 0.0 – –");
     assert_eq!(cells(4), "19,990 20% 6.0 4.0 1.0 –");
@@ -328,8 +329,8 @@ fn the_search_takes_turns_saves_every_step_and_goes_on() {
     assert!(found.points[1].ended.contains("even the lowest"), "{}", found.points[1].ended);
 }
 
-/// Searches on a machine that holds 100,000/s and stalls once, at the first run; with so many runs a rate. The highest rate found,
-/// and in how many runs.
+/// Searches on a machine that holds 100,000/s and stalls once, at the first run; with so many runs
+/// a rate. The highest rate found, and in how many runs.
 fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[], repeats);

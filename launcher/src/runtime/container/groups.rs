@@ -1,7 +1,9 @@
-//! The control groups of strategies in containers: how many processes, how much memory and how much time all together may have.
+//! The control groups of strategies in containers: how many processes, how much memory and how much
+//! time all together may have.
 //!
-//! Each controller is found where it is: in the second version of control groups, beside the launcher's own group, or below it in a hierarchy of
-//! the first version. So what holds for the launcher's surroundings holds for the strategies too. A group's name says whose it is; nothing
+//! Each controller is found where it is: in the second version of control groups, beside the
+//! launcher's own group, or below it in a hierarchy of the first version. So what holds for the
+//! launcher's surroundings holds for the strategies too. A group's name says whose it is; nothing
 //! else is written down, and whoever comes later removes it by its name.
 
 use crate::host::groups::Tree;
@@ -17,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system::container::{MEMORY_BYTES, PROCESSES};
 
-/// The processors' worth of time that they may have together: one for the strategy, one for its runtime.
+/// The processors' worth of time that they may have together: one for the strategy, one for its
+/// runtime.
 pub const CPUS: u64 = 2;
 
 /// A limit that a control group holds.
@@ -63,7 +66,8 @@ pub fn absent(tree: Tree<'_>) -> Vec<&'static str> {
     all.filter(|controller| parent(tree, controller).is_none()).collect()
 }
 
-/// Why strategies cannot be limited at all: root's processes are counted by nothing but control groups.
+/// Why strategies cannot be limited at all: root's processes are counted by nothing but control
+/// groups.
 pub fn obstacle(tree: Tree<'_>) -> Option<String> {
     (geteuid().is_root() && absent(tree).contains(&"pids")).then(|| {
         "containers unavailable: running as root requires a writable cgroup with the pids controller.\n\
@@ -127,7 +131,8 @@ impl Drop for Groups<'_> {
     }
 }
 
-/// The calling process, and what it starts from now on, belongs to the groups of that strategy, if there are any.
+/// The calling process, and what it starts from now on, belongs to the groups of that strategy, if
+/// there are any.
 pub fn enter(tree: Tree<'_>, run: &str, process: &str) -> Result<()> {
     let folders: BTreeSet<PathBuf> = groups::hierarchies(tree.root)
         .into_iter()
@@ -153,7 +158,8 @@ pub fn found(tree: Tree<'_>) -> Vec<(RunId, PathBuf)> {
     parents.iter().flat_map(in_folder).filter_map(of).collect()
 }
 
-/// Removes the groups of a run, waiting so long for each until nobody is in it; what could not be removed, and why.
+/// Removes the groups of a run, waiting so long for each until nobody is in it; what could not be
+/// removed, and why.
 pub fn remove_all(tree: Tree<'_>, run: &str, patience: Duration) -> Vec<String> {
     let of_run = found(tree).into_iter().filter(|(other, _)| other.to_string() == run);
     let failed = |group: &Path| {

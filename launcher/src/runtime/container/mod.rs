@@ -1,4 +1,5 @@
-//! Strategies in containers: how they are started, watched and limited. What a container is made of is in [`system::container`].
+//! Strategies in containers: how they are started, watched and limited. What a container is made of
+//! is in [`system::container`].
 //!
 //! ```text
 //! launcher ─ starts ─▶ outside (role … --contain) ─┬─▶ init: process 1 in there; checks what it sees
@@ -7,8 +8,8 @@
 //! ```
 //! The id of the first one comes first, and the strategy is started when the launcher has answered.
 //!
-//! The one outside does nothing but wait. It ends as the strategy has ended, after init and with it everything else in there: so its end is
-//! the end of all of them.
+//! The one outside does nothing but wait. It ends as the strategy has ended, after init and with it
+//! everything else in there: so its end is the end of all of them.
 
 pub mod groups;
 mod outside;
@@ -38,7 +39,8 @@ const MADE_WITHIN: Duration = Duration::from_secs(20);
 /// The longest line that the one outside says.
 const MOST: usize = 64;
 
-/// Why no container can be had here, and the way out; `None`: it can. Makes one, checks it and ends it.
+/// Why no container can be had here, and the way out; `None`: it can. Makes one, checks it and ends
+/// it.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
     if let Some(why) = groups::obstacle(Tree::real()) {
         return Some(why);
@@ -48,7 +50,8 @@ pub fn missing(weaker_is_fine: bool) -> Option<String> {
     Some(format!("containers unavailable: {why}.\n{hint}"))
 }
 
-/// Makes a container without some of its parts, as a list; what is wrong with it. For [`missing`], and for tests of the check.
+/// Makes a container without some of its parts, as a list; what is wrong with it. For [`missing`],
+/// and for tests of the check.
 fn probe(what: &str) -> Option<String> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["role", FLAG, PROBE, what]).stdin(Stdio::null());
@@ -80,7 +83,8 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
 
 /// What the launcher knows of a container's inside.
 pub struct Inside {
-    /// The strategy's process id, as seen from here; `None`: it was never started, as far as is known.
+    /// The strategy's process id, as seen from here; `None`: it was never started, as far as is
+    /// known.
     pub pid: Option<u32>,
     /// The strategy, unless it was gone at once.
     main: Option<OwnedFd>,
@@ -97,14 +101,16 @@ pub struct Unmade {
 }
 
 impl Inside {
-    /// Waits until the process that makes a container has done so. It says who is the first process before it starts the strategy, and
-    /// waits for an answer: so whatever happens to it, nobody runs in there whose end cannot be seen.
+    /// Waits until the process that makes a container has done so. It says who is the first process
+    /// before it starts the strategy, and waits for an answer: so whatever happens to it, nobody
+    /// runs in there whose end cannot be seen.
     pub fn of(outside: &mut Child) -> Result<Self, Box<Unmade>> {
         let unmade = |why| Box::new(Unmade { why, inside: None });
         let pipes = outside.stdout.take().zip(outside.stdin.take());
         let (mut said, mut told) = pipes.context("it has no pipes").map_err(unmade)?;
         let deadline = Instant::now() + MADE_WITHIN;
-        // Neither id can be another's: the one outside waits for them only once its stdin is closed.
+        // Neither id can be another's: the one outside waits for them only once its stdin is
+        // closed.
         let init = read_id(&mut said, deadline).and_then(|init| Ok(process::pidfd_open(init)?));
         let mut inside = Self { pid: None, main: None, init: init.map_err(unmade)? };
         let started = told.write_all(b"\n").map_err(anyhow::Error::from);
@@ -122,8 +128,9 @@ impl Inside {
         self.main.as_ref().unwrap_or(&self.init)
     }
 
-    /// The first process, whose end is that of everything in there. What the one outside would have reaped is reaped now if that one is gone:
-    /// a namespace of process ids ends with the last process in it that somebody reaps.
+    /// The first process, whose end is that of everything in there. What the one outside would have
+    /// reaped is reaped now if that one is gone: a namespace of process ids ends with the last
+    /// process in it that somebody reaps.
     pub fn init(&self) -> &OwnedFd {
         self.main.iter().chain([&self.init]).for_each(|process| process::reap(process.as_fd()));
         &self.init

@@ -114,7 +114,8 @@ fn strategy(name: &str, run: &str) -> Result<()> {
         end(&mut init);
         return Err(error);
     }
-    // A group of its own: a signal to its group would stop this process too, and nobody would see the end of the container.
+    // A group of its own: a signal to its group would stop this process too, and nobody would see
+    // the end of the container.
     command.process_group(0);
     let started = command.spawn().with_context(|| format!("cannot start {name} in its container"));
     let mut program = match started {
@@ -125,7 +126,8 @@ fn strategy(name: &str, run: &str) -> Result<()> {
         }
     };
     let waited = report(&program).and_then(|()| wait(&program, launcher.as_fd()));
-    // Init does not end before everything else in there has been waited for, and that one only this process can wait for.
+    // Init does not end before everything else in there has been waited for, and that one only this
+    // process can wait for.
     let killed = init.kill();
     let status = program.wait();
     let reaped = init.wait();
@@ -158,7 +160,8 @@ fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<Pat
     Ok((command, folders))
 }
 
-/// Where the program of a command is, if not in PATH, and the folders that it needs to see wherever they are: its own and the current one.
+/// Where the program of a command is, if not in PATH, and the folders that it needs to see wherever
+/// they are: its own and the current one.
 fn places(program: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     let folder = std::env::current_dir().context("cannot find the current folder")?;
     let mut folders = vec![folder.clone()];
@@ -171,7 +174,8 @@ fn places(program: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((program, folders))
 }
 
-/// Tells the launcher who is the first one in there, and waits until it has got hold of it: only then anything else may run there.
+/// Tells the launcher who is the first one in there, and waits until it has got hold of it: only
+/// then anything else may run there.
 fn announce(init: &Child) -> Result<()> {
     writeln!(io::stdout(), "{}", init.id())?;
     io::stdin().read_exact(&mut [0]).context("the launcher does not answer")
@@ -184,7 +188,8 @@ fn report(program: &Child) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the end of the program; where the launcher dies, for as long as a role may take to finish its log.
+/// Waits for the end of the program; where the launcher dies, for as long as a role may take to
+/// finish its log.
 fn wait(program: &Child, launcher: BorrowedFd<'_>) -> Result<()> {
     const LONG: Duration = Duration::from_secs(3600);
     let program = process::pidfd_open(program.id())?;

@@ -1,4 +1,5 @@
-//! What a strategy claims about itself: its own words, and the orders that it counted. None of it is believed further than that.
+//! What a strategy claims about itself: its own words, and the orders that it counted. None of it
+//! is believed further than that.
 
 use crate::runtime::restarts::Children;
 use crate::runtime::setup::Segments;
@@ -8,7 +9,8 @@ use protocol::role::RoleKind;
 use protocol::status::{self, ThreadState};
 use shm::memory::View;
 
-/// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it should.
+/// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it
+/// should.
 pub(super) fn ended(children: &impl Children, process: usize, thread: &View) -> Option<String> {
     let ended = children.ended(process)?;
     let status = status::read(thread);
@@ -24,7 +26,8 @@ pub(super) fn ended(children: &impl Children, process: usize, thread: &View) -> 
 /// The longest of a strategy's own words that are shown, in characters.
 const OWN_WORDS: usize = 120;
 
-/// What the kernel says, and then what a strategy says about itself: quoted, and without what could be taken for something else.
+/// What the kernel says, and then what a strategy says about itself: quoted, and without what could
+/// be taken for something else.
 pub fn with_own_words(how: &str, words: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
     let words: String =
@@ -32,8 +35,9 @@ pub fn with_own_words(how: &str, words: &str) -> String {
     if words.is_empty() { how.to_owned() } else { format!("{how}; it says itself: \"{words}\"") }
 }
 
-/// Orders that the strategy of a thread has sent in its incarnation, and those of them that it got an answer for. It says so
-/// itself, and one that scribbles says anything: not believed beyond the orders that there are for it.
+/// Orders that the strategy of a thread has sent in its incarnation, and those of them that it got
+/// an answer for. It says so itself, and one that scribbles says anything: not believed beyond the
+/// orders that there are for it.
 pub(super) fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u64) {
     settled_by(&segments.threads[thread], &segments.plan.threads[thread].roles, orders)
 }

@@ -11,8 +11,9 @@ use protocol::wire::MAX_EPOCH;
 use std::time::Duration;
 
 impl Incidents<'_> {
-    /// The pause after which a strategy is started again; `None`: it stays down, and it is noted why. Whoever misbehaved does, and who
-    /// hung before its first duty cycle. Of one that said that it was done nothing is noted: there is nothing left to do.
+    /// The pause after which a strategy is started again; `None`: it stays down, and it is noted
+    /// why. Whoever misbehaved does, and who hung before its first duty cycle. Of one that said
+    /// that it was done nothing is noted: there is nothing left to do.
     pub(super) fn decide(&mut self, strategy: u16, incident: usize) -> Option<Duration> {
         let case = &mut self.cases[usize::from(strategy)];
         let state = status::state(&self.segments.threads[case.thread]);
@@ -60,7 +61,8 @@ impl Incidents<'_> {
         liveness.restarted(thread, now);
         self.segments.control.revive(strategy, epoch);
         let Err(error) = children.restart(self.segments, process) else { return Ok(()) };
-        // Nobody runs in this epoch: what is known of the last one's process is all that there is to know.
+        // Nobody runs in this epoch: what is known of the last one's process is all that there is
+        // to know.
         let Some(death) = children.death(process).context("cannot watch a process")? else {
             return Err(error);
         };

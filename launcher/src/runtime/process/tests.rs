@@ -31,7 +31,8 @@ fn last_words_are_no_scraps_of_a_backtrace() {
 #[test]
 fn one_that_has_ended_gets_no_signal() {
     let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
-    // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be seen.
+    // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be
+    // seen.
     process.status = Some(ExitStatus::from_raw(0));
     process.kill();
     process.stop();

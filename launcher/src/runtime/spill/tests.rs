@@ -8,7 +8,8 @@ use shm::memory::Region;
 use shm::memory::Words;
 use shm::memory::header::run_hash;
 
-/// A plan whose first thread's log has room for ten chunks, four of them in memory; and that thread's segments.
+/// A plan whose first thread's log has room for ten chunks, four of them in memory; and that
+/// thread's segments.
 fn world() -> (Plan, Words, Words) {
     let (_, mut plan, _) = planned("spill=2MiB", &fake::two_core_vm().machine()).unwrap();
     plan.threads[0].log_records = 10 * CHUNK_RECORDS;

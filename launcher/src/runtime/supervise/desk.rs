@@ -1,5 +1,5 @@
-//! Whether the desk can be written: operators take turns by a lock on its file, and a process that holds the lock for long keeps all
-//! commands of operators out, kill switches among them.
+//! Whether the desk can be written: operators take turns by a lock on its file, and a process that
+//! holds the lock for long keeps all commands of operators out, kill switches among them.
 
 use crate::host::locks;
 use protocol::desk::DESK;
@@ -30,7 +30,8 @@ impl DeskWatch {
         Self { file, looked: Instant::now(), held: None, is_noted: false }
     }
 
-    /// Tries the lock, unless it was tried just now. Returns what is to be said of it, once in a run.
+    /// Tries the lock, unless it was tried just now. Returns what is to be said of it, once in a
+    /// run.
     pub fn look(&mut self) -> Option<String> {
         let file = self.file.as_ref()?;
         if self.is_noted || self.looked.elapsed() < INTERVAL {

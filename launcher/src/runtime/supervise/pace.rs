@@ -1,10 +1,12 @@
-//! How long the launcher sleeps while orders are sent. Whoever shares the machine's cores with what it measures does not look more
-//! often than it must: ends of processes and signals wake it at once, faults and deadlines are waited for until they are due, and what
-//! is left to look for now and then are samples of the open orders.
+//! How long the launcher sleeps while orders are sent. Whoever shares the machine's cores with what
+//! it measures does not look more often than it must: ends of processes and signals wake it at
+//! once, faults and deadlines are waited for until they are due, and what is left to look for now
+//! and then are samples of the open orders.
 //!
-//! Those need to be close together while their number changes, which is at the start: so the time between two looks grows with the
-//! time since then. It is short again once the last order is due, when the end is near. A run whose orders have no time (closed
-//! pacing, a strategy of the user's own), or one with faults on purpose, is looked at as often as any that is not at peace.
+//! Those need to be close together while their number changes, which is at the start: so the time
+//! between two looks grows with the time since then. It is short again once the last order is due,
+//! when the end is near. A run whose orders have no time (closed pacing, a strategy of the user's
+//! own), or one with faults on purpose, is looked at as often as any that is not at peace.
 
 use super::{LOOK, Supervisor};
 use analysis::kernel::WakeUps;
@@ -19,7 +21,8 @@ const LONGEST: Duration = Duration::from_millis(500);
 /// A sleep is at most this share of the time since the start.
 const SHARE: u32 = 4;
 
-/// How long to sleep at most, so long after the start, where the last order is due at that time: `None`: nobody knows when.
+/// How long to sleep at most, so long after the start, where the last order is due at that time:
+/// `None`: nobody knows when.
 fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
     match last_due.and_then(|due| due.checked_sub(since)).filter(|left| !left.is_zero()) {
         Some(left) => (since / SHARE).clamp(LOOK, LONGEST).min(left.max(Duration::from_millis(1))),
@@ -28,7 +31,8 @@ fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
 }
 
 impl Supervisor<'_> {
-    /// When the last order of all is due, after the start; `None`: nobody knows, or the run is not at peace.
+    /// When the last order of all is due, after the start; `None`: nobody knows, or the run is not
+    /// at peace.
     pub(super) fn last_due(&self) -> Option<Duration> {
         let trading = self.plan.trading();
         let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
@@ -119,7 +123,8 @@ mod tests {
         }
         assert_eq!(sleeps(tasks.path()), Some(5));
         assert_eq!(sleeps(Path::new("/nowhere")), None);
-        // A process of its own: threads of this one end beside this test, and their sleeps go with them.
+        // A process of its own: threads of this one end beside this test, and their sleeps go with
+        // them.
         let mut child = Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
         let tasks = format!("/proc/{}/task", child.id());
         let (begun, before) = (Instant::now(), sleeps(Path::new(&tasks)).unwrap());

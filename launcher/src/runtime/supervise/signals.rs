@@ -1,4 +1,5 @@
-//! What the launcher does to the run's processes on purpose: the faults that are signals ([`crate::faults::schedule`]).
+//! What the launcher does to the run's processes on purpose: the faults that are signals
+//! ([`crate::faults::schedule`]).
 
 use super::{BUSY_LOOK, Incidents, Supervisor};
 use crate::faults::schedule::{DueFault, Presence, Victim};
@@ -18,7 +19,8 @@ impl Supervisor<'_> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// The time until the next fault; if it is due and still there, its victim has yet to begin, until the next look.
+    /// The time until the next fault; if it is due and still there, its victim has yet to begin,
+    /// until the next look.
     pub(super) fn until_fault(&self) -> Duration {
         match self.faults.next_due_ns() {
             Some(due) if self.start_ticks > 0 => {
@@ -97,8 +99,9 @@ impl Supervisor<'_> {
     }
 }
 
-/// The same by what its thread says of itself, which is believed as far as it has a process and no incident is open: one that says
-/// `Ready` again and again would be waited for, but the liveness checks find it.
+/// The same by what its thread says of itself, which is believed as far as it has a process and no
+/// incident is open: one that says `Ready` again and again would be waited for, but the liveness
+/// checks find it.
 fn presence(state: Option<ThreadState>, is_living: bool, has_process: bool) -> Presence {
     match state {
         Some(ThreadState::Running) if is_living => Presence::There,

@@ -190,8 +190,9 @@ mod tests {
     use protocol::status::{LOG_OFFSET, StatusWriter};
     use shm::memory::Region;
 
-    /// An engine that dispatched seven orders, of which gateway 0 has four and gateway 1 `second`. The exchange of the former has all four,
-    /// and that of the latter has two. Returns whether all seven have arrived.
+    /// An engine that dispatched seven orders, of which gateway 0 has four and gateway 1 `second`.
+    /// The exchange of the former has all four, and that of the latter has two. Returns whether all
+    /// seven have arrived.
     fn has_arrived(second: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
         let mut trading = Trading::new(1, 2);
         (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);

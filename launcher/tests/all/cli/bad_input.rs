@@ -1,4 +1,5 @@
-//! Whatever a user types or feeds: a clear error that names the thing, the right exit code, nothing left behind.
+//! Whatever a user types or feeds: a clear error that names the thing, the right exit code, nothing
+//! left behind.
 
 use crate::common::{Launcher, Running, command, output, segments, signal, text, wait_until};
 use std::process::Stdio;

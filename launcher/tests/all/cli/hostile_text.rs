@@ -1,4 +1,5 @@
-//! Text in files that a stranger has written: nothing of it moves a cursor, forges a line or becomes a tag.
+//! Text in files that a stranger has written: nothing of it moves a cursor, forges a line or
+//! becomes a tag.
 
 use crate::common::bounded;
 use crate::fixture::{Fixture, Shape};
@@ -7,7 +8,8 @@ use analysis::record::{Incident, Outcome, RunRecord};
 use std::fs;
 use std::path::Path;
 
-/// A title for the terminal, a cleared screen, a line of its own, a script, a table's column, a turned direction.
+/// A title for the terminal, a cleared screen, a line of its own, a script, a table's column, a
+/// turned direction.
 const HOSTILE: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged\t<script>alert(1)</script>|![x](http://x)\u{202e}";
 
 fn is_plain(text: &str) -> bool {
@@ -108,7 +110,8 @@ fn errors_of_damaged_documents_are_one_plain_line() {
     let good = String::from_utf8(fixture.record.json().unwrap()).unwrap();
     let quoted = serde_json::to_string(HOSTILE).unwrap();
     let schema = format!("\"{}\"", RunRecord::schema());
-    // An unknown value, which the parser repeats; another schema; another version, with its writer; a plan that cannot be.
+    // An unknown value, which the parser repeats; another schema; another version, with its writer;
+    // a plan that cannot be.
     let cases = [
         good.replacen("\"spsc-mux\"", &quoted, 1),
         good.replacen(&schema, &quoted, 1),

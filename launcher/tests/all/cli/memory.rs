@@ -1,4 +1,5 @@
-//! `--max-memory`: results that are larger than memory are made in little of it, and nothing is left of them.
+//! `--max-memory`: results that are larger than memory are made in little of it, and nothing is
+//! left of them.
 
 use crate::common::{command, slow, text};
 use crate::fixture::{Fixture, Shape, longer};

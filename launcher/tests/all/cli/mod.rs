@@ -1,4 +1,5 @@
-//! What users get wrong, folders that are damaged, hostile or large, and the command that looks into journals.
+//! What users get wrong, folders that are damaged, hostile or large, and the command that looks
+//! into journals.
 
 mod bad_input;
 mod hostile_text;

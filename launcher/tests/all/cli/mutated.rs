@@ -1,5 +1,6 @@
-//! Folders of real runs and experiments whose files are mutated from a seed, through every command that reads them: an answer or an error
-//! that is plain text, soon, and nothing written outside of the folder. 40 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
+//! Folders of real runs and experiments whose files are mutated from a seed, through every command
+//! that reads them: an answer or an error that is plain text, soon, and nothing written outside of
+//! the folder. 40 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
 
 use crate::common::{Launcher, SHORT, bounded, command, slow, text};
 use serde_json::{Value, json};
@@ -31,7 +32,8 @@ impl Random {
 /// A process of a terminal's attacker: a title, a cleared screen, a line, a tag.
 const ESCAPES: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged <script>|\u{202e}";
 
-/// Real results: a run, a run with journals and trades, a sweep, and the other experiments' documents.
+/// Real results: a run, a run with journals and trades, a sweep, and the other experiments'
+/// documents.
 fn sources(launcher: &Launcher) -> Vec<PathBuf> {
     let out = launcher.out.path().to_str().unwrap();
     let journalled =
@@ -170,7 +172,8 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
             return "grown to 3 GiB".into();
         }
         9 => {
-            // Another word in the place of one, at a word's place: a length, a count, an index, a time.
+            // Another word in the place of one, at a word's place: a length, a count, an index, a
+            // time.
             let words = [0, 1, u64::MAX, 1 << 63, 1 << 40, 0xFFFF, 1 << 32];
             let at = start / 8 * 8;
             let end = (at + 8).min(len);

@@ -1,10 +1,12 @@
-//! Terminals of 60 columns: what is printed there is as wide as they are, and nothing of it is lost.
+//! Terminals of 60 columns: what is printed there is as wide as they are, and nothing of it is
+//! lost.
 
 use crate::common::{Launcher, text};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What the launcher prints on a terminal with so many columns; `None`: there is no `script` to make one.
+/// What the launcher prints on a terminal with so many columns; `None`: there is no `script` to
+/// make one.
 fn on_terminal(columns: u16, args: &str) -> Option<String> {
     let launcher = env!("CARGO_BIN_EXE_launcher");
     let line = format!("stty cols {columns} rows 50; NO_COLOR=1 {launcher} {args} 2>/dev/null");

@@ -1,5 +1,6 @@
-//! A folder of results that a stranger has made: links and pipes under the names that bulkhead reads and writes. Nothing outside of the
-//! folder is written, nothing is waited for, and what cannot be read is named.
+//! A folder of results that a stranger has made: links and pipes under the names that bulkhead
+//! reads and writes. Nothing outside of the folder is written, nothing is waited for, and what
+//! cannot be read is named.
 
 use crate::common::{bounded, text};
 use crate::fixture::{Fixture, Shape};
@@ -117,7 +118,8 @@ fn traps_in_place_of_results_harm_nobody() {
             world.trap(trap, &format!(".{name}.new"));
         }
         let attacked = world.attacked();
-        // The run and its logs are as they were, so that a report can make all of the results again, in place of the traps.
+        // The run and its logs are as they were, so that a report can make all of the results
+        // again, in place of the traps.
         let (_, code, said) =
             attacked.iter().find(|(words, ..)| words[0] == "report" && words.len() == 2).unwrap();
         assert_eq!(*code, Some(0), "{trap:?}: {said}");
@@ -159,7 +161,8 @@ fn traps_in_place_of_logs_are_named() {
     }
 }
 
-/// Logs that stayed in `/dev/shm` are saved by `report`: into files of the folder, whatever stands there.
+/// Logs that stayed in `/dev/shm` are saved by `report`: into files of the folder, whatever stands
+/// there.
 #[test]
 fn rescued_logs_replace_traps_and_follow_none() {
     for trap in Trap::ALL {

@@ -86,8 +86,8 @@ impl Launcher {
         running
     }
 
-    /// Ends a run that would last longer, and gives what came of it: a test that needs a run for as long as it takes does not depend on how
-    /// fast this machine is.
+    /// Ends a run that would last longer, and gives what came of it: a test that needs a run for as
+    /// long as it takes does not depend on how fast this machine is.
     pub fn interrupted(&self, running: Running) -> Value {
         let pid = running.pid();
         signal(pid, "INT");
@@ -154,7 +154,8 @@ impl Running {
     }
 }
 
-/// Of a test that fails in the middle: its run would go on beside the other tests and leave its logs behind.
+/// Of a test that fails in the middle: its run would go on beside the other tests and leave its
+/// logs behind.
 impl Drop for Running {
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
@@ -224,7 +225,8 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
 }
 
-/// What is there at last. To wait until it is there and to look for it once more is to lose what ends in between.
+/// What is there at last. To wait until it is there and to look for it once more is to lose what
+/// ends in between.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
@@ -239,10 +241,12 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The processes of the run of that launcher: pid and command line. A run's id ends with the launcher's pid.
+/// The processes of the run of that launcher: pid and command line. A run's id ends with the
+/// launcher's pid.
 pub fn family(launcher: u32) -> Vec<(u32, String)> {
     let mut found = Vec::new();
-    // Sandboxed ones are told a descriptor and not the run's id: children of the launcher, or of nobody any more.
+    // Sandboxed ones are told a descriptor and not the run's id: children of the launcher, or of
+    // nobody any more.
     let is_child = |entry: &std::fs::DirEntry| {
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
@@ -253,7 +257,8 @@ pub fn family(launcher: u32) -> Vec<(u32, String)> {
         let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let cmdline = text(&cmdline).replace('\0', " ");
         let is_of_run = || cmdline.trim_end().ends_with(&format!("-{launcher}")) || is_child(&entry);
-        // In this order: who waits for a process looks again and again, at every process of the machine.
+        // In this order: who waits for a process looks again and again, at every process of the
+        // machine.
         if cmdline.contains(" role ") && is_of_run() {
             found.push((pid, cmdline));
         }
@@ -267,7 +272,8 @@ pub fn newest(launcher: u32, role: &str, but: u32) -> Option<u32> {
     family(launcher).into_iter().filter(of_role).map(|(pid, _)| pid).max()
 }
 
-/// Whether an engine's or exchange's process has threads of its roles: it has recovered what there was.
+/// Whether an engine's or exchange's process has threads of its roles: it has recovered what there
+/// was.
 pub fn is_back(pid: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let others = tasks.filter(|task| task.file_name().to_string_lossy() != pid.to_string());
@@ -276,8 +282,8 @@ pub fn is_back(pid: u32) -> bool {
     names.into_iter().any(|name| roles.iter().any(|role| name.starts_with(role)))
 }
 
-/// The process that has that role now, in its duty cycles: the one that was started so, or a spare that has taken over. Who was killed may
-/// be seen for a while yet.
+/// The process that has that role now, in its duty cycles: the one that was started so, or a spare
+/// that has taken over. Who was killed may be seen for a while yet.
 pub fn in_place(launcher: u32, role: &str, killed: &[u32]) -> Option<u32> {
     let names = [format!("role {role} "), format!("role spare:{role} ")];
     let is_of_role = |cmdline: &str| names.iter().any(|name| cmdline.contains(name));

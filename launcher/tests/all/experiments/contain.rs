@@ -15,8 +15,9 @@ fn rows(flags: &[&str]) -> (Vec<Value>, tempfile::TempDir) {
     (table["rows"].as_array().unwrap().clone(), out)
 }
 
-/// The rows of a small matrix in which the faults named here were contained and nobody waited for it. A machine that stalls for
-/// other reasons makes somebody late who would not have been, never the other way round: the matrix is then tried again.
+/// The rows of a small matrix in which the faults named here were contained and nobody waited for
+/// it. A machine that stalls for other reasons makes somebody late who would not have been, never
+/// the other way round: the matrix is then tried again.
 fn rows_with_yes(flags: &[&str], faults: &[&str]) -> (Vec<Value>, tempfile::TempDir) {
     for _ in 0..4 {
         let (rows, out) = rows(flags);

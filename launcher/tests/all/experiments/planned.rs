@@ -1,4 +1,5 @@
-//! Planned sweeps with real runs: planned, made by several launchers, one of them killed in the middle, and gathered.
+//! Planned sweeps with real runs: planned, made by several launchers, one of them killed in the
+//! middle, and gathered.
 
 use crate::common::{command, family, signal, text, wait_until};
 use serde_json::Value;
@@ -79,7 +80,8 @@ fn a_planned_sweep_is_made_by_two_hosts_and_compared_within_each() {
     let compare =
         command(&["compare", path, "--a", "isolation=thread", "--b", "isolation=process"]).output().unwrap();
     let said = text(&compare.stdout);
-    // Which pairs are left on a busy machine, whose cores move, nobody knows: how hosts are compared, tests of made-up runs show.
+    // Which pairs are left on a busy machine, whose cores move, nobody knows: how hosts are
+    // compared, tests of made-up runs show.
     let names_both = said.contains("isolation=thread") && said.contains("isolation=process");
     let why_not = text(&compare.stderr);
     let too_few = !compare.status.success() && why_not.contains("too few repeats");

@@ -55,7 +55,8 @@ fn narrow(text: &str) {
     assert!(!text.contains('\u{1b}'), "no colours");
 }
 
-/// Starts a sweep of 2 points × 2 repeats and ends it by a signal once a run is finished and another one runs.
+/// Starts a sweep of 2 points × 2 repeats and ends it by a signal once a run is finished and
+/// another one runs.
 fn killed(out: &TempDir, name: &str) -> (PathBuf, Option<i32>) {
     let words = "sweep --isolation thread,process --repeats 2 --window 1s --orders 500 --delay fixed:1ms";
     let mut command = launcher(out, words, "--venues 2 --strategies 1 --idle yield");
@@ -226,7 +227,8 @@ fn deleted(folder: &Path) {
     assert!(said.contains("deleted") && !folder.exists(), "{said}");
 }
 
-/// The pairs that were compared, and those that were left out because the machine moved its cores during a run.
+/// The pairs that were compared, and those that were left out because the machine moved its cores
+/// during a run.
 fn pairs_and_moved(comparison: &Value) -> u64 {
     let caveats = comparison["caveats"].as_array().unwrap().iter().filter_map(Value::as_str);
     let moved = caveats.filter(|caveat| caveat.contains("the core-to-core floor changed during a run"));

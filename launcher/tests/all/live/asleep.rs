@@ -1,4 +1,5 @@
-//! Threads that give their core away by their own idle strategy, in real runs: what orders wait for them meanwhile has a cause of its own.
+//! Threads that give their core away by their own idle strategy, in real runs: what orders wait for
+//! them meanwhile has a cause of its own.
 
 use super::programs::{BOOK, Program};
 use crate::common::Launcher;

@@ -1,4 +1,5 @@
-//! `launcher board` with real processes: nothing torn, versions that add up, deaths, and nothing left behind.
+//! `launcher board` with real processes: nothing torn, versions that add up, deaths, and nothing
+//! left behind.
 
 use crate::common::{Launcher, Running, assert_nothing_left, family, output, signal, text, wait_until};
 use serde_json::Value;
@@ -71,7 +72,8 @@ fn deaths_harm_nobody_else_and_a_reader_cannot_write() {
     let running = start(&launcher, &["--mode", "poisson:2k", "--duration", "60s", "--readers", "2"]);
     let (pid, writer, reader) =
         (running.pid(), running.process("board-writer"), running.process("board-reader-0"));
-    // The board is the memory without a name; who reads it has pages that cannot be written, and no descriptor of it.
+    // The board is the memory without a name; who reads it has pages that cannot be written, and no
+    // descriptor of it.
     let board = |pid: u32| {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let rights: Vec<String> = maps

@@ -1,4 +1,5 @@
-//! Commands whose terminal is closed, or whose output nobody reads: they end, by themselves or at a signal.
+//! Commands whose terminal is closed, or whose output nobody reads: they end, by themselves or at a
+//! signal.
 
 use crate::common::{LIMIT, LONG, Launcher, Running, assert_nothing_left, command, read_until, signal};
 use nix::fcntl::OFlag;
@@ -22,7 +23,8 @@ fn terminal() -> (File, File) {
     (std::os::fd::OwnedFd::from(master).into(), slave)
 }
 
-/// A run, and `watch` of it on a terminal of its own, of which the other end is given; it has drawn a frame.
+/// A run, and `watch` of it on a terminal of its own, of which the other end is given; it has drawn
+/// a frame.
 fn watched(launcher: &Launcher) -> (Running, Child, File) {
     let running = launcher.start(LONG);
     let folder = launcher.folders()[0].to_str().unwrap().to_owned();
@@ -96,7 +98,8 @@ fn watch_ends_at_a_signal_while_nobody_reads() {
         let wait = std::fs::read_to_string(format!("/proc/{}/wchan", watch.id())).unwrap_or_default();
         wait.contains("pipe")
     };
-    // Where the kernel does not say in what a process sleeps, the signal comes before it does, and must end it as well.
+    // Where the kernel does not say in what a process sleeps, the signal comes before it does, and
+    // must end it as well.
     let began = Instant::now();
     while !sleeps_in_a_pipe() && began.elapsed().as_secs() < 10 {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -1,4 +1,5 @@
-//! Exchanges and engines that are killed and come back from their journals: nothing is lost, nothing is done twice.
+//! Exchanges and engines that are killed and come back from their journals: nothing is lost,
+//! nothing is done twice.
 
 use super::exchange::plays_the_morning;
 use crate::common::{Launcher, assert_nothing_left, command, in_place, signal, text, wait_for, wait_until};
@@ -20,25 +21,28 @@ pub const BASE: [&str; 12] = [
     "process",
 ];
 
-/// A run whose journals have several segments, the exchange's seven and the engine's twenty: what rests stays open, and no more may be sent than may be
-/// open.
+/// A run whose journals have several segments, the exchange's seven and the engine's twenty: what
+/// rests stays open, and no more may be sent than may be open.
 pub const MANY_SEGMENTS: [&str; 10] =
     ["--orders", "300k", "--max-open", "300k", "--window", "4s", "--journal", "process", "--liveness", "1s"];
 
-/// The segment that a journal has once its first one is full: two are prepared ahead, also before anything is written.
+/// The segment that a journal has once its first one is full: two are prepared ahead, also before
+/// anything is written.
 pub const BEHIND_THE_FIRST: &str = "log-00000004";
 
 pub fn comebacks(summary: &Value) -> Vec<Value> {
     summary["comebacks"].as_array().unwrap().clone()
 }
 
-/// The exchange killed at these times, in milliseconds. Not again and again for ever: where coming back takes longer than the time between two of
-/// them it would be killed on its way until nobody starts it any more.
+/// The exchange killed at these times, in milliseconds. Not again and again for ever: where coming
+/// back takes longer than the time between two of them it would be killed on its way until nobody
+/// starts it any more.
 fn kills<const N: usize>(times: [u64; N]) -> String {
     times.map(|time| format!("kill:exchange@{time}ms")).join("; ")
 }
 
-/// The trades and the last book are those of the real exchange, however often its successor had to take over.
+/// The trades and the last book are those of the real exchange, however often its successor had to
+/// take over.
 #[test]
 fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
     let faults = kills([150, 350, 550, 1_000, 6_000]);
@@ -60,8 +64,8 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
     }
 }
 
-/// Runs with these faults; every order must come back that its strategy lived to see, and all that were at the exchange be answered.
-/// Gives what died.
+/// Runs with these faults; every order must come back that its strategy lived to see, and all that
+/// were at the exchange be answered. Gives what died.
 fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
     loses_nothing_with(faults, "process", more)
 }
@@ -119,13 +123,15 @@ fn every_order_is_answered_once_although_the_engine_is_killed_and_killed_again()
     for journal in ["process", "group"] {
         let died = loses_nothing_with(faults, journal, &[]);
         let engines = died.iter().filter(|one| one["role"] == "engine").count();
-        // On a slow machine a kill finds the successor of the last one on its way, and both are one comeback.
+        // On a slow machine a kill finds the successor of the last one on its way, and both are one
+        // comeback.
         assert!((1..=5).contains(&engines), "{died:#?}");
         assert!(died.iter().all(|one| one["cause"] == "signal 9 (SIGKILL)"), "{died:#?}");
     }
 }
 
-/// Strategies that are driven by market data go on behind a death; every version of a touch that triggered an order was written.
+/// Strategies that are driven by market data go on behind a death; every version of a touch that
+/// triggered an order was written.
 #[test]
 fn market_data_goes_on_behind_a_death() {
     let died =
@@ -162,7 +168,8 @@ fn an_exchange_comes_back_from_a_snapshot_also_without_its_spare() {
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"]);
 }
 
-/// What the kernel says of a disk on which nothing can be prepared any more: the exchange, or the engine, stops and says so, and the run ends.
+/// What the kernel says of a disk on which nothing can be prepared any more: the exchange, or the
+/// engine, stops and says so, and the run ends.
 #[test]
 fn a_disk_that_is_full_or_read_only_ends_the_run_with_its_reason() {
     let alone = |script: &str, arguments: &[&str]| {

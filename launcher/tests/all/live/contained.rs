@@ -1,5 +1,5 @@
-//! Live runs at the isolation level `container`: strategies, ours and a program, trade from containers, die as they do at `process`, and find
-//! there what they were handed and nothing else.
+//! Live runs at the isolation level `container`: strategies, ours and a program, trade from
+//! containers, die as they do at `process`, and find there what they were handed and nothing else.
 
 use super::programs::{BOOK, Program, told, with_broken};
 use crate::common::{
@@ -152,7 +152,8 @@ fn who_kills_the_one_outside_kills_all_of_it() {
     assert_nothing_left(pid);
 }
 
-/// The cause of the only incident of a contained run with that fault, of strategy 1 of two, which is started again.
+/// The cause of the only incident of a contained run with that fault, of strategy 1 of two, which
+/// is started again.
 fn cause(isolation: &str, fault: &str) -> (String, bool) {
     let launcher = Launcher::new();
     // A leak grows with its duty cycles: where much else runs they are few in a second.

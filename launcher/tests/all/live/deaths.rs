@@ -1,4 +1,5 @@
-//! Whatever dies, hangs or is interrupted: the run ends, says why, keeps what was measured and leaves nothing behind.
+//! Whatever dies, hangs or is interrupted: the run ends, says why, keeps what was measured and
+//! leaves nothing behind.
 
 use crate::common::{
     LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, family, output, segments, signal,
@@ -179,7 +180,8 @@ fn who_sent_the_end_shows_in_the_exit_code() {
 fn a_run_under_nohup_outlives_its_terminal() {
     let launcher = Launcher::new();
     let flags: Vec<String> = launcher.run(&[]).get_args().map(|arg| arg.to_str().unwrap().into()).collect();
-    // As `nohup` starts it: with SIGHUP ignored. The signal comes while it sets up, or trades; either way it is ignored.
+    // As `nohup` starts it: with SIGHUP ignored. The signal comes while it sets up, or trades;
+    // either way it is ignored.
     let script = "trap '' HUP; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_launcher")]).args(flags);

@@ -1,4 +1,5 @@
-//! The exchange as a venue: the recorded morning through real processes, and drawn flow at every placement.
+//! The exchange as a venue: the recorded morning through real processes, and drawn flow at every
+//! placement.
 
 use crate::common::{Launcher, text};
 use serde_json::Value;
@@ -169,8 +170,8 @@ fn a_maker_and_a_taker_trade_with_the_flow_and_their_positions_are_booked() {
     }
 }
 
-/// What rests is open until trading is over, so a strategy may come to the end of what it may have open: it is said how many orders that
-/// were, and what to do.
+/// What rests is open until trading is over, so a strategy may come to the end of what it may have
+/// open: it is said how many orders that were, and what to do.
 #[test]
 fn orders_that_were_not_sent_are_told_with_the_reason_and_the_way_out() {
     let told = |max_open: &str| {

@@ -1,5 +1,5 @@
-//! Every fault that a strategy does to itself, live: with `--on-death stop` the run ends, names who died of what, and leaves
-//! nothing behind.
+//! Every fault that a strategy does to itself, live: with `--on-death stop` the run ends, names who
+//! died of what, and leaves nothing behind.
 
 use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, signal, text};
 
@@ -236,8 +236,8 @@ fn a_ring_of_its_own_is_held_in_nobody_s_way() {
 #[test]
 fn a_long_pause_before_an_order_is_no_stall() {
     let launcher = Launcher::new();
-    // Its last order, and here it is the only one, is due at the end of the window: for longer than nothing may move where
-    // something should, nothing moves.
+    // Its last order, and here it is the only one, is due at the end of the window: for longer than
+    // nothing may move where something should, nothing moves.
     let pareto = ["--arrivals", "pareto", "--orders", "1", "--window", "13s", "--delay", "fixed:1ms"];
     let summary = launcher.summary(&[&pareto[..], &["--strategies", "1", "--idle", "park"]].concat());
     assert_eq!(summary["orders"]["returned"], 1);

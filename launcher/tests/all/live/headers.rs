@@ -1,4 +1,5 @@
-//! Strategies that write over what others go by: headers, and the doorbells that wake the engine. They harm nobody else.
+//! Strategies that write over what others go by: headers, and the doorbells that wake the engine.
+//! They harm nobody else.
 
 use crate::common::{Launcher, SHORT, text};
 use serde_json::Value;
@@ -34,7 +35,8 @@ fn assert_contained(summary: &Value, attacker: u16, what: &str) {
     );
 }
 
-/// The header of everything that a sandboxed strategy can write; and then an innocent one dies, and the engine.
+/// The header of everything that a sandboxed strategy can write; and then an innocent one dies, and
+/// the engine.
 #[test]
 fn forged_headers_harm_no_successor() {
     if sandbox_is_missing() {
@@ -56,7 +58,8 @@ fn forged_headers_harm_no_successor() {
     }
 }
 
-/// The attacker dies at once, so that nobody sees its headers before its death; so does the one that only overwrote them.
+/// The attacker dies at once, so that nobody sees its headers before its death; so does the one
+/// that only overwrote them.
 #[test]
 fn who_forges_headers_and_dies_is_found_all_the_same() {
     if sandbox_is_missing() {
@@ -99,8 +102,8 @@ fn a_forged_header_ends_the_run_where_no_death_is_contained() {
     assert!(stderr.contains("strategy-1") && stderr.contains("forged-header"), "{stderr}");
 }
 
-/// It zeroes the engine's doorbell where it can, and rings for nothing, until the launcher takes it for hung. All orders of the
-/// others come back.
+/// It zeroes the engine's doorbell where it can, and rings for nothing, until the launcher takes it
+/// for hung. All orders of the others come back.
 #[test]
 fn who_jams_its_doorbells_keeps_nobody_waiting() {
     if sandbox_is_missing() {

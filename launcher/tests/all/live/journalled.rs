@@ -1,5 +1,6 @@
-//! Exchanges that write a journal in the sandbox: every thread of theirs is confined, the journal's too, and no file is theirs but the
-//! journal's. What the kernel refuses is tested in `system/tests/all/sandbox/files.rs`.
+//! Exchanges that write a journal in the sandbox: every thread of theirs is confined, the journal's
+//! too, and no file is theirs but the journal's. What the kernel refuses is tested in
+//! `system/tests/all/sandbox/files.rs`.
 #![cfg(target_arch = "x86_64")]
 
 use super::comebacks::comebacks;
@@ -80,7 +81,8 @@ fn an_exchange_with_a_journal_is_confined_with_all_its_threads_and_so_is_its_suc
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{}", summary["orders"]);
 }
 
-/// Another folder stands under its journal's name: it is not its own, and the next segment cannot be made there.
+/// Another folder stands under its journal's name: it is not its own, and the next segment cannot
+/// be made there.
 #[test]
 fn an_exchange_cannot_open_a_file_outside_its_journals_folder() {
     if unsupported() {

@@ -1,5 +1,6 @@
-//! Exchanges and the engine killed by SIGKILL under load, again and again, at whatever instruction they are: the merge is the ledger over
-//! all processes. Each order is sent once, at its exchange once and answered once, or its strategy died.
+//! Exchanges and the engine killed by SIGKILL under load, again and again, at whatever instruction
+//! they are: the merge is the ledger over all processes. Each order is sent once, at its exchange
+//! once and answered once, or its strategy died.
 
 use super::comebacks::{BASE, comebacks};
 use crate::common::{Launcher, Running, in_place, newest, slow, wait_for};
@@ -40,8 +41,8 @@ fn account(launcher: &Launcher, running: Running) -> Value {
     summary
 }
 
-/// One run, in which that role is killed so often at most, in its duty cycles or just behind a death, now and then with somebody else; how
-/// often that was.
+/// One run, in which that role is killed so often at most, in its duty cycles or just behind a
+/// death, now and then with somebody else; how often that was.
 fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
     let (launcher, running) = loaded(orders);
     let (pid, mut kills, mut killed) = (running.pid(), 0, Vec::new());

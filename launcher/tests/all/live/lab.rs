@@ -1,4 +1,5 @@
-//! The lab with real processes: conservation at every level, deaths that are named, and nothing left behind.
+//! The lab with real processes: conservation at every level, deaths that are named, and nothing
+//! left behind.
 
 use crate::common::{Running, assert_nothing_left, command, family, signal, text, wait_for};
 use serde_json::Value;
@@ -23,7 +24,8 @@ fn every_event_comes_once_at_every_level_however_it_is_waited_for() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lab: Value = serde_json::from_slice(&output.stdout).unwrap();
     let cells = lab["cells"].as_array().unwrap();
-    // Two techniques at three levels, and the crate at thread; each parked and busy, with one consumer and two.
+    // Two techniques at three levels, and the crate at thread; each parked and busy, with one
+    // consumer and two.
     assert_eq!(cells.len(), (2 * 3 + 1) * 2 * 2);
     assert_eq!(lab["capacity"], 128);
     for cell in cells {

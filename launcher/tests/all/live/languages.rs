@@ -1,5 +1,6 @@
-//! The same strategy in every language beside each other in one run, and what a collector's pause in one does to the others. Python and Java
-//! where `.ci/languages.sh` has made them ready; said loudly where not.
+//! The same strategy in every language beside each other in one run, and what a collector's pause
+//! in one does to the others. Python and Java where `.ci/languages.sh` has made them ready; said
+//! loudly where not.
 
 use super::programs::{BOOK, Program, libraries, planned, told};
 use crate::common::{Launcher, text};
@@ -74,7 +75,8 @@ impl Java {
     }
 }
 
-/// The strategy in Rust, which `cargo test --workspace` builds, if nothing that it is made of has been built since.
+/// The strategy in Rust, which `cargo test --workspace` builds, if nothing that it is made of has
+/// been built since.
 fn rust() -> Option<String> {
     let path = libraries().join("../examples/strategy");
     if age(&path) < age(&libraries().join("libbulkhead.so")) {
@@ -168,11 +170,13 @@ fn collects(program: &str) {
     let pauses: Vec<(u64, u64)> =
         pauses(&launcher).into_iter().map(|(from, to)| (ticks(from), ticks(to))).collect();
     assert!(pauses.len() >= 20, "{program}: {pauses:?}");
-    // To the others: nothing. They go on trading in the very time in which it collects; it itself does not.
+    // To the others: nothing. They go on trading in the very time in which it collects; it itself
+    // does not.
     assert!(served(&merged, 0, &pauses) > 0, "{program}: nobody was served while strategy 1 collected");
     assert_eq!(served(&merged, 1, &pauses), 0, "{program}: it cannot have been served meanwhile");
     assert_eq!(summary["containment"], serde_json::Value::Null);
-    // To itself: a gap of its own thread, each time, which is the cause that its own orders' time has.
+    // To itself: a gap of its own thread, each time, which is the cause that its own orders' time
+    // has.
     let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
     let gaps = &merged.threads[thread].gaps;
     // A tick of rounding on either side.

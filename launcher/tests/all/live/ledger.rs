@@ -1,8 +1,10 @@
-//! The ledger: strategies are killed and started again under load, a thousand times, and every message is accounted for.
+//! The ledger: strategies are killed and started again under load, a thousand times, and every
+//! message is accounted for.
 //!
-//! The merge of each run is the ledger: every order of every incarnation has its stamps, so a lost, doubled, overtaken or
-//! invented one is a violation, and an incarnation may lose one order: the one that it was about to push when it died. Beside it
-//! this test watches from outside that nothing grows: descriptors, memory, segments. `BULKHEAD_SLOW=1`: ten thousand.
+//! The merge of each run is the ledger: every order of every incarnation has its stamps, so a lost,
+//! doubled, overtaken or invented one is a violation, and an incarnation may lose one order: the
+//! one that it was about to push when it died. Beside it this test watches from outside that
+//! nothing grows: descriptors, memory, segments. `BULKHEAD_SLOW=1`: ten thousand.
 
 use crate::common::{Launcher, assert_nothing_left, segments};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Market data through real processes: the exchange writes touches, a maker and a taker are driven by them.
+//! Market data through real processes: the exchange writes touches, a maker and a taker are driven
+//! by them.
 
 use crate::common::{Launcher, assert_nothing_left, output, signal, text};
 use serde_json::Value;
@@ -43,8 +44,9 @@ fn orders_are_triggered_wherever_strategies_and_the_exchange_run() {
         // Whoever was last, the exchange has written down its last book.
         assert!(!summary.to_string().contains("end of trading"), "{flags:?}");
         let written = number(&summary, "versions_written");
-        // Both listen to the one instrument: each version is heard by each, or missed, but for those behind the last look. How many
-        // there are is for the machine to say: who is late finds another market.
+        // Both listen to the one instrument: each version is heard by each, or missed, but for
+        // those behind the last look. How many there are is for the machine to say: who is late
+        // finds another market.
         let seen = number(&summary, "versions_heard") + number(&summary, "versions_missed");
         assert!(seen > 0 && seen <= 2 * written, "{flags:?}: {:#}", summary["market"]);
         let [trade, exchange] = ["tick_to_trade", "tick_to_exchange"].map(|stage| &summary["market"][stage]);

@@ -17,7 +17,8 @@ fn two_runs_on_the_same_cores_name_each_other() {
         assert!(found["found"].as_str().unwrap().contains(pid), "{found}");
     }
     assert_eq!((&found["state"], &doctor["fit"]), (&"bad".into(), &false.into()));
-    // The one that came first learns of the other at its end; the one that came later knew from its beginning.
+    // The one that came first learns of the other at its end; the one that came later knew from its
+    // beginning.
     signal(one.pid(), "INT");
     let (_, said, _) = one.end();
     assert!(said.contains(&pids[1]), "{said}");

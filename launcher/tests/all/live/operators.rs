@@ -1,4 +1,5 @@
-//! Kill switches and limits beside living runs: by operators in another terminal, by limits, by a death.
+//! Kill switches and limits beside living runs: by operators in another terminal, by limits, by a
+//! death.
 
 use crate::common::{
     Launcher, Running, assert_nothing_left, family, output, segments, signal, text, wait_until,
@@ -7,7 +8,8 @@ use serde_json::Value;
 
 const STRATEGIES: usize = 4;
 
-/// A run of a minute, which is ended when all is done: four strategies, two credentials, two venues, two instruments.
+/// A run of a minute, which is ended when all is done: four strategies, two credentials, two
+/// venues, two instruments.
 const FLAGS: &[&str] = &[
     "--strategies",
     "4",
@@ -66,7 +68,8 @@ impl Operated {
         assert!(said.contains(word), "{command} {args:?}: {said}");
     }
 
-    /// How many orders were refused for a reason so far; `orders`: something if the engine answers at all.
+    /// How many orders were refused for a reason so far; `orders`: something if the engine answers
+    /// at all.
     fn counted(&self, reason: &str, args: &[&str]) -> Option<u64> {
         let (code, said) = told(&[&["limits", self.run.as_str()], args].concat());
         if code != Some(0) || reason == "orders" {
@@ -131,7 +134,8 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
     // A limit that refuses one order too many. It kills with the fourth.
     run.does("limits", &["--strategy", "3", "restricted=on", "max-rejections=3"]);
     wait_until("the limit has killed it", || run.counted("restricted", &[]) > Some(3));
-    // And another one. Strategy 3 goes on being refused, 1,000 times a second: one more does not say that somebody else is.
+    // And another one. Strategy 3 goes on being refused, 1,000 times a second: one more does not
+    // say that somebody else is.
     let before = run.counted("killed", &[]).unwrap();
     run.does("limits", limit);
     wait_until("the limit has killed it", || run.counted("killed", &[]) > Some(before + 2_000));
@@ -163,8 +167,8 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
     assert!(summary["orders"]["cancelled"].as_u64().unwrap() > STRATEGIES as u64);
 }
 
-/// Kills a venue while it does that, and a strategy dies; in the end the run must be valid, and nothing open. How many orders the
-/// engine says that it has cancelled.
+/// Kills a venue while it does that, and a strategy dies; in the end the run must be valid, and
+/// nothing open. How many orders the engine says that it has cancelled.
 fn kills_while(fault: &str, venue: &str, timeout: &str) -> u64 {
     let launcher = Launcher::new();
     let flags = ["--isolation", "process", "--venue", venue, "--fault", fault, "--venue-timeout", timeout];

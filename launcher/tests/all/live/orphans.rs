@@ -1,4 +1,5 @@
-//! Runs at the isolation level `container` where process 1 reaps nobody, or is the launcher itself: they come to their end all the same.
+//! Runs at the isolation level `container` where process 1 reaps nobody, or is the launcher itself:
+//! they come to their end all the same.
 
 use super::contained::{CONTAINER, unsupported};
 use crate::common::{LIMIT, Launcher, signal, text, wait_for, wait_until};
@@ -39,8 +40,9 @@ fn processes(words: &[&str]) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// A run in a namespace of process ids in which the process outside of a container is killed, so that those inside become orphans.
-/// `first` is the shell script of its process 1; the run's command line stands behind it.
+/// A run in a namespace of process ids in which the process outside of a container is killed, so
+/// that those inside become orphans. `first` is the shell script of its process 1; the run's
+/// command line stands behind it.
 fn comes_to_its_end(first: &str, on_death: &str) {
     let launcher = Launcher::new();
     let run = launcher.run(&[CONTAINER, LOAD, &["--on-death", on_death, "--quiet"]].concat());
@@ -88,7 +90,8 @@ fn a_contained_run_ends_where_process_1_reaps_nobody() {
     if unsupported() || cannot_unshare() {
         return;
     }
-    // What is left of the shell's arguments is the run; its own process is one that waits for nobody.
+    // What is left of the shell's arguments is the run; its own process is one that waits for
+    // nobody.
     let sleeps = "code=$0; (\"$@\"; echo $? > \"$code\") & exec sleep 600";
     for on_death in ["stop", "continue", "restart"] {
         comes_to_its_end(sleeps, on_death);

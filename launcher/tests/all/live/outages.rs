@@ -1,4 +1,5 @@
-//! Gateways in processes of their own that die or hang: their venues are down, the others trade on, and they come back.
+//! Gateways in processes of their own that die or hang: their venues are down, the others trade on,
+//! and they come back.
 
 use crate::common::{Launcher, Running, assert_nothing_left, newest, output, signal, slow, wait_for};
 use serde_json::{Value, json};
@@ -46,7 +47,8 @@ fn struck(flags: &[&str], strike: impl FnOnce(&Running)) -> (Launcher, Value) {
     (launcher, summary)
 }
 
-/// What holds of any run with outages: each order ended once, and only orders for dead gateways were rejected.
+/// What holds of any run with outages: each order ended once, and only orders for dead gateways
+/// were rejected.
 fn is_conserved(summary: &Value) {
     assert_eq!(summary["valid"], true, "{:#}", summary["reasons"]);
     let orders = &summary["orders"];
@@ -112,8 +114,8 @@ fn gateway_of_an_exchange_stays_down_and_fills_are_conserved() {
     }
 }
 
-/// What holds of a run in which each gateway that died was started again and resumed its session: no order was lost with one. Returns the
-/// outages.
+/// What holds of a run in which each gateway that died was started again and resumed its session:
+/// no order was lost with one. Returns the outages.
 fn is_resumed(summary: &Value) -> Vec<Value> {
     is_conserved(summary);
     assert_eq!(rejected(summary, "venue-unknown"), 0);
@@ -217,7 +219,8 @@ fn gateway_that_is_started_again_serves_its_venue() {
     }
 }
 
-/// Kills the gateways of such a load in one run after the other until there were enough deaths; `check` looks at each summary.
+/// Kills the gateways of such a load in one run after the other until there were enough deaths;
+/// `check` looks at each summary.
 fn kill_often(load: &[&str], check: impl Fn(&Value)) {
     let wanted = if slow() { 1_000 } else { 60 };
     let mut kills = 0;

@@ -1,14 +1,17 @@
-//! A machine that stands still in the middle of a run, as a virtual one does that is paused: everybody at once, the launcher as well.
+//! A machine that stands still in the middle of a run, as a virtual one does that is paused:
+//! everybody at once, the launcher as well.
 
 use crate::common::{Launcher, Running, assert_nothing_left, family, signal};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Longer than a drain waits for the last reports: the longest delay, and the grace of five seconds.
+/// Longer than a drain waits for the last reports: the longest delay, and the grace of five
+/// seconds.
 const PAUSE: Duration = Duration::from_secs(9);
 
 impl Running {
-    /// Everybody stops, the launcher first, so that it sees nobody else stand still; and goes on, the launcher last.
+    /// Everybody stops, the launcher first, so that it sees nobody else stand still; and goes on,
+    /// the launcher last.
     fn is_paused(&self) {
         let roles: Vec<u32> = family(self.pid()).into_iter().map(|(pid, _)| pid).collect();
         signal(self.pid(), "STOP");

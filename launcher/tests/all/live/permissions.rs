@@ -1,4 +1,5 @@
-//! Folders that may not be written: a run that needs one is refused, or ends, with the folder's name and the reason, and nothing is left.
+//! Folders that may not be written: a run that needs one is refused, or ends, with the folder's
+//! name and the reason, and nothing is left.
 
 use super::comebacks::{BASE, BEHIND_THE_FIRST, MANY_SEGMENTS};
 use crate::common::{Launcher, Running, assert_nothing_left, signal, text, wait_until};
@@ -6,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The launcher as somebody whom permissions concern: root is not, unless it gives that up. `None`: it cannot.
+/// The launcher as somebody whom permissions concern: root is not, unless it gives that up. `None`:
+/// it cannot.
 fn concerned(launcher: &Launcher, flags: &[&str]) -> Option<Command> {
     let run = launcher.run(&[&BASE[..], flags].concat());
     let setpriv = ["--bounding-set=-dac_override,-dac_read_search", "--"];
@@ -30,7 +32,8 @@ fn allow(folder: &Path, mode: u32) {
     std::fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// The end of a run whose journal may not be written any more from when its first segment is full; the role is killed then, or goes on.
+/// The end of a run whose journal may not be written any more from when its first segment is full;
+/// the role is killed then, or goes on.
 fn ends(role: &str, journal: &str, is_killed: bool) -> Option<String> {
     let launcher = Launcher::new();
     let mut command = concerned(&launcher, &MANY_SEGMENTS)?;

@@ -1,5 +1,6 @@
-//! Strategies that are programs in another language: C and C++, built here, through the library in `bindings`. They trade, they are
-//! supervised, and what is broken of them is contained as what is broken of ours.
+//! Strategies that are programs in another language: C and C++, built here, through the library in
+//! `bindings`. They trade, they are supervised, and what is broken of them is contained as what is
+//! broken of ours.
 
 use crate::common::{Launcher, assert_nothing_left, signal, text, wait_until};
 use serde_json::Value;
@@ -16,7 +17,8 @@ pub(super) fn libraries() -> PathBuf {
     folder
 }
 
-/// A folder with a program that was built from one of the sources in `bindings`, ready to be a `--strategy`.
+/// A folder with a program that was built from one of the sources in `bindings`, ready to be a
+/// `--strategy`.
 pub struct Program {
     folder: TempDir,
 }
@@ -32,7 +34,8 @@ impl Program {
         cc.args([standard, "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]);
         cc.arg(folder.path().join("program")).arg(bindings.join(source));
         cc.arg("-I").arg(bindings.join("include")).arg("-L").arg(&libraries).arg("-lbulkhead");
-        // Its library beside it, as who ships one would: a container shows a program its own folder, and hides others below `/tmp`, where this checkout may be.
+        // Its library beside it, as who ships one would: a container shows a program its own
+        // folder, and hides others below `/tmp`, where this checkout may be.
         let (library, beside) = (libraries.join("libbulkhead.so"), folder.path().join("libbulkhead.so"));
         std::fs::hard_link(&library, &beside)
             .or_else(|_| std::fs::copy(&library, &beside).map(|_| ()))

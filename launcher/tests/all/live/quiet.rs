@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 /// The kernel's number of `SCHED_FIFO`.
 const FIFO: u64 = 1;
 
-/// The real-time priority of each thread of a process that has one, first that of its main thread, if it has one.
+/// The real-time priority of each thread of a process that has one, first that of its main thread,
+/// if it has one.
 fn priorities(pid: u32) -> Vec<(bool, u64)> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of = |task: std::fs::DirEntry| {

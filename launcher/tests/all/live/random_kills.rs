@@ -1,6 +1,8 @@
-//! Any process of a run killed at any time, the launcher and its warden included: the run ends, its files can be read, and nothing is left.
+//! Any process of a run killed at any time, the launcher and its warden included: the run ends, its
+//! files can be read, and nothing is left.
 //!
-//! The victim, the time and the run's settings follow from a number, which a failure names. `BULKHEAD_SLOW=1` kills 200 times.
+//! The victim, the time and the run's settings follow from a number, which a failure names.
+//! `BULKHEAD_SLOW=1` kills 200 times.
 
 use crate::common::{
     Launcher, Running, assert_nothing_left, document, family, signal, slow, text, wait_until,
@@ -36,7 +38,8 @@ fn settings(seed: u64) -> Vec<&'static str> {
     [RUNS[(draw(seed, 0) % RUNS.len() as u64) as usize], &load].concat()
 }
 
-/// Kills one process of the run, or the launcher. Returns the victim's role, or `None` if it had ended before.
+/// Kills one process of the run, or the launcher. Returns the victim's role, or `None` if it had
+/// ended before.
 fn kill_any(running: &Running, seed: u64) -> Option<String> {
     let mut victims = family(running.pid());
     victims.sort();

@@ -1,4 +1,5 @@
-//! Strategies that cannot be brought back: they are given up and named, and the run goes on without them.
+//! Strategies that cannot be brought back: they are given up and named, and the run goes on without
+//! them.
 
 use super::contained::{CONTAINER, unsupported};
 use super::programs::{Program, with_broken};
@@ -17,7 +18,8 @@ fn given_up(summary: &Value) -> &Value {
     found[0]
 }
 
-/// Verdict, record and page name it, with these words; what the run said while it went on is `stderr`.
+/// Verdict, record and page name it, with these words; what the run said while it went on is
+/// `stderr`.
 fn is_named(launcher: &Launcher, summary: &Value, stderr: &str, words: &str) {
     let reasons: Vec<&str> =
         summary["reasons"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();

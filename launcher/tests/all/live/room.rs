@@ -1,11 +1,11 @@
-//! Too little room in `/dev/shm` or on the disk, on file systems of the test's own. Needs the right to mount in a namespace
-//! of its own; says so loudly and passes where that is missing.
+//! Too little room in `/dev/shm` or on the disk, on file systems of the test's own. Needs the right
+//! to mount in a namespace of its own; says so loudly and passes where that is missing.
 
 use crate::common::text;
 use std::process::{Command, Output};
 
-/// Runs a script in a mount namespace of its own, with `$L` as the launcher and `$OUT` as an empty folder; `None` where
-/// that is not allowed.
+/// Runs a script in a mount namespace of its own, with `$L` as the launcher and `$OUT` as an empty
+/// folder; `None` where that is not allowed.
 pub fn in_namespace(script: &str) -> Option<Output> {
     let may = Command::new("unshare").args(["--mount", "true"]).output();
     if !may.is_ok_and(|output| output.status.success()) {
@@ -133,8 +133,9 @@ fn clean_throws_away_what_was_not_saved_and_a_start_does_not() {
     assert!(stdout.contains("left=0"), "{stdout}{stderr}");
 }
 
-/// A run whose strategy is killed and started again after a second, and whose launcher can open only so many descriptors more
-/// from the start on; none: not even those that it has are within its limit.
+/// A run whose strategy is killed and started again after a second, and whose launcher can open
+/// only so many descriptors more from the start on; none: not even those that it has are within its
+/// limit.
 fn with_descriptors(more: Option<u32>) -> Option<Output> {
     let kill = "--on-death restart --fault kill:strategy-1@1s";
     let run = TWO_SECONDS.replace("--out", &format!("{kill} --out"));

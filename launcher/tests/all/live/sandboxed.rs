@@ -1,4 +1,5 @@
-//! Live runs at the isolation level `sandbox`. What the kernel refuses is tested in `system/tests/all/sandbox`.
+//! Live runs at the isolation level `sandbox`. What the kernel refuses is tested in
+//! `system/tests/all/sandbox`.
 #![cfg(target_arch = "x86_64")]
 
 use crate::common::{
@@ -49,15 +50,17 @@ fn every_technique_carries_a_sandboxed_run() {
     }
 }
 
-/// What a process has open beside null, null, and the file that stderr goes to. The launcher's pidfd, which it watches, says when
-/// that one dies and no more: no system call that takes one is allowed.
+/// What a process has open beside null, null, and the file that stderr goes to. The launcher's
+/// pidfd, which it watches, says when that one dies and no more: no system call that takes one is
+/// allowed.
 fn open_files(pid: u32) -> Vec<String> {
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let behind = open.map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap().display().to_string());
     behind.filter(|link| link != "/dev/null" && !link.ends_with(".stderr")).collect()
 }
 
-/// Whoever runs the launcher from a shell may have files open there; every experiment starts processes.
+/// Whoever runs the launcher from a shell may have files open there; every experiment starts
+/// processes.
 #[test]
 fn no_experiment_hands_on_what_the_shell_had_open() {
     if unsupported() {

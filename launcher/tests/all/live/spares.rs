@@ -1,4 +1,5 @@
-//! The spares of engine and exchange: who has one comes back from it; who has lost it, from snapshots and the rest of the log.
+//! The spares of engine and exchange: who has one comes back from it; who has lost it, from
+//! snapshots and the rest of the log.
 
 use super::comebacks::BASE;
 use crate::common::{Launcher, Running, family, in_place, is_back, signal, wait_for, wait_until};
@@ -70,7 +71,8 @@ fn a_spare_that_is_killed_is_replaced_and_nothing_else_happens() {
     assert_eq!(ended(&launcher, running), Vec::<Value>::new());
 }
 
-/// It is told to go on and does not: a process is started in its place, before the run is said to stall.
+/// It is told to go on and does not: a process is started in its place, before the run is said to
+/// stall.
 #[test]
 fn a_stopped_spare_is_given_up_for_a_cold_start() {
     let launcher = Launcher::new();
@@ -90,7 +92,8 @@ fn a_stopped_spare_is_given_up_for_a_cold_start() {
     assert!(died.iter().all(|one| one["detect_to_recovery_ns"].is_u64()), "{died:#?}");
 }
 
-/// The spare is on its way to be the engine, or just is; so is the next one, which was started meanwhile.
+/// The spare is on its way to be the engine, or just is; so is the next one, which was started
+/// meanwhile.
 #[test]
 fn an_engine_may_be_killed_while_it_comes_back() {
     let launcher = Launcher::new();
@@ -117,7 +120,8 @@ fn snapshots(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The engine and its spare are killed when there are so many snapshots, of which the newest may be damaged.
+/// The engine and its spare are killed when there are so many snapshots, of which the newest may be
+/// damaged.
 #[test]
 fn engine_without_spare_comes_back_from_newest_whole_snapshot() {
     for (snapshots_first, damages) in [(1, false), (2, true)] {

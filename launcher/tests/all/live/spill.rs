@@ -1,4 +1,5 @@
-//! Runs whose logs are moved to disk while they last: the same run as without, whoever dies; and where records are lost, that is said.
+//! Runs whose logs are moved to disk while they last: the same run as without, whoever dies; and
+//! where records are lost, that is said.
 
 use crate::common::{
     Launcher, Running, assert_nothing_left, document, family, newest, output, segments, signal, wait_for,
@@ -14,8 +15,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Six seconds of orders, in which the ring of the engine's log is written over more than once. It has room for two seconds: a machine that
-/// keeps the spiller waiting for so long is none that a test can count on.
+/// Six seconds of orders, in which the ring of the engine's log is written over more than once. It
+/// has room for two seconds: a machine that keeps the spiller waiting for so long is none that a
+/// test can count on.
 const SPILLED: &[&str] = &[
     "--strategies",
     "1",
@@ -40,7 +42,8 @@ pub fn summary(folder: &Path) -> Value {
     document(folder, "summary.json")
 }
 
-/// How many records of each point each log has: all but the gaps and the sleeps, of which no two runs have as many.
+/// How many records of each point each log has: all but the gaps and the sleeps, of which no two
+/// runs have as many.
 pub fn points(folder: &Path) -> BTreeMap<(String, u8), u64> {
     let record = RunRecord::read(folder).unwrap();
     let mut counts = BTreeMap::new();

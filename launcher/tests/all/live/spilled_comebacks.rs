@@ -1,4 +1,5 @@
-//! Runs with journals whose logs are moved to disk while they last: who comes back finds what its log says, in memory and in the file.
+//! Runs with journals whose logs are moved to disk while they last: who comes back finds what its
+//! log says, in memory and in the file.
 
 use super::comebacks::{BASE, comebacks};
 use super::spill::{honest, points, spiller, summary};
@@ -47,7 +48,8 @@ fn kill_spillers(running: &Running, times: u32) {
     assert!(kills > 2, "{kills} kills");
 }
 
-/// That every order was answered once and everybody who died came back; `false`: the machine kept the spiller waiting, and the run says so.
+/// That every order was answered once and everybody who died came back; `false`: the machine kept
+/// the spiller waiting, and the run says so.
 fn is_whole(folder: &Path) -> bool {
     let (summary, lost) = honest(folder);
     assert_eq!(summary["outcome"]["ended"], "complete", "{summary:#}");
@@ -75,7 +77,8 @@ fn is_written_over(folder: &Path) {
     }
 }
 
-/// With one strategy everything that is logged follows from its orders, but for the gaps of the threads: whoever dies.
+/// With one strategy everything that is logged follows from its orders, but for the gaps of the
+/// threads: whoever dies.
 #[test]
 fn a_journalled_run_has_every_count_of_one_that_is_not_spilled_also_where_all_but_the_strategy_are_killed() {
     let launcher = Launcher::new();
@@ -138,8 +141,8 @@ fn lost(running: &Running) -> u64 {
     Status::from_words(words.try_into().unwrap()).lost().records
 }
 
-/// Nothing leaves memory for a while, and records are lost. Who comes back behind that can count nothing, sends and stamps nothing twice all
-/// the same, and the run says that it is partial.
+/// Nothing leaves memory for a while, and records are lost. Who comes back behind that can count
+/// nothing, sends and stamps nothing twice all the same, and the run says that it is partial.
 #[test]
 fn who_comes_back_to_a_log_that_has_lost_records_does_nothing_twice() {
     let launcher = Launcher::new();

@@ -1,5 +1,5 @@
-//! Real stalls in real runs: the engine is stopped for 4 ms at a time, and the figures without the machine's stalls are what they are
-//! without that.
+//! Real stalls in real runs: the engine is stopped for 4 ms at a time, and the figures without the
+//! machine's stalls are what they are without that.
 
 use crate::common::{Launcher, Running};
 use analysis::document::Document;
@@ -99,7 +99,8 @@ fn stops_of_the_engine_are_seen_and_taken_out() {
     // The stops are in the raw figure, or the test would show nothing.
     let seen = middle(&stopped, raw).unwrap() / rest;
     assert!(seen > 10.0, "raw p99 is only {seen} times the one without stalls");
-    // As in a run without stops: a wide bound, since others may be at work on this machine; the raw figure is far beyond it.
+    // As in a run without stops: a wide bound, since others may be at work on this machine; the raw
+    // figure is far beyond it.
     let kept = rest / undisturbed;
     assert!(
         (0.2..5.0).contains(&kept),

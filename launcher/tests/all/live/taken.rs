@@ -1,5 +1,6 @@
-//! Memory of a living run that is taken away: by a contained strategy that means harm, which cannot, and by another process of the same
-//! user, which can truncate every segment that has a name. Launcher and warden survive, save what there is, and blame nobody.
+//! Memory of a living run that is taken away: by a contained strategy that means harm, which
+//! cannot, and by another process of the same user, which can truncate every segment that has a
+//! name. Launcher and warden survive, save what there is, and blame nobody.
 
 use super::contained::unsupported;
 use super::programs::Program;
@@ -14,7 +15,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-/// A run of a minute with a segment of each kind: an exchange in a process of its own, boards, tapes, sessions.
+/// A run of a minute with a segment of each kind: an exchange in a process of its own, boards,
+/// tapes, sessions.
 const EVERYTHING: &[&str] = &[
     "--strategies",
     "2",
@@ -113,7 +115,8 @@ fn truncate(running: &Running, what: &str) {
     File::options().write(true).open(path(running, what)).and_then(|file| file.set_len(0)).unwrap();
 }
 
-/// Truncates that segment of a living run. The launcher must end in order, name it, and save the rest.
+/// Truncates that segment of a living run. The launcher must end in order, name it, and save the
+/// rest.
 fn survives(what: &str, more: &[&str]) {
     let launcher = Launcher::new();
     let mut running = launcher.start(&[EVERYTHING, more].concat());
@@ -167,7 +170,8 @@ fn truncated_segment_blames_nobody_where_deaths_are_contained() {
     }
 }
 
-/// Holes that no memory is left to fill: the length is what it was, and each access to a hole is a SIGBUS.
+/// Holes that no memory is left to fill: the length is what it was, and each access to a hole is a
+/// SIGBUS.
 #[test]
 fn hole_in_a_full_dev_shm_is_survived_and_named() {
     let script = "which fallocate >/dev/null || { echo SKIPPED; exit; }; \
@@ -185,7 +189,8 @@ fn hole_in_a_full_dev_shm_is_survived_and_named() {
         return;
     }
     assert!(stdout.contains("rc=1\n1\nleft=0"), "{stdout}{stderr}");
-    // Whether there are figures depends on where the holes are: a log with a hole in its middle is refused when it is merged.
+    // Whether there are figures depends on where the holes are: a log with a hole in its middle is
+    // refused when it is merged.
     for file in ["run.json", "engine.stamps", "strategy-0.stamps"] {
         assert!(stdout.contains(file), "{file}: {stdout}{stderr}");
     }

@@ -1,4 +1,5 @@
-//! Every technique of the table carries a live run, wherever it can; where it cannot, the launcher says what can.
+//! Every technique of the table carries a live run, wherever it can; where it cannot, the launcher
+//! says what can.
 
 use crate::common::{Launcher, SHORT, assert_nothing_left, segments, signal, text, wait_until};
 use protocol::plan::{Isolation, Technique};
@@ -86,7 +87,8 @@ fn the_blocks_of_the_list_are_in_the_figures() {
         linked["agents"][0]["counters"]["blocks-reused"].as_u64().unwrap(),
     );
     assert!(fresh >= 2, "each hand-off begins with one");
-    // 2,000 orders and as many reports, 31 to a block; a block that another producer was faster to link counts too.
+    // 2,000 orders and as many reports, 31 to a block; a block that another producer was faster to
+    // link counts too.
     assert!(fresh + reused >= 2 * 2000 / 31, "{fresh} + {reused}");
     assert_eq!(engine(Technique::default())["agents"][0]["counters"]["blocks-fresh"], 0);
 }

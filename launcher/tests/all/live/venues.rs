@@ -1,4 +1,5 @@
-//! Venues with faults: every order has its one last report all the same, and the other venues' orders go on.
+//! Venues with faults: every order has its one last report all the same, and the other venues'
+//! orders go on.
 
 use crate::common::{Launcher, assert_nothing_left};
 use serde_json::Value;
@@ -39,7 +40,8 @@ fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
         assert_eq!((bad(1), of(1, "session-received")), ([0, 0, 0], of(1, "received")), "slow: all come");
         let [stuck, refused, errors] = bad(2);
         assert!(stuck == 0 && refused > 50 && errors == 0, "disconnected: what was open is cancelled");
-        // One message each way an order: what was cancelled came when the session was up again, with the next number.
+        // One message each way an order: what was cancelled came when the session was up again,
+        // with the next number.
         assert_eq!((of(2, "disconnects"), of(2, "session-received")), (2, of(2, "session-sent")));
         assert_eq!(of(2, "session-sent") + refused, of(2, "received"));
         let [stuck, refused, errors] = bad(3);

@@ -1,4 +1,5 @@
-//! A window into living runs: what `watch` says of them, at every level, and of those who lie to it.
+//! A window into living runs: what `watch` says of them, at every level, and of those who lie to
+//! it.
 
 use crate::common::{
     LONG, Launcher, Running, assert_nothing_left, command, output, signal, text, wait_until,
@@ -105,8 +106,8 @@ fn a_run_of_threads_is_watched() {
     watches(&["--isolation", "thread", "--technique", "crossbeam-array-queue"], false);
 }
 
-/// A strategy that writes over all that it can, and its status first of all: the others are seen as they are, and nothing that it
-/// wrote reaches the terminal.
+/// A strategy that writes over all that it can, and its status first of all: the others are seen as
+/// they are, and nothing that it wrote reaches the terminal.
 #[test]
 fn who_scribbles_over_its_memory_fools_nobody() {
     let launcher = Launcher::new();

@@ -1,5 +1,5 @@
-//! The folder that the book says to copy is a package of its own: next to the original as it is, elsewhere with one line changed.
-//! Cargo resolves it here; `.ci/copied.sh` also builds it.
+//! The folder that the book says to copy is a package of its own: next to the original as it is,
+//! elsewhere with one line changed. Cargo resolves it here; `.ci/copied.sh` also builds it.
 
 use super::root;
 use std::fs;

@@ -1,7 +1,9 @@
-//! The language of code comments and of the book: counts of what the style forbids, which may only fall.
+//! The language of code comments and of the book: counts of what the style forbids, which may only
+//! fall.
 //!
-//! `language.tsv` holds the counts of today, a line for each crate and rule. A higher count fails. A lower count fails as well, until
-//! `BULKHEAD_GOLDEN=1` has written the new one, so that the file never allows more than there is.
+//! `language.tsv` holds the counts of today, a line for each crate and rule. A higher count fails.
+//! A lower count fails as well, until `BULKHEAD_GOLDEN=1` has written the new one, so that the file
+//! never allows more than there is.
 
 use super::{crates, files, root};
 use std::collections::BTreeMap;
@@ -9,7 +11,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Phrases to avoid in comments and pages: vague quantities and actors, archaisms, and people's actions for programs.
+/// Phrases to avoid in comments and pages: vague quantities and actors, archaisms, and people's
+/// actions for programs.
 const AVOIDED: [&str; 46] = [
     "so many",
     "so much",
@@ -90,7 +93,8 @@ fn name_after<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
     Some(&rest[..end]).filter(|name| !name.is_empty())
 }
 
-/// Returns `true` if a function that changes its receiver has the name of a predicate's result only.
+/// Returns `true` if a function that changes its receiver has the name of a predicate's result
+/// only.
 fn is_unnamed_result(line: &str) -> bool {
     let named = ["try_", "is_", "has_", "can_", "should_"];
     line.contains("(&mut self")

@@ -1,4 +1,5 @@
-//! The book, the README and the changelog: every link leads to a file, every page is in the table of contents, the front pages stay short.
+//! The book, the README and the changelog: every link leads to a file, every page is in the table
+//! of contents, the front pages stay short.
 
 use super::{files, root};
 use std::fs;

@@ -1,4 +1,5 @@
-//! Messages and help texts that were replaced because readers did not understand them: none comes back.
+//! Messages and help texts that were replaced because readers did not understand them: none comes
+//! back.
 
 use super::{files, root};
 use std::fs;

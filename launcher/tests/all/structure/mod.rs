@@ -1,5 +1,5 @@
-//! The structure of the source itself: modules without cycles, `unsafe` in two crates, files of one idea, links that lead somewhere.
-//! Each check is shown a broken tree that it must find.
+//! The structure of the source itself: modules without cycles, `unsafe` in two crates, files of one
+//! idea, links that lead somewhere. Each check is shown a broken tree that it must find.
 
 mod examples;
 mod figures;
@@ -49,8 +49,9 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 /// The crates that hold unsafe code: shared memory, and what is asked of the operating system.
 const UNSAFE: [&str; 2] = ["shm", "system"];
 
-/// The files of a crate but [`UNSAFE`] that may hold unsafe code and do not say that they do, or do and may not. One file may: the
-/// functions of the interface for other languages, which are made of pointers that no compiler has checked.
+/// The files of a crate but [`UNSAFE`] that may hold unsafe code and do not say that they do, or do
+/// and may not. One file may: the functions of the interface for other languages, which are made of
+/// pointers that no compiler has checked.
 fn unsafe_where_it_may_not_be(name: &str, source: &Path) -> Vec<String> {
     let may = |path: &Path| name == "bindings" && path == source.join("abi.rs");
     let text = |path: &Path| fs::read_to_string(path).expect("source can be read");

@@ -1,4 +1,5 @@
-//! Arrows point down inside crates: among the modules beside each other, at every level, none leads back.
+//! Arrows point down inside crates: among the modules beside each other, at every level, none leads
+//! back.
 
 use super::{crates, files, root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// A module's path within its crate.
 type Module = Vec<String>;
 
-/// The modules below a crate's root file and what each names in `crate::…`, `super::…` and `self::…`. Tests count, also those that stand
-/// in the file of what they test.
+/// The modules below a crate's root file and what each names in `crate::…`, `super::…` and
+/// `self::…`. Tests count, also those that stand in the file of what they test.
 fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut texts: BTreeMap<Module, String> = BTreeMap::new();
     for path in files(source, "rs") {
@@ -60,7 +61,8 @@ fn re_exports(module: &Module, text: &str) -> BTreeMap<String, Module> {
     found
 }
 
-/// The code of a file without comments: its module's own, and that of each module which stands in it.
+/// The code of a file without comments: its module's own, and that of each module which stands in
+/// it.
 fn modules(module: Module, text: &str) -> Vec<(Module, String)> {
     let (mut own, mut found) = (String::new(), Vec::new());
     let mut inner: Option<(Module, String)> = None;

@@ -1,5 +1,5 @@
-//! Catches a process of a run before its first instruction: the launcher is traced as far as it starts processes, and goes on at full speed
-//! else.
+//! Catches a process of a run before its first instruction: the launcher is traced as far as it
+//! starts processes, and goes on at full speed else.
 
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Event, Options};
@@ -30,8 +30,8 @@ impl Births {
         Ok(Self { launcher, new: Vec::new(), role: format!("\0role\0{role}\0") })
     }
 
-    /// Lets everybody go on who stands still; the process, if it is there: it stands before its first instruction, and is not looked after
-    /// any more.
+    /// Lets everybody go on who stands still; the process, if it is there: it stands before its
+    /// first instruction, and is not looked after any more.
     ///
     /// # Errors
     /// What the kernel refused.

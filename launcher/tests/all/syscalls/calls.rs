@@ -1,4 +1,5 @@
-//! System calls of a stopped task, in words, and whether they change the world: what a killed launcher would leave behind.
+//! System calls of a stopped task, in words, and whether they change the world: what a killed
+//! launcher would leave behind.
 
 use nix::libc;
 use nix::sys::ptrace;
@@ -14,7 +15,8 @@ pub struct Call {
     pub name: &'static str,
     /// Its name, and the file that it is about, if any.
     pub what: String,
-    /// It makes, fills or removes a file of the run, starts or ends a process, or takes note of one.
+    /// It makes, fills or removes a file of the run, starts or ends a process, or takes note of
+    /// one.
     pub changes: bool,
 }
 
@@ -113,7 +115,8 @@ const CALLS: &[(libc::c_long, &str, About)] = &[
     (libc::SYS_landlock_create_ruleset, "landlock_create_ruleset", About::Nothing),
 ];
 
-/// The call that a task of `launcher` has stopped at the begin or the end of. `out` is where the run's folder is.
+/// The call that a task of `launcher` has stopped at the begin or the end of. `out` is where the
+/// run's folder is.
 pub fn call_of(launcher: Pid, task: Pid, out: &Path) -> nix::Result<Call> {
     let registers = ptrace::getregs(task)?;
     let number = registers.orig_rax as libc::c_long;
@@ -127,7 +130,8 @@ pub fn call_of(launcher: Pid, task: Pid, out: &Path) -> nix::Result<Call> {
         About::Fd(index) => link_of(task, arguments[*index] as i32),
         About::World | About::Nothing => None,
     };
-    // Not what the start finds there of other runs: that would be another number of stops each time.
+    // Not what the start finds there of other runs: that would be another number of stops each
+    // time.
     let segment = format!("-{launcher}.");
     let of_run = |file: &String| {
         file.starts_with("/dev/shm/bulkhead.") && file.contains(&segment)

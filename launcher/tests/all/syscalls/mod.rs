@@ -1,4 +1,5 @@
-//! The launcher killed before and after its system calls: the next start is clean, each time. An exchange killed so while it comes back.
+//! The launcher killed before and after its system calls: the next start is clean, each time. An
+//! exchange killed so while it comes back.
 
 mod births;
 mod calls;
@@ -10,8 +11,9 @@ mod trial;
 use series::{Series, series};
 use trial::Counted;
 
-/// `BULKHEAD_SLOW=1`: every stop of every level. Two runs do not make quite the same calls, so the number of a stop means
-/// another call now and then; the calls that change the world are the same in each, and all of them are met.
+/// `BULKHEAD_SLOW=1`: every stop of every level. Two runs do not make quite the same calls, so the
+/// number of a stop means another call now and then; the calls that change the world are the same
+/// in each, and all of them are met.
 fn slow() -> bool {
     std::env::var_os("BULKHEAD_SLOW").is_some_and(|value| value == "1")
 }

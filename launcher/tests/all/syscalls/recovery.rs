@@ -1,8 +1,10 @@
-//! A successor killed before and after each of its system calls, from being told to go on, or from its first instruction, until its threads
-//! run: the next one comes back all the same, and nothing is lost or done twice.
+//! A successor killed before and after each of its system calls, from being told to go on, or from
+//! its first instruction, until its threads run: the next one comes back all the same, and nothing
+//! is lost or done twice.
 //!
-//! It is its first thread that is traced: of an exchange the spare's, of the engine that of the process which the launcher starts. The one
-//! before it is killed, and one that is started anew takes over from the traced one's remains. All in one run.
+//! It is its first thread that is traced: of an exchange the spare's, of the engine that of the
+//! process which the launcher starts. The one before it is killed, and one that is started anew
+//! takes over from the traced one's remains. All in one run.
 #![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use super::births::Births;
@@ -41,7 +43,8 @@ enum Tried {
     Over,
 }
 
-/// Kills a tracee at that stop. Of one that `waits` the first is where it is told to go on: it reads what it has polled.
+/// Kills a tracee at that stop. Of one that `waits` the first is where it is told to go on: it
+/// reads what it has polled.
 fn killed_at(
     stop: usize,
     task: Pid,
@@ -97,7 +100,8 @@ fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Res
     killed_at(stop, task, true, out, || Ok(()))
 }
 
-/// Kills the living engine and its spare and, at that stop from its first instruction on, the one that the launcher starts.
+/// Kills the living engine and its spare and, at that stop from its first instruction on, the one
+/// that the launcher starts.
 fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix::Result<Tried> {
     wait_until("there is a spare", || newest(launcher, "spare:engine", living).is_some());
     let mut births = Births::watch(launcher, "engine")?;
@@ -107,8 +111,8 @@ fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix:
         if let Some(task) = births.look()? {
             break task;
         }
-        // Behind it; where the launcher has seen that one die first, also the one in its place: whether it was told to go on or not, the next
-        // engine is started anew.
+        // Behind it; where the launcher has seen that one die first, also the one in its place:
+        // whether it was told to go on or not, the next engine is started anew.
         if last == living || looked.elapsed() > Duration::from_millis(20) {
             looked = Instant::now();
             if let Some(spare) = newest(launcher, "spare:engine", last) {
@@ -125,7 +129,8 @@ fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix:
     call
 }
 
-/// Kills successors in one run at stop 1, 1 + step, and so on, each time after the role before it was killed; where that was.
+/// Kills successors in one run at stop 1, 1 + step, and so on, each time after the role before it
+/// was killed; where that was.
 fn killed_at_every(
     step: usize,
     lasts: Duration,

@@ -1,4 +1,5 @@
-//! A series of trials: the launcher killed at every so many stops, until it ends before the stop comes.
+//! A series of trials: the launcher killed at every so many stops, until it ends before the stop
+//! comes.
 
 use super::tracer::{Then, trace};
 use super::trial::{Counted, Ended, Left, Trial};

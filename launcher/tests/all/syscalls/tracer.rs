@@ -1,7 +1,9 @@
-//! Runs a command under ptrace, stops it before and after each system call of each of its threads, and kills it where asked.
+//! Runs a command under ptrace, stops it before and after each system call of each of its threads,
+//! and kills it where asked.
 //!
-//! The command's children are not traced, but for two moments: when they have been made, and when they have executed
-//! their program. In both the command may be killed while the child stands still.
+//! The command's children are not traced, but for two moments: when they have been made, and when
+//! they have executed their program. In both the command may be killed while the child stands
+//! still.
 #![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use super::calls::{Call, call_of};

@@ -1,4 +1,5 @@
-//! One trial: a launcher is killed at one stop, its processes end, the next start clears up, and the folder makes sense.
+//! One trial: a launcher is killed at one stop, its processes end, the next start clears up, and
+//! the folder makes sense.
 
 use super::tracer::{End, Stop, Then, trace};
 use crate::common::{family, output, segments, text};
@@ -34,7 +35,8 @@ const SMALL: &[&str] = &[
 /// Which stops count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// All but `sched_yield`: two threads wait for each other with any number of them when the floor is measured.
+    /// All but `sched_yield`: two threads wait for each other with any number of them when the
+    /// floor is measured.
     All,
     /// Those at calls that change the world.
     Changes,
@@ -88,7 +90,8 @@ impl Trial {
         let decide = |stop: &Stop| {
             last.clone_from(&stop.what);
             if !counting {
-                // The record is written when the barrier has opened; then the launcher sleeps while the run plays.
+                // The record is written when the barrier has opened; then the launcher sleeps while
+                // the run plays.
                 begun |= stop.what.starts_with("after") && stop.what.ends_with("run.json");
                 counting = begun && stop.what == "before poll";
                 return if counting { Then::Interrupt } else { Then::Go };

@@ -1,4 +1,5 @@
-//! Gateways whose successors resume their session: what is open there outlives them, unless they are given up.
+//! Gateways whose successors resume their session: what is open there outlives them, unless they
+//! are given up.
 
 use super::*;
 use protocol::supervision::{GIVEN_UP, GatewayCounts};
@@ -14,7 +15,8 @@ impl Bench {
         self.apply(Input::GatewayLife { gateway, life: Incarnation { epoch, fenced } })
     }
 
-    /// A death of a gateway that was up, and its end in the completion hand-off. Returns the effects of the latter.
+    /// A death of a gateway that was up, and its end in the completion hand-off. Returns the
+    /// effects of the latter.
     fn gateway_dies(&mut self, gateway: u16, epoch: u16) -> Vec<Effect> {
         assert_eq!(self.gateway_life(gateway, epoch, true), [Effect::Recall]);
         self.apply(Input::GatewayDrained { gateway })

@@ -23,8 +23,8 @@ fn kill(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
     bench.command(0, Command::Kill(scope))
 }
 
-/// Sends orders to gateways with `CAPACITY` slots that take nothing, kills a scope in between, and looks for what got through.
-/// `Err`: what did.
+/// Sends orders to gateways with `CAPACITY` slots that take nothing, kills a scope in between, and
+/// looks for what got through. `Err`: what did.
 fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill: Kill) -> Result<(), String> {
     const CAPACITY: usize = 4;
     let mut bench = bench(100);

@@ -1,12 +1,12 @@
-//! What a writer or a reader counts: figures and histograms of durations, in its account. One process
-//! adds, the launcher reads, also of a process that was killed. Nothing is allocated.
+//! What a writer or a reader counts: figures and histograms of durations, in its account. One
+//! process adds, the launcher reads, also of a process that was killed. Nothing is allocated.
 //!
 //! ```text
 //! │ figures (16 words) │ three histograms, fine │ 60 histograms, coarse: one for each part of the time │
 //! ```
 //!
-//! A value below 2^(bits+1) ticks has a bucket of its own. Above, the width of a bucket is one part in
-//! 2^bits of its value. Least, greatest and sum are exact.
+//! A value below 2^(bits+1) ticks has a bucket of its own. Above, the width of a bucket is one part
+//! in 2^bits of its value. Least, greatest and sum are exact.
 
 use super::super::account::AgentAccount;
 use shm::memory::Words;
@@ -80,7 +80,8 @@ impl SharedHistogram {
     /// Counts one value, in ticks.
     #[inline(always)]
     pub fn add(&self, ticks: u64) {
-        // Relaxed loads and stores: this process is the only writer, and the account's state publishes.
+        // Relaxed loads and stores: this process is the only writer, and the account's state
+        // publishes.
         add(&self.words, BUCKETS + self.grain.bucket(ticks), 1);
         add(&self.words, SUM, ticks);
         if ticks > self.words[GREATEST].load(Ordering::Relaxed) {

@@ -113,8 +113,8 @@ impl BoardAgent<'_> {
         self.log.over_time((at.saturating_sub(self.time.start_ticks) / slice) as usize, ticks);
     }
 
-    /// Writes each value when it is due, or one after the other, to the cells in turn. A successor goes on
-    /// after the last whole write, and what was due since is late.
+    /// Writes each value when it is due, or one after the other, to the cells in turn. A successor
+    /// goes on after the last whole write, and what was due since is late.
     pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
         let (cells, slice) = (self.cells, self.slice());
         let mut value = vec![0; self.words];
@@ -150,7 +150,8 @@ impl BoardAgent<'_> {
         self.account.set(Field::End, clock.now());
     }
 
-    /// Looks at all cells in turn and reads what is newer, until the writer has ended and its last values are read.
+    /// Looks at all cells in turn and reads what is newer, until the writer has ended and its last
+    /// values are read.
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
         let slice = self.slice();
         let mut value = vec![0; self.words];

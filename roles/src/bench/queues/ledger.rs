@@ -68,8 +68,8 @@ fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// An event: producer, number, its tick, its check, filler, and the check again, so that an event made
-/// of parts of two is found.
+/// An event: producer, number, its tick, its check, filler, and the check again, so that an event
+/// made of parts of two is found.
 #[inline(always)]
 pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     let check = check_of(producer, number, stamp);
@@ -142,8 +142,8 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Compares what was pushed with what a consumer took. Returns what does not hold; nothing if each event
-/// came once, whole and in its producer's order.
+/// Compares what was pushed with what a consumer took. Returns what does not hold; nothing if each
+/// event came once, whole and in its producer's order.
 pub fn problems(name: &str, account: &AccountView, pushed: u64, sum: u64) -> Vec<String> {
     let found = [
         (LabField::Damaged, "events damaged or of no producer"),

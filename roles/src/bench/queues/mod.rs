@@ -1,5 +1,5 @@
-//! The measured loops of the lab: one pushes events, one takes them. Each technique compiles its own.
-//! How an end waits and how slow it is are branches outside of the way of an event.
+//! The measured loops of the lab: one pushes events, one takes them. Each technique compiles its
+//! own. How an end waits and how slow it is are branches outside of the way of an event.
 
 pub mod ledger;
 pub mod waiting;

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 type Ipc = ipc::Service;
 
-/// A node whose files are in that folder; what is not is in `/dev/shm` and begins with the folder's name, so that it can be removed.
+/// A node whose files are in that folder; what is not is in `/dev/shm` and begins with the folder's
+/// name, so that it can be removed.
 fn node(folder: &Path) -> Node<Ipc> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();
@@ -49,7 +50,8 @@ impl Peer for Published {
     fn read_slowly((reader, _): &mut Self::Reader, into: &mut Value, hold: Duration) -> (bool, bool) {
         let Ok(Some(sample)) = reader.receive() else { return (false, false) };
         let value: *const Value = sample.payload();
-        // SAFETY: mapped, for as long as the sample lives; volatile, because another process may write it.
+        // SAFETY: mapped, for as long as the sample lives; volatile, because another process may
+        // write it.
         *into = unsafe { value.read_volatile() };
         if hold.is_zero() {
             return (true, false);

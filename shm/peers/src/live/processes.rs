@@ -1,4 +1,5 @@
-//! Writer and readers as processes: this program starts itself, each child prints *ready* and then what it counted.
+//! Writer and readers as processes: this program starts itself, each child prints *ready* and then
+//! what it counted.
 
 use crate::figures::Figures;
 use crate::shared::{self, Shared};
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 
 /// The first word of a child's command line.
 pub const CHILD: &str = "--child";
-/// How long an end may take beyond the time of a round: a writer of mmap-sync may wait for a second more than once.
+/// How long an end may take beyond the time of a round: a writer of mmap-sync may wait for a second
+/// more than once.
 const GRACE: Duration = Duration::from_secs(4);
 
 /// A peer, as a child runs it.

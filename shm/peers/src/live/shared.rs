@@ -54,8 +54,9 @@ impl Shared for Named {
     }
 }
 
-/// The crate `mmap-sync`: two mapped files, readers counted in a third. A writer who finds readers sleeps before it looks again, for
-/// 1 s if nothing else is said, and after its grace it goes on as if they were gone.
+/// The crate `mmap-sync`: two mapped files, readers counted in a third. A writer who finds readers
+/// sleeps before it looks again, for 1 s if nothing else is said, and after its grace it goes on as
+/// if they were gone.
 pub struct MmapSync<const GRACE_MS: u64, const SLEEP_NS: u64>;
 
 /// Both ends are of this type.
@@ -86,13 +87,14 @@ impl<const GRACE_MS: u64, const SLEEP_NS: u64> Peer for MmapSync<GRACE_MS, SLEEP
             return (false, false);
         }
         reader.seen = version;
-        // SAFETY: what is mapped is an array of integers, of which every pattern of bits is one; every value that is written has
-        // that length, so nothing is to be checked.
+        // SAFETY: what is mapped is an array of integers, of which every pattern of bits is one;
+        // every value that is written has that length, so nothing is to be checked.
         let Ok(value) = (unsafe { reader.synchronizer.read::<Value>(false) }) else {
             return (false, false);
         };
         let value: *const Value = (&raw const *value).cast();
-        // SAFETY: mapped, for as long as the guard lives; volatile, because another process may write it.
+        // SAFETY: mapped, for as long as the guard lives; volatile, because another process may
+        // write it.
         *into = unsafe { value.read_volatile() };
         if hold.is_zero() {
             return (true, false);
@@ -121,7 +123,8 @@ pub const SECOND: u64 = 1_000_000_000;
 pub const SHORT: (u64, u64) = (10, 1_000);
 const _: () = assert!(SHORT.0 < HOLD.as_millis() as u64);
 
-/// The broadcast of the crate `shaq`, over a mapped file: every value to every reader; its writer waits for the slowest.
+/// The broadcast of the crate `shaq`, over a mapped file: every value to every reader; its writer
+/// waits for the slowest.
 pub struct Shaq;
 
 impl Peer for Shaq {

@@ -1,5 +1,5 @@
-//! What all do the same way: one end writes when a write is due, the others poll, and every value says which write it is of and when
-//! that began.
+//! What all do the same way: one end writes when a write is due, the others poll, and every value
+//! says which write it is of and when that began.
 
 use crate::figures::Figures;
 use system::clock::{Clock, Monotonic};
@@ -40,10 +40,11 @@ pub trait Peer {
     type Reader;
     /// Publishes.
     fn write(writer: &mut Self::Writer, value: &Value);
-    /// Copies the newest value, or the next one; false: there is nothing that it can see to be newer.
+    /// Copies the newest value, or the next one; false: there is nothing that it can see to be
+    /// newer.
     fn read(reader: &mut Self::Reader, into: &mut Value) -> bool;
-    /// The same, by somebody who needs the value for a while. Where readers get a reference they keep it; says whether what is behind
-    /// it changed meanwhile.
+    /// The same, by somebody who needs the value for a while. Where readers get a reference they
+    /// keep it; says whether what is behind it changed meanwhile.
     fn read_slowly(reader: &mut Self::Reader, into: &mut Value, hold: Duration) -> (bool, bool) {
         let found = Self::read(reader, into);
         if found {

@@ -159,8 +159,9 @@ impl<Q: Queue> Pair<Q> {
         })
     }
 
-    /// One sample, with so many round trips and twenty times as many messages of a stream; `None` if the cores were not where they had been
-    /// behind it: the floors before and behind differ by more than a tenth.
+    /// One sample, with so many round trips and twenty times as many messages of a stream; `None`
+    /// if the cores were not where they had been behind it: the floors before and behind differ by
+    /// more than a tenth.
     pub fn sample(&mut self, trips: u64) -> Option<Sample> {
         let before = self.floor(trips);
         let each = trips.div_ceil(BATCHES);

@@ -17,28 +17,29 @@ pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Consumer<W> {
-    /// Attaches the receiving end to a ring and to the announcements of all its producers, in their order; all have their
-    /// headers.
+    /// Attaches the receiving end to a ring and to the announcements of all its producers, in their
+    /// order; all have their headers.
     ///
     /// # Errors
-    /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not fit its region.
+    /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
+    /// fit its region.
     pub fn attach(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
         let (ring, intents) = (Parts::attach(ring)?, Intents::attach(intents)?);
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
-    /// message that the dead one was taking comes out again if it had not given its slot back. Producers may go on meanwhile;
-    /// retirements begin anew.
+    /// Attaches a receiving end in the place of one that has died: what was not taken comes out,
+    /// whole and in order. The message that the dead one was taking comes out again if it had not
+    /// given its slot back. Producers may go on meanwhile; retirements begin anew.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
     pub fn resume(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(ring, intents)?;
         let ring = &consumer.ring;
-        // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain, so this is no earlier than
-        // its head, and it gives no slot back while we look: the tail can be at most a lap ahead of its head. A scribbled one
-        // must not make numbers overflow.
+        // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain,
+        // so this is no earlier than its head, and it gives no slot back while we look: the tail
+        // can be at most a lap ahead of its head. A scribbled one must not make numbers overflow.
         let tail = ring.tail[0].load(Ordering::Acquire).min(u64::MAX >> 8);
         let first = tail.saturating_sub(ring.capacity());
         // Taken is what is free for the next lap, or more.
@@ -48,7 +49,8 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Whether a producer has claimed a place that we have not taken: its message is there or on its way.
+    /// Whether a producer has claimed a place that we have not taken: its message is there or on
+    /// its way.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]
@@ -59,7 +61,8 @@ impl<const W: usize> Consumer<W> {
     /// Gives the slot at our place back unread.
     fn skip(&mut self) {
         let slot = &self.ring.slots[self.ring.slot(self.head)];
-        // Release: pairs with a producer's Acquire of the stamp one lap later; what was here comes before its writes.
+        // Release: pairs with a producer's Acquire of the stamp one lap later; what was here comes
+        // before its writes.
         slot.store(self.ring.free(self.head) + LAP, Ordering::Release);
         self.head += 1;
     }
@@ -68,7 +71,8 @@ impl<const W: usize> Consumer<W> {
     #[cold]
     fn mend(&mut self, stamp: u64) -> PeerFault {
         let position = self.head;
-        // Relaxed: it may be a lie as well, and then one damaged message more or less makes no difference.
+        // Relaxed: it may be a lie as well, and then one damaged message more or less makes no
+        // difference.
         let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(position);
         if (1..=self.ring.capacity()).contains(&claimed) {
             // Whatever was written there cannot be told from what was not: passed over.
@@ -81,8 +85,8 @@ impl<const W: usize> Consumer<W> {
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false` while we have not come to it, and
-    /// while somebody else may have claimed it.
+    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false`
+    /// while we have not come to it, and while somebody else may have claimed it.
     fn pass(&mut self, position: u64) -> bool {
         let ahead = position.wrapping_sub(self.head);
         // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
@@ -94,7 +98,8 @@ impl<const W: usize> Consumer<W> {
         if ahead > 0 {
             return false;
         }
-        // Before the stamp, and Acquire there: who announces something else by now has written this place.
+        // Before the stamp, and Acquire there: who announces something else by now has written this
+        // place.
         let is_announced = self.intents.is_announced(position);
         if self.is_written() {
             return true;
@@ -118,7 +123,8 @@ impl<const W: usize> Consumer<W> {
 ///
 /// # Errors of a check
 /// [`PeerFault::InvalidTail`]: the tail is behind the last message taken or more than a lap ahead; or it is behind the next
-/// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the ring stands still.
+/// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the
+/// ring stands still.
 impl<const W: usize> SharedQueue<W> for Consumer<W> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
@@ -135,10 +141,12 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of
+            // the words.
             *value = load_owned(word);
         }
-        // Release: pairs with a producer's Acquire of the stamp one lap later; our reads come before its writes.
+        // Release: pairs with a producer's Acquire of the stamp one lap later; our reads come
+        // before its writes.
         slot[0].store(free + LAP, Ordering::Release);
         self.head += 1;
         Some(message)

@@ -9,16 +9,16 @@
 //!            2·lap + 1   written in that lap, not yet taken; the consumer leaves 2·(lap + 1)
 //! ```
 //!
-//! Places are counted from the start and never wrap (2^64 messages): message `p` stands in slot `p mod capacity` in lap
-//! `p div capacity`. Zeroed memory is the empty ring. A producer announces the place at the tail in its own segment
-//! (`intent.rs`), claims it by CAS, writes, and stamps; the one consumer has a private cursor and takes without a CAS and
-//! without looking at the tail.
+//! Places are counted from the start and never wrap (2^64 messages): message `p` stands in slot `p
+//! mod capacity` in lap `p div capacity`. Zeroed memory is the empty ring. A producer announces the
+//! place at the tail in its own segment (`intent.rs`), claims it by CAS, writes, and stamps; the
+//! one consumer has a private cursor and takes without a CAS and without looking at the tail.
 //!
-//! **Why nothing is lost or torn.** A place is claimed by one producer only, because each successful CAS moves the
-//! tail. Its stamp (Release) is the only thing that shows the message; the consumer loads it (Acquire), so it sees the
-//! words. The consumer copies the words and then stamps the slot free (Release); a producer loads that (Acquire) before
-//! it claims, so it never overwrites what is still to be read. A producer's messages are taken in the order of its
-//! claims.
+//! **Why nothing is lost or torn.** A place is claimed by one producer only, because each
+//! successful CAS moves the tail. Its stamp (Release) is the only thing that shows the message; the
+//! consumer loads it (Acquire), so it sees the words. The consumer copies the words and then stamps
+//! the slot free (Release); a producer loads that (Acquire) before it claims, so it never
+//! overwrites what is still to be read. A producer's messages are taken in the order of its claims.
 //!
 //! **What a dead producer leaves**, and what [`retire`](super::SharedQueue::retire) does:
 //!
@@ -29,15 +29,18 @@
 //! | claimed, half-written, written | a place that nobody will write; the consumer waits there | when the consumer has come to it, it goes on behind it: announced by no one who lives |
 //! | published | a whole message | none: the stamp says so, or it is taken already |
 //!
-//! Nobody's message is lost: only a place without a message is passed over, and why it cannot be that of a producer that is
-//! alive and slow is in `intent.rs`. The dead one loses the message that it was about to publish, at most one.
+//! Nobody's message is lost: only a place without a message is passed over, and why it cannot be
+//! that of a producer that is alive and slow is in `intent.rs`. The dead one loses the message that
+//! it was about to publish, at most one.
 //!
-//! **What a dead consumer leaves:** every message that it has not given back, in its place. [`Consumer::resume`] finds the first
-//! one by the stamps: taken ones are free for the next lap. The message that it was copying comes out again.
+//! **What a dead consumer leaves:** every message that it has not given back, in its place.
+//! [`Consumer::resume`] finds the first one by the stamps: taken ones are free for the next lap.
+//! The message that it was copying comes out again.
 //!
-//! **The others are not trusted.** An impossible stamp is a [`PeerFault`](super::PeerFault): the message is passed over (a claimed
-//! place) or the stamp is put right (an unclaimed one). One that several producers can write has no owner to name, and who
-//! scribbles over the tail stops the ring, which [`check`](super::SharedQueue::check) finds: that is what sharing one ring costs.
+//! **The others are not trusted.** An impossible stamp is a [`PeerFault`](super::PeerFault): the
+//! message is passed over (a claimed place) or the stamp is put right (an unclaimed one). One that
+//! several producers can write has no owner to name, and who scribbles over the tail stops the
+//! ring, which [`check`](super::SharedQueue::check) finds: that is what sharing one ring costs.
 //!
 //! Source: Vyukov, "Bounded MPMC queue" (2010); crossbeam-queue's `ArrayQueue`.
 
@@ -49,7 +52,8 @@ pub use consumer::Consumer;
 pub use parts::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
-/// A ring and its producers' announcements on the heap, all ends attached: for tests, models and benches.
+/// A ring and its producers' announcements on the heap, all ends attached: for tests, models and
+/// benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.

@@ -60,8 +60,8 @@ impl<const W: usize> Parts<W> {
     }
 }
 
-/// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get theirs from
-/// the launcher.
+/// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get
+/// theirs from the launcher.
 pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
     Header {
         kind: KIND,

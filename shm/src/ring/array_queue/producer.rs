@@ -8,22 +8,26 @@ use crate::ring::{self, Full, Step};
 use crate::sync::{Ordering, spin_hint};
 use core::ops::ControlFlow;
 
-/// How often a push tries to claim a place before it says [`Full`]. Among honest producers each failed try is another
-/// one's success, so that many in a row are as good as never seen; a hostile one cannot hold us for longer.
+/// How often a push tries to claim a place before it says [`Full`]. Among honest producers each
+/// failed try is another one's success, so that many in a row are as good as never seen; a hostile
+/// one cannot hold us for longer.
 const MAX_TRIES: u32 = 128;
 
-/// A sending end of a ring of messages of `W` words; one for each producer. `PROTECTED` is `true` but where a bench asks what
-/// the announcement costs: without it a death in the middle of a push cannot be repaired.
+/// A sending end of a ring of messages of `W` words; one for each producer. `PROTECTED` is `true`
+/// but where a bench asks what the announcement costs: without it a death in the middle of a push
+/// cannot be repaired.
 pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTECTED: bool = true> {
     ring: Parts<W>,
     intent: Intent,
 }
 
 impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
-    /// Attaches a sending end to a ring and to the producer's own announcement, which both have their headers.
+    /// Attaches a sending end to a ring and to the producer's own announcement, which both have
+    /// their headers.
     ///
     /// # Errors
-    /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not fit its region.
+    /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
+    /// fit its region.
     pub fn attach(ring: &Words, intent: &Words) -> Result<Self, HeaderError> {
         Ok(Self { ring: Parts::attach(ring)?, intent: Intent::attach(intent)? })
     }
@@ -31,13 +35,15 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
     /// Puts a message into the ring, or says that it is full.
     ///
     /// # Errors
-    /// [`Full`] if the next slot still holds the message of the lap before, or if somebody damaged the ring.
+    /// [`Full`] if the next slot still holds the message of the lap before, or if somebody damaged
+    /// the ring.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step; see [`ring::Producer::try_push_with`].
+    /// As [`Producer::try_push`], and calls `at` at each step; see
+    /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors
     /// [`Full`], as there.
@@ -55,16 +61,17 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
             let slot = ring.slot(tail);
             let slot = &ring.slots[slot..slot + W + 1];
             let free = ring.free(tail);
-            // Acquire: pairs with the consumer's Release of the stamp; its reads of the slot are over.
+            // Acquire: pairs with the consumer's Release of the stamp; its reads of the slot are
+            // over.
             let stamp = slot[0].load(Ordering::Acquire);
             if stamp == free {
                 if PROTECTED {
                     self.intent.announce(tail);
                 }
                 reach(at, Step::Announced)?;
-                // Release: pairs with the Acquire of the tail in the repair; who sees the place claimed sees it announced.
-                // SeqCst: comes before the producer's look at a parked receiver (see `channel`) in the one order
-                // that all SeqCst operations have.
+                // Release: pairs with the Acquire of the tail in the repair; who sees the place
+                // claimed sees it announced. SeqCst: comes before the producer's look at a parked
+                // receiver (see `channel`) in the one order that all SeqCst operations have.
                 let claimed = ring.tail[0].compare_exchange(
                     tail,
                     tail.wrapping_add(1),
@@ -75,7 +82,8 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
                     Ok(_) => {
                         reach(at, Step::Claimed)?;
                         write(&slot[1..], message, at)?;
-                        // Release: pairs with the consumer's Acquire of the stamp; it sees the words above.
+                        // Release: pairs with the consumer's Acquire of the stamp; it sees the
+                        // words above.
                         slot[0].store(free | WRITTEN, Ordering::Release);
                         return reach(at, Step::Published);
                     }
@@ -87,11 +95,13 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
                     }
                 }
             } else if stamp < free {
-                // Of the lap before: not taken yet, or claimed and not yet written. No place is free.
+                // Of the lap before: not taken yet, or claimed and not yet written. No place is
+                // free.
                 return Err(Full);
             } else {
-                // Somebody has claimed this place meanwhile. Who stamps has moved the tail before, and we have seen
-                // the stamp (Acquire), so the tail that we find now is a later one: if not, the stamp is a lie.
+                // Somebody has claimed this place meanwhile. Who stamps has moved the tail before,
+                // and we have seen the stamp (Acquire), so the tail that we find now is a later
+                // one: if not, the stamp is a lie.
                 let now = ring.tail[0].load(Ordering::Relaxed);
                 if now == tail {
                     return Err(Full);

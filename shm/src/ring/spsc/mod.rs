@@ -23,8 +23,8 @@
 //!
 //! **Dependent addressing.** In a ring of 512 slots and more the consumer computes the next slot's
 //! address from the sequence that it has just read. So a CPU cannot look ahead into slots that the
-//! producer is about to write, and take their lines away. In a shorter ring most of what is ahead is
-//! there: addresses come from a counter. See "Where the nanoseconds go" in the book.
+//! producer is about to write, and take their lines away. In a shorter ring most of what is ahead
+//! is there: addresses come from a counter. See "Where the nanoseconds go" in the book.
 //!
 //! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the
 //! consumer loads the sequence (Acquire), so it sees the message. The consumer copies the message,
@@ -33,24 +33,26 @@
 //!
 //! **Crashes.** A producer has stored a sequence or not: a half-written message is never seen, and
 //! there is nothing to repair. What it published is taken, and the ring restarted for a successor
-//! ([`Consumer::restart`]); or that continues after the last message ([`Producer::resume_parts`]). A
-//! consumer's successor continues at the stored head ([`Consumer::resume`]): the message that was
-//! being copied comes again. [`Consumer::take`] and [`Consumer::release`] are the two halves of a pop,
-//! for a consumer that must store a message elsewhere before it may be overwritten.
+//! ([`Consumer::restart`]); or that continues after the last message ([`Producer::resume_parts`]).
+//! A consumer's successor continues at the stored head ([`Consumer::resume`]): the message that was
+//! being copied comes again. [`Consumer::take`] and [`Consumer::release`] are the two halves of a
+//! pop, for a consumer that must store a message elsewhere before it may be overwritten.
 //!
-//! **Batches** are pushes and pops with one load, or one store, of the head. A batch's first message
-//! is written last, and its sequence publishes all of them: the consumer does not poll a line that is
-//! being written, and the stores do not wait for a line that is polled. `drain` looks at all
-//! sequences before it copies a message. What a crashed producer wrote ahead in a batch is not seen,
-//! and its successor takes it back.
+//! **Batches** are pushes and pops with one load, or one store, of the head. A batch's first
+//! message is written last, and its sequence publishes all of them: the consumer does not poll a
+//! line that is being written, and the stores do not wait for a line that is polled. `drain` looks
+//! at all sequences before it copies a message. What a crashed producer wrote ahead in a batch is
+//! not seen, and its successor takes it back.
 //!
 //! **The peer is not trusted.** Any sequence other than the two above is a
-//! [`PeerFault`](crate::ring::PeerFault). A head that went backwards or ran ahead makes the ring look
-//! full, which hurts only the peer that wrote it. A message that is rewritten after it was published
-//! gives the consumer mixed words, never undefined behavior: they are words, and are checked.
+//! [`PeerFault`](crate::ring::PeerFault). A head that went backwards or ran ahead makes the ring
+//! look full, which hurts only the peer that wrote it. A message that is rewritten after it was
+//! published gives the consumer mixed words, never undefined behavior: they are words, and are
+//! checked.
 //!
 //! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and
-//! rtrb; a sequence in each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue.
+//! rtrb; a sequence in each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded
+//! queue.
 
 mod consumer;
 mod producer;
@@ -90,7 +92,8 @@ pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
     WORDS_BUT_SLOTS + capacity * slot_words(message_words)
 }
 
-/// Words before the first slot, and those after the last one that a ring of another index has before its first.
+/// Words before the first slot, and those after the last one that a ring of another index has
+/// before its first.
 const WORDS_BUT_SLOTS: usize = SLOTS + (CACHE_COLORS - 1) * LINE_WORDS;
 
 /// Where the slots of the ring of that index are, within the producer's part.
@@ -114,7 +117,8 @@ fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
     Ok((words.window(0, HEAD_WORDS), words.window(HEAD_WORDS, words.len() - HEAD_WORDS)))
 }
 
-/// Where the slots are and how many, as the attaching end found and checked it in the headers of both parts.
+/// Where the slots are and how many, as the attaching end found and checked it in the headers of
+/// both parts.
 fn geometry<const M: usize>(tail: &View, head: &View) -> Result<(usize, u64), HeaderError> {
     let consumers = head.header(HEAD_KIND)?;
     consumers.check_geometry(HEAD, 1)?;
@@ -131,7 +135,8 @@ fn geometry<const M: usize>(tail: &View, head: &View) -> Result<(usize, u64), He
     }
 }
 
-/// Writes the header of a fresh (zeroed) ring on the heap and attaches both ends: for tests, models and benches.
+/// Writes the header of a fresh (zeroed) ring on the heap and attaches both ends: for tests, models
+/// and benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.
@@ -144,8 +149,8 @@ pub fn heap_ring<const M: usize>(capacity: usize) -> (Producer<M>, Consumer<M>) 
     )
 }
 
-/// Makes a ring of zeroed words by writing its headers: for tests and benches; a run's segments get theirs from
-/// the launcher.
+/// Makes a ring of zeroed words by writing its headers: for tests and benches; a run's segments get
+/// theirs from the launcher.
 ///
 /// # Panics
 /// If the region is shorter than [`ring_words`].

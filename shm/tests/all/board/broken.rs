@@ -6,7 +6,8 @@ use shm::board::{Follower, Next, ReadError, Reader, Shape, Stamp, Writer};
 use shm::memory::{View, Words};
 use shm::sync::Ordering::Relaxed;
 
-/// A reader by hand, whose second look at the version is `LENIENT`: 0 there is none, 1 it lets one write too many pass.
+/// A reader by hand, whose second look at the version is `LENIENT`: 0 there is none, 1 it lets one
+/// write too many pass.
 struct Lenient<const LENIENT: u8> {
     view: View,
     shape: Shape,

@@ -1,4 +1,5 @@
-//! Words that no honest writer leaves: refused at attaching, or an error that names them; never a panic, never without an end.
+//! Words that no honest writer leaves: refused at attaching, or an error that names them; never a
+//! panic, never without an end.
 
 use super::{memory, value};
 use shm::board::{BoardError, Next, ReadError, Reader, Shape, Writer};

@@ -1,5 +1,5 @@
-//! Boards: against a naive model with everything interleaved, with broken variants that the same checks find; hostile words; and
-//! between processes.
+//! Boards: against a naive model with everything interleaved, with broken variants that the same
+//! checks find; hostile words; and between processes.
 
 // Values, not memory: minutes under Miri.
 #[cfg(not(miri))]
@@ -12,7 +12,8 @@ mod properties;
 
 use shm::board::heap as memory;
 
-/// What version `version` of a cell holds. Each word depends on cell, version and place: a mixture shows.
+/// What version `version` of a cell holds. Each word depends on cell, version and place: a mixture
+/// shows.
 fn value(cell: usize, version: u64, words: usize) -> Vec<u64> {
     let name = (cell as u64) << 48 | version;
     (0..words as u64).map(|place| (name ^ place << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()

@@ -1,4 +1,5 @@
-//! The naive model, and what is checked against it: any writes between any two loads of a reader, and writers that die.
+//! The naive model, and what is checked against it: any writes between any two loads of a reader,
+//! and writers that die.
 
 use super::{memory, ticks, value};
 use core::ops::ControlFlow;
@@ -6,8 +7,8 @@ use proptest::prelude::*;
 use shm::board::{Follower, Next, ReadError, Reader, Shape, Stamp, Writer};
 use shm::memory::{View, Words};
 
-/// What the writer does before the load of a word, that number: whole writes, how many, and one that stops before that store and
-/// is begun again later.
+/// What the writer does before the load of a word, that number: whole writes, how many, and one
+/// that stops before that store and is begun again later.
 pub type During = Vec<(usize, u8, Option<usize>)>;
 
 /// What happens next.

@@ -134,8 +134,8 @@ fn a_readers_pages_cannot_be_written() {
     drop(writer);
 }
 
-/// That the kernel lets a reader sleep on a page that it cannot write, and that the wake-up finds it: with no wake-up it looks
-/// for itself once each [`MAX_SLEEP`], a thousand times a second.
+/// That the kernel lets a reader sleep on a page that it cannot write, and that the wake-up finds
+/// it: with no wake-up it looks for itself once each [`MAX_SLEEP`], a thousand times a second.
 #[test]
 fn a_reader_sleeps_on_a_page_that_it_cannot_write() {
     let name = name("sleeps");

@@ -1,4 +1,5 @@
-//! A bound on what is read of a file that is no recorded flow: a line that does not end, lines with nothing in them.
+//! A bound on what is read of a file that is no recorded flow: a line that does not end, lines with
+//! nothing in them.
 
 use std::io::{self, Read};
 

@@ -52,22 +52,24 @@ pub struct Replay {
 /// | `qty_satoshi` | in 1e-8 units, a whole number from 1 |
 /// | `venue` | may be missing; a whole number below the run's number of venues |
 ///
-/// A cancel has `type`, `tif`, `price_cents` and `qty_satoshi` empty. White space around a field does not count.
+/// A cancel has `type`, `tif`, `price_cents` and `qty_satoshi` empty. White space around a field
+/// does not count.
 ///
-/// **Every row is an order to dispatch**, a new order and a cancel alike. It is due at its recorded time after that
-/// of the first row, divided by the speed.
+/// **Every row is an order to dispatch**, a new order and a cancel alike. It is due at its recorded
+/// time after that of the first row, divided by the speed.
 ///
 /// **Who sends it** goes by its order id alone, so that an order and its cancel meet again:
-/// strategy = id mod strategies, venue = (id div strategies) mod venues. A `venue` column names the venue
-/// instead (0-based); order ids are then each venue's own.
+/// strategy = id mod strategies, venue = (id div strategies) mod venues. A `venue` column names the
+/// venue instead (0-based); order ids are then each venue's own.
 ///
-/// **What a cancel cancels** is given as the sequence of that order in its strategy. An order that was resting
-/// before the recording began has no sequence: the target is then its recorded id with the bit [`RESTING`] set, which
-/// is no order's sequence (0 would be: the strategy's first order). Strategy and venue go by the id as always.
+/// **What a cancel cancels** is given as the sequence of that order in its strategy. An order that
+/// was resting before the recording began has no sequence: the target is then its recorded id with
+/// the bit [`RESTING`] set, which is no order's sequence (0 would be: the strategy's first order).
+/// Strategy and venue go by the id as always.
 ///
 /// # Errors
-/// Settings out of range; a file that cannot be read; a header or a row that is not as described, with file, line and
-/// column.
+/// Settings out of range; a file that cannot be read; a header or a row that is not as described,
+/// with file, line and column.
 pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
     check(how)?;
     let name = path.display().to_string();
@@ -84,8 +86,9 @@ pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
 pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedule, ReplayError> {
     check(how)?;
     let unreadable = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
-    // The crate's own line numbers are wrong after blank lines and with CRLF. With `\n` as the only terminator
-    // and one at the end of the input, the reader stands on the line after the row that it has read.
+    // The crate's own line numbers are wrong after blank lines and with CRLF. With `\n` as the only
+    // terminator and one at the end of the input, the reader stands on the line after the row that
+    // it has read.
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)

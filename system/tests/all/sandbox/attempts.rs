@@ -12,7 +12,8 @@ pub fn shared_page() -> *mut libc::c_void {
     page
 }
 
-/// Tries everything, and prints what the kernel said. `file` is open for writing, `page` is a [`shared_page`].
+/// Tries everything, and prints what the kernel said. `file` is open for writing, `page` is a
+/// [`shared_page`].
 pub fn attempts(file: i32, page: *mut libc::c_void) {
     // SAFETY: getppid has no arguments and cannot fail.
     let parent = unsafe { libc::getppid() };
@@ -21,7 +22,8 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
     let shm = shm.as_ptr();
     // SAFETY: a CPU set is bits, all of which may be zero.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid CPU set, and so is what the kernel writes into it: the cores that this process may use anyway.
+    // SAFETY: `set` is a valid CPU set, and so is what the kernel writes into it: the cores that
+    // this process may use anyway.
     unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
     let byte = 0u8;
     let many = vec![0u8; 4096];
@@ -42,9 +44,10 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
     };
     let nowhere = std::ptr::null_mut();
     let mapped = |address: *mut libc::c_void| if address == libc::MAP_FAILED { -1 } else { 0 };
-    // SAFETY: every pointer below is to a live local or a C string literal of the right type and size, or to a mapping that was just
-    // made and that nobody else uses; and none of these calls, if it is allowed, touches this process's Rust memory: forks are not
-    // followed by anything but `_exit`.
+    // SAFETY: every pointer below is to a live local or a C string literal of the right type and
+    // size, or to a mapping that was just made and that nobody else uses; and none of these calls,
+    // if it is allowed, touches this process's Rust memory: forks are not followed by anything but
+    // `_exit`.
     unsafe {
         report("open", libc::open(path, libc::O_RDONLY).into());
         report("create", libc::open(shm, libc::O_RDWR | libc::O_CREAT, 0o600).into());
@@ -120,7 +123,8 @@ fn gain() -> i64 {
 unsafe fn exec(argument: *const libc::c_char) -> i64 {
     let arguments = [argument, std::ptr::null()];
     let mut status = 0;
-    // SAFETY: C strings, an array that ends with null, and a live local; the child does nothing but execute and end.
+    // SAFETY: C strings, an array that ends with null, and a live local; the child does nothing but
+    // execute and end.
     unsafe {
         let forked = libc::fork();
         if forked <= 0 {

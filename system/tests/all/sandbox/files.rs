@@ -1,5 +1,5 @@
-//! Who writes files in a folder that is left to it, and a thread that it started for that: there it may do what a journal does, elsewhere
-//! nothing.
+//! Who writes files in a folder that is left to it, and a thread that it started for that: there it
+//! may do what a journal does, elsewhere nothing.
 
 use super::{alone, child, told};
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::mpsc;
 use system::sandbox::{Files, JOURNALLED, Profile, missing};
 
-/// Everything that a journal does with files in a folder, and what nobody does in one that is not left to him.
+/// Everything that a journal does with files in a folder, and what nobody does in one that is not
+/// left to him.
 fn tries(who: &str, inside: &Path, outside: &Path) {
     let say = |what: &str, done: io::Result<()>| match done {
         Ok(()) => eprintln!("{who} {what} allowed"),

@@ -1,6 +1,8 @@
-//! What a process in the sandbox tries, and which layer refuses it: each layer alone, with the others off, and all together.
+//! What a process in the sandbox tries, and which layer refuses it: each layer alone, with the
+//! others off, and all together.
 //!
-//! The tests execute this binary: the child puts up the layers that it is told, tries everything, prints a line for each and ends.
+//! The tests execute this binary: the child puts up the layers that it is told, tries everything,
+//! prints a line for each and ends.
 #![expect(clippy::disallowed_methods, reason = "what is refused is tried by its plainest name")]
 
 mod attempts;
@@ -18,7 +20,8 @@ use system::sandbox::{Layer, Profile, STDERR_BYTES, STRATEGY, SandboxError, miss
 /// Which layers the child puts up.
 const LAYERS: &str = "BULKHEAD_TEST_SANDBOX";
 
-/// Runs a test of this binary as a process of its own; what it printed to stderr, which is a file, as a role's is.
+/// Runs a test of this binary as a process of its own; what it printed to stderr, which is a file,
+/// as a role's is.
 fn child(test: &str, layers: &str) -> String {
     let mut said = tempfile::tempfile().unwrap();
     let status = itself(&format!("sandbox::{test}"))
@@ -51,8 +54,8 @@ fn told() -> Option<Profile> {
 
 /// Goes on in a process with one thread: the test's. The harness has another.
 fn alone(then: impl FnOnce()) {
-    // SAFETY: the other thread waits for this one and holds no lock that what follows needs; the C library makes its own usable
-    // in the new process.
+    // SAFETY: the other thread waits for this one and holds no lock that what follows needs; the C
+    // library makes its own usable in the new process.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
         then();
@@ -204,7 +207,8 @@ fn sending() {
         profile.restrict_calls(true).unwrap();
         eprintln!("pipe {:?}", std::io::Write::write(&mut pipe, &[0; 64]).ok());
         eprintln!("socket {:?}", std::io::Write::write(&mut socket, &[0; 56]).ok());
-        // SAFETY: a message header is integers and pointers, all of which may be zero: no data, no address, no descriptors.
+        // SAFETY: a message header is integers and pointers, all of which may be zero: no data, no
+        // address, no descriptors.
         let nothing: libc::msghdr = unsafe { std::mem::zeroed() };
         // SAFETY: a live local, and what it points to is nothing.
         let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const nothing, 0) };

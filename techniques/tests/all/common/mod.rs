@@ -1,5 +1,5 @@
-//! What the tests share: a link of its own for each, of any technique, and this binary started again for one of its tests. The
-//! benches and the fuzz targets use the link too.
+//! What the tests share: a link of its own for each, of any technique, and this binary started
+//! again for one of its tests. The benches and the fuzz targets use the link too.
 #![allow(dead_code, reason = "benches and fuzz targets use their part")]
 
 use protocol::plan::{Pacing, Plan, Technique, Trading};
@@ -10,8 +10,8 @@ use shm::ring::{Link, LinkSpec};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// This binary once more, for one of its tests that is ignored elsewhere: `folder::name`. It runs alone there, with one thread
-/// of its own, so it may change what belongs to the process.
+/// This binary once more, for one of its tests that is ignored elsewhere: `folder::name`. It runs
+/// alone there, with one thread of its own, so it may change what belongs to the process.
 pub fn itself(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a test binary has a path"));
     command.args(["--exact", test, "--ignored", "--nocapture"]);

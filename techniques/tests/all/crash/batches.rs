@@ -1,4 +1,5 @@
-//! Ends that die at an instruction of a batch: the producer's prefix is there, the consumer's successor goes on.
+//! Ends that die at an instruction of a batch: the producer's prefix is there, the consumer's
+//! successor goes on.
 
 use super::bed::{self, Bed, FIRST, Scene};
 use super::consumers::{Popping, next_is_again};
@@ -13,7 +14,8 @@ use techniques::Technique;
 /// Messages in a batch: more than are pushed one by one, and than some set-ups have room for.
 const BATCH: u64 = 7;
 
-/// A producer of that technique, at every boundary, in one state. Its memory is made anew for its successor, or its heir goes on in it, in turns.
+/// A producer of that technique, at every boundary, in one state. Its memory is made anew for its
+/// successor, or its heir goes on in it, in turns.
 pub fn producers(technique: Technique, set_up: &SetUp) -> Tally {
     let run = bed::run(technique);
     let bed = &mut Bed::<SpscMux>::new(&run);
@@ -64,7 +66,8 @@ pub fn producers(technique: Technique, set_up: &SetUp) -> Tally {
     tally
 }
 
-/// An heir goes on behind what was published; nothing of the rest of the batch appears behind its messages.
+/// An heir goes on behind what was published; nothing of the rest of the batch appears behind its
+/// messages.
 fn inherit(scene: &mut Scene<'_, '_, SpscMux>) {
     let came = scene.came[FIRST];
     scene.sent[FIRST] = came;

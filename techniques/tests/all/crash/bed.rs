@@ -43,9 +43,11 @@ pub struct Bed<'a, T: Link> {
     socket: Option<String>,
     /// Whether all producers write one ring.
     pub shared: bool,
-    /// Whether the kernel holds the messages: how many fit is its affair, and it keeps the producers apart.
+    /// Whether the kernel holds the messages: how many fit is its affair, and it keeps the
+    /// producers apart.
     pub kernel: bool,
-    /// How many messages fit into the victim's ring when it is new; of the kernel's, how many make a lap here.
+    /// How many messages fit into the victim's ring when it is new; of the kernel's, how many make
+    /// a lap here.
     pub room: u64,
     /// How many fewer may fit for each block that is not quite free: only where there are blocks.
     pub slack: u64,
@@ -194,7 +196,8 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     pub fn new(bed: &'b mut Bed<'a, T>, without: &[usize]) -> Self {
         bed.renew();
         let mut consumer = bed.consumer();
-        // A pipe keeps what is in it for as long as anybody has it open: a process that is just starting, for example.
+        // A pipe keeps what is in it for as long as anybody has it open: a process that is just
+        // starting, for example.
         while bed.kernel && consumer.try_pop().is_some() {}
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
@@ -273,8 +276,8 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         }
     }
 
-    /// Kills a victim, waits until the kernel says that it is dead, and puts up the fence, as the launcher does. Without
-    /// all this the engine repairs nothing.
+    /// Kills a victim, waits until the kernel says that it is dead, and puts up the fence, as the
+    /// launcher does. Without all this the engine repairs nothing.
     pub fn fence(&mut self, index: usize, victim: Victim) {
         let control = self.bed.launching.control();
         assert!(!control.life(index as u16).fenced);
@@ -308,7 +311,8 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         self.others.push((index, producer));
     }
 
-    /// The ring goes on: fills up to its last place and is emptied, twice. `lost` places may be missing.
+    /// The ring goes on: fills up to its last place and is emptied, twice. `lost` places may be
+    /// missing.
     pub fn two_laps(&mut self, lost: u64, when: &str) {
         let at_most = if self.bed.kernel { self.bed.room } else { u64::MAX };
         let producers = self.others.len() as u64;

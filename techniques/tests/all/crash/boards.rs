@@ -1,4 +1,5 @@
-//! A board's writer that stands, and dies, at every instruction of a write: what readers see then, and what a successor finds.
+//! A board's writer that stands, and dies, at every instruction of a write: what readers see then,
+//! and what a successor finds.
 
 use super::bed;
 use super::orders::{BOARD, BOARD_CELL, board_value};
@@ -127,7 +128,8 @@ fn a_boards_writer_may_die_at_every_instruction() {
         }
         let version = newest(&scene.memory);
         drop(victim);
-        // And real deaths, behind every instruction that changed the memory; each successor is a process that goes on.
+        // And real deaths, behind every instruction that changed the memory; each successor is a
+        // process that goes on.
         assert!(changes.len() >= shape.words() + 2, "each store is an instruction of its own");
         let mut version = version;
         for boundary in changes {

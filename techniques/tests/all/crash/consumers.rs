@@ -1,4 +1,5 @@
-//! Consumers that die at an instruction of their pop: the producers do not notice, and a next consumer goes on.
+//! Consumers that die at an instruction of their pop: the producers do not notice, and a next
+//! consumer goes on.
 
 use super::bed::{Bed, Scene};
 use super::deaths::{Survey, UNTIL_FULL, some_of};
@@ -57,11 +58,12 @@ fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Mess
     (survey, message)
 }
 
-/// How much the producers push before they see a death: nothing, one message, and until the rings are full.
+/// How much the producers push before they see a death: nothing, one message, and until the rings
+/// are full.
 const PUSHES: [u64; 3] = [0, 1, UNTIL_FULL];
 
-/// Everything about one state: every boundary of the pop, with nobody and with everybody at work. Where there is no time for
-/// everything, who is at work changes from one boundary to the next.
+/// Everything about one state: every boundary of the pop, with nobody and with everybody at work.
+/// Where there is no time for everything, who is at work changes from one boundary to the next.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let (plain, message) = survey(bed, set_up);
@@ -116,8 +118,8 @@ fn die<T: Link>(
     !again
 }
 
-/// Takes one message of their producer, and says whether it is the first one of those in flight. If not, they were taken by the dead one and went
-/// with it.
+/// Takes one message of their producer, and says whether it is the first one of those in flight. If
+/// not, they were taken by the dead one and went with it.
 pub fn next_is_again<T: Link>(scene: &mut Scene<'_, '_, T>, in_flight: &[Message]) -> bool {
     let Some(&expected) = in_flight.first() else { return false };
     let producer = (expected[0] >> 48) as usize;

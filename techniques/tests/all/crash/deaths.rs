@@ -18,7 +18,8 @@ pub const NOTHING: Meanwhile = Meanwhile { push: 0, take: 0 };
 /// Enough to fill any ring here.
 pub const UNTIL_FULL: u64 = 1000;
 
-/// A boundary between two instructions, counted from the first instruction of the push, and what happens there.
+/// A boundary between two instructions, counted from the first instruction of the push, and what
+/// happens there.
 pub type Stop = (usize, Meanwhile);
 
 /// A push from a boundary on to its end: where it stood at each boundary, and what the memory held.
@@ -52,9 +53,10 @@ impl Survey {
         (self.from..self.end()).filter(|boundary| self.changes(*boundary)).collect()
     }
 
-    /// Which turn a boundary has among those at which more is tried than a death alone; `None`: it is none of them. They are those beside an
-    /// instruction that changes shared memory, and every fourth of the rest: between two changes a dead one leaves the same. All are, where
-    /// there is time.
+    /// Which turn a boundary has among those at which more is tried than a death alone; `None`: it
+    /// is none of them. They are those beside an instruction that changes shared memory, and every
+    /// fourth of the rest: between two changes a dead one leaves the same. All are, where there is
+    /// time.
     pub fn turn(&self, boundary: usize) -> Option<usize> {
         let is_beside =
             self.changes(boundary) || boundary.checked_sub(1).is_some_and(|before| self.changes(before));
@@ -76,7 +78,8 @@ impl<T: Link> Scene<'_, '_, T> {
         self.take(meanwhile.take);
     }
 
-    /// Begins the first victim's push and goes from stop to stop: to each the way that is known, if one is.
+    /// Begins the first victim's push and goes from stop to stop: to each the way that is known, if
+    /// one is.
     pub fn approach(&mut self, victim: &mut Victim, stops: &[Stop], known: &[&Survey]) {
         victim.begin();
         let mut now = 0;
@@ -200,7 +203,8 @@ pub fn die<T: Link>(
     if passed_over > dead.len() as u64 {
         scene.problem("passed over", format_args!("{passed_over} for {} dead", dead.len()));
     }
-    // The block in which the list stands may be used up; who is slow may keep a spare one; the dead ones' came back.
+    // The block in which the list stands may be used up; who is slow may keep a spare one; the dead
+    // ones' came back.
     let lost = scene.bed.slack * (1 + u64::from(slow.is_some()));
     scene.two_laps(lost, "after the repair");
     if let Some(slow) = &slow {
@@ -221,7 +225,8 @@ pub fn die<T: Link>(
     came
 }
 
-/// Of a dead producer's messages all that were taken have come, and perhaps the one that was on its way.
+/// Of a dead producer's messages all that were taken have come, and perhaps the one that was on its
+/// way.
 fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool) -> bool {
     let (sent, came) = (scene.sent[dead], scene.came[dead]);
     if !(sent + u64::from(returned)..=sent + 1).contains(&came) {
@@ -236,8 +241,9 @@ fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool
 /// At every so-manieth boundary the others meddle, and at those before a change.
 const MEDDLE_EVERY: usize = 40;
 
-/// Everything about one state: every boundary of the push alone, with others at work, in company, and meddled with. Where
-/// there is no time for everything, what is tried changes from one boundary to the next.
+/// Everything about one state: every boundary of the push alone, with others at work, in company,
+/// and meddled with. Where there is no time for everything, what is tried changes from one boundary
+/// to the next.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let plain = survey(bed, set_up);
@@ -270,7 +276,8 @@ pub fn some_of<C: Copy>(all: &[C], time: usize) -> Vec<C> {
     if is_slow() { all.to_vec() } else { vec![all[time % all.len()]] }
 }
 
-/// Who stands by at a boundary: another one somewhere; and for each pair of places where something is about to change.
+/// Who stands by at a boundary: another one somewhere; and for each pair of places where something
+/// is about to change.
 fn companies(set_up: &SetUp, plain: &Survey, boundary: usize, turn: Option<usize>) -> Vec<Company> {
     let ways = [(false, false), (false, true), (true, false), (true, true)];
     let company = |at: usize| move |(early, dies)| Company { at, early, dies };
@@ -284,7 +291,8 @@ fn companies(set_up: &SetUp, plain: &Survey, boundary: usize, turn: Option<usize
     companies
 }
 
-/// Others push or take at one boundary, and the victim dies at a later one: at each of those at which more is tried.
+/// Others push or take at one boundary, and the victim dies at a later one: at each of those at
+/// which more is tried.
 fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: &mut Tally) {
     let mut places = plain.before_changes();
     places.extend((0..plain.end()).step_by(MEDDLE_EVERY));

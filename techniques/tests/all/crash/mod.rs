@@ -1,13 +1,15 @@
-//! Real processes that die, by SIGKILL, at every instruction of the release build's push and pop; and what the others
-//! make of it.
+//! Real processes that die, by SIGKILL, at every instruction of the release build's push and pop;
+//! and what the others make of it.
 //!
-//! A *victim* (`victim/`) is traced: it stands before the first instruction of one push, does so many
-//! instructions, and is killed. Then the ring is repaired as in a run (the kernel confirms the death, the fence goes up, the
-//! consumer retires), and everything that the others sent must come, whole and in order, of the dead one everything
-//! but perhaps the message on its way, and the ring must go on to its last place, for two laps and two more with a new
-//! producer in the dead one's place.
+//! A *victim* (`victim/`) is traced: it stands before the first instruction of one push, does so
+//! many instructions, and is killed. Then the ring is repaired as in a run (the kernel confirms the
+//! death, the fence goes up, the consumer retires), and everything that the others sent must come,
+//! whole and in order, of the dead one everything but perhaps the message on its way, and the ring
+//! must go on to its last place, for two laps and two more with a new producer in the dead one's
+//! place.
 //!
-//! `cargo test --release -p techniques --test all crash:: -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
+//! `cargo test --release -p techniques --test all crash:: -- --nocapture` prints the numbers;
+//! `BULKHEAD_SLOW=1` tries ten times as much.
 
 mod batches;
 mod bed;
@@ -43,7 +45,8 @@ fn resumable() -> Vec<Technique> {
     between_processes().into_iter().filter(|technique| technique.record().resumable).collect()
 }
 
-/// Does something with every state of these techniques that is fit for it, `round` times moved on, on all cores.
+/// Does something with every state of these techniques that is fit for it, `round` times moved on,
+/// on all cores.
 fn in_all_states(
     techniques: &[Technique],
     round: u64,

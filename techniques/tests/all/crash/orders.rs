@@ -1,4 +1,5 @@
-//! What a victim and its tracer both know: the words in which the victim gets its orders, and what its messages hold.
+//! What a victim and its tracer both know: the words in which the victim gets its orders, and what
+//! its messages hold.
 
 use protocol::wire::{MESSAGE_WORDS, Message};
 
@@ -10,7 +11,8 @@ pub const NUMBER: usize = 1;
 pub const ENTRY: usize = 2;
 /// How many pushes were taken; how many pops gave something.
 pub const DONE: usize = 3;
-/// One more than the index of the dead producer that the consumer is to retire instead of popping; 0: it pops.
+/// One more than the index of the dead producer that the consumer is to retire instead of popping;
+/// 0: it pops.
 pub const RETIRE: usize = 4;
 /// Where the code of the retirement begins.
 pub const RETIRE_ENTRY: usize = 5;
@@ -30,8 +32,8 @@ pub fn orders_name(role: &str, index: usize) -> String {
     format!("orders-{role}-{index}")
 }
 
-/// Message `n` of a producer. Every word depends on both and on its place, so that a message that was put together of
-/// two shows.
+/// Message `n` of a producer. Every word depends on both and on its place, so that a message that
+/// was put together of two shows.
 pub fn message(producer: usize, n: u64) -> Message {
     let name = (producer as u64) << 48 | n;
     core::array::from_fn(|place| {

@@ -1,4 +1,5 @@
-//! What was tried and what came of it: counted for each technique, printed, and written to `target/crash-report.txt`.
+//! What was tried and what came of it: counted for each technique, printed, and written to
+//! `target/crash-report.txt`.
 
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
@@ -138,7 +139,8 @@ fn write(text: &str) {
     }
 }
 
-/// Does all jobs, on each core one at a time. A victim runs on its tracer's core: a step is a switch there and back.
+/// Does all jobs, on each core one at a time. A victim runs on its tracer's core: a step is a
+/// switch there and back.
 pub fn on_all_cores<J: Send>(jobs: Vec<J>, work: impl Fn(J) + Sync) {
     let jobs = Mutex::new(jobs.into_iter());
     std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! Consumers that die at an instruction of the retirement of a dead producer: the next consumer begins it anew.
+//! Consumers that die at an instruction of the retirement of a dead producer: the next consumer
+//! begins it anew.
 
 use super::bed::{Bed, FIRST, Scene};
 use super::deaths::{NOTHING, Survey, survey, walk};
@@ -7,8 +8,9 @@ use super::setups::{SetUp, prepare};
 use super::victim::{Role, Victim};
 use shm::ring::Link;
 
-/// For each distinct state that a dead producer leaves: a death at each distinct state of the retirement, since nothing else of
-/// the consumer outlives it; if there is time, at every boundary all the same.
+/// For each distinct state that a dead producer leaves: a death at each distinct state of the
+/// retirement, since nothing else of the consumer outlives it; if there is time, at every boundary
+/// all the same.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let push = survey(bed, set_up);

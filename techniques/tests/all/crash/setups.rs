@@ -11,14 +11,15 @@ use techniques::linked::{BLOCK_SLOTS, Linked};
 /// What happens to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// So many messages are pushed into the victim's ring, by everybody in turns where all share it.
+    /// So many messages are pushed into the victim's ring, by everybody in turns where all share
+    /// it.
     Fill(u64),
     /// So many are taken.
     Take(u64),
     /// Everything is taken.
     TakeAll,
-    /// The victim is stopped in the middle of a push, when it has changed shared memory so often; the others push that
-    /// many; it goes on.
+    /// The victim is stopped in the middle of a push, when it has changed shared memory so often;
+    /// the others push that many; it goes on.
     Interrupted(usize, u64),
     /// The receiver is asleep, where it can be: who pushes is to wake it.
     Park,

@@ -1,4 +1,5 @@
-//! The victim seen from its tracer: built for release, started, stopped at any instruction of its push or pop, killed.
+//! The victim seen from its tracer: built for release, started, stopped at any instruction of its
+//! push or pop, killed.
 
 use super::orders::{
     BATCH, BATCH_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
@@ -39,8 +40,8 @@ impl Role {
     }
 }
 
-/// Where a stepped call stands: the address of its next instruction, counted from its first; `None` when it has
-/// returned.
+/// Where a stepped call stands: the address of its next instruction, counted from its first; `None`
+/// when it has returned.
 pub type At = Option<u64>;
 
 /// More than the victim's program has.
@@ -56,7 +57,8 @@ fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let built = Command::new(env!("CARGO"))
-            // Of the whole workspace: with the features that everybody else's builds give what it depends on.
+            // Of the whole workspace: with the features that everybody else's builds give what it
+            // depends on.
             .args(["build", "--release", "--workspace", "--bin", "victim", "--message-format=json"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stderr(Stdio::inherit())
@@ -83,7 +85,8 @@ pub struct Victim {
     pid: Pid,
     pidfd: OwnedFd,
     orders: Words,
-    /// Where its stepped call begins, and where it returns to: the address and the stack pointer there.
+    /// Where its stepped call begins, and where it returns to: the address and the stack pointer
+    /// there.
     entry: u64,
     back: (u64, u64),
     alive: bool,
@@ -91,7 +94,8 @@ pub struct Victim {
 
 impl Victim {
     #[expect(clippy::zombie_processes, reason = "waited for by its id")]
-    /// Starts one over the run's segments, says its id, and waits until it is ready. Its first message has that number.
+    /// Starts one over the run's segments, says its id, and waits until it is ready. Its first
+    /// message has that number.
     pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64, started: impl FnOnce(u32)) -> Self {
         orders.iter().for_each(|word| word.store(0, Relaxed));
         orders[NUMBER].store(number, Relaxed);
@@ -169,11 +173,13 @@ impl Victim {
         self.back = (back as u64, stack + 8);
     }
 
-    /// Lets it go on until it stands before the instruction at that address; where its stack is then.
+    /// Lets it go on until it stands before the instruction at that address; where its stack is
+    /// then.
     fn run_to(&self, address: u64) -> u64 {
         let place = address as ptrace::AddressType;
         let code = ptrace::read(self.pid, place).expect("its code");
-        // A breakpoint in its copy of the page, for once: it stops behind that byte, and is put back before it.
+        // A breakpoint in its copy of the page, for once: it stops behind that byte, and is put
+        // back before it.
         ptrace::write(self.pid, place, code & !0xff | 0xcc).expect("its code");
         self.go_on();
         self.wait(Signal::SIGTRAP);
@@ -185,8 +191,9 @@ impl Victim {
         registers.rsp
     }
 
-    /// Lets it go a way that it went before in the same state, from where it stands, the first place, to the last one: it runs to a place
-    /// from which few are left, and steps those. A stop at every instruction is what these tests would spend their time on.
+    /// Lets it go a way that it went before in the same state, from where it stands, the first
+    /// place, to the last one: it runs to a place from which few are left, and steps those. A stop
+    /// at every instruction is what these tests would spend their time on.
     ///
     /// # Panics
     /// If it went another way.

@@ -1,5 +1,5 @@
-//! Producers that only stand still in the middle of a push: nobody may take them for dead; and what comes of it if somebody
-//! does.
+//! Producers that only stand still in the middle of a push: nobody may take them for dead; and what
+//! comes of it if somebody does.
 
 use super::bed::{Bed, CAPACITY, FIRST, Scene};
 use super::deaths::{Meanwhile, NOTHING, Stop, Survey, UNTIL_FULL, some_of, survey};
@@ -8,7 +8,8 @@ use super::setups::{SetUp, prepare};
 use super::victim::Victim;
 use shm::ring::{Consumer, Link};
 
-/// At each boundary of a push the victim stands still while the others go on; then it goes on as well.
+/// At each boundary of a push the victim stands still while the others go on; then it goes on as
+/// well.
 pub fn stand_still<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let plain = survey(bed, set_up);
@@ -16,7 +17,8 @@ pub fn stand_still<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     for boundary in 0..=plain.end() {
         let others =
             [NOTHING, Meanwhile { push: 2, take: 1 }, Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL }];
-        // What it has read and not yet used matters here, so that each boundary is another one, also between two changes.
+        // What it has read and not yet used matters here, so that each boundary is another one,
+        // also between two changes.
         for meanwhile in some_of(&others, boundary) {
             slow(bed, set_up, (boundary, meanwhile), &plain, &mut tally);
         }
@@ -36,7 +38,8 @@ fn slow<T: Link>(
     let victim = &mut victims.first;
     scene.approach(victim, &[(boundary, meanwhile)], &[plain]);
     tally.add("stood still", 1);
-    // Without a proof of death there is no fence, and without a fence nobody retires: see `Launching::fence`.
+    // Without a proof of death there is no fence, and without a fence nobody retires: see
+    // `Launching::fence`.
     if victim.death().is_some() {
         tally.add("taken for dead", 1);
         scene.problem("dead", format_args!("stands still, and is taken for dead"));
@@ -64,10 +67,12 @@ fn slow<T: Link>(
     );
 }
 
-/// So many of the victim's instructions are looked at one by one: longer than any push, unless it tries again and again.
+/// So many of the victim's instructions are looked at one by one: longer than any push, unless it
+/// tries again and again.
 const LOOKS: usize = 200;
 
-/// What the rule is for: at each boundary a repair *by time-out*, of a victim that lives, and then it goes on.
+/// What the rule is for: at each boundary a repair *by time-out*, of a victim that lives, and then
+/// it goes on.
 pub fn break_the_rule<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let plain = survey(bed, set_up);
@@ -84,12 +89,14 @@ pub fn break_the_rule<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     tally
 }
 
-/// The others work on after the wrong repair, their messages are on their way everywhere; then the victim goes on.
+/// The others work on after the wrong repair, their messages are on their way everywhere; then the
+/// victim goes on.
 fn wake_after_repair<T: Link>(scene: &mut Scene<'_, '_, T>, victim: &Victim) {
     scene.push(2);
     scene.retire(&[FIRST]);
     scene.push(UNTIL_FULL);
-    // Each message of the others is looked at, and another one put in its place, after each of the victim's instructions.
+    // Each message of the others is looked at, and another one put in its place, after each of the
+    // victim's instructions.
     for _ in 0..LOOKS {
         victim.step_at_most(1);
         scene.take_all();

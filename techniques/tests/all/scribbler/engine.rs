@@ -1,4 +1,5 @@
-//! The engine's end in the test's process: pops, judges, returns, and looks at what the scribbler can write.
+//! The engine's end in the test's process: pops, judges, returns, and looks at what the scribbler
+//! can write.
 
 use super::messages::{PRODUCERS, message, read};
 use protocol::stamps::{self, Point, RECORD_WORDS, Record};

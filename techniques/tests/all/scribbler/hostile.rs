@@ -27,7 +27,8 @@ pub const TALLY: &str = "tally";
 pub const HONEST: u64 = 20;
 /// Words between two counts, and between two writes into the kernel.
 const BATCH: u64 = 16;
-/// How many words at the beginning of a region are hit as often as all others together: header and cursors.
+/// How many words at the beginning of a region are hit as often as all others together: header and
+/// cursors.
 const FRONT: u64 = 64;
 
 /// Starts one over the run's segments.

@@ -1,16 +1,20 @@
-//! A real process that writes over all that a strategy may write, as fast as it can, while the others trade.
+//! A real process that writes over all that a strategy may write, as fast as it can, while the
+//! others trade.
 //!
-//! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then writes: over every word
-//! that [the topology](protocol::topology) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
-//! producers 1 and 2 send numbered messages and take their returns, and the engine's end pops, counts faults, checks,
-//! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
-//! it is tried whether the hand-off goes on.
+//! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then
+//! writes: over every word that [the topology](protocol::topology) lets strategy 0 write; into the
+//! pipe or the socket, garbage. Meanwhile producers 1 and 2 send numbered messages and take their
+//! returns, and the engine's end pops, counts faults, checks, returns, reads the scribbler's log,
+//! and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and it is
+//! tried whether the hand-off goes on.
 //!
-//! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
-//! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
+//! Where each producer has its own memory or connection, and in the pipe, where garbage stands
+//! beside the others' frames, nothing of the others' may be lost, doubled, or changed. Where they
+//! share a ring it may, and the table says how much; there only this is claimed: no panic, and
+//! every call returns.
 //!
-//! `cargo test --release -p techniques --test all scribbler:: -- --nocapture` prints the table. About a second a technique; `BULKHEAD_SLOW=1`:
-//! 60 s.
+//! `cargo test --release -p techniques --test all scribbler:: -- --nocapture` prints the table.
+//! About a second a technique; `BULKHEAD_SLOW=1`: 60 s.
 
 mod engine;
 mod hostile;
@@ -25,8 +29,8 @@ use table::ScribblerRow;
 use techniques::Technique;
 use techniques::with_link;
 
-/// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
-/// lets the ring meet one lie at a time.
+/// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared
+/// ring at once; slowly, it lets the ring meet one lie at a time.
 const PACES: [(&str, u32); 2] = [("at once", 0), ("slowly", 500)];
 /// A technique's time is cut into so many rounds; one that stands still ends its round early.
 const ROUNDS: u32 = 4;

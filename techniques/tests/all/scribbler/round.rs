@@ -1,4 +1,5 @@
-//! One round: new memory, honest producers, the scribbler until its time is over or nothing moves, its death, and after.
+//! One round: new memory, honest producers, the scribbler until its time is over or nothing moves,
+//! its death, and after.
 
 use super::engine::{Engine, Seen};
 use super::hostile::{self, TALLY};
@@ -16,7 +17,8 @@ use shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Nothing moves: so many pushes of each honest producer, and so many empty cycles, since an honest message came.
+/// Nothing moves: so many pushes of each honest producer, and so many empty cycles, since an honest
+/// message came.
 const STANDSTILL: u64 = 20_000;
 /// The ring goes on: so many more messages of each honest producer.
 const GOES_ON: u64 = 100;
@@ -28,7 +30,8 @@ const ENOUGH: u64 = 1 << 20;
 /// What came of a round.
 pub struct Round {
     pub seconds: f64,
-    /// Words that the scribbler wrote, in all and until the last honest message came that it lived to see.
+    /// Words that the scribbler wrote, in all and until the last honest message came that it lived
+    /// to see.
     pub words: u64,
     pub words_until: u64,
     pub sent: u64,
@@ -46,7 +49,8 @@ const STOP: usize = 0;
 /// How often each producer has tried to push.
 const TRIES: usize = 16;
 
-/// Sends numbered messages and takes its returns until it is told to stop; how many were taken by the ring.
+/// Sends numbered messages and takes its returns until it is told to stop; how many were taken by
+/// the ring.
 fn honest<P: Producer + 'static>(
     index: usize,
     mut producer: P,
@@ -84,7 +88,8 @@ fn header(words: &Words) -> [u64; HEADER_WORDS] {
 struct Scene<C> {
     engine: Engine<C>,
     shared: Words,
-    /// Where the scribbler counts its words, and how many they were when an honest message came last.
+    /// Where the scribbler counts its words, and how many they were when an honest message came
+    /// last.
     tally: Words,
     words: u64,
     /// The producers' tries when an honest message came last.
@@ -196,7 +201,8 @@ impl Round {
         }
         scene.look_again();
         let begun = Instant::now();
-        // Alone in its ring, it is found out sooner or later; the time alone does not say that it had its turn.
+        // Alone in its ring, it is found out sooner or later; the time alone does not say that it
+        // had its turn.
         let is_alone =
             T::segments(&link).iter().any(|spec| spec.kind == shm::ring::spsc::KIND && spec.words > 0);
         let found_out = |scene: &Scene<T::Consumer>| {

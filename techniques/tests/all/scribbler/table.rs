@@ -106,8 +106,8 @@ const COLUMNS: [&str; 16] = [
     "successor",
 ];
 
-/// The table as text. Of the honest: sent, whole, lost, doubled. `not whole` is anybody's, also the scribbler's own. The columns
-/// with a fraction count rounds.
+/// The table as text. Of the honest: sent, whole, lost, doubled. `not whole` is anybody's, also the
+/// scribbler's own. The columns with a fraction count rounds.
 pub fn print(rows: &[ScribblerRow]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

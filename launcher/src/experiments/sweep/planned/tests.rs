@@ -1,4 +1,5 @@
-//! Planned sweeps with made-up runs: made by several at once, foreign ones refused, gathered as if one launcher had made them.
+//! Planned sweeps with made-up runs: made by several at once, foreign ones refused, gathered as if
+//! one launcher had made them.
 
 use super::*;
 use crate::experiments::measure::{Made, measure};
@@ -125,7 +126,8 @@ fn what_does_not_belong_to_a_plan_is_refused_and_named() {
     planned.gather().unwrap();
 }
 
-/// The same made-up runs, by one launcher and by three that share a plan: the same tables to the letter.
+/// The same made-up runs, by one launcher and by three that share a plan: the same tables to the
+/// letter.
 #[test]
 fn planned_sweep_reports_what_a_local_one_does() {
     let (_folder, planned) = planned(4);

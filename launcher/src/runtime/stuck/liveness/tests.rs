@@ -23,7 +23,8 @@ fn liveness() -> Liveness {
     liveness
 }
 
-/// Looks every 100 ms from `from` to `to` (ms) at thread 0, which says what `says` says at that time (ns).
+/// Looks every 100 ms from `from` to `to` (ms) at thread 0, which says what `says` says at that
+/// time (ns).
 fn watch(liveness: &mut Liveness, from: u64, to: u64, says: impl Fn(u64) -> Pulse) -> Option<Suspicion> {
     for now in (from * MS..=to * MS).step_by(100 * MS as usize) {
         liveness.awake(now);
