@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-// The version of this interface: the major one in the upper 16 bits, the minor one below. A library serves programs that were
-// made for its major version and no later minor one.
+// The version of this interface: the major one in the upper 16 bits, the minor one below. A
+// library serves programs that were made for its major version and no later minor one.
 #define BH_VERSION 65537
 
 // It was done; of a poll or a read: there is nothing now.
@@ -160,7 +160,8 @@
 
 // What a strategy knows of its run.
 typedef struct {
-    // The most orders that it can send: those that the plan has for it, less what its predecessors sent.
+    // The most orders that it can send: those that the plan has for it, less what its predecessors
+    // sent.
     uint64_t orders;
     // The most orders that it can have open at once.
     uint64_t max_open;
@@ -240,7 +241,8 @@ typedef struct {
     uint8_t time_in_force;
     // 1: refused rather than take liquidity.
     uint8_t post_only;
-    // What happens instead of a trade with an order of the same strategy: BH_ALLOW to BH_DECREMENT.
+    // What happens instead of a trade with an order of the same strategy: BH_ALLOW to
+    // BH_DECREMENT.
     uint8_t self_trade;
     // BH_NO_CONDITION to BH_LIFE.
     uint8_t condition;
@@ -248,7 +250,8 @@ typedef struct {
     uint8_t reserved[5];
 } bh_order;
 
-// The touch of an instrument: the best of both sides and the last trade. Price and quantity are both 0 where there is none.
+// The touch of an instrument: the best of both sides and the last trade. Price and quantity are
+// both 0 where there is none.
 typedef struct {
     // The version of this touch, from 1: what an order that it triggers says.
     uint64_t version;
@@ -290,11 +293,13 @@ extern "C" {
 // The version of the library, to be compared with BH_VERSION of the header.
 uint32_t bh_version(void);
 
-// Attaches the calling thread to the run that the environment names, as the strategy that it names, and waits until the run begins.
-// `version` is BH_VERSION. Prepare everything before: from here on the thread is pinned, the process's memory is limited, and
-// the launcher expects a poll within `--liveness`.
+// Attaches the calling thread to the run that the environment names, as the strategy that it
+// names, and waits until the run begins. `version` is BH_VERSION. Prepare everything before: from
+// here on the thread is pinned, the process's memory is limited, and the launcher expects a poll
+// within `--liveness`.
 //
-// BH_OK: go on. BH_OVER: the run was stopped before it began. Else BH_WRONG_VERSION, BH_ATTACHED or BH_CANNOT_ATTACH.
+// BH_OK: go on. BH_OVER: the run was stopped before it began. Else BH_WRONG_VERSION, BH_ATTACHED
+// or BH_CANNOT_ATTACH.
 int32_t bh_attach(uint32_t version);
 
 // Writes what the strategy knows of its run.
@@ -303,39 +308,38 @@ int32_t bh_attach(uint32_t version);
 // `context` is null or has room for one.
 int32_t bh_get_context(bh_context *context);
 
-// One duty cycle: takes the next reports, at most `room`, in the order in which the engine returned them, and says that the strategy
-// lives. Without any it idles as the run's plan says, for at most `wait_ns` nanoseconds, often far less; 0: not at all.
+// One duty cycle: takes the next reports, at most `room`, in the order in which the engine
+// returned them, and says that the strategy lives. Without any it idles as the run's plan says,
+// for at most `wait_ns` nanoseconds, often far less; 0: not at all.
 //
 // How many reports were written; 0: none now. BH_OVER: none will come any more, call bh_finish.
 //
 // # Safety
 // `reports` has room for `room` of them; with `room` 0 it may be null.
-int32_t bh_poll(bh_report *reports,
-                uint32_t room,
-                uint64_t wait_ns);
+int32_t bh_poll(bh_report *reports, uint32_t room, uint64_t wait_ns);
 
-// Sends an order: numbers, stamps and pushes it. From then on its reports follow, exactly one of which is the last. Its sequence is
-// written to `sequence`, unless that is null: 0 for the first order of an incarnation, then one more each.
+// Sends an order: numbers, stamps and pushes it. From then on its reports follow, exactly one of
+// which is the last. Its sequence is written to `sequence`, unless that is null: 0 for the first
+// order of an incarnation, then one more each.
 //
-// BH_OK, also where the ring was full: the order then waits, keeps its stamp, and nothing overtakes it. BH_BUSY, BH_TOO_MANY_OPEN,
-// BH_ENDING, BH_SPENT, BH_BAD_ORDER: nothing was sent and no sequence used.
+// BH_OK, also where the ring was full: the order then waits, keeps its stamp, and nothing
+// overtakes it. BH_BUSY, BH_TOO_MANY_OPEN, BH_ENDING, BH_SPENT, BH_BAD_ORDER: nothing was sent and
+// no sequence used.
 //
 // # Safety
 // `order` is null or an order; `sequence` is null or has room for a number.
-int32_t bh_send(const bh_order *order,
-                uint64_t *sequence);
+int32_t bh_send(const bh_order *order, uint64_t *sequence);
 
-// The same of an order that was due at a time, in nanoseconds since the start of the run: what a late sender is measured against (slip).
-// One that lies ahead counts as now. Since version 1.1.
+// The same of an order that was due at a time, in nanoseconds since the start of the run: what a
+// late sender is measured against (slip). One that lies ahead counts as now. Since version 1.1.
 //
 // # Safety
 // As of bh_send.
-int32_t bh_send_due(const bh_order *order,
-                    uint64_t due_ns,
-                    uint64_t *sequence);
+int32_t bh_send_due(const bh_order *order, uint64_t due_ns, uint64_t *sequence);
 
-// Writes the next touch that is newer than the last one that was read of its instrument. 1: there was one. 0: none now; after so
-// many in a row the rest comes behind the next call. BH_NO_MARKET_DATA.
+// Writes the next touch that is newer than the last one that was read of its instrument. 1: there
+// was one. 0: none now; after so many in a row the rest comes behind the next call.
+// BH_NO_MARKET_DATA.
 //
 // # Safety
 // `tick` is null or has room for one.
@@ -347,16 +351,18 @@ int32_t bh_board_read(bh_tick *tick);
 // `ns` is null or has room for a number.
 int32_t bh_now(uint64_t *ns);
 
-// Says that the strategy lives, for one that computes for longer than `--liveness` between two polls, each of which says so too.
+// Says that the strategy lives, for one that computes for longer than `--liveness` between two
+// polls, each of which says so too.
 int32_t bh_heartbeat(void);
 
-// Sends no more, waits until every open order is answered (what is answered now is not handed over any more) or the run is over,
-// writes the end of the strategy's log and says that it is done. Then the thread is not attached any more, and the process has some
-// seconds to end, with exit code 0.
+// Sends no more, waits until every open order is answered (what is answered now is not handed over
+// any more) or the run is over, writes the end of the strategy's log and says that it is done.
+// Then the thread is not attached any more, and the process has some seconds to end, with exit
+// code 0.
 int32_t bh_finish(void);
 
-// The text of a code, in English; of BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's last such call. Never null; valid until
-// the thread's next bh_attach.
+// The text of a code, in English; of BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's last
+// such call. Never null; valid until the thread's next bh_attach.
 const char *bh_error_text(int32_t code);
 
 #ifdef __cplusplus

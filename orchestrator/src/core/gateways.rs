@@ -71,7 +71,7 @@ impl GatewaySession {
 
 impl Core {
     fn is_resumable(&self, gateway: usize) -> bool {
-        self.resumable.get(gateway).copied().unwrap_or(false)
+        self.plan.resumable.get(gateway).copied().unwrap_or(false)
     }
 
     /// Returns `true` if requests that are open at a gateway outlive it.

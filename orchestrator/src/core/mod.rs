@@ -49,12 +49,14 @@ pub struct Counts {
 }
 
 /// What the plan says, as the core needs it.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct CorePlan {
     venues: usize,
     credentials: usize,
     /// Orders that may be open at one gateway.
     gateway_limit: u64,
+    /// Gateways whose successor resumes their session.
+    resumable: Vec<bool>,
 }
 
 /// The engine's state and its decisions. Encoded it is a snapshot: what is skipped comes from the
@@ -89,9 +91,6 @@ pub struct Core {
     pub(crate) dying: usize,
     #[serde(skip)]
     plan: CorePlan,
-    /// Gateways whose successor resumes their session.
-    #[serde(skip)]
-    resumable: Vec<bool>,
 }
 
 /// A core in a snapshot, with the open orders of each strategy.
@@ -125,8 +124,12 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
-            plan: CorePlan { venues, credentials, gateway_limit },
-            resumable: setup.resumable_gateways.to_vec(),
+            plan: CorePlan {
+                venues,
+                credentials,
+                gateway_limit,
+                resumable: setup.resumable_gateways.to_vec(),
+            },
         })
     }
 
