@@ -2,7 +2,7 @@
 //! with each technique.
 //!
 //! It is filled once, at the start of the program; from then on a plan's names lead to functions,
-//! each compiled for its types. What is built in is filled in by [`Registry::built_in`], which is
+//! each compiled for its types. What is built in is filled in by `Registry::built_in`, which is
 //! not generic: no other crate compiles it again. A program adds its own techniques with the
 //! built-in strategies and venues, and its own strategies and venues with every technique.
 
