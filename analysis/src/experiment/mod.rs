@@ -6,7 +6,7 @@
 //!                                                    └ html::experiment_page report.html
 //! ```
 //!
-//! A new experiment is a module with a [`Document`](crate::document::Document) and a function
+//! A new experiment is a module with a [`Document`] and a function
 //! `report` of it, and a line in [`saved`].
 
 mod axis;
