@@ -6,12 +6,10 @@ use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::{Ordering, equal_unknown_to_compiler};
 
 /// The receiving end of a ring of messages of `M` words.
-// What an empty poll reads is at the front of a line: of many rings each takes one line of the L1
-// cache, not two.
+// An empty poll reads the front of one line: a ring takes one line of the L1 cache, not two.
 #[repr(C, align(64))]
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
-    /// Sequence in the next slot until its message arrives. Kept: an empty poll is a comparison
-    /// with it.
+    /// Sequence in the next slot until its message arrives: an empty poll compares with it.
     stale_sequence: u64,
     /// Slot of the next message.
     slot: Cursor<M>,
@@ -22,9 +20,8 @@ pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     head_word: Word,
 }
 
-/// Slots from which on the next slot's address is computed from the sequence that was just read.
-/// The consumer of so long a ring catches up with the producer, and looks ahead would take its
-/// lines away.
+/// Slots from which on the next address is computed from the sequence just read. The consumer of a
+/// long ring catches up with the producer, and looks ahead would take the producer's lines away.
 const DEPENDENT_FROM: u64 = 512;
 
 /// Maximum number of messages that a drain takes at once: see [`Consumer::drain`].
@@ -46,8 +43,7 @@ impl<const M: usize> Consumer<M> {
         Self::attach_parts(&tail.into(), &head)
     }
 
-    /// Attaches the receiving end to a ring whose parts have their headers. At most one in a ring's
-    /// life.
+    /// Attaches the receiving end to a ring whose parts have their headers, once in a ring's life.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -124,8 +120,7 @@ impl<const M: usize> Consumer<M> {
         fault.map_or(Ok(message), Err)
     }
 
-    /// As [`Consumer::try_pop`]. In a `Result` the message would be copied through memory once
-    /// more.
+    /// As [`Consumer::try_pop`]; a `Result` would copy the message through memory again.
     #[inline(always)]
     pub(in crate::ring) fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         let message = self.take_or(fault)?;
@@ -133,10 +128,9 @@ impl<const M: usize> Consumer<M> {
         Some(message)
     }
 
-    /// Takes up to `max` messages and gives each to `each`. Returns the number taken: at most a
-    /// quarter of the ring, or half of one of less than 32 slots, so that the producer has room.
-    /// Their slots are freed together: if the consumer crashes or `each` panics before, all come
-    /// out again.
+    /// Gives up to `max` messages to `each`. Returns their number: at most a quarter of the ring, or
+    /// half of one of less than 32 slots. Their slots are freed together: if the consumer crashes
+    /// or `each` panics before, all come out again.
     ///
     /// # Errors
     /// As [`Consumer::try_pop`], if not even one could be taken.
@@ -150,8 +144,7 @@ impl<const M: usize> Consumer<M> {
         }
     }
 
-    /// As [`Consumer::drain`]; a fault after messages that were taken is found again by the next
-    /// call.
+    /// As [`Consumer::drain`]; a fault after messages is found again by the next call.
     #[inline(always)]
     pub(in crate::ring) fn drain_or(
         &mut self,
@@ -171,8 +164,7 @@ impl<const M: usize> Consumer<M> {
             sequence == first + ahead + 1
         };
         let taken = 1 + (1..max).take_while(is_present).count() as u64;
-        // The slots are ours from the Acquire loads of their sequences to the Release store of the
-        // head.
+        // Ours from the Acquire loads of the sequences to the Release store of the head.
         (first..first + taken).for_each(|position| each(self.slot.slot_of(position).copy_owned()));
         self.expect(first + taken + 1);
         self.slot.go_to(first + taken);
@@ -195,8 +187,7 @@ impl<const M: usize> Consumer<M> {
     /// Frees the slots of all messages that were taken.
     #[inline(always)]
     pub fn release(&mut self) {
-        // Release: pairs with the producer's Acquire load of the head; our reads of the slots come
-        // before it.
+        // Release: pairs with the producer's Acquire load of the head; our reads come before.
         self.head_word.store(self.taken(), Ordering::Release);
     }
 

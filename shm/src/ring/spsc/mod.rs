@@ -31,9 +31,9 @@
 //! then stores the head (Release); the producer loads the head (Acquire) before it writes into that
 //! slot again, so it never overwrites what is still to be read.
 //!
-//! **Crashes.** A producer has stored a sequence or not: a half-written message is never seen, and
-//! there is nothing to repair. What it published is taken, and the ring restarted for a successor
-//! ([`Consumer::restart`]); or that continues after the last message ([`Producer::resume_parts`]).
+//! **Crashes.** A half-written message is never seen, so there is nothing to repair. The ring is
+//! restarted for a producer's successor ([`Consumer::restart`]), or that continues after the last
+//! message ([`Producer::resume_parts`]).
 //! A consumer's successor continues at the stored head ([`Consumer::resume`]): the message that was
 //! being copied comes again. [`Consumer::take`] and [`Consumer::release`] are the two halves of a
 //! pop, for a consumer that must store a message elsewhere before it may be overwritten.
@@ -50,9 +50,8 @@
 //! published gives the consumer mixed words, never undefined behavior: they are words, and are
 //! checked.
 //!
-//! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and
-//! rtrb; a sequence in each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded
-//! queue.
+//! Sources: Lamport 1977; MCRingBuffer (Lee et al. 2010) and rtrb for the cached cursor; FastForward
+//! (Giacomoni et al. 2008) and Vyukov's bounded queue for a sequence in each slot.
 
 mod consumer;
 mod producer;
@@ -71,7 +70,7 @@ pub const HEAD_WORDS: usize = HEAD + 16;
 pub const SLOTS: usize = HEADER_WORDS;
 /// Number of distinct start offsets of rings, in lines: those of a page. Loom has no lines.
 const CACHE_COLORS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
-/// More messages than are ever counted. Scribbled numbers are cut to it, so that no sum overflows.
+/// More messages than are ever counted. Scribbled numbers are cut to it.
 const POSITION_LIMIT: u64 = u64::MAX >> 8;
 /// The producer's part.
 pub const KIND: SegmentKind = SegmentKind::new(
@@ -92,8 +91,7 @@ pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
     WORDS_BUT_SLOTS + capacity * slot_words(message_words)
 }
 
-/// Words before the first slot, and those after the last one that a ring of another index has
-/// before its first.
+/// Words before the first slot of a ring, and after its last one; their sum for any index.
 const WORDS_BUT_SLOTS: usize = SLOTS + (CACHE_COLORS - 1) * LINE_WORDS;
 
 /// Where the slots of the ring of that index are, within the producer's part.
@@ -117,8 +115,7 @@ fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
     Ok((words.window(0, HEAD_WORDS), words.window(HEAD_WORDS, words.len() - HEAD_WORDS)))
 }
 
-/// Where the slots are and how many, as the attaching end found and checked it in the headers of
-/// both parts.
+/// Where the slots are and how many, checked in the headers of both parts.
 fn geometry<const M: usize>(tail: &View, head: &View) -> Result<(usize, u64), HeaderError> {
     let consumers = head.header(HEAD_KIND)?;
     consumers.check_geometry(HEAD, 1)?;
@@ -135,8 +132,7 @@ fn geometry<const M: usize>(tail: &View, head: &View) -> Result<(usize, u64), He
     }
 }
 
-/// Writes the header of a fresh (zeroed) ring on the heap and attaches both ends: for tests, models
-/// and benches.
+/// Makes a ring on the heap and attaches both ends: for tests, models and benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.
@@ -149,8 +145,7 @@ pub fn heap_ring<const M: usize>(capacity: usize) -> (Producer<M>, Consumer<M>) 
     )
 }
 
-/// Makes a ring of zeroed words by writing its headers: for tests and benches; a run's segments get
-/// theirs from the launcher.
+/// Writes the headers of a ring in zeroed words: for tests and benches.
 ///
 /// # Panics
 /// If the region is shorter than [`ring_words`].

@@ -26,8 +26,7 @@ pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, Header
     Ok((0..capacity).map(next_in).min().unwrap_or(0).min(POSITION_LIMIT))
 }
 
-/// The sending end of a ring of messages of `M` words. In lines of its own: it is written at each
-/// push.
+/// The sending end of a ring of messages of `M` words, in cache lines of its own.
 #[repr(align(128))]
 pub struct Producer<const M: usize = MESSAGE_WORDS> {
     head_word: View,
@@ -48,8 +47,7 @@ impl<const M: usize> Producer<M> {
         Self::attach_parts(&tail, &head.into())
     }
 
-    /// Attaches the sending end to a ring whose parts have their headers. At most one in a ring's
-    /// life.
+    /// Attaches the sending end to a ring whose parts have their headers, once in a ring's life.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -91,8 +89,7 @@ impl<const M: usize> Producer<M> {
         self.tail
     }
 
-    /// Returns the message that was published last, possibly by a crashed predecessor; `None`: none
-    /// was.
+    /// Returns the message that was published last, if any; also by a crashed predecessor.
     pub fn last_published(&self) -> Option<[u64; M]> {
         let last = self.tail.checked_sub(1)?;
         let slot = self.slots.slot(last);
@@ -104,13 +101,11 @@ impl<const M: usize> Producer<M> {
     /// Returns `true` if the next push will find room. Only this end's pushes can change a yes.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
-        // `<=` also when a hostile head is ahead of the tail: the difference wraps to a huge
-        // number.
+        // `<=` also if a hostile head is ahead of the tail: the difference wraps.
         if self.tail.wrapping_sub(self.cached_head) <= self.slots.mask() {
             return true;
         }
-        // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are
-        // over.
+        // Acquire: pairs with the consumer's Release store of the head, after its reads.
         self.cached_head = self.head_word.load(0, Ordering::Acquire);
         self.tail.wrapping_sub(self.cached_head) <= self.slots.mask()
     }
@@ -142,23 +137,20 @@ impl<const M: usize> Producer<M> {
         let slot = self.slots.slot(self.tail);
         write(&slot.message, message, at)?;
         self.tail += 1;
-        // Release: pairs with the consumer's Acquire load of the sequence; it sees the message
-        // written before.
+        // Release: pairs with the consumer's Acquire load of the sequence; the message is there.
         slot.sequence.store(self.tail, Ordering::Release);
         reach(at, Step::Published)
     }
 
-    /// Puts as many of these messages into the ring as there is room for, the first ones. Returns
-    /// how many. They are published in batches: a producer that crashes here has published the
-    /// first ones, or none.
+    /// Puts the first of these messages into the ring, as many as fit, in batches. Returns their
+    /// number. A producer that crashes here has published the first ones, or none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         self.try_push_iter(messages.iter().copied())
     }
 
-    /// As [`Producer::try_push_many`], but each message is made in place: no array of them is
-    /// copied. Takes no more from the iterator than it puts in. If the iterator panics, the batch
-    /// in progress is not there.
+    /// As [`Producer::try_push_many`], but each message is made in place. Takes no more from the
+    /// iterator than it puts in. If the iterator panics, the batch in progress is not there.
     #[inline]
     pub fn try_push_iter(&mut self, mut messages: impl ExactSizeIterator<Item = [u64; M]>) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
@@ -195,38 +187,32 @@ impl<const M: usize> Producer<M> {
             // Relaxed: the first message's sequence publishes this one too.
             slot.sequence.store(batch.end, Ordering::Relaxed);
         }
-        // Last: the consumer polls this line, and all stores after one to it would wait until it is
-        // here.
+        // Last: the consumer polls this line, and later stores would wait for it.
         let slot = batch.producer.slots.slot(start);
         slot.write(&first);
-        // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole batch
-        // written.
+        // Release: pairs with the consumer's Acquire load of the sequence; all of it is there.
         slot.sequence.store(start + 1, Ordering::Release);
         batch.producer.tail = batch.end;
         (batch.end - start) as usize
     }
 
-    /// Takes back what was written ahead in the slot of that position: gives it its previous
-    /// sequence.
+    /// Gives a slot that was written ahead its previous sequence.
     fn take_back(&self, position: u64) {
         let word = &self.slots.slot(position).sequence;
-        // Relaxed: only this end writes here, and the consumer does not look past the first
-        // unpublished slot.
+        // Relaxed: only this end writes here; the consumer stops at the first unpublished slot.
         let sequence = word.load(Ordering::Relaxed);
         if sequence > self.tail {
             word.store(sequence.saturating_sub(self.slots.mask() + 1), Ordering::Relaxed);
         }
     }
 
-    /// Restarts at position 0: the ring's memory was reset, all zero but its headers, for a new
-    /// consumer.
+    /// Restarts at position 0, after the ring's memory was reset for a new consumer.
     pub fn restart(&mut self) {
         (self.tail, self.cached_head) = (0, 0);
     }
 }
 
-/// Messages written ahead of a first one, and taken back if it never comes: their iterator may
-/// panic.
+/// Messages written ahead of a first one; taken back if their iterator panics.
 struct WriteBatch<'a, const M: usize> {
     producer: &'a mut Producer<M>,
     /// Position after the last one.
