@@ -1,5 +1,4 @@
-//! What stands at a rank among more values than there is memory for: exact, by going through them
-//! several times.
+//! Out-of-core selection of the value at a rank: exact, in several passes.
 
 /// Bits that one pass settles: 65,536 counters a selection.
 const BITS: u32 = 16;

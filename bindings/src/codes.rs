@@ -1,4 +1,4 @@
-//! What a call returns, and its text.
+//! Return codes of the C interface and their texts.
 //!
 //! 0 and above: it went well. −1 to −15 are answers that a program acts upon and that are no
 //! mistake. −16 and below are mistakes, or what cannot be mended.

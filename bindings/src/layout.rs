@@ -1,4 +1,4 @@
-//! What a caller hands over and gets, field by field.
+//! The structures of the C interface, field by field.
 //!
 //! Every structure has a fixed size and no hidden padding (it would not compile): another language
 //! can declare it as bytes. A field that is named `reserved` is 0, so that a later version can give

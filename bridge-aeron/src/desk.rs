@@ -1,6 +1,6 @@
-//! Whose order at the engine is whose on the far host. There it is an order of one of many
-//! strategies, in one of its incarnations; here all are orders of one strategy, numbered in the
-//! order in which they were sent.
+//! Maps orders of many far strategies to orders of the one strategy at the engine, and back. There
+//! it is an order of one of many strategies, in one of its incarnations; here all are orders of one
+//! strategy, numbered in the order in which they were sent.
 
 use bridge::frame::Echo;
 use launcher::protocol::reject::Reject;

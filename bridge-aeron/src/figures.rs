@@ -1,5 +1,4 @@
-//! What crossed between the hosts, with the errors that two clocks leave: `remote.json` in the
-//! run's folder, and the table.
+//! Figures of the crossing between two hosts, with clock errors: `remote.json` and its table.
 
 use crate::far::{Far, MOST_READINGS, Orders};
 use bridge::clock::{Assumed, Interval, Known, NoOffset, Offset, quantile};

@@ -1,4 +1,4 @@
-//! Whom a bridge meets, and where: `NAME@HOST:PORT`.
+//! The address of a bridge: `NAME@HOST:PORT`.
 
 use core::fmt;
 use core::str::FromStr;

@@ -1,5 +1,4 @@
-//! What two hosts of one run say to each other: orders one way, reports the other, and what their
-//! clocks say.
+//! Sessions, delivery outcomes and clock bounds between two hosts of one run.
 //!
 //! A strategy on another host stands behind two bridges. This crate is what both think; it moves no
 //! bytes itself. Whoever has a transport hands it what arrived and takes from it what is to go:

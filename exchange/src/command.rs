@@ -1,4 +1,4 @@
-//! What a matching engine is told to do.
+//! Commands: the input of a matching engine.
 
 /// Which side of the book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! What a matching engine says.
+//! Events: the output of a matching engine.
 
 use crate::command::Side;
 use thiserror::Error;

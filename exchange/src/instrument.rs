@@ -1,4 +1,4 @@
-//! What is traded, and how much room there is for it.
+//! Instruments, and the capacity that each needs.
 
 use thiserror::Error;
 

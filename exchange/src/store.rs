@@ -1,4 +1,4 @@
-//! What all books share: the orders, their queues, the index, the clock and the counters.
+//! State that all books share: orders, queues, index, clock and counters.
 
 use crate::arena::{Arena, Details, ICEBERG, NONE, Node, POST_ONLY, Part};
 use crate::command::{NewOrder, OrderType, TimeInForce};

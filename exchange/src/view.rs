@@ -1,4 +1,4 @@
-//! What is in the books, for who wants to look.
+//! Read access to the books: levels, orders, best prices.
 
 use crate::arena::{NONE, Node, Part};
 use crate::book::{Book, Phase};

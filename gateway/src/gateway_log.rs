@@ -1,4 +1,4 @@
-//! What a dead gateway has logged of its last messages, and what it had no time to log.
+//! Recovers the last messages of a dead gateway from its stamp log.
 //!
 //! A log has a record of each order and report since the run began, and only the last of them can
 //! matter: a gateway takes orders in their order, and hands reports over in theirs. So the log is

@@ -1,4 +1,4 @@
-//! What a venue is: orders and cancels arrive, time passes, reports come out.
+//! The trait for venues: orders and cancels arrive, time passes, reports come out.
 
 use protocol::wire::{CancelScope, MAX_REPORTS, Order, OrderId, Report};
 use system::clock::Timebase;

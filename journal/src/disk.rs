@@ -1,4 +1,4 @@
-//! What the journal asks of the disk, one system call a step; tests can refuse each of them.
+//! Disk operations of the journal, one system call a step, each of which tests can refuse.
 
 use crate::error::JournalError;
 use crate::segment;

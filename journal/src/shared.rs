@@ -1,5 +1,4 @@
-//! What the writer and its threads share: how far the log has come, how far it is on the disk, and
-//! whether it has failed.
+//! State that the writer and its threads share: end of the log, synced end, failure.
 
 use crate::disk::{self, Disk};
 use crate::error::JournalError;

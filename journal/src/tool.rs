@@ -1,5 +1,5 @@
-//! What people do with a journal: list, verify, dump, follow, and cut it where it is damaged. Text
-//! goes to whatever the caller writes to.
+//! The journal tool: list, verify, dump, follow, and cut at damage. Text goes to whatever the
+//! caller writes to.
 
 use crate::disk::{self, Os};
 use crate::error::JournalError;

@@ -1,5 +1,5 @@
-//! What the launcher prints of a run. Whoever reads it may stop reading (`launcher run | head`):
-//! the run is not lost then, and its exit code says how it ended.
+//! Standard output that may be closed early (`launcher run | head`). Whoever reads it may stop
+//! reading (`launcher run | head`): the run is not lost then, and its exit code says how it ended.
 
 use analysis::escape::{PrintableWriter, printable};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};

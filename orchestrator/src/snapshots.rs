@@ -1,5 +1,5 @@
-//! What a snapshot must hold: one that goes on from it comes to the state of one that carried out
-//! everything, byte for byte, wherever it was made. Snapshots that forget something are found.
+//! Tests of snapshots: a restored core reaches the same state, byte for byte, from any cut.
+//! Snapshots that forget something are found.
 
 mod replay;
 

@@ -1,5 +1,4 @@
-//! What the engine and the launcher tell each other about strategies and gateways that die, and
-//! operators' commands.
+//! Exchanges fences, repairs and operators' commands with the launcher.
 
 use super::Orchestrator;
 use crate::core::{GatewayState, Input, SessionState, StrategySession};

@@ -1,4 +1,4 @@
-//! What is traded: which prices and quantities orders in it may have.
+//! Instruments: the prices and quantities that orders may have.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! What agents count: for each kind of role an enum of its counters, with a label for each.
+//! Counters of agents: an enum for each kind of role, with a label for each counter.
 
 /// The most counters that an agent may have.
 pub const MOST: usize = 15;

@@ -1,6 +1,6 @@
-//! What the processes of a run say to each other: ids and messages, stamps and status, the plan,
-//! the control segment, supervision, and the agents that say it. Every format that two processes
-//! share is here, in `shm` or in `techniques`.
+//! The formats that processes of a run share: ids and messages, stamps and status, plan, control
+//! segment, supervision. Every format that two processes share is here, in `shm` or in
+//! `techniques`.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]

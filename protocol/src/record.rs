@@ -1,5 +1,4 @@
-//! What one record of a stamp log says: its point, its order, its value; and the records that are
-//! no stamps: checksums, positions, touches.
+//! Records of a stamp log: stamps, checksums, positions, touches.
 //!
 //! How a record's two words are laid out is drawn in [`crate::stamps`].
 

@@ -1,5 +1,4 @@
-//! What a gateway and its exchange say to each other: instructions one way, reports the other, each
-//! numbered.
+//! Messages between a gateway and its exchange: numbered instructions and numbered reports.
 //!
 //! Both links are rings of one writer and one reader, so a message that is missing, doubled or out
 //! of place is an error of the peer's: the numbers show it. They stand in words of the messages

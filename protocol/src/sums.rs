@@ -1,5 +1,4 @@
-//! What a log's records come to, as far as whoever takes the place of its writer asks: how many
-//! there are of each point, the last of each, and the last version of each instrument's touch.
+//! Totals of a log's records by point, for a successor of the log's writer.
 //!
 //! All of it follows from the keys, in their order. So it can be summed up piece by piece, and what
 //! the spiller has summed up of chunks that have left memory ([`crate::spill`]) goes on in who

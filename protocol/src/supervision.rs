@@ -1,4 +1,4 @@
-//! What launcher and engine tell each other about strategies that die: fences and repairs.
+//! Fences and repairs: what launcher and engine exchange about strategies that died.
 //!
 //! ```text
 //! control segment (the launcher writes, all read)          repairs segment (the engine writes, the launcher reads)

@@ -1,4 +1,4 @@
-//! What a stamp log says to who takes the place of the one that writes it.
+//! Scans a stamp log for a successor of its writer.
 
 use crate::plan::{Plan, ThreadPlan};
 use crate::segments;

@@ -1,5 +1,5 @@
-//! What a run is for, as data. Each workload has a variant with what only it knows; what every run
-//! has is in [`Plan`](crate::plan::Plan).
+//! Workloads: the part of a plan that depends on what a run is for. Each workload has a variant
+//! with what only it knows; what every run has is in [`Plan`](crate::plan::Plan).
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;

@@ -1,4 +1,4 @@
-//! What the exchanges and the engine of a run must have done by their journals.
+//! Audits exchanges and engine of a run by their journals.
 
 use super::parts::Parts;
 use super::{book, build, engine, spare};

@@ -1,4 +1,4 @@
-//! What was recovered of an engine, where the threads of its process find it when they are built.
+//! Recovered state of an engine, for the threads of its process.
 
 use anyhow::{Context as _, Result};
 use gateway::GatewayEstate;

@@ -1,5 +1,4 @@
-//! What a dead gateway has left behind, for its successor: with its engine after that has died, or
-//! in a process of its own.
+//! Recovers a dead gateway for its successor, with its engine or in a process of its own.
 //!
 //! Between its inbox and its session with the exchange, and back, messages go one to one and in
 //! their order. So counts say how far it was:

@@ -1,4 +1,4 @@
-//! What roles are built from.
+//! The parts that roles are built from.
 
 use crate::faults::own::Act;
 use anyhow::Result;

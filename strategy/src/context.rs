@@ -1,4 +1,4 @@
-//! What a strategy is built from.
+//! The context from which a strategy is built.
 
 use crate::Player;
 use crate::schedule::Entry;

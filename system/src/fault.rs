@@ -1,4 +1,4 @@
-//! What a process does to itself for a fault on purpose. Also from inside the sandbox.
+//! Faults that a process does to itself, also inside the sandbox. Also from inside the sandbox.
 
 use core::num::NonZeroUsize;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! What the kernel counted for the calling thread.
+//! Kernel accounts of the calling thread.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;

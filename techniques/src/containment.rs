@@ -1,5 +1,4 @@
-//! What a crash costs, technique by technique: why nothing of anybody else's is lost, and what
-//! cannot be contained.
+//! The argument why a crash loses nothing of others, technique by technique.
 //!
 //! Documentation only. The arguments about single words and orderings are in the files of the
 //! techniques; here they are put together, with what was done to test them.

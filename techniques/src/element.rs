@@ -1,4 +1,4 @@
-//! What the crates on the heap carry: a message as they would put it, or in a line of its own.
+//! Elements of the heap crates' queues: a message packed, or in a cache line of its own.
 //!
 //! The crates keep a message and its stamp (or state) side by side in a slot of 64 bytes, in memory
 //! that `malloc` aligns to 16: each slot straddles two lines and shares both with its neighbours.

@@ -1,5 +1,4 @@
-//! What an exchange does with what it is told, without sessions and clocks: the same inputs give
-//! the same reports and trades.
+//! The deterministic part of an exchange's role: the same inputs give the same reports and trades.
 
 use crate::answers::{Answers, Cause, Trade, refusal};
 use crate::open::{OpenOrder, OpenOrders};

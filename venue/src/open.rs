@@ -1,5 +1,5 @@
-//! What the exchange's side of the sessions knows of each open order: which report comes next, and
-//! what was filled so far.
+//! Open orders as the exchange's side of the sessions knows them: next report number, filled
+//! quantity.
 
 use protocol::wire::{Order, Side};
 use serde::{Deserialize, Serialize};

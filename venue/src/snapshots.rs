@@ -1,6 +1,5 @@
-//! What a snapshot must hold: an exchange that goes on from one ends in the state of one that
-//! carried out everything, byte for byte, and gives the same reports and trades, wherever the
-//! snapshot was made. Snapshots that forget something are found.
+//! Tests of snapshots: a restored exchange reaches the same state, byte for byte, from any cut.
+//! Snapshots that forget something are found.
 
 use crate::answers::Trade;
 use crate::commands::Told;

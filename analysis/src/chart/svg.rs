@@ -1,4 +1,4 @@
-//! What every drawing needs: numbers and paths as text, the paper, the frame around the data.
+//! SVG building blocks of all charts: numbers, paths, the canvas and its frame.
 
 use maud::{Markup, html};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! What experiments vary.
+//! The axes along which experiments vary settings.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

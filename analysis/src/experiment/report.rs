@@ -1,5 +1,4 @@
-//! What an experiment shows, as one value: the terminal, the files beside its document and its page
-//! are made from it.
+//! The report of an experiment as one value, from which terminal output, files and page are made.
 //!
 //! An experiment fills an [`ExperimentReport`] in one function of its document, `report` in a
 //! module of its own here, and names that function in [`super::saved`]. It draws nothing itself: a

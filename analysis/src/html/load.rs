@@ -1,4 +1,4 @@
-//! What a run's folder holds for its page: read, never computed again.
+//! Loads a run's saved documents for its page; nothing is computed again.
 
 use super::curve;
 use super::run_page::SavedRun;

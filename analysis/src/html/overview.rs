@@ -1,4 +1,4 @@
-//! What stands before the charts: the verdict, the figures in large, and what was run on what.
+//! The top of a run's page: verdict, headline figures, and the settings and machine.
 
 use super::page::fact_columns;
 use crate::experiment::machine_facts;

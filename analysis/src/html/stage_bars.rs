@@ -1,6 +1,5 @@
-//! What the engine adds, stage by stage: one stacked bar for the orders around the median, one for
-//! those around the 99th percentile. Stacked medians would invite a sum that means nothing; stages
-//! of the same orders do add up.
+//! Stacked bars of the stages' means, for the orders around the median and around p99. Stacked
+//! medians would invite a sum that means nothing; stages of the same orders do add up.
 //!
 //! The two have axes of their own: at the tail a stage can take a thousand times its median, and on
 //! one axis only one of the two bars could be read.

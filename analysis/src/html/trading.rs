@@ -1,5 +1,4 @@
-//! What was traded: positions with profit and loss, refused orders by reason, kill switches with
-//! their times.
+//! The trading section of a run's page: positions, rejected orders, kill switches.
 
 use crate::report::trading::{is_plain, money, totals, units};
 use crate::report::units::{count, duration_or_dash};

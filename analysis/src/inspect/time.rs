@@ -1,4 +1,4 @@
-//! What ticks mean: the calibration in the `run.json` of the folder, if there is one.
+//! Converts ticks to time by the calibration in `run.json`, if there is one.
 
 use crate::document::Document;
 use crate::record::RunRecord;

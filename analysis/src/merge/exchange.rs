@@ -1,5 +1,4 @@
-//! What an exchange stamps of an order within its venue's time: when it took it from its session,
-//! and when it gave each report.
+//! Joins an exchange's stamps: when it took each order and when it gave each report.
 //!
 //! An order that was at an exchange has both of its first report, between t4 and t5 and in their
 //! order, by the exchange of its venue and by no other; each further report has the second before

@@ -1,4 +1,4 @@
-//! Whose log is being read, and what is wrong with it as a log.
+//! Names the log that is being read, and what is wrong with it as a log.
 //!
 //! One thread writes a log and reads its clock when it appends a stamp, so times never fall from
 //! one stamp to the next. A strategy that changes its stamps afterwards is found by that, unless it

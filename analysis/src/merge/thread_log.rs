@@ -1,4 +1,4 @@
-//! What the merge knows about one thread's log, beside its stamps.
+//! One thread's log as the merge knows it, beyond its stamps.
 
 use protocol::counters::Counters;
 use protocol::stamps::Gap;

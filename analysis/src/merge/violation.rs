@@ -1,4 +1,4 @@
-//! What a run must never show, counted by kind, with the first example of each named.
+//! Violations: what a valid run must never show, counted by kind, with a first example each.
 
 use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What was traded, for people: positions, refused orders, kill switches.
+//! The trading section of the terminal report: positions, rejected orders, kill switches.
 
 use super::tables::{cell, ruled, table};
 use super::units::{count, duration, duration_or_dash};

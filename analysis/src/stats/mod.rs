@@ -1,5 +1,4 @@
-//! What repeats say: medians and spread, ratios with intervals, verdicts in words, and the M/D/1
-//! yardstick.
+//! Statistics of repeated runs: medians and spread, ratios with intervals, verdicts, and M/D/1.
 //!
 //! A run is one sample. However many orders it holds, they share one start, one placement in memory
 //! and one mood of the machine; so everything here counts runs, never orders.

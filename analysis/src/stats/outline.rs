@@ -1,4 +1,4 @@
-//! What comparisons need of a run: the summary without what only a single run's report shows.
+//! The part of a run's summary that comparisons need.
 
 use crate::machine::Machine;
 use crate::record::Outcome;

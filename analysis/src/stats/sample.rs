@@ -1,4 +1,4 @@
-//! What a handful of repeats says about one figure: its median.
+//! Median and spread of one figure over a handful of repeats.
 
 /// The median: the middle value, or the mean of the two middle ones. `None` of nothing, or of what
 /// is no number.

@@ -1,4 +1,4 @@
-//! What the deaths of strategies did to the others: every incident, and all of them together.
+//! Containment figures of a run: every incident, and all of them together.
 //!
 //! The survivors of an incident are the orders of other strategies that it touched, as
 //! [`super::touched`] has it, and that came back whole. Beside them stand the orders, of all

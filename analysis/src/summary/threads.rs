@@ -1,5 +1,5 @@
-//! What each thread of a run cost and suffered, from its status block. A strategy that was started
-//! again tells what its last incarnation did.
+//! Cost and disturbance of each thread, from its status block. A strategy that was started again
+//! tells what its last incarnation did.
 
 use super::containment::IncidentSummary;
 use super::figures::to_ns;

@@ -1,4 +1,4 @@
-//! What was traded: positions, profit and loss, refused orders and kill switches.
+//! Trading figures of a run: positions, profit and loss, rejected orders and kill switches.
 
 use crate::merge::{Kill, Merged, Position};
 use crate::record::RunRecord;

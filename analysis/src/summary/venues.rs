@@ -1,4 +1,4 @@
-//! What venues with faults did: to their own orders, and to those of the other venues.
+//! Effects of venue faults on their own orders and on those of other venues.
 //!
 //! When a fault began and ended is the launcher's word, from the plan; everything else follows from
 //! the stamps of the gateways, and nothing from what a venue says.

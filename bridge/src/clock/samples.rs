@@ -1,4 +1,4 @@
-//! What frames said about the clocks: of each direction and stretch of time the one that says most.
+//! Clock samples from frames: of each direction and interval the tightest one.
 
 /// How many stretches of time there are. They become longer as time goes on.
 const STRETCHES: usize = 512;

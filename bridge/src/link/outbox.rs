@@ -1,5 +1,4 @@
-//! What was sent and is not known to be taken: numbered within a session, kept until the other side
-//! has it or its fate is told.
+//! Messages that were sent and are not known to be taken, numbered within a session.
 
 use crate::frame::Echo;
 use protocol::wire::Message;

@@ -1,5 +1,4 @@
-//! What arrives, and what follows from it: sessions that open and end, messages that are taken,
-//! fates that are told.
+//! Receives frames: opens and ends sessions, takes messages, settles delivery outcomes.
 
 use super::{Broken, Event, Fate, Link, Passage, State, Unsettled, Why};
 use crate::frame::{Echo, Frame, Kind, Side};

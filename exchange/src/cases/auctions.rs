@@ -1,4 +1,4 @@
-//! Call auctions.
+//! Documented cases of call auctions.
 
 use super::{exchange, last, step};
 

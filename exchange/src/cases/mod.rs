@@ -1,4 +1,4 @@
-//! What a command does, case by case, in a short notation.
+//! Documented cases of commands, in a short notation.
 //!
 //! Commands: `B1 5@101` buys 5 at 101 as order 1, `S2 5` sells 5 at any price; then `ioc`, `fok`,
 //! `post`, `min=3`, `show=2`, `own=7`, `stop=105`, `until=9`, `newest`, `oldest`, `both`,

@@ -1,4 +1,4 @@
-//! What is not carried out, and why. Nothing changes then.
+//! Documented cases of commands that are rejected and change nothing. Nothing changes then.
 
 use super::{command, exchange, last, step};
 use crate::{Capacity, Command, ConfigError, Exchange, Instrument, NewOrder};

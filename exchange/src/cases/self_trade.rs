@@ -1,4 +1,4 @@
-//! Self-trade prevention.
+//! Documented cases of self-trade prevention.
 
 use super::last;
 

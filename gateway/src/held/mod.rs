@@ -1,4 +1,4 @@
-//! What a venue holds until its time comes: a timing wheel, allocated before the start.
+//! A timing wheel for orders that a venue holds until they are due, allocated at the start.
 //!
 //! ```text
 //!  release time   0 … 0 │ slot (14 … 17 bits) │ within the slot

@@ -1,4 +1,4 @@
-//! What the flags of `lab` and `board` have in common.
+//! Checks of flags that `lab` and `board` share.
 
 use crate::config::{CoreList, UsageError};
 use crate::host::Machine;

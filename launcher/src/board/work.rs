@@ -1,4 +1,4 @@
-//! What one case of the board measures: the writer, its readers, the board and the due times.
+//! The work of one board case: writer, readers, board and due times.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use crate::config::value::named_values;

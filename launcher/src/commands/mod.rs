@@ -1,5 +1,5 @@
-//! What each subcommand does, and what the process says and returns in the end: 0 done, 1 failed or
-//! not valid, 2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
+//! Dispatches subcommands and maps results to exit codes: 0 done, 1 failed or invalid, 2 usage, 130
+//! interrupted (143 by SIGTERM, 129 by SIGHUP).
 
 mod clean;
 mod doctor;

@@ -1,4 +1,4 @@
-//! What can be swept, and how a list of values is read.
+//! Parses the axes of a sweep: their names and lists of values.
 
 use crate::config::{Settings, UsageError};
 use analysis::experiment::Axis;

@@ -1,4 +1,4 @@
-//! What an experiment shows in the end, printed and saved in one way.
+//! Prints and saves the report of an experiment.
 
 use super::measure::Ended;
 use crate::output::complain;

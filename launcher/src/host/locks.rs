@@ -1,4 +1,4 @@
-//! Who holds a lock on a file (`flock`), as the kernel lists it in `/proc/locks`.
+//! Finds the holders of a file lock (`flock`) in `/proc/locks`.
 
 use nix::sys::stat::{major, minor};
 use std::fs::{self, File};

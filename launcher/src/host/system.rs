@@ -1,5 +1,4 @@
-//! What of the system bears on latency beside the processors: huge pages, swap, a container's
-//! quota, load, limits, mounts.
+//! System facts that affect latency besides CPUs: huge pages, swap, quotas, load, limits, mounts.
 
 use super::read::{limit, text};
 use super::{RealTime, groups};

@@ -1,5 +1,5 @@
-//! What `--priority` means for a plan. A real-time thread gives its core away only when it sleeps,
-//! or, with `sched_yield`, to threads of its own priority; all others wait for as long as it likes.
+//! Plans `--priority`. A real-time thread gives its core away only when it sleeps, or, with
+//! `sched_yield`, to threads of its own priority; all others wait for as long as it likes.
 //!
 //! | idle | on a core of its own | on a core that others of the run share |
 //! |---|---|---|

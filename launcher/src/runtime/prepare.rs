@@ -1,5 +1,5 @@
-//! What precedes a run: settings → schedule → plan, checked against the machine, with clock and
-//! floor measured.
+//! Prepares a run: settings → schedule → plan, checked against the machine, with clock and floor
+//! measured.
 
 use crate::config::input::UserFile;
 use crate::config::value::Value;

@@ -1,5 +1,5 @@
-//! What the kernel says of a process of the run: how long it took to get ready, its CPU time, its
-//! memory. The process is not asked.
+//! Kernel accounts of a process of the run: start-up time, CPU time, memory. The process is not
+//! asked.
 
 use analysis::record::ProcessUsage;
 use nix::time::{clock_getcpuclockid, clock_gettime};

@@ -1,4 +1,4 @@
-//! `launcher simulate`.
+//! The command `launcher simulate`: draws seeds, runs them, reports failures.
 
 use super::broken::Defect;
 use super::scenario::{is_simulated, technique_of};

@@ -1,5 +1,5 @@
-//! What must hold after a simulated run, whatever happened in it. The merge says what became of
-//! every order; what a fault entitles to is said here.
+//! Judges a simulated run: the conditions that must hold whatever happened. The merge says what
+//! became of every order; what a fault entitles to is said here.
 //!
 //! | what happened | the run | survivors | who did it |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! What a seed stands for: a plan, its schedule, what goes wrong, and who is slow.
+//! Draws a scenario from a seed: a plan, its schedule, faults, and slow roles.
 
 use super::comebacks;
 use super::hostile::Attack;

@@ -1,5 +1,5 @@
-//! What the kernel says of a thread: whether it is there, what it does, its switches and its time.
-//! Read from `/proc`; none of it can be written by the thread itself.
+//! Reads a thread's state, switches and CPU time from `/proc`. Read from `/proc`; none of it can be
+//! written by the thread itself.
 
 use std::fs;
 use std::path::Path;

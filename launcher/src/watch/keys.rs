@@ -1,5 +1,4 @@
-//! What keys do: select a strategy, and give the operator's commands that `kill`, `revive` and
-//! `limits` give.
+//! Key commands of `watch`: select a strategy, kill, revive, set limits.
 //!
 //! A command waits for the engine on a thread of its own, so the view goes on.
 

@@ -1,4 +1,4 @@
-//! What a look at a living run found: a plain value, for the view, for scripts and for metrics.
+//! One observation of an active run as a plain value, for the view, scripts and metrics.
 //!
 //! Texts in it are printable and short, whoever wrote them; numbers may be any.
 

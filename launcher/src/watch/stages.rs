@@ -1,5 +1,4 @@
-//! What the stages cost now: p50 and p99 of the orders whose stamps were seen at both ends of a
-//! stage, the latest few thousand of them.
+//! Current p50 and p99 of each stage, from the newest stamps.
 //!
 //! Stamps of an order stand in several logs, and each look sees only the newest records of each: an
 //! order is counted where both ends happened to be seen. So this is a sample, and the merge after

@@ -1,4 +1,4 @@
-//! What a user types, read from the terminal until it is closed.
+//! Reads keys from the terminal until it is closed.
 //!
 //! A terminal that was closed ends it, and so does a signal.
 

@@ -1,4 +1,4 @@
-//! What a strategy holds in an instrument, what that cost, and what of it is open.
+//! One strategy's account in one instrument: quantity held, cost, open quantity.
 
 use protocol::wire::Side;
 use serde::{Deserialize, Serialize};

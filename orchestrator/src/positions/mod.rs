@@ -1,4 +1,4 @@
-//! What each strategy has open and what it holds, in each instrument.
+//! Positions and open orders of each strategy and instrument.
 
 mod account;
 mod open;

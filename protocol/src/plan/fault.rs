@@ -1,4 +1,4 @@
-//! What is done to a role on purpose.
+//! Faults that a plan injects into roles.
 
 use system::names;
 

@@ -1,4 +1,4 @@
-//! Who an order is.
+//! Order ids: strategy, epoch and sequence in one word.
 //!
 //! ```text
 //! OrderId   63       58 57      50 49          40 39      32 31                        0

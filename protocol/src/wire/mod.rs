@@ -1,5 +1,4 @@
-//! What travels through the rings: messages of seven words, which with the sequence of their slot
-//! fill one cache line, and the identities inside them.
+//! Messages of the rings: seven words, which share a cache line with their sequence.
 //!
 //! Shared memory carries words only. An [`Order`] or a [`Report`] is made from words that were
 //! first copied out of the ring and is checked before it is believed: no Rust enum is ever made

@@ -1,5 +1,4 @@
-//! What a strategy does to itself because the plan has a fault for it: at a time, or within the
-//! push of an order.
+//! Faults that a strategy does to itself, at a time or within the push of an order.
 //!
 //! Two wrappers, used only for such a strategy; all others run the code that they always run.
 //!

@@ -1,6 +1,5 @@
-//! What a strategy takes that is everybody's: processes, descriptors, room on the disk, memory in
-//! processes of its own, a look into another process, a way to a network, the pages of memory that
-//! others have mapped as well.
+//! Faults that take shared resources: processes, file descriptors, disk, memory, other processes'
+//! memory, network.
 //!
 //! It takes some of it in each duty cycle, so that nobody takes it for hanging, and up to a bound
 //! that no machine minds; and it gives all of it back when it ends, which it does as soon as it has

@@ -1,5 +1,4 @@
-//! What a venue does because the plan has a fault for it: a venue around the venue, used only for
-//! such a one.
+//! Faults of a venue, as a wrapper that only faulty venues have.
 //!
 //! | fault | what the venue does while it lasts |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What the spare of the engine has.
+//! The hot standby of the engine.
 
 use super::{Body, Sent};
 use crate::build::core_of;

@@ -1,4 +1,4 @@
-//! What the spare of an exchange has.
+//! The hot standby of an exchange.
 
 use super::{Body, Sent};
 use crate::book;

@@ -1,5 +1,4 @@
-//! What a board looks like in memory: how many cells, how large a value is, how many slots a cell
-//! has, and where all of it lies.
+//! Layout of a board in memory: cells, slots, value size, offsets.
 
 use super::BoardError;
 use crate::memory::header::HEADER_WORDS;

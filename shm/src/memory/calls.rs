@@ -1,4 +1,4 @@
-//! What the system calls of this crate have in common.
+//! System calls of this crate, with their errors.
 
 use std::ffi::CString;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a queue leaves in `/dev/shm` when its creator is killed, and its removal.
+//! Removes the files that a killed creator of a queue left in `/dev/shm`.
 //!
 //! Every file is checked before it is removed: it is listed by the queue, of this user, of the
 //! listed kind, and if it is memory its header names the queue. Anything else stays, whatever its

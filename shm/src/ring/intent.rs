@@ -1,5 +1,4 @@
-//! What a producer announces before it claims, in a ring that several write: whose place it was
-//! shows after its death.
+//! Announcements of producers in shared rings: a dead producer's claim shows whose slot it was.
 //!
 //! ```text
 //! word 0        16      17

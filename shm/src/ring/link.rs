@@ -1,4 +1,4 @@
-//! What a technique must say and do to carry an N→1 hand-off.
+//! The trait of a technique that carries an N→1 hand-off.
 
 use super::record::Record;
 use super::{Consumer, Producer};

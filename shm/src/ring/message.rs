@@ -1,5 +1,4 @@
-//! What travels through a ring: messages of seven words, which with the sequence of their slot fill
-//! one cache line.
+//! Messages of a ring: seven words, which share a cache line with their sequence.
 //!
 //! Shared memory carries words only. What the words mean is for the users of a ring to say, and to
 //! check.

@@ -1,4 +1,4 @@
-//! What there is to know about a technique beside its code: one constant in its file.
+//! The static description of a technique: one constant in its file.
 
 use super::step::Step;
 

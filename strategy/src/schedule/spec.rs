@@ -1,4 +1,4 @@
-//! What a sampled schedule is drawn from, and what cannot be drawn.
+//! Specification of a sampled schedule, and its checks.
 
 use super::entry::MAX_DELAY_NS;
 use protocol::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};

@@ -1,5 +1,4 @@
-//! What a container sees of the file systems: everything that was there, read-only, but for a few
-//! places that are its own.
+//! The mounts of a container: the host's file systems read-only, and a few places of its own.
 
 use super::{ContainerError, Contents, Part};
 use nix::fcntl::{OFlag, open};

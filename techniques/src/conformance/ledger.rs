@@ -1,5 +1,4 @@
-//! What was sent against what arrived: the messages of the suite, and who finds each kind of error
-//! in them.
+//! Compares what was sent with what arrived: the messages of the suite and their checks.
 
 use super::Violation;
 use shm::ring::{Consumer, MESSAGE_WORDS, Message};

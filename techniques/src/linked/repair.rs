@@ -1,5 +1,4 @@
-//! What the consumer mends after a producer's death: a claimed place, and a block that leads
-//! nowhere.
+//! Repairs of the linked queue after a producer's death: a claimed slot, an unlinked block.
 
 use super::arena::{Block, TAIL};
 use super::consumer::Consumer;

@@ -1,4 +1,4 @@
-//! What has a name beside the segments in `/dev/shm` and is no memory: the kernel's own hand-offs.
+//! Named kernel objects next to the segments in `/dev/shm`: FIFOs and sockets.
 
 pub mod fifo;
 pub mod seqpacket;

@@ -1,5 +1,5 @@
-//! Who dies in `tests/all/crash`: one end of a run's submit hand-off or a board's writer, driven by
-//! a tracer.
+//! The victim process of `tests/all/crash`: one end of a hand-off or a board's writer, driven by a
+//! tracer.
 //!
 //! `victim RUN producer INDEX`, `victim RUN consumer 0` or `victim RUN board 0`; `victim` alone
 //! only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say when its tracer

@@ -1,5 +1,5 @@
-//! What a bill shows: what a level adds to a technique, its latencies and costs, and each against
-//! its reference.
+//! The report of a bill: what a level adds to a technique, latencies, costs, and ratios to the
+//! reference.
 
 use super::{Added, Bill, BillRow};
 use crate::chart::axis;

@@ -1,5 +1,4 @@
-//! What the benchmark of the board shows: each case, its readers, and the rows that the seed's
-//! benchmark has.
+//! The report of the board benchmark: cases, readers, and the rows of the seed's table.
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
 use crate::experiment::{ALL, Answer, ExperimentReport, PAGE, Part, Section, TERMINAL, machine_facts};

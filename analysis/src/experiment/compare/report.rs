@@ -1,4 +1,4 @@
-//! What a comparison shows: a table for each two settings, with its verdict in a sentence below it.
+//! The report of a comparison: a table and a verdict for each pair of settings.
 
 use super::{Comparison, Comparisons};
 use crate::experiment::{ALL, ExperimentReport, Part, Section};

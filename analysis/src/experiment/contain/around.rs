@@ -1,5 +1,4 @@
-//! What the others felt of a fault: their latency around it, one small drawing for each incident of
-//! a containment table.
+//! Charts of the survivors' latency around each incident of a containment table.
 
 use super::{Contained, Containment, Containments};
 use crate::chart::small::{self, Stretch};

@@ -1,5 +1,5 @@
-//! What a containment table shows: by level whether each fault stayed where it began; what it took;
-//! what others felt.
+//! The report of a containment table: where each fault stayed, by level, and what survivors
+//! noticed.
 
 use super::matrix::{self, tried};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, around};

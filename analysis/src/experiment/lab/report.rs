@@ -1,4 +1,4 @@
-//! What a lab shows: what each queue and each way of waiting cost, and what it bought.
+//! The report of a lab: what each queue and each way of waiting cost and bought.
 
 use super::peaks::peaks;
 use super::seed::seed_table;

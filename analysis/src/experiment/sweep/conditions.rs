@@ -1,5 +1,5 @@
-//! What an experiment was measured with: the settings that all its points share, the seeds, the
-//! floors. For every page and table of it.
+//! The measuring conditions of an experiment: shared settings, seeds and floors. For every page and
+//! table of it.
 
 use super::{SweepPoint, SweepRecord};
 use crate::numbers::{duration, plain};

@@ -1,5 +1,4 @@
-//! What a sweep shows; and what every experiment shows that is saved as one: bill, comparison,
-//! containment.
+//! The report of a sweep, and the parts that all saved experiments share.
 
 use super::charts::{self, mebibytes, rt_venue};
 use super::{SweepPoint, SweepRecord, knee, search, tables};

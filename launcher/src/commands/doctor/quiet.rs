@@ -1,5 +1,4 @@
-//! What would keep others off the measured cores, and what would tell who was there: real-time
-//! priority, isolated cores, the kernel's tracers.
+//! Doctor checks of isolation: real-time priority, isolated cores, kernel tracers.
 
 use super::{Check, note, ok};
 use crate::host::{Machine, RealTime, System};

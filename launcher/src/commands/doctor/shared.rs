@@ -1,5 +1,4 @@
-//! What a run shares with everything else on the machine: its load, other runs, this user's limits,
-//! the mount of `/dev/shm`.
+//! Doctor checks of shared resources: load, other runs, user limits, `/dev/shm`.
 
 use super::{Check, bad, note, ok};
 use crate::host::{Machine, System};

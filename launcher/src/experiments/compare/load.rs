@@ -1,4 +1,4 @@
-//! What a path holds: one run, a sweep, or a folder with runs in it.
+//! Loads the runs of a path: one run, a sweep, or a folder of runs.
 
 use crate::config::UsageError;
 use crate::experiments::record::read;

@@ -1,5 +1,4 @@
-//! What the protection of a ring costs: a push and a pop with it and without it, in turn, on one
-//! thread.
+//! Measures what the crash protection of a ring costs, against the ring without it, on one thread.
 //!
 //! The protection of the rings that several write is the announcement before the claim
 //! ([`shm::ring::intent`]). `spsc-mux` needs none: what a producer leaves half done nobody waits

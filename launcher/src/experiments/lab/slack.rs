@@ -1,5 +1,4 @@
-//! What a sleep takes beside what was asked for: of a slow end that sleeps, so much is the timer's
-//! and not the queue's.
+//! Measures how much longer than asked a sleep takes, which is the timer's part of a slow end.
 
 use analysis::experiment::SleepSample;
 use std::time::{Duration, Instant};

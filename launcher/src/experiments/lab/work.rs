@@ -1,4 +1,4 @@
-//! What one run of the lab measures: producers, consumers, and the queue of each consumer.
+//! The work of one lab run: producers, consumers, and the queue of each consumer.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use analysis::experiment::{Speed, Wait};

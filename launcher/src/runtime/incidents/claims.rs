@@ -1,5 +1,5 @@
-//! What a strategy claims about itself: its own words, and the orders that it counted. None of it
-//! is believed further than that.
+//! A strategy's own claims: its last words and the orders that it counted. None of it is believed
+//! further than that.
 
 use crate::runtime::restarts::Children;
 use crate::runtime::setup::Segments;

@@ -1,5 +1,5 @@
-//! What the kernel says of a thread or a process that is silent: whether it wants to run, and for
-//! how long it could.
+//! Kernel accounts of a silent thread or process: whether it wants to run, and for how long it
+//! could.
 
 use core::time::Duration;
 use system::process;

@@ -1,5 +1,4 @@
-//! What ends a run as failed, and why in words: a hang, a violation that nothing contains, a
-//! process that exits abnormally.
+//! Conditions that end a run as failed: a hang, an uncontained violation, an abnormal exit.
 
 use super::{Supervisor, failure};
 use crate::runtime::incidents::with_own_words;

@@ -1,5 +1,4 @@
-//! What the launcher does to the run's processes on purpose: the faults that are signals
-//! ([`crate::faults::schedule`]).
+//! Injects the faults that are signals ([`crate::faults::schedule`]).
 
 use super::{BUSY_LOOK, Incidents, Supervisor};
 use crate::faults::schedule::{DueFault, Presence, Victim};

@@ -1,5 +1,4 @@
-//! What values hold: words from which a reader sees whether all of them are of the same write, and
-//! of which one.
+//! Values of the board benchmark, whose words show which write they belong to.
 
 /// An odd number with many bits: neighbouring writes have values that differ in every word.
 const WRITE: u64 = 0x9E37_79B9_7F4A_7C15;

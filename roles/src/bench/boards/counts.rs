@@ -1,5 +1,5 @@
-//! What a writer or a reader counts: figures and histograms of durations, in its account. One
-//! process adds, the launcher reads, also of a process that was killed. Nothing is allocated.
+//! Figures and histograms of a board's writer or reader, in its shared account. One process adds,
+//! the launcher reads, also of a process that was killed. Nothing is allocated.
 //!
 //! ```text
 //! │ figures (16 words) │ three histograms, fine │ 60 histograms, coarse: one for each part of the time │

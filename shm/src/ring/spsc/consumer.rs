@@ -1,4 +1,4 @@
-//! The receiving end.
+//! The consumer of the SPSC ring.
 
 use super::{HEAD, POSITION_LIMIT, geometry, slot_words, split};
 use crate::memory::{Cursor, HeaderError, View, Word, Words};

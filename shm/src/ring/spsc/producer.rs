@@ -1,4 +1,4 @@
-//! The sending end.
+//! The producer of the SPSC ring.
 
 use super::{HEAD, POSITION_LIMIT, geometry, slot_words, split};
 use crate::memory::{HeaderError, Slots, View, Words};
