@@ -105,9 +105,9 @@ fn in_the_sandbox_a_full_disk_loses_nothing_either() {
 fn warden_on_full_disk_keeps_logs_and_removes_rest() {
     let gone =
         "while ls /dev/shm | grep -q control; do sleep 0.05; done; kill $FILLER; wait $FILLER 2>/dev/null;";
-    // Also what a dead launcher gives back is taken at once.
+    // After 1.2 s the log of the engine is larger than the 1 MiB that a dead launcher gives back.
     let fill =
-        "( while :; do cat /dev/zero >> $OUT/filler; sleep 0.005; done ) 2>/dev/null & FILLER=$!; sleep 0.3;";
+        "( while :; do cat /dev/zero >> $OUT/filler; sleep 0.005; done ) 2>/dev/null & FILLER=$!; sleep 1.2;";
     let script = format!(
         "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {fill} kill -KILL $PID; {gone} ls /dev/shm; \
          cat $OUT/*/warden.stderr; {RESCUE}"
