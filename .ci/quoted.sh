@@ -84,6 +84,8 @@ shortened() {
       command+=" --events 100 --runs 1 --out $out" ;;
     # What is about a run that goes on needs one.
     kill | revive | limits) command="beside_a_run $command" ;;
+    # What is about a finished run takes the newest of those that were made here.
+    inspect | report | export) command=${command/ latest/ \$(newest_run)} ;;
     board) command=$(sed -E 's/ --duration [0-9a-z]+//; s/--readers [0-9,]*,64/--readers 0,4/; s/(replay):[^ ,]+/\1:data\/coinbase-2016-03-12\/flow.csv/' <<<"$command")
       command+=" --duration 50ms --out $out" ;;
     simulate)
@@ -92,6 +94,9 @@ shortened() {
   esac
   echo "$command"
 }
+
+# The folder of the newest finished run.
+newest_run() { dirname "$(ls -t "$out"/*/run.json | head -n 1)"; }
 
 # A command about a run that goes on: beside one that is ended afterwards.
 beside_a_run() {
