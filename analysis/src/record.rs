@@ -6,7 +6,7 @@ use crate::kernel::KernelAccount;
 use crate::machine::Machine;
 use crate::numbers::count;
 use protocol::plan::{Plan, Role};
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 
 /// Everything but the logs.
@@ -27,7 +27,7 @@ pub struct RunRecord {
     /// The core-to-core floor between the cores that the run used.
     pub floor: Floor,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// How each process ended, in the order of the plan.
     pub exits: Vec<Exit>,
     /// From the first spawn to the barrier's release, in nanoseconds.
@@ -50,7 +50,7 @@ pub struct RunRecord {
     /// Roles of the engine that died and came back from their journals, in the order of their
     /// detection.
     #[serde(default)]
-    pub comebacks: Vec<Comeback>,
+    pub comebacks: Vec<RoleRestart>,
     /// Processes of gateways that died and the run went on, in the order of their detection.
     #[serde(default)]
     pub outages: Vec<Outage>,
@@ -110,7 +110,7 @@ pub struct Incident {
     /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
     pub cause: String,
     /// The engine took no more from it before it died, and why.
-    pub quarantined: Option<Misconduct>,
+    pub quarantined: Option<ProtocolViolation>,
     /// When the launcher did the fault, if it did one.
     pub fault_ns: Option<u64>,
     /// When the launcher noticed: the process had ended, was past its liveness deadline, or was
@@ -152,7 +152,7 @@ impl StayedDown {
 /// A role of the engine that died and came back from its journal. Times are nanoseconds since the
 /// start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Comeback {
+pub struct RoleRestart {
     /// Who came back.
     pub role: Role,
     /// The process that died.
@@ -296,7 +296,7 @@ pub struct Floor {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// Every strategy sent all its orders and got all its reports.
     Complete,
     /// Ctrl-C or SIGTERM: no order was sent after it.

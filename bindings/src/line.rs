@@ -6,7 +6,7 @@
 //! of functions; behind it everything is compiled for its types.
 
 use crate::inbox::Inbox;
-use protocol::agent::{Running, Turn};
+use protocol::agent::{CycleOutcome, Running};
 use protocol::control::Control;
 use protocol::market::Tick;
 use protocol::plan::Plan;
@@ -100,10 +100,10 @@ impl<P: Producer, C: Clock> Seat<P, C> {
     fn turn(&mut self, wait_ns: u64) -> Result<(), Over> {
         let Self { agent, cycle, running, idle, status, control, .. } = self;
         match running.turn(agent, cycle, status, control) {
-            Turn::Busy => running.busy(idle, cycle),
-            Turn::Idle(_) if wait_ns == 0 => {}
-            Turn::Idle(ns) => running.idle(idle, ns.min(wait_ns), &cycle.clock),
-            Turn::Over => {
+            CycleOutcome::Busy => running.busy(idle, cycle),
+            CycleOutcome::Idle(_) if wait_ns == 0 => {}
+            CycleOutcome::Idle(ns) => running.idle(idle, ns.min(wait_ns), &cycle.clock),
+            CycleOutcome::Over => {
                 self.is_over = true;
                 return Err(Over);
             }
@@ -178,14 +178,14 @@ impl<P: Producer, C: Clock> Line for Seat<P, C> {
 mod tests {
     use super::*;
     use protocol::agent::Cycle;
-    use protocol::control::{Launching, PLAN, RunState};
+    use protocol::control::{ControlWriter, PLAN, RunState};
     use protocol::plan::Pacing;
     use protocol::stamps::{Point, RECORD_WORDS, StampLog, count_point};
     use protocol::status::{self, LOG_OFFSET, ThreadState};
     use protocol::wire::{MESSAGE_WORDS, Order};
     use shm::idle::Yield;
     use shm::memory::header::HEADER_WORDS;
-    use shm::memory::{Region, View};
+    use shm::memory::{ReadOnlyWords, Region};
     use shm::ring::spsc;
     use shm::ring::spsc_mux::SpscMuxProducer;
     use strategy::Session;
@@ -196,9 +196,9 @@ mod tests {
         line: Option<Box<dyn Line>>,
         submitted: spsc::Consumer<MESSAGE_WORDS>,
         returns: spsc::Producer<MESSAGE_WORDS>,
-        segment: View,
+        segment: ReadOnlyWords,
         clock: Virtual,
-        launching: Launching,
+        launching: ControlWriter,
     }
 
     impl Run {
@@ -211,7 +211,7 @@ mod tests {
             let (status, log) = (StatusWriter::new(&segment), StampLog::new(&segment));
             let (clock, time) = (Virtual::default(), Timebase { start_ticks: 0, ns_per_tick: 1.0 });
             let cycle = Cycle { clock: clock.clone(), now: 0, time, draining: false, log };
-            let launching = Launching::new(Region::heap(PLAN + 8).words());
+            let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
             launching.go(0);
             let schedule = Region::heap(HEADER_WORDS).words().into();
             let context = Context::new(0, schedule, 0, Pacing::Closed);

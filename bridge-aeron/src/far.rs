@@ -15,7 +15,7 @@ use crate::desk::{last_report, refused};
 use crate::flag::Flag;
 use crate::pump::{Part, Turn};
 use bridge::clock::Readings;
-use bridge::link::{Event, Fate, Link, Passage, Why};
+use bridge::link::{Event, DeliveryOutcome, Link, Delivery, Why};
 use crossbeam_queue::ArrayQueue;
 use launcher::protocol::reject::Reject;
 use launcher::protocol::wire::{
@@ -150,7 +150,7 @@ impl<'a> Far<'a> {
     }
 
     /// A report of the engine's.
-    fn report(&mut self, message: Message, passage: Passage) {
+    fn report(&mut self, message: Message, passage: Delivery) {
         let Ok(report) = Report::from_message(message) else { return };
         let Some(open) = self.open.get_mut(&report.id).filter(|open| open.next_number == report.number)
         else {
@@ -208,15 +208,15 @@ impl<'a> Far<'a> {
         }
     }
 
-    fn fate(&mut self, message: Message, fate: Fate) {
+    fn fate(&mut self, message: Message, fate: DeliveryOutcome) {
         let id = OrderId::from_word(message[0]);
         match fate {
             // Its session is over: it is closed with the others of it.
-            Fate::Taken if self.broken != Some(Broken::CallsTakenLost) => {}
-            Fate::Taken | Fate::Lost => {
+            DeliveryOutcome::Taken if self.broken != Some(Broken::CallsTakenLost) => {}
+            DeliveryOutcome::Taken | DeliveryOutcome::Lost => {
                 self.orders.lost += u64::from(self.close(id, OrderStatus::Refused, Reject::VenueDown));
             }
-            Fate::Unknown => {
+            DeliveryOutcome::Unknown => {
                 if let Some(open) = self.open.get_mut(&id) {
                     open.is_unknown = true;
                 }

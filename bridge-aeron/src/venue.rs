@@ -10,7 +10,7 @@ use crate::transport::Transport;
 use bridge::frame::{Side, run_digest};
 use bridge::link::{Link, Timing};
 use launcher::cli::{Cli, Command};
-use launcher::gateway::{Reports, Sweep, Venue, VenueContext, VenueRecord};
+use launcher::gateway::{Reports, Sweep, Venue, VenueContext, VenueInfo};
 use launcher::protocol::plan::Plan;
 use launcher::protocol::segments;
 use launcher::protocol::wire::Order;
@@ -119,8 +119,8 @@ fn carry(transport: Transport, meeting: &Meeting, lanes: &Lanes, plan: &Plan) {
 }
 
 impl Venue for Remote {
-    const RECORD: VenueRecord =
-        VenueRecord { reports_an_order: REPORTS_AN_ORDER, reports_at_once: 0, tells_release: false };
+    const RECORD: VenueInfo =
+        VenueInfo { reports_an_order: REPORTS_AN_ORDER, reports_at_once: 0, tells_release: false };
     const IN_ORDER: bool = true;
 
     #[inline]

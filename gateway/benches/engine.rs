@@ -17,13 +17,13 @@
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs};
-use protocol::agent::{Agent, Cycle, Turn, Turns};
-use protocol::control::{Control, Launching, PLAN, RunState};
+use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
+use protocol::control::{Control, ControlWriter, PLAN, RunState};
 use protocol::sender::Sender;
 use protocol::stamps::StampLog;
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter};
 use protocol::wire::{MESSAGE_WORDS, Order, OrderId, Side};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc;
 use shm::ring::spsc_mux::{Mux, SpscMuxProducer};
 use shm::sync::Ordering;
@@ -78,8 +78,8 @@ struct Engine<A> {
     cycle: Cycle<Jumping>,
     status: StatusWriter,
     control: Control,
-    turns: Turns,
-    segment: Words,
+    turns: DutyCycle,
+    segment: AtomicWords,
     submit: spsc::Producer,
     returns: spsc::Consumer,
     /// The time between turns.
@@ -112,10 +112,10 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
     let now = clock.peek();
     let time = Timebase { start_ticks: now, ns_per_tick: 1.0 };
     let mut cycle = Cycle { clock, now: 0, time, draining: false, log: StampLog::new(&segment) };
-    let launching = Launching::new(Region::heap(PLAN + 8).words());
+    let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
     launching.set_state(RunState::Go);
     let mut agent = (orchestrator, gateway);
-    let turns = Turns::begin(&mut agent, &mut cycle, &status);
+    let turns = DutyCycle::begin(&mut agent, &mut cycle, &status);
     let mut engine = Engine {
         agent,
         cycle,
@@ -182,9 +182,9 @@ impl<A: Agent<Jumping>> Engine<A> {
         let turn = self.turns.turn(&mut self.agent, &mut self.cycle, &self.status, &self.control);
         self.now = self.cycle.clock.peek();
         match turn {
-            Turn::Idle(_) => false,
-            Turn::Busy => true,
-            Turn::Over => unreachable!("the run goes on"),
+            CycleOutcome::Idle(_) => false,
+            CycleOutcome::Busy => true,
+            CycleOutcome::Over => unreachable!("the run goes on"),
         }
     }
 

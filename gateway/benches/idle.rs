@@ -8,8 +8,8 @@
 use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs};
-use protocol::agent::{Agent, Cycle, Turn, Turns};
-use protocol::control::{Launching, PLAN, RunState};
+use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
+use protocol::control::{ControlWriter, PLAN, RunState};
 use protocol::plan::Pacing;
 use protocol::sender::Sender;
 use protocol::stamps::StampLog;
@@ -101,8 +101,8 @@ struct Thread<A> {
     agent: A,
     cycle: Cycle<Tsc>,
     status: StatusWriter,
-    launching: Launching,
-    turns: Turns,
+    launching: ControlWriter,
+    turns: DutyCycle,
 }
 
 impl<A: Agent<Tsc>> Thread<A> {
@@ -111,9 +111,9 @@ impl<A: Agent<Tsc>> Thread<A> {
         let status = StatusWriter::new(&segment);
         let time = Timebase { start_ticks: 0, ns_per_tick: 0.4 };
         let mut cycle = Cycle { clock: Tsc, now: 0, time, draining: false, log: StampLog::new(&segment) };
-        let launching = Launching::new(Region::heap(PLAN + 8).words());
+        let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
         launching.set_state(RunState::Go);
-        let turns = Turns::begin(&mut agent, &mut cycle, &status);
+        let turns = DutyCycle::begin(&mut agent, &mut cycle, &status);
         let mut thread = Self { agent, cycle, status, launching, turns };
         thread.cycles(1_000);
         thread
@@ -126,9 +126,9 @@ impl<A: Agent<Tsc>> Thread<A> {
         let mut busy = 0;
         for _ in 0..cycles {
             match self.turns.turn(&mut self.agent, &mut self.cycle, &self.status, &control) {
-                Turn::Idle(ns) => idle.idle(ns),
-                Turn::Busy => busy += 1,
-                Turn::Over => unreachable!("the run goes on"),
+                CycleOutcome::Idle(ns) => idle.idle(ns),
+                CycleOutcome::Busy => busy += 1,
+                CycleOutcome::Over => unreachable!("the run goes on"),
             }
         }
         busy

@@ -1,7 +1,7 @@
 //! Venues with one report an order: each order is held for a delay, and then reported.
 
-use crate::held::Held;
-use crate::venue::{Reports, Sweep, Venue, VenueContext, VenueRecord};
+use crate::held::TimerWheel;
+use crate::venue::{Reports, Sweep, Venue, VenueContext, VenueInfo};
 use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 
 /// What a user writes to have a venue with one report an order. Its methods run on the gateway's
@@ -82,7 +82,7 @@ pub const fn in_full(order: &Order) -> Report {
 pub struct DelayVenue<M = InFull> {
     model: M,
     /// As they were on the wire: that is one cache line each.
-    held: Held<Message>,
+    held: TimerWheel<Message>,
 }
 
 impl<M: DelayModel> DelayVenue<M> {
@@ -93,7 +93,7 @@ impl<M: DelayModel> DelayVenue<M> {
 
     /// Holds at most so many orders.
     pub fn holding(model: M, max_held: usize) -> Self {
-        Self { model, held: Held::with_capacity(max_held) }
+        Self { model, held: TimerWheel::with_capacity(max_held) }
     }
 }
 
@@ -104,7 +104,7 @@ fn only(report: Report, order: &Order) -> Report {
 }
 
 impl<M: DelayModel> Venue for DelayVenue<M> {
-    const RECORD: VenueRecord = VenueRecord::ONE_REPORT;
+    const RECORD: VenueInfo = VenueInfo::ONE_REPORT;
 
     #[inline]
     fn has_room(&self) -> bool {

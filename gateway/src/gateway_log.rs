@@ -7,7 +7,7 @@
 //! spilled, that may be further than what is in memory: then the rest is in the file.
 
 use protocol::stamps::{Point, Record, StampLog, key_with};
-use protocol::tally::Past;
+use protocol::tally::PriorLog;
 use protocol::wire::{Message, NOTHING, Order, Report, Side};
 use std::collections::HashSet;
 use std::io;
@@ -46,7 +46,7 @@ impl LastMessages<'_> {
     /// What `saved` refused.
     pub fn found_in(
         &self,
-        log: &Past,
+        log: &PriorLog,
         saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
     ) -> io::Result<(HashSet<u64>, usize)> {
         let recv = |order: &Order| recv_key(order, self.gateway);
@@ -251,30 +251,30 @@ mod tests {
     /// What of the last messages is in a log by `search`, and how many records that looked at.
     fn searched(
         done: &[Done],
-        search: impl Fn(&LastMessages<'_>, &Past) -> (HashSet<u64>, usize),
+        search: impl Fn(&LastMessages<'_>, &PriorLog) -> (HashSet<u64>, usize),
     ) -> (HashSet<u64>, usize) {
         found(done, |last, keys| {
             let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
             for (place, key) in keys.iter().enumerate() {
                 words[LOG_OFFSET + 2 * place].store(*key, shm::sync::Ordering::Relaxed);
             }
-            search(last, &Past::new(words.into(), None))
+            search(last, &PriorLog::new(words.into(), None))
         })
     }
 
-    fn from_end(last: &LastMessages<'_>, log: &Past) -> (HashSet<u64>, usize) {
+    fn from_end(last: &LastMessages<'_>, log: &PriorLog) -> (HashSet<u64>, usize) {
         last.found_in(log, nothing_left).unwrap()
     }
 
     fn until(
         last: &LastMessages<'_>,
-        log: &Past,
+        log: &PriorLog,
         is_over: impl FnMut(Option<u64>) -> bool,
     ) -> (HashSet<u64>, usize) {
         log.keys_from_end(&last.keys(), is_over, nothing_left).unwrap()
     }
 
-    fn whole(last: &LastMessages<'_>, log: &Past) -> (HashSet<u64>, usize) {
+    fn whole(last: &LastMessages<'_>, log: &PriorLog) -> (HashSet<u64>, usize) {
         until(last, log, |_| false)
     }
 
@@ -318,7 +318,7 @@ mod tests {
             let mut drain = Drain::new(words.clone(), spilled.clone(), ring);
             let save = |chunk: u64, bytes: &[u8]| file.write_all_at(bytes, RECORDS_AT + chunk * CHUNK_BYTES);
             while drain.step(save).unwrap() {}
-            let past = Past::new(words.clone().into(), Some((spilled.clone().into(), ring)));
+            let past = PriorLog::new(words.clone().into(), Some((spilled.clone().into(), ring)));
             let mut asked = Vec::new();
             let looked = last.found_in(&past, |chunk| {
                 asked.push(chunk);
@@ -335,7 +335,8 @@ mod tests {
         let point = |key: Option<u64>| Some(Record::from_words(key?, 0)?.point);
         let too_early = [Point::GatewayRecv, Point::GatewayDone];
         for end in too_early {
-            let early = |last: &LastMessages<'_>, log: &Past| until(last, log, |key| point(key) == Some(end));
+            let early =
+                |last: &LastMessages<'_>, log: &PriorLog| until(last, log, |key| point(key) == Some(end));
             let done = run(198);
             assert!(deaths(&done).any(|done| searched(done, early).0 != searched(done, whole).0), "{end:?}");
         }
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_at_for_who_has_had_nothing() {
-        let log = Past::new(Region::heap(LOG_OFFSET + 20).words().into(), None);
+        let log = PriorLog::new(Region::heap(LOG_OFFSET + 20).words().into(), None);
         let last = LastMessages {
             gateway: 0,
             last_order: None,

@@ -18,11 +18,11 @@ mod outbox;
 mod session;
 mod venue;
 
-pub use checked::{Checked, CheckedRules, MessageLimit, VenueError};
+pub use checked::{CheckedRules, MessageLimit, ValidatingSession, VenueError};
 pub use delay::{DelayModel, DelayVenue, InFull, in_full};
-pub use held::Held;
+pub use held::TimerWheel;
 pub use session::SessionVenue;
-pub use venue::{NoRoom, ROOM, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueRecord};
+pub use venue::{NoRoom, ROOM, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueInfo};
 
 use disconnect::Disconnects;
 use outbox::{Outbox, Sink};
@@ -32,7 +32,7 @@ use protocol::counters::Slots;
 use protocol::labels::GatewayCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Instruction, Message, Order, OrderId};
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::prefetch::prefetch_lines;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
@@ -48,7 +48,7 @@ const _: () = assert!(BATCH <= ROOM);
 
 /// What a dead gateway has left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GatewayEstate {
+pub struct GatewayResumePoint {
     /// Orders that it took.
     pub orders: u64,
     /// All that it took, word for word.
@@ -84,16 +84,16 @@ pub struct Gateway<P, V> {
     /// Messages were taken whose slots are not given back: a successor takes them again unless the
     /// session has them.
     keeps: bool,
-    /// See [`GatewayEstate`].
+    /// See [`GatewayResumePoint`].
     stamped_order: Option<OrderId>,
     unsummed: u64,
 }
 
 impl<P: Producer, V: Venue> Gateway<P, V> {
-    const RECORD: VenueRecord = V::RECORD.checked();
+    const RECORD: VenueInfo = V::RECORD.checked();
 
     /// The gateway of the venue with this index in the plan.
-    pub fn new(index: u16, inbox: spsc::Consumer, completion: P, bell: Option<Bell>, venue: V) -> Self {
+    pub fn new(index: u16, inbox: spsc::Consumer, completion: P, bell: Option<Doorbell>, venue: V) -> Self {
         Self {
             index,
             inbox,
@@ -111,8 +111,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
 
     /// The same in the place of one that has died.
     #[must_use]
-    pub fn in_place_of(self, past: GatewayEstate) -> Self {
-        let GatewayEstate { orders, dispatched, stamped_order, unsummed, .. } = past;
+    pub fn in_place_of(self, past: GatewayResumePoint) -> Self {
+        let GatewayResumePoint { orders, dispatched, stamped_order, unsummed, .. } = past;
         let outbox = self.outbox.behind(past.completed, past.reported, past.stamped);
         Self { outbox, received: orders, dispatched, stamped_order, unsummed, ..self }
     }

@@ -1,14 +1,14 @@
 //! The way of reports from a venue into the completion hand-off: stamped when the venue gives them,
 //! in their order, none lost when the hand-off is full.
 
-use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
+use crate::venue::{NoRoom, ROOM, Reports, VenueInfo};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::sender::{Sender, Sent};
 use protocol::session::WITHDRAWN;
 use protocol::stamps::Point;
 use protocol::wire::{Message, NOTHING, OrderStatus, Report, Side};
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
 
@@ -29,7 +29,7 @@ pub(crate) struct Outbox<P> {
 
 impl<P: Producer> Outbox<P> {
     /// Over that end; nothing is allocated after this.
-    pub fn new(completion: P, bell: Option<Bell>) -> Self {
+    pub fn new(completion: P, bell: Option<Doorbell>) -> Self {
         Self {
             completion: Sender::new(completion, bell, ROOM),
             completed: 0,
@@ -87,7 +87,7 @@ impl<P: Producer> Outbox<P> {
 pub(crate) struct Sink<'a, P, C, const CANCELS: bool> {
     outbox: &'a mut Outbox<P>,
     pub cycle: &'a mut Cycle<C>,
-    record: VenueRecord,
+    record: VenueInfo,
     /// Reports that it takes.
     left: usize,
     /// Reports that the venue may give in all, by the orders that it has taken.
@@ -102,7 +102,7 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
         outbox: &'a mut Outbox<P>,
         cycle: &'a mut Cycle<C>,
         left: usize,
-        record: VenueRecord,
+        record: VenueInfo,
         orders: u64,
     ) -> Self {
         let owed = orders * u64::from(record.reports_an_order);

@@ -7,17 +7,17 @@
 //!            advance         session-in           └──────────┘
 //! ```
 
-use crate::venue::{Reports, Sweep, Venue, VenueRecord};
+use crate::venue::{Reports, Sweep, Venue, VenueInfo};
 use protocol::session::{Numbers, number_instruction, report_number};
 use protocol::wire::{CancelScope, Instruction, Message, Order, Report};
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::ring::spsc;
 
 /// The gateway's end of a session with an exchange.
 pub struct SessionVenue {
     out: spsc::Producer,
     /// Rings for the exchange, where that parks.
-    bell: Option<Bell>,
+    bell: Option<Doorbell>,
     reports: spsc::Consumer,
     /// An instruction that found the session full. Nothing overtakes it.
     waiting: Option<Message>,
@@ -35,7 +35,7 @@ impl SessionVenue {
     pub const REPORTS_AN_ORDER: u8 = 4;
 
     /// The session over these rings.
-    pub fn new(out: spsc::Producer, bell: Option<Bell>, reports: spsc::Consumer) -> Self {
+    pub fn new(out: spsc::Producer, bell: Option<Doorbell>, reports: spsc::Consumer) -> Self {
         // What dead predecessors of either end sent and took counts.
         let (sent, received) =
             (Numbers::behind(out.published() as u32), Numbers::behind(reports.taken() as u32));
@@ -88,8 +88,8 @@ impl SessionVenue {
 
 impl Venue for SessionVenue {
     const IN_ORDER: bool = true;
-    const RECORD: VenueRecord =
-        VenueRecord { reports_an_order: Self::REPORTS_AN_ORDER, reports_at_once: 0, tells_release: false };
+    const RECORD: VenueInfo =
+        VenueInfo { reports_an_order: Self::REPORTS_AN_ORDER, reports_at_once: 0, tells_release: false };
 
     #[inline]
     fn has_room(&self) -> bool {

@@ -4,7 +4,7 @@ use super::*;
 use protocol::stamps::Record;
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{CancelScope, MESSAGE_WORDS, NOTHING, OrderId, OrderStatus, Report};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc_mux::SpscMuxProducer;
 use shm::sync::Ordering;
 use system::clock::{Timebase, Virtual};
@@ -19,7 +19,7 @@ struct Bench<V> {
     completion: spsc::Consumer,
     clock: Virtual,
     cycle: Cycle<Virtual>,
-    segment: Words,
+    segment: AtomicWords,
 }
 
 /// A gateway between two heap rings on a virtual clock of 1 ns a tick.
@@ -132,7 +132,7 @@ fn a_full_gateway_leaves_orders_in_the_inbox() {
 
 /// Reports each order twice: at once, and `GAP` ticks later. What finds no room it keeps.
 struct Twice {
-    held: Held<Order>,
+    held: TimerWheel<Order>,
     /// Makes reports that its record rules out.
     lies: bool,
 }
@@ -140,7 +140,7 @@ struct Twice {
 const GAP: u64 = 100;
 
 impl Venue for Twice {
-    const RECORD: VenueRecord = VenueRecord { reports_an_order: 2, reports_at_once: 1, tells_release: false };
+    const RECORD: VenueInfo = VenueInfo { reports_an_order: 2, reports_at_once: 1, tells_release: false };
 
     fn has_room(&self) -> bool {
         !self.held.is_full()
@@ -181,7 +181,7 @@ impl Venue for Twice {
 }
 
 fn twice(completion_capacity: usize, max_held: usize) -> Bench<Twice> {
-    bench_of(completion_capacity, Twice { held: Held::with_capacity(max_held), lies: false })
+    bench_of(completion_capacity, Twice { held: TimerWheel::with_capacity(max_held), lies: false })
 }
 
 fn numbers(reports: &[Report]) -> Vec<(u64, u8, bool)> {
@@ -303,7 +303,7 @@ impl<R: Reports> Reports for Deaf<'_, R> {
 }
 
 impl Venue for Swallows {
-    const RECORD: VenueRecord = SessionVenue::RECORD;
+    const RECORD: VenueInfo = SessionVenue::RECORD;
     const IN_ORDER: bool = true;
 
     fn has_room(&self) -> bool {
@@ -362,7 +362,7 @@ fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V)
         reports.skip_to(completed);
         let session = SessionVenue::new(spsc::Producer::resume(&out).unwrap(), None, reports);
         let (_orders, inbox) = spsc::heap_ring::<MESSAGE_WORDS>(64);
-        let estate = GatewayEstate { orders: HARMFUL, completed, ..GatewayEstate::default() };
+        let estate = GatewayResumePoint { orders: HARMFUL, completed, ..GatewayResumePoint::default() };
         let gateway = Gateway::new(0, inbox, SpscMuxProducer(handed_over), None, venue(session));
         let mut gateway = gateway.in_place_of(estate);
         for _ in 0..turns {

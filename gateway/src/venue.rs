@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// What there is to know of a kind of venue: the room that its reports need follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VenueRecord {
+pub struct VenueInfo {
     /// How many reports of each order there is room for in stamp logs and return paths, 1 to
     /// [`MAX_REPORTS`]: on average, over all its orders. One order may have up to [`MAX_REPORTS`].
     pub reports_an_order: u8,
@@ -20,7 +20,7 @@ pub struct VenueRecord {
 /// How many reports wait in a gateway while the completion hand-off is full.
 pub const ROOM: usize = 32;
 
-impl VenueRecord {
+impl VenueInfo {
     /// One report an order, never at once, at a time that is told.
     pub const ONE_REPORT: Self = Self { reports_an_order: 1, reports_at_once: 0, tells_release: true };
 
@@ -102,7 +102,7 @@ impl Sweep {
 /// see [`DelayModel`](crate::DelayModel).
 pub trait Venue: Send {
     /// What there is to know of it.
-    const RECORD: VenueRecord;
+    const RECORD: VenueInfo;
 
     /// What it is told goes behind it in the order in which it came: no order overtakes a cancel of
     /// all.

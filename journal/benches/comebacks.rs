@@ -6,7 +6,7 @@
 //! state of a spare that has followed all but the last few hundred records. In turns, median of the
 //! rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
 
-use journal::{Durability, Follower, Options, State};
+use journal::{Durability, JournalFollower, Options, State};
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,9 +39,9 @@ pub struct Case<'a> {
 
 impl Case<'_> {
     /// One that has followed the journal in this case, if it has: from `state` on.
-    pub fn followed<S: State>(&self, state: impl FnOnce() -> S) -> Option<Follower<S>> {
+    pub fn followed<S: State>(&self, state: impl FnOnce() -> S) -> Option<JournalFollower<S>> {
         self.is_spare.then(|| {
-            let mut follower = Follower::begin(self.folder, state()).expect("a snapshot or a log");
+            let mut follower = JournalFollower::begin(self.folder, state()).expect("a snapshot or a log");
             let end = self.records - BEHIND_SPARE;
             while follower.last() < end {
                 follower.follow((end - follower.last()).min(512) as usize).expect("records");
@@ -53,7 +53,7 @@ impl Case<'_> {
     /// Writes the snapshot behind what is written, from `state` on; `gone` says that everything has
     /// gone out.
     pub fn snapshot<S: State>(&self, state: S, gone: impl FnOnce(&mut S)) {
-        let mut follower = Follower::begin(self.folder, state).expect("a log");
+        let mut follower = JournalFollower::begin(self.folder, state).expect("a log");
         while follower.follow(4096).expect("records") > 0 {}
         gone(&mut follower.state);
         follower.snapshot().expect("room for it");

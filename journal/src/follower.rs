@@ -78,7 +78,7 @@ pub trait State {
 }
 
 /// A state, and how far it has followed the log.
-pub struct Follower<S> {
+pub struct JournalFollower<S> {
     /// The state behind [`Follower::last`].
     pub state: S,
     reader: Reader,
@@ -86,7 +86,7 @@ pub struct Follower<S> {
     snapshot_at: u64,
 }
 
-impl<S: State> Follower<S> {
+impl<S: State> JournalFollower<S> {
     /// Begins in the newest good snapshot of that folder, if there is one; else `state` is that
     /// before the first record.
     ///

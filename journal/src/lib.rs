@@ -58,7 +58,7 @@ mod writer;
 
 pub use disk::{Disk, Os, Refusing, Step};
 pub use error::{JournalError, RecoveryError};
-pub use follower::{Follower, State};
+pub use follower::{JournalFollower, State};
 pub use input_log::InputLog;
 pub use outbox::Outbox;
 pub use reader::{Reader, Record};

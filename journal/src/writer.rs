@@ -9,7 +9,7 @@ use crate::recovery::{self, End, Recovered};
 use crate::segment;
 use crate::shared::{Mapped, Shared, Watermark};
 use crate::snapshot;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 use std::fs::{self, File, TryLockError};
@@ -86,7 +86,7 @@ impl Options {
 
 /// The one writer of a folder.
 pub struct Writer {
-    words: Words,
+    words: AtomicWords,
     /// The word where the next record begins.
     at: usize,
     seed: u32,

@@ -9,12 +9,12 @@ use analysis::document::Document;
 use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};
 use protocol::control::{Control, RunState};
-use protocol::desk::{self, ANSWERS, Answer, Answers, Command, DESK, Entry, Operator, Status};
+use protocol::desk::{self, ANSWERS, Answer, Command, CommandAnswers, DESK, Entry, Operator, Status};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control};
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::memory::header::run_hash;
-use shm::memory::{Header, Region, SegmentKind, View, open_safely};
+use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -48,14 +48,14 @@ impl LiveRun {
         Ok(Self { plan, control })
     }
 
-    fn view(&self, what: &str, kind: SegmentKind) -> Result<View> {
+    fn view(&self, what: &str, kind: SegmentKind) -> Result<ReadOnlyWords> {
         let name = self.plan.segment_name(what);
         let view = Region::open_read_only(&name)?;
         self.check(&name, &view, kind)?;
         Ok(view)
     }
 
-    fn check(&self, name: &str, view: &View, kind: SegmentKind) -> Result<()> {
+    fn check(&self, name: &str, view: &ReadOnlyWords, kind: SegmentKind) -> Result<()> {
         let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind)
             .with_context(|| format!("segment {name}"))?;
         if header.run != run_hash(&self.plan.run) || view.len() < desk::ANSWERS_WORDS.min(desk::DESK_WORDS) {
@@ -68,10 +68,10 @@ impl LiveRun {
     ///
     /// # Errors
     /// Segments that are gone or are not the run's.
-    pub fn commands(&self) -> Result<(Vec<Entry>, Answers)> {
+    pub fn commands(&self) -> Result<(Vec<Entry>, CommandAnswers)> {
         let desk = self.view(DESK, desk::DESK_KIND)?;
         let answers = self.view(ANSWERS, desk::ANSWERS_KIND)?;
-        Ok((desk::entries(&desk).collect(), Answers::new(&answers)))
+        Ok((desk::entries(&desk).collect(), CommandAnswers::new(&answers)))
     }
 
     /// Gives a command and waits until it is done, or the time is over: when it was given, and the
@@ -91,7 +91,7 @@ impl LiveRun {
         };
         let words = Region::map(&name, &file, true)?.words();
         self.check(&name, &words.clone().into(), desk::DESK_KIND)?;
-        let answers = Answers::new(&self.view(ANSWERS, desk::ANSWERS_KIND)?);
+        let answers = CommandAnswers::new(&self.view(ANSWERS, desk::ANSWERS_KIND)?);
         take_turn(&file)?;
         let (ticks, pid) = (self.plan.clock.now(), std::process::id());
         let number = Operator::new(&words).give(command, ticks, pid);
@@ -128,7 +128,7 @@ impl LiveRun {
         if let Ok(region) = Region::open(&self.plan.segment_name(&bell_segment(&thread.name)))
             && region.words().len() >= shm::bell::BELL_WORDS
         {
-            Bell::from_outside(&region.words()).ring();
+            Doorbell::from_outside(&region.words()).ring();
         }
     }
 

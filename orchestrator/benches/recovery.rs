@@ -9,7 +9,7 @@ mod comebacks;
 use comebacks::{Case, options, table};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
-use orchestrator::{Core, Estate, Input, Outputs, Replica};
+use orchestrator::{Core, Input, OutputWatermarks, Outputs, Replica};
 use protocol::sender::Sender;
 use protocol::stamps::Stamps;
 use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
@@ -65,10 +65,10 @@ fn input(number: u64, open: u64) -> Input {
 }
 
 /// Everything that the orchestrator gave has gone out.
-fn estate(records: u64, open: u64) -> Estate {
+fn estate(records: u64, open: u64) -> OutputWatermarks {
     let reports = (0..records).filter(|number| reported(*number, open).is_some()).count() as u64;
     let orders = records - reports;
-    Estate {
+    OutputWatermarks {
         returns_stamped: reports,
         others_logged: 2 * orders + reports,
         sent: vec![orders],
@@ -83,7 +83,7 @@ fn estate(records: u64, open: u64) -> Estate {
 }
 
 /// The rings, through which all of that went.
-fn outputs(estate: &Estate, open: u64) -> Outputs {
+fn outputs(estate: &OutputWatermarks, open: u64) -> Outputs {
     let ring = |messages: u64| {
         let words = Region::heap(spsc::ring_words(64, 7)).words();
         spsc::write_header::<7>(&words, 64);

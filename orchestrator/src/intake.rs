@@ -6,7 +6,7 @@ use crate::core::Input;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Report};
 use shm::ring::{Consumer, PeerFault};
 use system::clock::Clock;
@@ -61,9 +61,9 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     #[cold]
     fn peer_fault<C: Clock>(&mut self, from: Option<usize>, fault: PeerFault, cycle: &mut Cycle<C>) {
         let why = match fault {
-            PeerFault::Framing { .. } => Misconduct::Garbage,
-            PeerFault::InvalidIndex { .. } | PeerFault::Stranger { .. } => Misconduct::ForeignId,
-            _ => Misconduct::BadCursor,
+            PeerFault::Framing { .. } => ProtocolViolation::Garbage,
+            PeerFault::InvalidIndex { .. } | PeerFault::Stranger { .. } => ProtocolViolation::ForeignId,
+            _ => ProtocolViolation::BadCursor,
         };
         let from = from.map(|index| index as u16);
         self.take(Input::Violation { from, why }, |_| (), cycle);
@@ -74,7 +74,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub(crate) fn report_overflow<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(strategy) = self.outputs.overflowed.take() else { return };
         let from = self.core.sender_is_authenticated.then_some(strategy as u16);
-        self.take(Input::Violation { from, why: Misconduct::Flood }, |_| (), cycle);
+        self.take(Input::Violation { from, why: ProtocolViolation::Flood }, |_| (), cycle);
     }
 
     /// Takes back the orders that are queued for a gateway and must not go any more.

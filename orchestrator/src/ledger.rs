@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the predecessors of an orchestrator have left behind; nothing where there was none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Estate {
+pub struct OutputWatermarks {
     /// Stamps of returns in the log.
     pub returns_stamped: u64,
     /// Other records of an orchestrator in the log, but those of its seal.
@@ -28,7 +28,7 @@ pub struct Estate {
     pub log_is_partial: bool,
 }
 
-impl Estate {
+impl OutputWatermarks {
     /// Counts so many records of the log.
     pub fn count(&mut self, point: Point, records: u64) {
         match point {
@@ -56,7 +56,7 @@ const fn is_ours(point: Point) -> bool {
     matches!(point, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | Rejected | KillSeen | KillDone)
 }
 
-/// The place of a point's count in [`Estate::logged`].
+/// The place of a point's count in [`OutputWatermarks::logged`].
 const fn kind(point: Point) -> usize {
     match point {
         Point::OrchReturn => 0,
@@ -124,7 +124,7 @@ pub(crate) struct OutputLedger {
     pub commands: u64,
     /// All that has gone out, as soon as that is certain.
     #[serde(skip)]
-    pub known: Option<Estate>,
+    pub known: Option<OutputWatermarks>,
 }
 
 impl OutputLedger {
@@ -184,7 +184,7 @@ impl OutputLedger {
     }
 
     /// So much has gone out: it need not be kept.
-    pub fn has_gone(&mut self, known: &Estate) {
+    pub fn has_gone(&mut self, known: &OutputWatermarks) {
         for (strategy, of) in self.strategies.iter_mut().enumerate() {
             of.returned.has_gone(known.returned(strategy));
         }
@@ -212,7 +212,11 @@ impl OutputLedger {
     }
 
     /// Whether the journal accounts for all that there was.
-    pub fn check(&self, estate: &Estate, sessions: &[StrategySession]) -> Result<(), RecoveryError> {
+    pub fn check(
+        &self,
+        estate: &OutputWatermarks,
+        sessions: &[StrategySession],
+    ) -> Result<(), RecoveryError> {
         let enough = RecoveryError::check_count;
         for (gateway, of) in self.gateways.iter().enumerate() {
             of.dispatched.check("messages to gateway", gateway, estate.sent(gateway))?;
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn nothing_is_logged_again_where_no_count_says_what_is_there() {
-        let unlogged = |estate: Estate| {
+        let unlogged = |estate: OutputWatermarks| {
             let mut given = OutputLedger::new(0, 0);
             for n in 0..5 {
                 let id = OrderId::new(0, 0, n);
@@ -245,10 +249,10 @@ mod tests {
             given.has_gone(&estate);
             given.check(&estate, &[]).map(|()| given.unlogged(9).len())
         };
-        let estate = Estate { returns_stamped: 3, others_logged: 4, ..Estate::default() };
+        let estate = OutputWatermarks { returns_stamped: 3, others_logged: 4, ..OutputWatermarks::default() };
         assert_eq!(unlogged(estate.clone()).ok(), Some(3), "what is believed of a log that is whole");
-        assert_eq!(unlogged(Estate { log_is_partial: true, ..estate.clone() }).ok(), Some(0));
-        let more = Estate { returns_stamped: 6, log_is_partial: true, ..estate };
+        assert_eq!(unlogged(OutputWatermarks { log_is_partial: true, ..estate.clone() }).ok(), Some(0));
+        let more = OutputWatermarks { returns_stamped: 6, log_is_partial: true, ..estate };
         assert!(
             unlogged(more).is_err(),
             "a journal that has less than the log is not whole, whatever the log has lost"

@@ -23,7 +23,7 @@ mod successor;
 mod supervision;
 
 pub use self::core::{Core, Input, TOLERATED_OFFENCES, log_records};
-pub use ledger::{Estate, GatewayPast, Recovered};
+pub use ledger::{GatewayPast, OutputWatermarks, Recovered};
 pub use outputs::Outputs;
 pub use positions::{Account, Change, Positions};
 pub use replica::Replica;
@@ -34,7 +34,7 @@ use journal::InputLog;
 use live::Live;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
-use protocol::desk::Desk;
+use protocol::desk::CommandChannel;
 use protocol::labels::OrchestratorCounter as Counter;
 use protocol::stamps::StampLog;
 use shm::prefetch::prefetch_lines;
@@ -119,7 +119,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         if self.core.dying > 0 {
             self.poll_retirements(cycle);
         }
-        if self.outputs.desk.as_ref().is_some_and(Desk::has_news) {
+        if self.outputs.desk.as_ref().is_some_and(CommandChannel::has_news) {
             self.poll_commands(cycle);
         }
         if self.supervision.as_ref().is_some_and(|supervision| supervision.must_inspect(cycle.now)) {

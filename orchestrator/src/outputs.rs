@@ -3,9 +3,9 @@
 //! Nothing here refuses a message. What finds its ring full is queued and goes when there is room.
 //! Each receiver has a queue of its own, so a venue or strategy that takes nothing delays no other.
 
-use protocol::desk::Desk;
+use protocol::desk::CommandChannel;
 use protocol::sender::{Sender, Sent};
-use protocol::supervision::{RepairsWriter, Standstill};
+use protocol::supervision::{BlockedClaim, RepairsWriter};
 use protocol::wire::Message;
 use std::collections::VecDeque;
 use system::work::Work;
@@ -22,11 +22,11 @@ pub struct Outputs {
     /// Reports that wait for the journal, in order, each with the record that must be durable
     /// first.
     pub(crate) deferred: VecDeque<(u64, Message)>,
-    pub(crate) desk: Option<Desk>,
+    pub(crate) desk: Option<CommandChannel>,
     pub(crate) repairs: Option<RepairsWriter>,
     pub(crate) work: Work,
     /// A place of the submit hand-off that is claimed and not written, as of the last look.
-    pub(crate) standstill: Option<Standstill>,
+    pub(crate) standstill: Option<BlockedClaim>,
     /// Reports may be queued for a strategy.
     pub(crate) has_queued_reports: bool,
     /// Queued orders may have to be recalled.
@@ -52,7 +52,7 @@ impl Outputs {
 
     /// Takes commands from operators at this desk.
     #[must_use]
-    pub fn commanded(self, desk: Desk) -> Self {
+    pub fn commanded(self, desk: CommandChannel) -> Self {
         Self { desk: Some(desk), ..self }
     }
 

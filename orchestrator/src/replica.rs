@@ -7,16 +7,16 @@
 //! stamped in time gets the time of the promotion.
 
 use super::core::{Core, Effects, Input, Notice, SavedCore};
-use super::ledger::{Estate, GatewayPast, OutputLedger, Recovered};
+use super::ledger::{GatewayPast, OutputLedger, OutputWatermarks, Recovered};
 use super::outputs::Outputs;
 use super::successor::Successor;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Writer};
 use protocol::checksum::digest;
-use protocol::desk::{ANSWERS_WORDS, Answer, Answers, COMMANDS, Desk};
+use protocol::desk::{ANSWERS_WORDS, Answer, COMMANDS, CommandAnswers, CommandChannel};
 use protocol::record::{Point, Record, Stamps};
 use protocol::wire::{Message, Order, OrderId, Report};
 use serde::{Deserialize, Serialize};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use std::error::Error;
 use std::path::Path;
 
@@ -25,8 +25,8 @@ pub struct Replica {
     pub(crate) core: Core,
     pub(crate) ledger: OutputLedger,
     stamps: Stamps,
-    answers: Words,
-    desk: Desk,
+    answers: AtomicWords,
+    desk: CommandChannel,
 }
 
 /// What a snapshot holds.
@@ -40,7 +40,7 @@ pub struct EngineSnapshot {
 struct Recorded<'a> {
     ledger: &'a mut OutputLedger,
     stamps: Stamps,
-    desk: &'a Desk,
+    desk: &'a CommandChannel,
 }
 
 impl Recorded<'_> {
@@ -99,13 +99,13 @@ impl Replica {
     pub fn new(core: Core, stamps: Stamps) -> Self {
         let answers = Region::heap(ANSWERS_WORDS).words();
         // No command is taken from there: those that were taken are in the journal.
-        let desk = Desk::new(&answers.clone().into(), &answers);
+        let desk = CommandChannel::new(&answers.clone().into(), &answers);
         let ledger = OutputLedger::new(core.sessions.len(), core.gateways.len());
         Self { core, ledger, stamps, answers, desk }
     }
 
     /// Drops what has gone out from the ledger.
-    pub fn has_gone(&mut self, estate: &Estate) {
+    pub fn has_gone(&mut self, estate: &OutputWatermarks) {
         self.ledger.has_gone(estate);
     }
 
@@ -132,12 +132,12 @@ impl Replica {
         mut self,
         followed: Option<Reader>,
         (folder, options): (&Path, &Options),
-        estate: Estate,
+        estate: OutputWatermarks,
         mut outputs: Outputs,
         now: u64,
     ) -> Result<(Successor, Recovered), RecoveryError> {
         let returned = outputs.strategies.iter().map(|strategy| strategy.ring().published()).collect();
-        let estate = Estate { returned, ..estate };
+        let estate = OutputWatermarks { returned, ..estate };
         self.ledger.has_gone(&estate);
         self.ledger.known = Some(estate.clone());
         let journal = Writer::recover(folder, options, followed, |part| self.take(part))?;
@@ -196,8 +196,8 @@ impl Replica {
     }
 }
 
-fn answered(answers: &Words, commands: u64) -> impl Iterator<Item = (u32, Answer)> {
-    let answers = Answers::new(&answers.clone().into());
+fn answered(answers: &AtomicWords, commands: u64) -> impl Iterator<Item = (u32, Answer)> {
+    let answers = CommandAnswers::new(&answers.clone().into());
     (0..commands.min(COMMANDS as u64) as u32).map(move |number| (number, answers.of(number)))
 }
 

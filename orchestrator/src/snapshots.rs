@@ -13,7 +13,7 @@ use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting};
 use protocol::stamps::Stamps;
-use protocol::supervision::{Incarnation, Misconduct};
+use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 
 const STRATEGIES: usize = 4;
@@ -163,7 +163,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                 };
                 Input::Command { number: commands - 1, command: (*kind != 11).then_some(command) }
             }
-            _ => Input::Violation { from: None, why: Misconduct::Garbage },
+            _ => Input::Violation { from: None, why: ProtocolViolation::Garbage },
         };
         events.push(input);
     }

@@ -5,9 +5,9 @@ use crate::core::{GatewayState, Input, SessionState, StrategySession};
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::control::Control;
-use protocol::desk::{Desk, Entry};
-use protocol::supervision::{GatewayRepair, Misconduct, RepairsWriter, Standstill};
-use shm::ring::{Blocked, Consumer};
+use protocol::desk::{CommandChannel, Entry};
+use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, RepairsWriter};
+use shm::ring::{BlockedSlot, Consumer};
 use system::clock::Clock;
 
 /// How often the submit hand-off is inspected for damage and for slots that nobody writes, in
@@ -106,7 +106,9 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     #[cold]
     pub(crate) fn poll_commands<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        while let Some(Entry { number, command, .. }) = self.outputs.desk.as_mut().and_then(Desk::take) {
+        while let Some(Entry { number, command, .. }) =
+            self.outputs.desk.as_mut().and_then(CommandChannel::take)
+        {
             if !self.take(Input::Command { number, command }, |_| (), cycle) {
                 return;
             }
@@ -121,17 +123,17 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         supervision.next_inspection = cycle.now.saturating_add(cycle.time.ticks(INSPECTION_NS));
         if !supervision.is_damaged && self.submit.check().is_err() {
             supervision.is_damaged = true;
-            self.take(Input::Violation { from: None, why: Misconduct::RingDamaged }, |_| (), cycle);
+            self.take(Input::Violation { from: None, why: ProtocolViolation::RingDamaged }, |_| (), cycle);
             if let Some(repairs) = &self.outputs.repairs {
-                repairs.damaged(Misconduct::RingDamaged);
+                repairs.damaged(ProtocolViolation::RingDamaged);
             }
         }
         // Since when is as of the first look: a producer may be about to write the slot, or to take
         // its announcement back.
-        let found = self.submit.blocked().map(|Blocked { place, announcer }| {
+        let found = self.submit.blocked().map(|BlockedSlot { place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
             let known = self.outputs.standstill.filter(|at| (at.place, at.announcer) == (place, announcer));
-            known.unwrap_or(Standstill { place, announcer, since_ticks: cycle.now })
+            known.unwrap_or(BlockedClaim { place, announcer, since_ticks: cycle.now })
         });
         if found != self.outputs.standstill {
             self.outputs.standstill = found;

@@ -21,7 +21,7 @@ struct Bench<J = ()> {
     completion: spsc::Producer,
     returns: Vec<spsc::Consumer>,
     cycle: Cycle<Virtual>,
-    segment: shm::memory::Words,
+    segment: shm::memory::AtomicWords,
 }
 
 /// Two strategies and two venues; rings of `capacity`; at most `max_open` orders open.

@@ -206,7 +206,7 @@ const WARM: u64 = 128;
 
 /// What one turn of an agent's loop came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum CycleOutcome {
     /// There was work; the next turn follows at once.
     Busy,
     /// There was none; the agent wants its next turn within so many nanoseconds (0: at once,
@@ -222,7 +222,7 @@ pub enum Turn {
 /// Each turn reads the clock once (unordered), which gives heartbeat, longest gap and utilisation.
 /// A busy one reads it once more.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Turns {
+pub struct DutyCycle {
     cycles: u64,
     busy_cycles: u64,
     busy_ticks: u64,
@@ -231,7 +231,7 @@ pub struct Turns {
     stopped: u32,
 }
 
-impl Turns {
+impl DutyCycle {
     /// Says that the agent runs, behind what it counts: one that comes back has counted before.
     pub fn begin<C: Clock>(
         agent: &mut (impl Agent<C> + ?Sized),
@@ -255,7 +255,7 @@ impl Turns {
         cycle: &mut Cycle<C>,
         status: &StatusWriter,
         control: &Control,
-    ) -> Turn {
+    ) -> CycleOutcome {
         let now = cycle.clock.peek();
         // Saturating: the counters of two cores may differ by a tick if the thread was moved.
         let gap = now.saturating_sub(cycle.now);
@@ -273,9 +273,9 @@ impl Turns {
             agent.publish(&mut status.slots());
             status.set(Field::BusyTicks, self.busy_ticks);
             return if self.busy_cycles.is_multiple_of(BUSY_LOOK) && self.ends_busy(control) {
-                Turn::Over
+                CycleOutcome::Over
             } else {
-                Turn::Busy
+                CycleOutcome::Busy
             };
         }
         if self.cycles.is_multiple_of(WARM) {
@@ -284,10 +284,10 @@ impl Turns {
         let state = control.state();
         cycle.draining = state == RunState::Drain;
         if state == RunState::Stop || agent.finished(cycle.draining) || agent.failure().is_some() {
-            return Turn::Over;
+            return CycleOutcome::Over;
         }
         let ticks_left = agent.next_deadline(cycle.draining).saturating_sub(now);
-        Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
+        CycleOutcome::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
     }
 
     /// A call of its own: the idle loop is to be small.
@@ -377,7 +377,7 @@ impl Gaps {
 /// An agent on its thread, from the open barrier to its end: what [`run`] repeats, and what a
 /// program that has a loop of its own calls turn by turn.
 pub struct Running {
-    turns: Turns,
+    turns: DutyCycle,
     gaps: Gaps,
     /// When the idle strategy before the last turn came back, and for how long it had given the
     /// core away; 0: it had not.
@@ -392,7 +392,7 @@ impl Running {
     pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
         let usage_before = Usage::of_this_thread();
         let allocations_before = alloc::is_counted().then(alloc::allocations);
-        let turns = Turns::begin(agent, cycle, status);
+        let turns = DutyCycle::begin(agent, cycle, status);
         let gaps = Gaps::new(cycle);
         Self { turns, gaps, slept: (0, 0), usage_before, allocations_before }
     }
@@ -405,7 +405,7 @@ impl Running {
         cycle: &mut Cycle<C>,
         status: &StatusWriter,
         control: &Control,
-    ) -> Turn {
+    ) -> CycleOutcome {
         let turn = self.turns.turn(agent, cycle, status, control);
         self.gaps.look(cycle);
         turn
@@ -474,9 +474,9 @@ pub fn run<C: Clock, I: Idle>(
     let mut running = Running::begin(agent, cycle, status);
     loop {
         match running.turn(agent, cycle, status, control) {
-            Turn::Busy => running.busy(idle, cycle),
-            Turn::Idle(ns) => running.idle(idle, ns, &cycle.clock),
-            Turn::Over => break,
+            CycleOutcome::Busy => running.busy(idle, cycle),
+            CycleOutcome::Idle(ns) => running.idle(idle, ns, &cycle.clock),
+            CycleOutcome::Over => break,
         }
     }
     running.end(agent, cycle, status);

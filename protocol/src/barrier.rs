@@ -9,7 +9,7 @@ use crate::stamps::StampLog;
 use crate::status::{Field, StatusWriter, ThreadState};
 use shm::attached::Attached;
 use shm::idle::{Backoff, Chosen, Park, Spin, Yield};
-use shm::memory::{RegionError, Words};
+use shm::memory::{AtomicWords, RegionError};
 use std::io;
 use system::clock::{Clock, Timebase};
 use system::pin::{self, PinError};
@@ -60,7 +60,7 @@ impl Arrived {
     pub fn new(
         plan: &Plan,
         thread: &ThreadPlan,
-        segment: &Words,
+        segment: &AtomicWords,
         log: StampLog,
     ) -> Result<Self, ArriveError> {
         let status = StatusWriter::new(segment);

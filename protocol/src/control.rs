@@ -13,7 +13,7 @@
 
 use core::time::Duration;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 #[cfg(not(loom))]
 use shm::process::start_time;
 use shm::sync::{AtomicU64, Ordering};
@@ -85,14 +85,14 @@ impl RunState {
 /// The control segment as every process sees it: read-only.
 #[derive(Clone)]
 pub struct Control {
-    words: View,
+    words: ReadOnlyWords,
     /// This process's own: 1 once the launcher, the one writer, is dead.
     orphaned: Arc<AtomicU64>,
 }
 
 /// The control segment as the launcher has it: the one writer.
-pub struct Launching {
-    words: Words,
+pub struct ControlWriter {
+    words: AtomicWords,
 }
 
 impl Control {
@@ -100,7 +100,7 @@ impl Control {
     ///
     /// # Panics
     /// If they are not longer than [`PLAN`]: the header's check comes first.
-    pub fn new(words: impl Into<View>) -> Self {
+    pub fn new(words: impl Into<ReadOnlyWords>) -> Self {
         let words = words.into();
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
         Self { words, orphaned: Arc::new(AtomicU64::new(0)) }
@@ -118,7 +118,7 @@ impl Control {
     }
 
     #[cfg(not(loom))]
-    pub(crate) const fn view(&self) -> &View {
+    pub(crate) const fn view(&self) -> &ReadOnlyWords {
         &self.words
     }
 
@@ -175,18 +175,18 @@ impl Control {
     }
 }
 
-impl Launching {
+impl ControlWriter {
     /// The control segment in these words.
     ///
     /// # Panics
     /// As [`Control::new`].
-    pub fn new(words: Words) -> Self {
+    pub fn new(words: AtomicWords) -> Self {
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
         Self { words }
     }
 
     #[cfg(not(loom))]
-    pub(crate) const fn words(&self) -> &Words {
+    pub(crate) const fn words(&self) -> &AtomicWords {
         &self.words
     }
 
@@ -208,7 +208,7 @@ impl Launching {
 
     /// What this command starts will be that process of the plan, and says so itself before it runs
     /// a program: who looks after the launcher's death finds it also if the launcher died before it
-    /// could say [`Launching::started`].
+    /// could say [`ControlWriter::started`].
     ///
     /// # Panics
     /// If there can be no such process.
@@ -249,7 +249,7 @@ impl Launching {
 
 #[cfg(not(loom))]
 mod plan_bytes {
-    use super::{Control, Launching, Ordering, PLAN, View};
+    use super::{Control, ControlWriter, Ordering, PLAN, ReadOnlyWords};
     use crate::codec::{self, CodecError};
     use crate::plan::Plan;
 
@@ -258,9 +258,9 @@ mod plan_bytes {
         words.saturating_sub(PLAN + 1) * 8
     }
 
-    impl Launching {
+    impl ControlWriter {
         /// Returns the control segment's memory, to look at.
-        pub fn memory(&self) -> View {
+        pub fn memory(&self) -> ReadOnlyWords {
             self.words.clone().into()
         }
 
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_plan_survives_the_segment() {
-        let launching = Launching::new(Region::heap(1024).words());
+        let launching = ControlWriter::new(Region::heap(1024).words());
         let plan = small_plan();
         launching.write_plan(&plan).unwrap();
         assert_eq!(launching.control().read_plan().unwrap(), plan);
@@ -325,14 +325,14 @@ mod tests {
 
     #[test]
     fn a_plan_that_does_not_fit_is_refused() {
-        let launching = Launching::new(Region::heap(PLAN + 4).words());
+        let launching = ControlWriter::new(Region::heap(PLAN + 4).words());
         assert!(launching.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn a_process_that_says_itself_who_it_is_is_found_and_a_later_one_is_not() {
-        let launching = Launching::new(Region::memfd("will", 1024).unwrap().words());
+        let launching = ControlWriter::new(Region::memfd("will", 1024).unwrap().words());
         let mut command = Command::new("sleep");
         launching.will_start(3, command.arg("60"));
         let mut child = command.spawn().unwrap();

@@ -18,7 +18,7 @@
 use crate::labels::{Counter, CounterLabel, MOST};
 use crate::role::{Role, RoleKind};
 use crate::wire::MAX_VENUES;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 
 /// Words of one agent: its owner's tag, then its counters.
@@ -49,7 +49,7 @@ pub(crate) fn role_of(tag: u64) -> Option<Role> {
 ///
 /// # Panics
 /// If there are more than [`MAX_AGENTS`].
-pub(crate) fn announce(words: &Words, roles: &[Role]) {
+pub(crate) fn announce(words: &AtomicWords, roles: &[Role]) {
     assert!(roles.len() <= MAX_AGENTS, "a thread runs {MAX_AGENTS} agents at most");
     for (agent, role) in roles.iter().enumerate() {
         words[agent * AGENT_WORDS].store(tag(*role), Ordering::Relaxed);
@@ -58,12 +58,12 @@ pub(crate) fn announce(words: &Words, roles: &[Role]) {
 
 /// The counters of a thread's agents, one agent after the other: who writes them.
 pub struct Slots<'a> {
-    words: &'a Words,
+    words: &'a AtomicWords,
     next: usize,
 }
 
 impl<'a> Slots<'a> {
-    pub(crate) const fn new(words: &'a Words) -> Self {
+    pub(crate) const fn new(words: &'a AtomicWords) -> Self {
         Self { words, next: 0 }
     }
 

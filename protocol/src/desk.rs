@@ -21,7 +21,7 @@ use crate::kill::Scope;
 use crate::limits::{Control, OFF};
 use serde::{Deserialize, Serialize};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 use system::names;
 
@@ -137,7 +137,7 @@ impl core::fmt::Display for Entry {
     }
 }
 
-fn entry(view: &View, number: u32) -> Entry {
+fn entry(view: &ReadOnlyWords, number: u32) -> Entry {
     let at = |word| view.load(FIRST + number as usize * WORDS_EACH + word, Ordering::Relaxed);
     Entry { number, ticks: at(0), pid: at(1) as u32, command: Command::from_words([at(2), at(3)]) }
 }
@@ -146,7 +146,7 @@ fn entry(view: &View, number: u32) -> Entry {
 ///
 /// # Panics
 /// If it is shorter than [`DESK_WORDS`].
-pub fn entries(desk: &View) -> impl Iterator<Item = Entry> + use<> {
+pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = Entry> + use<> {
     let desk = desk.window(0, DESK_WORDS);
     // Acquire: pairs with the Release in `give`.
     let count = desk.load(COUNT, Ordering::Acquire).min(COMMANDS as u64) as u32;
@@ -155,14 +155,14 @@ pub fn entries(desk: &View) -> impl Iterator<Item = Entry> + use<> {
 
 /// The desk as an operator has it. Who appends must hold the lock on the segment's file: see the
 /// module.
-pub struct Operator(Words);
+pub struct Operator(AtomicWords);
 
 impl Operator {
     /// The desk in this segment.
     ///
     /// # Panics
     /// If it is shorter than [`DESK_WORDS`].
-    pub fn new(segment: &Words) -> Self {
+    pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.window(0, DESK_WORDS))
     }
 
@@ -215,19 +215,19 @@ pub struct Answer {
 }
 
 /// The desk as the engine has it: reads commands, answers.
-pub struct Desk {
-    desk: View,
-    answers: Words,
+pub struct CommandChannel {
+    desk: ReadOnlyWords,
+    answers: AtomicWords,
     /// Commands taken so far.
     taken: u64,
 }
 
-impl Desk {
+impl CommandChannel {
     /// The desk and the answers in these segments.
     ///
     /// # Panics
     /// If one of them is shorter than [`DESK_WORDS`] or [`ANSWERS_WORDS`].
-    pub fn new(desk: &View, answers: &Words) -> Self {
+    pub fn new(desk: &ReadOnlyWords, answers: &AtomicWords) -> Self {
         Self { desk: desk.window(0, DESK_WORDS), answers: answers.window(0, ANSWERS_WORDS), taken: 0 }
     }
 
@@ -331,14 +331,14 @@ fn place(number: u32) -> Option<usize> {
 }
 
 /// The engine's answers as an operator reads them.
-pub struct Answers(View);
+pub struct CommandAnswers(ReadOnlyWords);
 
-impl Answers {
+impl CommandAnswers {
     /// The answers in this segment.
     ///
     /// # Panics
     /// If it is shorter than [`ANSWERS_WORDS`].
-    pub fn new(segment: &View) -> Self {
+    pub fn new(segment: &ReadOnlyWords) -> Self {
         Self(segment.window(0, ANSWERS_WORDS))
     }
 
@@ -371,10 +371,10 @@ mod tests {
     use proptest::prelude::*;
     use shm::memory::Region;
 
-    fn desk() -> (Words, Operator, Desk, Answers) {
+    fn desk() -> (AtomicWords, Operator, CommandChannel, CommandAnswers) {
         let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
-        let (operator, engine) = (Operator::new(&desk), Desk::new(&desk.clone().into(), &answers));
-        (desk, operator, engine, Answers::new(&answers.into()))
+        let (operator, engine) = (Operator::new(&desk), CommandChannel::new(&desk.clone().into(), &answers));
+        (desk, operator, engine, CommandAnswers::new(&answers.into()))
     }
 
     #[test]

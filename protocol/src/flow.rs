@@ -39,7 +39,7 @@ pub enum StagePlace {
 
 /// What there is to know of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StageRecord {
+pub struct StageInfo {
     /// Its name in summaries, tables and charts.
     pub name: &'static str,
     /// The point that it begins with.
@@ -69,9 +69,9 @@ macro_rules! stages {
             pub const ALL: [$list; [$($list::$stage),+].len()] = [$($list::$stage),+];
 
             /// What there is to know of it.
-            pub const fn record(self) -> &'static StageRecord {
+            pub const fn record(self) -> &'static StageInfo {
                 match self {
-                    $($list::$stage => &StageRecord {
+                    $($list::$stage => &StageInfo {
                         name: $name,
                         from: Point::$from,
                         to: Point::$to,

@@ -16,7 +16,7 @@
 
 use crate::record::{Point, Record};
 use crate::wire::ID_WIDTH;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
 /// Parts of the room.
@@ -83,15 +83,15 @@ pub(crate) struct Keeper {
     /// Kept so far.
     pub kept: u64,
     /// Kept, plus one.
-    counted: Words,
+    counted: AtomicWords,
     /// Not kept: how many, and their time.
-    dropped: Words,
+    dropped: AtomicWords,
 }
 
 impl Keeper {
     /// A room with what earlier incarnations of the thread have kept in it: what the status block
     /// says, or else the `count` of the log.
-    pub fn new(room: u64, [dropped, counted]: [Words; 2], count: impl FnOnce() -> u64) -> Self {
+    pub fn new(room: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
         // Relaxed: a dead predecessor's, whose death is certain. It says no more than that some
         // room is used up.
         let kept = match counted[0].load(Ordering::Relaxed) {

@@ -10,8 +10,6 @@ pub mod barrier;
 pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
-#[cfg(not(loom))]
-pub mod comeback;
 pub mod control;
 pub mod counters;
 pub mod desk;
@@ -34,6 +32,8 @@ pub mod orphan;
 pub mod plan;
 pub mod record;
 pub mod reject;
+#[cfg(not(loom))]
+pub mod restart_policy;
 pub mod role;
 #[cfg(not(loom))]
 pub mod segments;

@@ -95,7 +95,7 @@ impl Each {
 
 /// What there is to know of a control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ControlRecord {
+pub struct ControlInfo {
     /// What has a limit of its own.
     pub each: Each,
     /// What the limit counts.
@@ -122,9 +122,9 @@ macro_rules! controls {
 
         impl Control {
             /// What there is to know of it.
-            pub const fn record(self) -> &'static ControlRecord {
+            pub const fn record(self) -> &'static ControlInfo {
                 match self {
-                    $(Control::$variant => &ControlRecord {
+                    $(Control::$variant => &ControlInfo {
                         each: Each::$each,
                         unit: Unit::$unit,
                         least: $least,

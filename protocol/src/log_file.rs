@@ -4,7 +4,7 @@
 
 use crate::stamps::{RECORD_BYTES, RECORD_WORDS, count_records};
 use crate::status::LOG_OFFSET;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -30,7 +30,7 @@ const CHUNK: usize = 1 << 17;
 ///
 /// # Errors
 /// What `out` refused.
-pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result<()> {
+pub fn write(header: &[u64], segment: &ReadOnlyWords, out: &mut impl Write) -> io::Result<()> {
     let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
     let mut bytes = Vec::with_capacity(CHUNK.min(words) * 8);
     for start in (0..words).step_by(CHUNK) {

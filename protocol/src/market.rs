@@ -17,7 +17,7 @@
 //! to. The exchange logs each version that it writes, so what an order claims can be checked.
 
 use shm::board::{BoardError, Reader, Shape};
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 
 /// Words of a value.
 pub const TOUCH_WORDS: usize = 7;
@@ -48,7 +48,7 @@ pub struct Quote {
 
 /// What everybody may see of an instrument: the best of both sides, and the last trade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Touch {
+pub struct TopOfBook {
     /// The best bid, with all that is shown at its price.
     pub bid: Option<Quote>,
     /// The best offer.
@@ -61,7 +61,7 @@ pub struct Touch {
     pub auction: bool,
 }
 
-impl Touch {
+impl TopOfBook {
     /// Its words.
     #[inline]
     pub fn words(&self) -> [u64; TOUCH_WORDS] {
@@ -107,7 +107,7 @@ pub struct Tick {
     /// Versions that were written over before this strategy looked.
     pub missed: u64,
     /// What there is to see.
-    pub touch: Touch,
+    pub touch: TopOfBook,
 }
 
 /// Cells that one duty cycle looks at; with more instruments the next cycle goes on where this one
@@ -142,7 +142,7 @@ impl Market {
     ///
     /// # Errors
     /// Memory that does not have the size of a board for so many instruments.
-    pub fn follow(&mut self, venue: u16, view: &View, instruments: usize) -> Result<(), BoardError> {
+    pub fn follow(&mut self, venue: u16, view: &ReadOnlyWords, instruments: usize) -> Result<(), BoardError> {
         let reader = Reader::attach_as(shape(instruments)?, view)?;
         let board = self.boards.len();
         let cell = |instrument| Cell { board, venue, instrument: instrument as u16, seen: 0 };
@@ -185,7 +185,7 @@ impl Market {
         let missed = stamp.version.saturating_sub(seen.saturating_add(1));
         *seen = stamp.version;
         self.missed = self.missed.saturating_add(missed);
-        let Some(touch) = Touch::parse(&words) else {
+        let Some(touch) = TopOfBook::parse(&words) else {
             self.bad += 1;
             return None;
         };
@@ -251,7 +251,7 @@ mod tests {
     fn the_newest_touch_is_heard_once_and_what_was_missed_is_counted() {
         let (mut writers, mut market) = market(&[(0, 1), (3, 2)]);
         assert_eq!(cycle(&mut market), []);
-        let touch = |price| Touch { bid: quote(price), trades: 2, auction: true, ..Touch::default() };
+        let touch = |price| TopOfBook { bid: quote(price), trades: 2, auction: true, ..TopOfBook::default() };
         for price in 1..=3 {
             writers[1].write(1, 500, &touch(price).words());
         }
@@ -267,13 +267,13 @@ mod tests {
     #[test]
     fn a_cycle_looks_at_some_cells_and_the_next_one_goes_on() {
         let (mut writers, mut market) = market(&[(0, 40)]);
-        (0..40).for_each(|cell| _ = writers[0].write(cell, 0, &Touch::default().words()));
+        (0..40).for_each(|cell| _ = writers[0].write(cell, 0, &TopOfBook::default().words()));
         let heard: Vec<usize> = (0..4).map(|_| cycle(&mut market).len()).collect();
         assert_eq!(heard, [16, 16, 8, 0]);
         // One that always writes holds nobody for longer than a cycle.
         let mut looks = 0;
         while market.next_tick().is_some() || looks == 0 {
-            writers[0].write(looks, 0, &Touch::default().words());
+            writers[0].write(looks, 0, &TopOfBook::default().words());
             looks += 1;
         }
         assert!(looks <= 17);
@@ -294,12 +294,12 @@ mod tests {
         fn words_are_a_touch_or_refused(words in proptest::array::uniform7(0u64..5), sign: bool) {
             let mut words = words;
             words[6] |= if sign { AUCTION } else { 0 };
-            if let Some(touch) = Touch::parse(&words) {
+            if let Some(touch) = TopOfBook::parse(&words) {
                 prop_assert_eq!(touch.words(), words);
             } else {
                 prop_assert!(words[..6].chunks(2).any(|pair| (pair[0] == 0) != (pair[1] == 0)));
             }
-            let _ = Touch::parse(&words.map(|word| word.wrapping_mul(u64::MAX / 3)));
+            let _ = TopOfBook::parse(&words.map(|word| word.wrapping_mul(u64::MAX / 3)));
         }
     }
 }

@@ -59,7 +59,7 @@ impl Role {
     }
 
     /// What there is to know of its kind.
-    pub const fn record(self) -> &'static RoleRecord {
+    pub const fn record(self) -> &'static RoleInfo {
         self.kind().record()
     }
 }
@@ -75,7 +75,7 @@ impl core::fmt::Display for Role {
 
 /// What there is to know of a kind of role.
 #[derive(Debug)]
-pub struct RoleRecord {
+pub struct RoleInfo {
     /// There may be several: the name carries the index.
     pub is_numbered: bool,
     /// The points that it stamps; nobody else stamps them.
@@ -96,9 +96,9 @@ pub struct RoleRecord {
 
 impl RoleKind {
     /// The record of this kind.
-    pub const fn record(self) -> &'static RoleRecord {
+    pub const fn record(self) -> &'static RoleInfo {
         match self {
-            RoleKind::Strategy => &RoleRecord {
+            RoleKind::Strategy => &RoleInfo {
                 is_numbered: true,
                 points: &[Point::StrategySend, Point::StrategyRecv, Point::Due],
                 records_an_order: 3,
@@ -108,7 +108,7 @@ impl RoleKind {
                 sandbox: Some(&sandbox::STRATEGY),
                 counters: StrategyCounter::LABELS,
             },
-            RoleKind::Orchestrator => &RoleRecord {
+            RoleKind::Orchestrator => &RoleInfo {
                 is_numbered: false,
                 points: &[
                     Point::OrchRecvSubmit,
@@ -128,7 +128,7 @@ impl RoleKind {
                 sandbox: None,
                 counters: OrchestratorCounter::LABELS,
             },
-            RoleKind::Gateway => &RoleRecord {
+            RoleKind::Gateway => &RoleInfo {
                 is_numbered: true,
                 points: &[
                     Point::GatewayRecv,
@@ -146,7 +146,7 @@ impl RoleKind {
                 sandbox: Some(&sandbox::GATEWAY),
                 counters: GatewayCounter::LABELS,
             },
-            RoleKind::Exchange => &RoleRecord {
+            RoleKind::Exchange => &RoleInfo {
                 is_numbered: true,
                 points: &[Point::ExchangeRecv, Point::ExchangeDone, Point::Trigger, Point::Touch],
                 records_an_order: 2,
@@ -160,7 +160,7 @@ impl RoleKind {
     }
 }
 
-impl RoleRecord {
+impl RoleInfo {
     /// Its points, a bit each: the lowest for the point with code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);

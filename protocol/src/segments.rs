@@ -6,8 +6,8 @@ mod bells;
 pub use bells::{bell_of, listener};
 
 use crate::codec::{self, CodecError};
-use crate::control::{self, Control, Launching};
-use crate::desk::{self, Desk};
+use crate::control::{self, Control, ControlWriter};
+use crate::desk::{self, CommandChannel};
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::spill::{Ring, SPILLED_KIND};
@@ -24,7 +24,7 @@ use shm::board::{self, BoardError};
 use shm::memory::fifo;
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
-use shm::memory::{Header, Region, RegionError, View, Words, folder};
+use shm::memory::{AtomicWords, Header, ReadOnlyWords, Region, RegionError, folder};
 use shm::ring::{LinkSpec, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
 
 /// Makes a dead strategy's segment anew: all zero, and its header as it was created, whatever the
 /// dead one has written there.
-pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &Words) {
+pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     for word in &words[HEADER_WORDS..] {
         // Relaxed: published by the Release store of the next life.
         word.store(0, Ordering::Relaxed);
@@ -88,7 +88,7 @@ pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &Words) {
 ///
 /// # Errors
 /// See [`Region::create`], [`fifo::create`], [`folder::create`].
-pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionError> {
+pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<AtomicWords>, RegionError> {
     let name = plan.segment_name(&spec.what);
     let words = match spec.place {
         SegmentPlace::Memory => Region::create(&name, spec.words)?.words(),
@@ -121,7 +121,7 @@ pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
 ///
 /// # Errors
 /// See [`Shared::create`].
-pub fn create_shared(plan: &Plan, segment: &Segment) -> Result<(Shared, Words), RegionError> {
+pub fn create_shared(plan: &Plan, segment: &Segment) -> Result<(Shared, AtomicWords), RegionError> {
     let spec = &segment.spec;
     let create = if segment.is_final() { Shared::create_read_only } else { Shared::create };
     let is_prefaulted = spec.place == SegmentPlace::Memory;
@@ -149,7 +149,7 @@ pub fn control_words(plan: &Plan, segments: &[Segment]) -> Result<usize, CodecEr
 ///
 /// # Errors
 /// See [`Region::create_control`]; a plan that cannot be encoded.
-pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<Launching, RegionError> {
+pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<ControlWriter, RegionError> {
     let name = plan.segment_name(CONTROL);
     let unwritable = |error: CodecError| RegionError::Os {
         name: name.clone(),
@@ -158,7 +158,7 @@ pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<Launching, Re
     };
     let words = control_words(plan, segments).map_err(unwritable)?;
     let words = Region::create_control(&name, words)?.words();
-    let control = Launching::new(words.clone());
+    let control = ControlWriter::new(words.clone());
     control.write_plan(plan).map_err(unwritable)?;
     write_header(plan, &topology::control(words.len()).spec, &words);
     Ok(control)
@@ -183,7 +183,7 @@ fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
 }
 
 /// Writes the header of a fresh segment, all zero so far; that of a board says its shape too.
-fn write_header(plan: &Plan, spec: &SegmentSpec, words: &Words) {
+fn write_header(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     match market::shape(spec.capacity as usize) {
         Ok(shape) if spec.kind == board::KIND => shape.write_header(words, header(plan, spec)),
         _ => header(plan, spec).write(words),
@@ -238,7 +238,7 @@ pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
 ///
 /// # Errors
 /// As [`open_control`].
-pub fn read_control(name: String, view: View) -> Result<(Control, Plan), RegionError> {
+pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan), RegionError> {
     let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), topology::CONTROL_KIND)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
     check.map_err(|source| RegionError::Header { name: name.clone(), source })?;
@@ -369,7 +369,7 @@ fn attach_logs(plan: &Plan, access: Access) -> Attached<'_> {
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(View, usize), RegionError> {
+pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyWords, usize), RegionError> {
     let view = attached.view(&schedule_segment(strategy), SCHEDULE_KIND)?;
     let entries = (view.len() - HEADER_WORDS) / SCHEDULE_ENTRY_WORDS;
     Ok((view, entries))
@@ -379,7 +379,7 @@ pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(View, usi
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<Words, RegionError> {
+pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
     Ok(attached.region(&thread_segment(name), status::KIND)?.words())
 }
 
@@ -387,7 +387,7 @@ pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<Words, RegionEr
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionError> {
+pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, RegionError> {
     attached.view(&thread_segment(name), status::KIND)
 }
 
@@ -395,7 +395,7 @@ pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionError>
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionError> {
+pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, RegionError> {
     attached.view(&spilled_segment(name), SPILLED_KIND)
 }
 
@@ -403,7 +403,7 @@ pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionEr
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn spilling(attached: &mut Attached<'_>, name: &str) -> Result<Words, RegionError> {
+pub fn spilling(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
     Ok(attached.region(&spilled_segment(name), SPILLED_KIND)?.words())
 }
 
@@ -418,7 +418,7 @@ pub fn stamp_log(
     attached: &mut Attached<'_>,
     plan: &Plan,
     thread: &ThreadPlan,
-    segment: &Words,
+    segment: &AtomicWords,
 ) -> Result<StampLog, RegionError> {
     let log = match ring_of(plan, thread) {
         Some(ring) => StampLog::in_ring(segment, &spilled(attached, &thread.name)?, ring),
@@ -437,10 +437,10 @@ pub(crate) fn ring_of(plan: &Plan, thread: &ThreadPlan) -> Option<Ring> {
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn desk(attached: &mut Attached<'_>) -> Result<Desk, RegionError> {
+pub fn desk(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
     let desk = attached.view(desk::DESK, desk::DESK_KIND)?;
     let answers = attached.region(desk::ANSWERS, desk::ANSWERS_KIND)?;
-    Ok(Desk::new(&desk, &answers.words()))
+    Ok(CommandChannel::new(&desk, &answers.words()))
 }
 
 /// The writing end of a venue's board, for its exchange.

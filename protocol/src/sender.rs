@@ -5,7 +5,7 @@
 //! succeeds, and order is kept, since nothing is pushed past the queue.
 
 use crate::wire::{MESSAGE_WORDS, Message};
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub enum Sent {
 pub struct Sender<P = spsc::Producer> {
     ring: P,
     /// The bell of the receiver's thread, where that parks.
-    bell: Option<Bell>,
+    bell: Option<Doorbell>,
     queue: VecDeque<Message>,
     /// Maximum length of the queue.
     max_queued: usize,
@@ -33,7 +33,7 @@ pub struct Sender<P = spsc::Producer> {
 
 impl<P: Producer> Sender<P> {
     /// A sender whose queue has memory for `capacity` messages and grows beyond that.
-    pub fn new(ring: P, bell: Option<Bell>, capacity: usize) -> Self {
+    pub fn new(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
         // Filled once and cleared, so that no page is touched for the first time in the middle of a
         // run.
         let mut queue = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
@@ -42,7 +42,7 @@ impl<P: Producer> Sender<P> {
     }
 
     /// A sender whose queue never holds more than `capacity` messages.
-    pub fn bounded(ring: P, bell: Option<Bell>, capacity: usize) -> Self {
+    pub fn bounded(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
         Self { max_queued: capacity, ..Self::new(ring, bell, capacity) }
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let segment = Region::heap(BELL_WORDS).words();
         let mut listener = Listener::new(&segment).and_outside(&segment);
         let (ring, mut receiver) = spsc::heap_ring::<MESSAGE_WORDS>(1);
-        let mut sender = Sender::new(ring, Some(Bell::from_outside(&segment)), 1);
+        let mut sender = Sender::new(ring, Some(Doorbell::from_outside(&segment)), 1);
         let is_rung = |listener: &mut Listener| listener.wait(Duration::ZERO) == Woken::Rung;
         listener.arm();
         assert_eq!(sender.push(&message(1)), Sent::Ring);

@@ -30,7 +30,7 @@
 //! anyway: the launcher, or its warden.
 //!
 //! **A thread's next incarnation**, and whoever is ready to be one, asks what its log comes to
-//! ([`Sums`]). What has left is summed up by the spiller, in two tables that take turns: the one
+//! ([`PointTotals`]). What has left is summed up by the spiller, in two tables that take turns: the one
 //! that `saved` names is whole, since a table is written before `saved` is, and never the one that
 //! `saved` names. So a spiller may die at any store, and a reader that meets a table that is being
 //! written sees that `saved` has moved. Who asks for records one by one, from the end, finds them
@@ -38,11 +38,11 @@
 
 use crate::record::{Point, RECORD_WORDS};
 use crate::status::{self, AT, LOG_OFFSET, LOST, LOST_FROM, LOST_TO};
-use crate::sums::{POINTS, Sums};
+use crate::sums::{POINTS, PointTotals};
 use core::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 use std::io;
 
@@ -110,12 +110,12 @@ impl Ring {
 
     /// The words of the spiller's segment for it.
     pub const fn spilled_words(self) -> usize {
-        TABLES + 2 * Sums::words(self.instruments)
+        TABLES + 2 * PointTotals::words(self.instruments)
     }
 
     /// Where in that segment the table is that is whole when so many chunks are saved.
     const fn table(self, saved: u64) -> usize {
-        TABLES + (saved % 2) as usize * Sums::words(self.instruments)
+        TABLES + (saved % 2) as usize * PointTotals::words(self.instruments)
     }
 
     /// Where in the segment that chunk begins.
@@ -142,21 +142,21 @@ fn count_in(key: impl Fn(usize) -> u64) -> usize {
 }
 
 /// The thread's end of a ring: turns to the next chunk, and says what was lost.
-pub(crate) struct Turner {
-    segment: Words,
+pub(crate) struct ChunkRotator {
+    segment: AtomicWords,
     ring: Ring,
     at: u64,
-    freed: View,
-    words: Words,
+    freed: ReadOnlyWords,
+    words: AtomicWords,
 }
 
-impl Turner {
+impl ChunkRotator {
     /// The ring in a thread's segment, and what the spiller says of it. Goes on in the chunk in
     /// which an earlier incarnation ended.
     ///
     /// # Panics
     /// If a segment is too short for it.
-    pub fn new(segment: &Words, spilled: &View, ring: Ring) -> Self {
+    pub fn new(segment: &AtomicWords, spilled: &ReadOnlyWords, ring: Ring) -> Self {
         assert!(segment.len() >= ring.segment_words(), "the segment is as the plan has it");
         let (words, freed) = (status::spill(segment), spilled.window(FREED, 1));
         // Acquire: pairs with the spiller's Release; what is given back is zeroed.
@@ -167,7 +167,7 @@ impl Turner {
     }
 
     /// The chunk that is written, and how many records it has.
-    pub fn chunk(&self) -> (Words, usize) {
+    pub fn chunk(&self) -> (AtomicWords, usize) {
         let words = self.segment.window(self.ring.place(self.at), CHUNK_WORDS);
         let records = count_in(|word| words[word].load(Ordering::Acquire));
         (words, records)
@@ -175,7 +175,7 @@ impl Turner {
 
     /// The next chunk, now that this one is full; `None`: it is not free, or the log is as long as
     /// it may be.
-    pub fn turn(&mut self) -> Option<Words> {
+    pub fn turn(&mut self) -> Option<AtomicWords> {
         let next = self.at + 1;
         // Acquire: pairs with the spiller's Release; what is given back is zeroed.
         let free = self.freed.load(0, Ordering::Acquire).saturating_add(self.ring.chunks);
@@ -206,18 +206,18 @@ impl Turner {
 }
 
 /// A thread's log in its ring, for who reads it: what is there beside the file.
-pub struct Rest<'a> {
-    log: &'a View,
-    spilled: &'a View,
+pub struct UnspilledTail<'a> {
+    log: &'a ReadOnlyWords,
+    spilled: &'a ReadOnlyWords,
     ring: Ring,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> UnspilledTail<'a> {
     /// The log of a thread and what the spiller says of it.
     ///
     /// # Panics
     /// If a segment is too short for it.
-    pub fn new(log: &'a View, spilled: &'a View, ring: Ring) -> Self {
+    pub fn new(log: &'a ReadOnlyWords, spilled: &'a ReadOnlyWords, ring: Ring) -> Self {
         assert!(
             log.len() >= ring.segment_words() && spilled.len() >= ring.spilled_words(),
             "as the plan has them"
@@ -268,14 +268,14 @@ impl<'a> Rest<'a> {
 
     /// How many records of that point the log has, in the file and here.
     pub fn count(&self, point: Point) -> u64 {
-        let (mut place, mut sums) = (Place::default(), Sums::new(self.ring.instruments));
+        let (mut place, mut sums) = (SpillLocation::default(), PointTotals::new(self.ring.instruments));
         self.look(&mut place, &mut sums);
         sums.count(point)
     }
 
     /// Adds what was appended since these were the sums up to that place. The log may still be
     /// written, and spilled.
-    pub fn look(&self, place: &mut Place, sums: &mut Sums) {
+    pub fn look(&self, place: &mut SpillLocation, sums: &mut PointTotals) {
         let mut keys = Vec::new();
         loop {
             let saved = self.saved();
@@ -285,8 +285,8 @@ impl<'a> Rest<'a> {
                 // any of it sees in the next turn that `saved` has moved, and takes the other
                 // table.
                 let load = |word| self.spilled.load(table + word, Ordering::Acquire);
-                *sums = Sums::of_table(self.ring.instruments, load);
-                *place = Place { chunk: saved, record: 0 };
+                *sums = PointTotals::of_table(self.ring.instruments, load);
+                *place = SpillLocation { chunk: saved, record: 0 };
                 continue;
             }
             let at = self.at();
@@ -298,13 +298,13 @@ impl<'a> Rest<'a> {
             if place.chunk >= at {
                 return;
             }
-            *place = Place { chunk: place.chunk + 1, record: 0 };
+            *place = SpillLocation { chunk: place.chunk + 1, record: 0 };
         }
     }
 
     /// The keys of a chunk from that place on, as far as there are any; `false`: it is saved, and
     /// may be no longer here.
-    fn keys_of(&self, place: Place, keys: &mut Vec<u64>) -> bool {
+    fn keys_of(&self, place: SpillLocation, keys: &mut Vec<u64>) -> bool {
         let first = self.ring.place(place.chunk);
         // Acquire: pairs with the Release of `free` and of the thread's later keys. Who sees any of
         // them sees that `saved` has moved.
@@ -326,7 +326,7 @@ impl<'a> Rest<'a> {
     ) -> io::Result<()> {
         let mut keys = Vec::new();
         for chunk in (0..=self.at()).rev() {
-            if self.saved() > chunk || !self.keys_of(Place { chunk, record: 0 }, &mut keys) {
+            if self.saved() > chunk || !self.keys_of(SpillLocation { chunk, record: 0 }, &mut keys) {
                 keys = saved(chunk)?;
             }
             if keys.iter().rev().try_for_each(|key| each(*key)).is_break() {
@@ -339,15 +339,15 @@ impl<'a> Rest<'a> {
 
 /// How far a log was read: chunks, and records of the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct SpillLocation {
     chunk: u64,
     record: usize,
 }
 
 /// The spiller's end of a thread's ring.
 pub struct Drain {
-    pub(crate) log: Words,
-    spilled: Words,
+    pub(crate) log: AtomicWords,
+    spilled: AtomicWords,
     pub(crate) ring: Ring,
     pub(crate) saved: u64,
     pub(crate) freed: u64,
@@ -359,7 +359,7 @@ impl Drain {
     ///
     /// # Panics
     /// If a segment is too short for the ring.
-    pub fn new(log: Words, spilled: Words, ring: Ring) -> Self {
+    pub fn new(log: AtomicWords, spilled: AtomicWords, ring: Ring) -> Self {
         assert!(
             log.len() >= ring.segment_words() && spilled.len() >= ring.spilled_words(),
             "as the plan has them"
@@ -405,10 +405,11 @@ impl Drain {
     }
 
     /// Copies the next chunk; the sums with it.
-    fn copy(&mut self) -> Sums {
+    fn copy(&mut self) -> PointTotals {
         let table = self.ring.table(self.saved);
-        let mut sums =
-            Sums::of_table(self.ring.instruments, |word| self.spilled[table + word].load(Ordering::Relaxed));
+        let mut sums = PointTotals::of_table(self.ring.instruments, |word| {
+            self.spilled[table + word].load(Ordering::Relaxed)
+        });
         self.bytes.clear();
         let first = self.ring.place(self.saved);
         for record in self.log[first..first + CHUNK_WORDS].chunks_exact(RECORD_WORDS) {
@@ -429,7 +430,7 @@ impl Drain {
             word.store(0, Ordering::Release);
         }
         self.freed += 1;
-        // Release: pairs with the Acquire in `Turner::turn`.
+        // Release: pairs with the Acquire in `ChunkRotator::turn`.
         self.spilled[FREED].store(self.freed, Ordering::Release);
     }
 }

@@ -35,9 +35,9 @@ use crate::checksum::Checksum;
 pub use crate::gaps::{Gap, Switches};
 use crate::gaps::{Keeper, MAX_GAPS, PARTS};
 pub use crate::record::*;
-use crate::spill::{Rest, Ring, Turner};
+use crate::spill::{ChunkRotator, Ring, UnspilledTail};
 use crate::wire::OrderId;
-use shm::memory::{View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 
@@ -47,7 +47,7 @@ const AHEAD: usize = 128;
 
 /// The writing end of a stamp log.
 pub struct StampLog {
-    records: Words,
+    records: AtomicWords,
     /// The word of the next record's key. Private.
     next: usize,
     dropped: u64,
@@ -55,7 +55,7 @@ pub struct StampLog {
     sleeps: Keeper,
     ends_only: bool,
     /// Where the log is a ring of chunks, and `records` one of them.
-    turner: Option<Turner>,
+    turner: Option<ChunkRotator>,
 }
 
 impl StampLog {
@@ -66,7 +66,7 @@ impl StampLog {
     ///
     /// # Panics
     /// If the segment is shorter than [`crate::status::LOG_OFFSET`].
-    pub fn new(segment: &Words) -> Self {
+    pub fn new(segment: &AtomicWords) -> Self {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
         let next = count_records(&view) * RECORD_WORDS;
@@ -82,11 +82,11 @@ impl StampLog {
     ///
     /// # Panics
     /// If a segment is too short for the ring.
-    pub fn in_ring(segment: &Words, spilled: &View, ring: Ring) -> Self {
-        let turner = Turner::new(segment, spilled, ring);
+    pub fn in_ring(segment: &AtomicWords, spilled: &ReadOnlyWords, ring: Ring) -> Self {
+        let turner = ChunkRotator::new(segment, spilled, ring);
         let (records, there) = turner.chunk();
         let [gaps, sleeps] = crate::status::kept(segment);
-        let count = |point| Rest::new(&segment.clone().into(), spilled, ring).count(point);
+        let count = |point| UnspilledTail::new(&segment.clone().into(), spilled, ring).count(point);
         let gaps = Keeper::new(MAX_GAPS, gaps, || count(Point::Gap));
         let sleeps = Keeper::new(0, sleeps, || count(Point::Slept));
         let (next, dropped) = (there * RECORD_WORDS, turner.lost_before());
@@ -154,7 +154,7 @@ impl StampLog {
     #[cold]
     #[inline(never)]
     fn turn(&mut self, record: [u64; 2]) {
-        if let Some(records) = self.turner.as_mut().and_then(Turner::turn) {
+        if let Some(records) = self.turner.as_mut().and_then(ChunkRotator::turn) {
             (self.records, self.next) = (records, 0);
             return self.append_words(record);
         }
@@ -226,7 +226,7 @@ impl StampLog {
 }
 
 /// How many records a log holds: keys up to the first that is zero, found by bisection.
-pub fn count_records(segment: &View) -> usize {
+pub fn count_records(segment: &ReadOnlyWords) -> usize {
     let offset = crate::status::LOG_OFFSET;
     let (mut low, mut high) = (0, (segment.len().saturating_sub(offset)) / RECORD_WORDS);
     while low < high {
@@ -242,23 +242,23 @@ pub fn count_records(segment: &View) -> usize {
 }
 
 /// The keys of a log's records, in their order.
-pub(crate) fn keys(segment: &View) -> impl DoubleEndedIterator<Item = u64> + '_ {
+pub(crate) fn keys(segment: &ReadOnlyWords) -> impl DoubleEndedIterator<Item = u64> + '_ {
     let at = |record: usize| crate::status::LOG_OFFSET + record * RECORD_WORDS;
     (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
 }
 
 /// How many of a log's records are of that point.
-pub fn count_point(segment: &View, point: Point) -> usize {
+pub fn count_point(segment: &ReadOnlyWords, point: Point) -> usize {
     points_in(segment).filter(|other| *other == point).count()
 }
 
 /// The points of a log's records, in their order.
-pub fn points_in(segment: &View) -> impl Iterator<Item = Point> + '_ {
+pub fn points_in(segment: &ReadOnlyWords) -> impl Iterator<Item = Point> + '_ {
     keys(segment).filter_map(point_of)
 }
 
 /// The last version of each instrument's touch that a log has ([`TouchWritten`]); 0 for none.
-pub fn last_versions(segment: &View, instruments: usize) -> Vec<u64> {
+pub fn last_versions(segment: &ReadOnlyWords, instruments: usize) -> Vec<u64> {
     let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
     let mut versions = vec![0; instruments];
     for record in (0..count_records(segment)).map(|record| record * RECORD_WORDS) {
@@ -272,7 +272,7 @@ pub fn last_versions(segment: &View, instruments: usize) -> Vec<u64> {
 }
 
 /// The order of a log's last record of that point.
-pub fn last_of(segment: &View, point: Point) -> Option<OrderId> {
+pub fn last_of(segment: &ReadOnlyWords, point: Point) -> Option<OrderId> {
     let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
     let mut records = (0..count_records(segment)).rev().map(|record| record * RECORD_WORDS);
     records

@@ -11,7 +11,7 @@ use crate::gaps::Dropped;
 use crate::role::Role;
 use core::ops::Range;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{LINE_WORDS, SegmentKind, View, Words};
+use shm::memory::{AtomicWords, LINE_WORDS, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
 /// Words in the block.
@@ -147,7 +147,7 @@ const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
 pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT + SPILL_WORDS;
 
 /// Those words, for the log and for the spiller.
-pub(crate) fn spill(segment: &Words) -> Words {
+pub(crate) fn spill(segment: &AtomicWords) -> AtomicWords {
     segment.window(SPILL.start, SPILL_WORDS)
 }
 
@@ -158,7 +158,7 @@ pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_
 
 /// The words of a thread's segment that count the gaps that its log did not keep, and those that it
 /// kept, for that log; the same of its sleeps.
-pub(crate) fn kept(segment: &Words) -> [[Words; 2]; 2] {
+pub(crate) fn kept(segment: &AtomicWords) -> [[AtomicWords; 2]; 2] {
     [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
         [segment.window(HEADER_WORDS + dropped, 2), segment.window(HEADER_WORDS + kept, 1)]
     })
@@ -248,8 +248,8 @@ impl Status {
 
 /// The writing end: the thread that the block is about.
 pub struct StatusWriter {
-    words: Words,
-    counters: Words,
+    words: AtomicWords,
+    counters: AtomicWords,
 }
 
 impl StatusWriter {
@@ -257,7 +257,7 @@ impl StatusWriter {
     ///
     /// # Panics
     /// If the segment is shorter than [`LOG_OFFSET`].
-    pub fn new(segment: &Words) -> Self {
+    pub fn new(segment: &AtomicWords) -> Self {
         Self {
             words: segment.window(HEADER_WORDS, STATUS_WORDS),
             counters: segment.window(COUNTERS_OFFSET, COUNTER_WORDS),
@@ -307,7 +307,7 @@ impl StatusWriter {
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
-pub fn read(segment: &View) -> Status {
+pub fn read(segment: &ReadOnlyWords) -> Status {
     let mut words = [0; STATUS_WORDS];
     words[Field::State as usize] = state_word(segment);
     for (index, copy) in words.iter_mut().enumerate().skip(1) {
@@ -338,7 +338,7 @@ const _: () = assert!(
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
-pub fn pulse(segment: &View) -> Pulse {
+pub fn pulse(segment: &ReadOnlyWords) -> Pulse {
     let word = |field: Field| segment.load(HEADER_WORDS + field as usize, Ordering::Relaxed);
     // First: nothing that is read behind it is older.
     let state = state_word(segment);
@@ -349,11 +349,11 @@ pub fn pulse(segment: &View) -> Pulse {
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
-pub fn state(segment: &View) -> ThreadState {
+pub fn state(segment: &ReadOnlyWords) -> ThreadState {
     ThreadState::from_code(state_word(segment))
 }
 
-fn state_word(segment: &View) -> u64 {
+fn state_word(segment: &ReadOnlyWords) -> u64 {
     // Acquire: pairs with the Release in `set_state`.
     segment.load(HEADER_WORDS, Ordering::Acquire)
 }
@@ -364,7 +364,7 @@ fn state_word(segment: &View) -> u64 {
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
-pub fn counters_of(segment: &View, roles: &[Role], role: Role) -> AgentCounters {
+pub fn counters_of(segment: &ReadOnlyWords, roles: &[Role], role: Role) -> AgentCounters {
     let word = |index| segment.load(COUNTERS_OFFSET + index, Ordering::Relaxed);
     AgentCounters::from_words(roles, role, word)
 }
@@ -373,7 +373,7 @@ pub fn counters_of(segment: &View, roles: &[Role], role: Role) -> AgentCounters 
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
-pub fn counters(segment: &View) -> Counters {
+pub fn counters(segment: &ReadOnlyWords) -> Counters {
     let word = |index| segment.load(COUNTERS_OFFSET + index, Ordering::Relaxed);
     Counters::from_words((0..COUNTER_WORDS).map(word))
 }

@@ -13,14 +13,14 @@ pub(crate) const POINTS: usize = if cfg!(loom) { 2 } else { 1 << (64 - ID_WIDTH)
 
 /// The sums of a log's records, from its beginning up to some place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sums {
+pub struct PointTotals {
     counts: [u64; POINTS],
     /// The last key of each point; 0 for none.
     last: [u64; POINTS],
     versions: Vec<u64>,
 }
 
-impl Sums {
+impl PointTotals {
     /// Of no record, in a log with touches of so many instruments.
     pub fn new(instruments: usize) -> Self {
         Self { counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }

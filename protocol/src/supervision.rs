@@ -27,11 +27,11 @@ mod gateways;
 pub use gateways::{GIVEN_UP, GatewayCounts, GatewayRepair};
 
 use crate::agent::Agent;
-use crate::control::{Control, GENERATION, LIVES, Launching};
+use crate::control::{Control, ControlWriter, GENERATION, LIVES};
 use crate::wire::MAX_STRATEGIES;
 use core::time::Duration;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -45,9 +45,9 @@ pub const REPAIRS: &str = "repairs";
 pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH + gateways::GATEWAY_WORDS;
 /// Counts what the engine has said; a futex.
 const SAID: usize = HEADER_WORDS;
-/// What is wrong with memory that several strategies write: a [`Misconduct`]'s code, or 0.
+/// What is wrong with memory that several strategies write: a [`ProtocolViolation`]'s code, or 0.
 const DAMAGE: usize = HEADER_WORDS + 1;
-/// Where the submit hand-off stands still: place and announcer in one word (see [`Standstill`]), or 0.
+/// Where the submit hand-off stands still: place and announcer in one word (see [`BlockedClaim`]), or 0.
 const STANDS_AT: usize = HEADER_WORDS + 2;
 /// Since when, in ticks.
 const STANDS_SINCE: usize = HEADER_WORDS + 3;
@@ -66,21 +66,21 @@ pub const KIND: SegmentKind =
 /// let dead_because_i_say_so = protocol::supervision::Death(());
 /// ```
 #[derive(Debug)]
-pub struct Death(());
+pub struct ProofOfDeath(());
 
-impl Death {
+impl ProofOfDeath {
     /// Whether the process behind the pidfd has ended. A process that is stopped, or slow, has not.
     ///
     /// # Errors
     /// What the system refused.
-    pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<Death>> {
-        Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(Death(())))
+    pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<ProofOfDeath>> {
+        Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(ProofOfDeath(())))
     }
 
     /// The death of a simulated strategy: whoever gives the agent away cannot run it any more.
-    pub fn of_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> Death {
+    pub fn of_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> ProofOfDeath {
         drop(agent);
-        Death(())
+        ProofOfDeath(())
     }
 }
 
@@ -103,12 +103,12 @@ impl Incarnation {
     }
 }
 
-impl Launching {
+impl ControlWriter {
     /// A strategy's incarnation is dead: the engine is to repair what it left.
     ///
     /// # Panics
     /// If there can be no such strategy.
-    pub fn fence(&self, strategy: u16, epoch: u16, _certain: &Death) {
+    pub fn fence(&self, strategy: u16, epoch: u16, _certain: &ProofOfDeath) {
         self.set_life(strategy, Incarnation { epoch, fenced: true });
     }
 
@@ -150,7 +150,7 @@ impl Control {
 
 names! {
     /// What a strategy was quarantined for, or what damage was found in memory that several write.
-    Misconduct {
+    ProtocolViolation {
         /// A cursor or a sequence in its ring jumped, rolled back or was overwritten.
         BadCursor = "bad-cursor",
         /// A message that is no order.
@@ -180,7 +180,7 @@ names! {
     }
 }
 
-impl Misconduct {
+impl ProtocolViolation {
     /// Its number, from 1.
     pub fn code(self) -> u64 {
         Self::ALL.iter().position(|other| *other == self).map_or(0, |place| place as u64 + 1)
@@ -195,7 +195,7 @@ impl Misconduct {
 /// A place of the submit hand-off that is claimed and not written, as the engine has seen it at
 /// each of its looks since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standstill {
+pub struct BlockedClaim {
     /// The place's number, modulo 2^54.
     pub place: u64,
     /// The strategy that announces the place in memory that only it can write; `None`: nobody who
@@ -215,7 +215,7 @@ pub struct Repair {
     /// The last epoch that was repaired.
     pub repaired: Option<u16>,
     /// The epoch that was quarantined, and why.
-    pub quarantined: Option<(u16, Misconduct)>,
+    pub quarantined: Option<(u16, ProtocolViolation)>,
     /// When the engine saw the fence, in ticks.
     pub noticed_ticks: u64,
     /// When the repair was done, in ticks.
@@ -241,14 +241,14 @@ const fn place(strategy: u16, word: usize) -> usize {
 }
 
 /// The engine's end: the orchestrator writes.
-pub struct RepairsWriter(Words);
+pub struct RepairsWriter(AtomicWords);
 
 impl RepairsWriter {
     /// The repairs in this segment.
     ///
     /// # Panics
     /// If it is shorter than [`REPAIRS_WORDS`].
-    pub fn new(segment: &Words) -> Self {
+    pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.window(0, REPAIRS_WORDS))
     }
 
@@ -267,7 +267,7 @@ impl RepairsWriter {
     }
 
     /// Nothing more is taken from the strategy: the launcher is to kill it.
-    pub fn quarantine(&self, strategy: u16, epoch: u16, why: Misconduct, now_ticks: u64) {
+    pub fn quarantine(&self, strategy: u16, epoch: u16, why: ProtocolViolation, now_ticks: u64) {
         self.set(strategy, QUARANTINED_TICKS, now_ticks);
         // Release: pairs with the Acquire in `of`.
         self.0[place(strategy, QUARANTINED)].store((u64::from(epoch) << 8) | why.code(), Ordering::Release);
@@ -288,17 +288,17 @@ impl RepairsWriter {
     }
 
     /// Memory that several strategies write is damaged, by whom cannot be told.
-    pub fn damaged(&self, what: Misconduct) {
+    pub fn damaged(&self, what: ProtocolViolation) {
         self.0[DAMAGE].store(what.code(), Ordering::Release);
         self.say();
     }
 
     /// The submit hand-off stands still there, or goes on.
-    pub fn stands_still(&self, at: Option<Standstill>) {
+    pub fn stands_still(&self, at: Option<BlockedClaim>) {
         // Release, here and below: pairs with the Acquire in `standstill`; a time is never read
         // with another place's word.
         self.0[STANDS_AT].store(0, Ordering::Release);
-        let Some(Standstill { place, announcer, since_ticks }) = at else { return };
+        let Some(BlockedClaim { place, announcer, since_ticks }) = at else { return };
         self.0[STANDS_SINCE].store(since_ticks, Ordering::Release);
         let announcer = announcer.map_or(0, |strategy| u64::from(strategy) + 1);
         // The bit between them is always set: the word of a place is never 0.
@@ -320,14 +320,14 @@ impl RepairsWriter {
 }
 
 /// The launcher's end: reads.
-pub struct Repairs(View);
+pub struct Repairs(ReadOnlyWords);
 
 impl Repairs {
     /// The repairs in this segment.
     ///
     /// # Panics
     /// If it is shorter than [`REPAIRS_WORDS`].
-    pub fn new(segment: View) -> Self {
+    pub fn new(segment: ReadOnlyWords) -> Self {
         Self(segment.window(0, REPAIRS_WORDS))
     }
 
@@ -344,12 +344,12 @@ impl Repairs {
     }
 
     /// Damage to memory that several strategies write.
-    pub fn damage(&self) -> Option<Misconduct> {
-        Misconduct::from_code(self.0.load(DAMAGE, Ordering::Acquire))
+    pub fn damage(&self) -> Option<ProtocolViolation> {
+        ProtocolViolation::from_code(self.0.load(DAMAGE, Ordering::Acquire))
     }
 
     /// Where the submit hand-off stands still, if it does.
-    pub fn standstill(&self) -> Option<Standstill> {
+    pub fn standstill(&self) -> Option<BlockedClaim> {
         let word = self.0.load(STANDS_AT, Ordering::Acquire);
         let since_ticks = self.0.load(STANDS_SINCE, Ordering::Acquire);
         if word == 0 || self.0.load(STANDS_AT, Ordering::Acquire) != word {
@@ -357,7 +357,7 @@ impl Repairs {
         }
         let announcer = (word & ((1 << ANNOUNCER_BITS) - 1)).checked_sub(1);
         let announcer = announcer.map(|strategy| strategy as u16);
-        Some(Standstill { place: word >> (ANNOUNCER_BITS + 1), announcer, since_ticks })
+        Some(BlockedClaim { place: word >> (ANNOUNCER_BITS + 1), announcer, since_ticks })
     }
 
     /// What the engine says about a strategy.
@@ -372,7 +372,7 @@ impl Repairs {
         let count = |word| self.0.load(place(strategy, word), Ordering::Relaxed);
         Repair {
             repaired: repaired.checked_sub(1).map(|epoch| epoch as u16),
-            quarantined: Misconduct::from_code(quarantined & 0xFF)
+            quarantined: ProtocolViolation::from_code(quarantined & 0xFF)
                 .map(|why| ((quarantined >> 8) as u16, why)),
             noticed_ticks: count(NOTICED),
             repaired_ticks: count(REPAIRED_TICKS),
@@ -396,11 +396,11 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pidfd = process::pidfd_open(child.id()).unwrap();
         process::stop(pidfd.as_fd()).unwrap();
-        assert!(Death::confirm(pidfd.as_fd()).unwrap().is_none(), "a stopped process is not dead");
+        assert!(ProofOfDeath::confirm(pidfd.as_fd()).unwrap().is_none(), "a stopped process is not dead");
         process::kill(pidfd.as_fd()).unwrap();
         child.wait().unwrap();
-        let death = Death::confirm(pidfd.as_fd()).unwrap().expect("reaped");
-        let launching = Launching::new(Region::heap(PLAN + 8).words());
+        let death = ProofOfDeath::confirm(pidfd.as_fd()).unwrap().expect("reaped");
+        let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
         let control = launching.control();
         let before = control.generation();
         launching.fence(3, 7, &death);
@@ -417,19 +417,22 @@ mod tests {
         let (writer, reader) = (RepairsWriter::new(&words), Repairs::new(words.clone().into()));
         assert_eq!((reader.of(0), reader.damage()), (Repair::default(), None));
         let said = reader.said();
-        writer.quarantine(255, 4095, Misconduct::Flood, 9);
+        writer.quarantine(255, 4095, ProtocolViolation::Flood, 9);
         writer.repaired(255, 4095, 10, 12);
         writer.count(255, 3, 4);
-        writer.damaged(Misconduct::RingDamaged);
+        writer.damaged(ProtocolViolation::RingDamaged);
         let repair = reader.of(255);
-        assert_eq!((repair.repaired, repair.quarantined), (Some(4095), Some((4095, Misconduct::Flood))));
+        assert_eq!(
+            (repair.repaired, repair.quarantined),
+            (Some(4095), Some((4095, ProtocolViolation::Flood)))
+        );
         assert_eq!((repair.noticed_ticks, repair.repaired_ticks, repair.refused), (10, 12, 3));
-        assert_eq!(reader.damage(), Some(Misconduct::RingDamaged));
+        assert_eq!(reader.damage(), Some(ProtocolViolation::RingDamaged));
         assert_ne!(reader.said(), said);
         reader.wait(said, Duration::from_secs(600));
         assert_eq!(reader.standstill(), None);
         for announcer in [None, Some(0), Some(255)] {
-            let at = Standstill { place: 0, announcer, since_ticks: 7 };
+            let at = BlockedClaim { place: 0, announcer, since_ticks: 7 };
             writer.stands_still(Some(at));
             assert_eq!(reader.standstill(), Some(at));
         }

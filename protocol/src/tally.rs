@@ -2,62 +2,62 @@
 
 use crate::plan::{Plan, ThreadPlan};
 use crate::segments;
-use crate::spill::{Place, Rest, Ring};
+use crate::spill::{Ring, SpillLocation, UnspilledTail};
 use crate::stamps::{self, Point, RECORD_WORDS};
 use crate::status::{self, LOG_OFFSET};
-use crate::sums::Sums;
+use crate::sums::PointTotals;
 use crate::topology;
 use shm::attached::Attached;
-use shm::memory::{RegionError, View};
+use shm::memory::{ReadOnlyWords, RegionError};
 use shm::sync::Ordering;
 use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 
 /// A thread's log, for its next incarnation.
-pub struct Past {
-    log: View,
-    spilled: Option<(View, Ring)>,
+pub struct PriorLog {
+    log: ReadOnlyWords,
+    spilled: Option<(ReadOnlyWords, Ring)>,
 }
 
 /// What was counted of a log, up to where it was looked at last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally {
-    place: Place,
+pub struct LogCursor {
+    place: SpillLocation,
     /// The next record of a log that is not spilled.
     next: usize,
     /// What it came to.
-    pub sums: Sums,
+    pub sums: PointTotals,
 }
 
-impl Tally {
+impl LogCursor {
     /// Of a log with touches of so many instruments; nothing is counted yet.
     pub fn new(instruments: usize) -> Self {
-        Self { place: Place::default(), next: 0, sums: Sums::new(instruments) }
+        Self { place: SpillLocation::default(), next: 0, sums: PointTotals::new(instruments) }
     }
 }
 
-impl Default for Tally {
+impl Default for LogCursor {
     /// Of a log without touches.
     fn default() -> Self {
         Self::new(0)
     }
 }
 
-impl Past {
+impl PriorLog {
     /// The log in a thread's segment; where it is spilled, with what the spiller says of it.
-    pub const fn new(log: View, spilled: Option<(View, Ring)>) -> Self {
+    pub const fn new(log: ReadOnlyWords, spilled: Option<(ReadOnlyWords, Ring)>) -> Self {
         Self { log, spilled }
     }
 
-    fn rest(&self) -> Option<Rest<'_>> {
-        self.spilled.as_ref().map(|(spilled, ring)| Rest::new(&self.log, spilled, *ring))
+    fn rest(&self) -> Option<UnspilledTail<'_>> {
+        self.spilled.as_ref().map(|(spilled, ring)| UnspilledTail::new(&self.log, spilled, *ring))
     }
 
     /// Counts what was appended since the last look. The log may still be written. Where it is
     /// spilled this looks at what has not left it.
-    pub fn look(&self, tally: &mut Tally) {
-        let Tally { place, next, sums } = tally;
+    pub fn look(&self, tally: &mut LogCursor) {
+        let LogCursor { place, next, sums } = tally;
         if let Some(rest) = self.rest() {
             return rest.look(place, sums);
         }
@@ -125,7 +125,7 @@ pub fn stamped(
     thread: &ThreadPlan,
     point: Point,
 ) -> Result<u64, RegionError> {
-    let mut tally = Tally::new(topology::instruments(plan, thread));
+    let mut tally = LogCursor::new(topology::instruments(plan, thread));
     past(attached, plan, thread)?.look(&mut tally);
     Ok(tally.sums.count(point))
 }
@@ -137,11 +137,11 @@ pub fn stamped(
 ///
 /// # Panics
 /// If the plan has no such thread.
-pub fn past(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<Past, RegionError> {
+pub fn past(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<PriorLog, RegionError> {
     let log = segments::log(attached, &thread.name)?;
     let ring = segments::ring_of(plan, thread);
     let spilled = ring.map(|ring| Ok((segments::spilled(attached, &thread.name)?, ring))).transpose()?;
-    Ok(Past::new(log, spilled))
+    Ok(PriorLog::new(log, spilled))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -170,9 +170,9 @@ mod tests {
     #[test]
     fn what_is_counted_in_parts_is_what_is_there() {
         let words = Region::heap(LOG_OFFSET + 40 * RECORD_WORDS).words();
-        let view: View = words.clone().into();
-        let past = Past::new(view.clone(), None);
-        let (mut log, mut tally) = (StampLog::new(&words), Tally::new(2));
+        let view: ReadOnlyWords = words.clone().into();
+        let past = PriorLog::new(view.clone(), None);
+        let (mut log, mut tally) = (StampLog::new(&words), LogCursor::new(2));
         for n in 0..50_u64 {
             append(&mut log, n);
             if n % 7 == 0 {
@@ -198,13 +198,14 @@ mod tests {
         let [words, spilled] =
             [ring.segment_words(), ring.spilled_words()].map(|words| Region::heap(words).words());
         let pasts = [
-            Past::new(whole.clone().into(), None),
-            Past::new(words.clone().into(), Some((spilled.clone().into(), ring))),
+            PriorLog::new(whole.clone().into(), None),
+            PriorLog::new(words.clone().into(), Some((spilled.clone().into(), ring))),
         ];
         let mut logs = [StampLog::new(&whole), StampLog::in_ring(&words, &spilled.clone().into(), ring)];
         let mut drain = Drain::new(words, spilled, ring);
         let mut file: Vec<Vec<u64>> = Vec::new();
-        let (mut seldom, mut often) = ([Tally::new(2), Tally::new(2)], [Tally::new(2), Tally::new(2)]);
+        let (mut seldom, mut often) =
+            ([LogCursor::new(2), LogCursor::new(2)], [LogCursor::new(2), LogCursor::new(2)]);
         let last = 6 * CHUNK_RECORDS + CHUNK_RECORDS / 2;
         for n in 0..=last {
             logs.iter_mut().for_each(|log| append(log, n));

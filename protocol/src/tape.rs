@@ -11,7 +11,7 @@
 //! have room.
 
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
 /// Levels of each side that are kept.
@@ -73,7 +73,7 @@ pub struct TapedLevel {
 
 /// The writing end.
 pub struct Tape {
-    words: Words,
+    words: AtomicWords,
     trades: usize,
     dropped: u64,
 }
@@ -83,7 +83,7 @@ impl Tape {
     ///
     /// # Panics
     /// If the segment is shorter than one without trades.
-    pub fn new(segment: &Words) -> Self {
+    pub fn new(segment: &AtomicWords) -> Self {
         assert!(segment.len() >= TRADES_AT, "checked against the header");
         Self { words: segment.clone(), trades: 0, dropped: 0 }
     }
@@ -92,7 +92,7 @@ impl Tape {
     ///
     /// # Panics
     /// As [`Tape::new`].
-    pub fn resume(segment: &Words) -> Self {
+    pub fn resume(segment: &AtomicWords) -> Self {
         let tape = Self::new(segment);
         // Relaxed: the dead one's death is certain, and so are all its stores.
         let [trades, dropped] = [TRADES, DROPPED].map(|word| tape.words[word].load(Ordering::Relaxed));
@@ -150,12 +150,12 @@ const fn level_at(instrument: usize, is_sell: bool, rank: usize) -> usize {
 
 /// The reading end.
 pub struct TapeView {
-    words: View,
+    words: ReadOnlyWords,
 }
 
 impl TapeView {
     /// The tape in a segment; `None` if it is too short to be one.
-    pub fn new(segment: impl Into<View>) -> Option<Self> {
+    pub fn new(segment: impl Into<ReadOnlyWords>) -> Option<Self> {
         let words = segment.into();
         (words.len() >= TRADES_AT).then_some(Self { words })
     }

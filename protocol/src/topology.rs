@@ -69,14 +69,14 @@ pub const TURNS_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]
 
 /// One order of a recording: whose it is and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct ReplayStep {
     /// The strategy that sends it.
     pub strategy: u16,
     /// The venue that it goes to.
     pub venue: u16,
 }
 
-impl Turn {
+impl ReplayStep {
     /// Its word.
     pub const fn word(self) -> u64 {
         (self.venue as u64) << 16 | self.strategy as u64

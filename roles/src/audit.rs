@@ -4,7 +4,7 @@ use super::parts::Parts;
 use super::{book, build, engine, spare};
 use crate::faults::own;
 use anyhow::{Context as _, Result};
-use journal::Follower;
+use journal::JournalFollower;
 use protocol::control::Control;
 use protocol::plan::{Plan, Role};
 use shm::attached::Attached;
@@ -32,7 +32,7 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
 /// A journal that cannot be followed.
 pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
     let replica = orchestrator::Replica::new(build::core_of(plan)?, plan.stamps);
-    let follower = Follower::begin(&engine::journal_folder(plan), replica);
+    let follower = JournalFollower::begin(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
     while follower.follow(1024).context("the engine's journal")? > 0 {}
     Ok(follower.state.returned())

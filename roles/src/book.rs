@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
-use journal::{Durability, Follower, Options};
+use journal::{Durability, JournalFollower, Options};
 use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
 use protocol::segments::{self, bell_of};
 use protocol::stamps::Point;
-use protocol::tally::{self, Past, Tally};
+use protocol::tally::{self, LogCursor, PriorLog};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
-use protocol::topology::{TURNS, TURNS_KIND, Turn};
+use protocol::topology::{ReplayStep, TURNS, TURNS_KIND};
 use protocol::trading::{session_in, session_out};
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use system::clock::Timebase;
 use venue::{
-    Close, Estate, ExchangeAgent, HOUSE, MarketBoard, MarketSetup, Script, SessionEnd, Shadow, Trade,
-    open_with,
+    Close, ExchangeAgent, ExchangeReplica, MarketBoard, MarketSetup, OPENING_BOOK_OWNER, OutputWatermarks,
+    ReplaySequencer, SessionEnd, Trade, open_with,
 };
 
 /// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down
@@ -86,12 +86,12 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.of_exchange(&mut estate, &folder);
-    let (shadow, reader) = match followed.map(Follower::into_parts) {
+    let (shadow, reader) = match followed.map(JournalFollower::into_parts) {
         Some((shadow, mut reader)) => {
             takeover.of_reader(&mut reader);
             (shadow, Some(reader))
         }
-        None => (Shadow::new(market(parts, venue)?, time), None),
+        None => (ExchangeReplica::new(market(parts, venue)?, time), None),
     };
     let journal = (folder.as_path(), &takeover.of_options(options));
     let agent = shadow.promote(reader, journal, &estate, (sessions, tape, board));
@@ -102,10 +102,10 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
 
 /// What of an exchange is in its log, as it was counted. Where records are missing, no count says
 /// what was stamped: all is taken to be. Better one stamp missing more than one there twice.
-fn left_behind(past: &Past, tally: &Tally, trades: u64) -> Estate {
+fn left_behind(past: &PriorLog, tally: &LogCursor, trades: u64) -> OutputWatermarks {
     let sums = &tally.sums;
     let stamped = |point| if past.is_partial() { u64::MAX } else { sums.count(point) };
-    Estate {
+    OutputWatermarks {
         orders_stamped: stamped(Point::ExchangeRecv),
         last_stamped: sums.last(Point::ExchangeRecv),
         reports_stamped: stamped(Point::ExchangeDone),
@@ -128,7 +128,7 @@ pub(super) fn market(parts: &mut Parts<'_, '_>, venue: u16) -> Result<MarketSetu
     let exchange = opened(parts.plan, &instruments, room)?;
     let script = match trading.sequence {
         Sequence::Arrival => None,
-        Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
+        Sequence::Recorded => Some(ReplaySequencer::new(turns(parts, venue)?)),
     };
     let (instruments, sessions) = (instruments.len() as u16, trading.gateways_of(venue).count());
     Ok(MarketSetup { venue, exchange, instruments, sessions, room, script })
@@ -151,12 +151,12 @@ pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
 }
 
 /// Of the log of an exchange; nothing is counted yet.
-pub(super) fn tally(plan: &Plan) -> Tally {
-    Tally::new(plan.trading().instrument_count())
+pub(super) fn tally(plan: &Plan) -> LogCursor {
+    LogCursor::new(plan.trading().instrument_count())
 }
 
 /// The state of a follower, if it is of use, and what it has counted in the log.
-pub(super) type Kept = (Option<Follower<Shadow>>, Tally);
+pub(super) type Kept = (Option<JournalFollower<ExchangeReplica>>, LogCursor);
 
 /// Where a process keeps what its exchange is to go on from, if it has anything.
 fn kept(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<Kept>>> {
@@ -204,7 +204,7 @@ fn turns(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Vec<u16>> {
     let words = parts.attached.view(TURNS, TURNS_KIND)?;
     // Relaxed: written before this process started.
     let turns =
-        (HEADER_WORDS..words.len()).map(|place| Turn::from_word(words.load(place, Ordering::Relaxed)));
+        (HEADER_WORDS..words.len()).map(|place| ReplayStep::from_word(words.load(place, Ordering::Relaxed)));
     Ok(turns.filter(|turn| turn.venue == venue).map(|turn| turn.strategy).collect())
 }
 
@@ -215,7 +215,8 @@ fn opened(plan: &Plan, instruments: &[Instrument], room: usize) -> Result<Exchan
     let mut exchange = Exchange::new(instruments, Capacity::orders(orders))?;
     let Some(path) = &trading.opening_book else { return Ok(exchange) };
     let file = File::open(path).with_context(|| format!("cannot read the opening book {path}"))?;
-    let resting = book_file::opening_book(BufReader::new(file), 0, HOUSE, trading.house_orders as usize);
+    let resting =
+        book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, trading.house_orders as usize);
     let resting = resting.with_context(|| format!("the opening book {path}"))?;
     open_with(&mut exchange, resting)
         .map_err(|(id, why)| anyhow!("the opening book {path}: order {id} is refused: {why}"))?;

@@ -202,7 +202,7 @@ fn successor<P, C: Consumer>(
     let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
     let recovered = recovery.as_mut().and_then(|engine| Some((engine.successor.take()?, &engine.recovered)));
     let Some((successor, recovered)) = recovered else { return Ok(None) };
-    let attach = if plan.engine_comes_back() { ends.resume } else { ends.consumer };
+    let attach = if plan.engine_is_restartable() { ends.resume } else { ends.consumer };
     let submit = attach(&submit_link(plan), attached)?;
     let completion = attach(&completion_link(plan), attached)?;
     let orchestrator = successor.attach(submit, completion, recovered)?;
@@ -277,7 +277,7 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
 fn completion<P, C>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>, index: u16) -> Result<P> {
     let is_heir = estate::gateway(parts.attached, index).is_some();
     // It was made anew, if a gateway has died alone.
-    let attach = if is_heir && parts.plan.engine_comes_back() { ends.inherit } else { ends.producer };
+    let attach = if is_heir && parts.plan.engine_is_restartable() { ends.inherit } else { ends.producer };
     Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
 }
 

@@ -4,7 +4,7 @@
 use super::parts::{Parts, VenueBuilder};
 use crate::faults::venue::FaultyVenue;
 use anyhow::Result;
-use gateway::{Checked, CheckedRules, MessageLimit, Venue, VenueContext};
+use gateway::{CheckedRules, MessageLimit, ValidatingSession, Venue, VenueContext};
 
 /// How long a venue may say nothing about an order beyond the longest delay, in nanoseconds.
 const SILENCE_NS: u64 = 1_000_000_000;
@@ -14,7 +14,7 @@ pub(super) fn checked<V: Venue>(
     parts: &mut Parts<'_, '_>,
     context: &VenueContext,
     make: &VenueBuilder<'_, V>,
-) -> Result<Checked<FaultyVenue<V>>> {
+) -> Result<ValidatingSession<FaultyVenue<V>>> {
     let plan = parts.plan;
     let trading = plan.trading();
     let silence_ns = match trading.venue_timeout_ns {
@@ -25,5 +25,5 @@ pub(super) fn checked<V: Venue>(
         .then_some(MessageLimit { per_second: trading.venue_limit, rejects: trading.venue_limit_rejects });
     let max_held = context.max_held;
     let venue = FaultyVenue::new(make(parts, context)?, context, &plan.faults, max_held);
-    Ok(Checked::new(venue, CheckedRules { silence_ns, limit, max_held }))
+    Ok(ValidatingSession::new(venue, CheckedRules { silence_ns, limit, max_held }))
 }

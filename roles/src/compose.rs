@@ -20,7 +20,7 @@ use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::idle;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use system::clock;
 
 /// A thread's agent, ready to run.
@@ -32,7 +32,7 @@ pub struct Composed {
 impl Composed {
     /// Tells faulty agents what their process can write, once all of it is attached, and where
     /// their thread's status is.
-    pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
+    pub fn arm(&mut self, attached: &Attached<'_>, thread: &AtomicWords) {
         self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
     }
 

@@ -11,7 +11,9 @@
 use core::ops::ControlFlow;
 use shm::attached::Attached;
 use shm::memory::RegionError;
-use shm::ring::{Allocation, Blocked, Consumer, Full, Link, LinkSpec, Message, PeerFault, Producer, Step};
+use shm::ring::{
+    Allocation, BlockedSlot, Consumer, Full, Link, LinkSpec, Message, PeerFault, Producer, Step,
+};
 
 type AttachProducer<P> = fn(&LinkSpec, usize, &mut Attached<'_>) -> Result<P, RegionError>;
 type AttachConsumer<C> = fn(&LinkSpec, &mut Attached<'_>) -> Result<C, RegionError>;
@@ -190,7 +192,7 @@ impl Consumer for BoxedConsumer {
         self.0.check()
     }
 
-    fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<BlockedSlot> {
         self.0.blocked()
     }
 

@@ -16,11 +16,11 @@ use super::estate::{self, Engine, log_of, recovery, thread_of};
 use super::gateway_estate;
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
-use journal::Follower;
+use journal::JournalFollower;
 use orchestrator::Replica;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
-use protocol::tally::{self, Past};
+use protocol::tally::{self, PriorLog};
 use protocol::trading::{inbox, session_in, session_out};
 use shm::attached::Attached;
 use shm::ring::spsc_mux;
@@ -37,7 +37,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
         return Ok(());
     }
     let Some(options) = book::journal_options(plan.trading()) else { return Ok(()) };
-    let comes_back = plan.engine_comes_back();
+    let comes_back = plan.engine_is_restartable();
     let takeover = Takeover::of(attached);
     let options = takeover.of_options(options);
     let now = (takeover.now)(plan);
@@ -55,7 +55,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     let folder = journal_folder(plan);
     takeover.of_engine(&mut estate, &folder);
     let outputs = outputs(plan, comes_back, attached)?.commanded(segments::desk(attached)?);
-    let (replica, reader) = match followed.map(Follower::into_parts) {
+    let (replica, reader) = match followed.map(JournalFollower::into_parts) {
         Some((replica, mut reader)) => {
             takeover.of_reader(&mut reader);
             (replica, Some(reader))
@@ -84,7 +84,7 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 }
 
 /// The log that the orchestrator stamps.
-pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<Past> {
+pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<PriorLog> {
     Ok(tally::past(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
 }
 

@@ -1,13 +1,13 @@
 //! Recovered state of an engine, for the threads of its process.
 
 use anyhow::{Context as _, Result};
-use gateway::GatewayEstate;
-use journal::Follower;
-use orchestrator::{Estate, Recovered, Replica, Successor};
+use gateway::GatewayResumePoint;
+use journal::JournalFollower;
+use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, StampLog};
-use protocol::tally::{Past, Tally};
+use protocol::tally::{LogCursor, PriorLog};
 use shm::attached::Attached;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,28 +26,28 @@ pub(super) fn recovery(attached: &mut Attached<'_>) -> Arc<Recovery> {
 }
 
 /// What was recovered of a gateway, if it takes the place of a dead one.
-pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<GatewayEstate> {
+pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<GatewayResumePoint> {
     gateway_place(attached, index).lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The gateway, once it is built, goes on from there.
-pub(super) fn keep_gateway(attached: &mut Attached<'_>, index: u16, estate: GatewayEstate) {
+pub(super) fn keep_gateway(attached: &mut Attached<'_>, index: u16, estate: GatewayResumePoint) {
     *gateway_place(attached, index).lock().unwrap_or_else(PoisonError::into_inner) = Some(estate);
 }
 
-fn gateway_place(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<GatewayEstate>>> {
+fn gateway_place(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<GatewayResumePoint>>> {
     attached.shared(&format!("gateway-{index}"), Mutex::default)
 }
 
 /// What of the orchestrator is in its log, as it was counted.
-pub(super) fn of_log(log: &Past, tally: &Tally) -> Estate {
-    let mut estate = Estate { log_is_partial: log.is_partial(), ..Estate::default() };
+pub(super) fn of_log(log: &PriorLog, tally: &LogCursor) -> OutputWatermarks {
+    let mut estate = OutputWatermarks { log_is_partial: log.is_partial(), ..OutputWatermarks::default() };
     Point::ALL.into_iter().for_each(|point| estate.count(point, tally.sums.count(point)));
     estate
 }
 
 /// The state of a follower, if it is of use, and what it has counted in the log.
-pub(super) type Kept = (Option<Follower<Replica>>, Tally);
+pub(super) type Kept = (Option<JournalFollower<Replica>>, LogCursor);
 
 fn place(attached: &mut Attached<'_>) -> Arc<Mutex<Option<Kept>>> {
     attached.shared("kept-engine", Mutex::default)

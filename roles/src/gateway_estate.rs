@@ -13,7 +13,7 @@
 
 use super::estate::{self, log_of, thread_of};
 use anyhow::{Context, Result};
-use gateway::GatewayEstate;
+use gateway::GatewayResumePoint;
 use gateway::gateway_log::{GatewayLog, LastMessages, given};
 use orchestrator::GatewayPast;
 use protocol::checksum::digest;
@@ -55,10 +55,10 @@ pub(super) fn recover(
         let estate = match plan.resumes_gateway(index) {
             true => of_session(plan, index, &repair, attached)?,
             // Its venue has died with it, and begins with nothing.
-            false => GatewayEstate {
+            false => GatewayResumePoint {
                 orders: repair.counts.orders,
                 completed: repair.counts.reports,
-                ..GatewayEstate::default()
+                ..GatewayResumePoint::default()
             },
         };
         estate::keep_gateway(attached, index, estate);
@@ -73,7 +73,7 @@ fn of_session(
     index: u16,
     repair: &GatewayRepair,
     attached: &mut Attached<'_>,
-) -> Result<GatewayEstate> {
+) -> Result<GatewayResumePoint> {
     let out = attached.heir(&session_out(index))?;
     let mut inbox = attached.successor(&inbox(index))?;
     inbox.skip_to(out.published());
@@ -90,13 +90,13 @@ fn of_session(
     };
     let (log, stamped) = mend(&last, plan, plan.clock.now(), attached)?;
     let waiting_orders = waiting.into_iter().filter_map(order_of).count() as u64;
-    Ok(GatewayEstate {
+    Ok(GatewayResumePoint {
         orders: repair.counts.orders.saturating_sub(waiting_orders),
         stamped_order: last.first.filter(|order| log.has_order(order, index)).map(|order| order.id),
         unsummed,
         completed: repair.counts.reports,
         stamped,
-        ..GatewayEstate::default()
+        ..GatewayResumePoint::default()
     })
 }
 
@@ -108,7 +108,7 @@ pub(super) fn of_engine(
     past: &GatewayPast,
     now: u64,
     attached: &mut Attached<'_>,
-) -> Result<GatewayEstate> {
+) -> Result<GatewayResumePoint> {
     let out = attached.heir(&session_out(index))?;
     let ring = spsc_mux::ring_name(&completion_link(plan), index.into());
     let completion = attached.heir(&ring)?;
@@ -138,7 +138,15 @@ pub(super) fn of_engine(
     past.first.iter().for_each(|message| dispatched.add(digest(message)));
     let orders = past.orders + u64::from(last.first.is_some());
     let first = past.first;
-    Ok(GatewayEstate { orders, dispatched, first, completed, stamped, reported, ..GatewayEstate::default() })
+    Ok(GatewayResumePoint {
+        orders,
+        dispatched,
+        first,
+        completed,
+        stamped,
+        reported,
+        ..GatewayResumePoint::default()
+    })
 }
 
 fn order_of(message: Message) -> Option<Order> {

@@ -7,11 +7,11 @@ use protocol::control::Control;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 
 /// What is done once all memory of a process is attached: it is given everything that the process
 /// can write, and the status of its thread.
-pub(super) type WhenAttached = Box<dyn FnOnce(Vec<Words>, StatusWriter) + Send>;
+pub(super) type WhenAttached = Box<dyn FnOnce(Vec<AtomicWords>, StatusWriter) + Send>;
 
 /// What roles are built from.
 pub(super) struct Parts<'a, 's> {

@@ -11,7 +11,7 @@ use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
 use protocol::topology;
 use shm::idle::{self, Idle};
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 use system::clock::{self, Clock, Tsc};
 use system::process;
@@ -21,7 +21,7 @@ use system::sandbox::{Profile, SandboxError};
 pub struct Runner<'a> {
     pub plan: &'a Plan,
     pub thread: &'a ThreadPlan,
-    pub segment: Words,
+    pub segment: AtomicWords,
     pub log: StampLog,
     pub control: &'a Control,
     /// What the thread's process gives up; `None`: nothing.

@@ -16,13 +16,13 @@ use super::parts::Parts;
 use super::takeover::Takeover;
 use crate::faults::own;
 use anyhow::{Result, bail};
-use journal::{Follower, RecoveryError, State};
+use journal::{JournalFollower, RecoveryError, State};
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments;
 use protocol::status::{self, ThreadState};
 use shm::attached::Attached;
-use shm::memory::{View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::ring::{MESSAGE_WORDS, spsc, spsc_mux};
 use std::fmt::Display;
 use std::io::{self, Read, Write};
@@ -65,7 +65,7 @@ trait Body {
     fn look(&mut self);
 
     /// The process goes on from here.
-    fn keep(self, follower: Option<Follower<Self::State>>, attached: &mut Attached<'_>);
+    fn keep(self, follower: Option<JournalFollower<Self::State>>, attached: &mut Attached<'_>);
 }
 
 /// What stands ready, whatever it is the spare of.
@@ -146,11 +146,11 @@ struct Waiting<'a, B: Body> {
     plan: &'a Plan,
     control: Control,
     /// The segments of the threads of the process whose spare this is.
-    living: Vec<View>,
+    living: Vec<ReadOnlyWords>,
     /// Where the journal is.
     folder: PathBuf,
     body: B,
-    follower: Option<Follower<B::State>>,
+    follower: Option<JournalFollower<B::State>>,
 }
 
 impl<B: Body> Standby for Waiting<'_, B> {
@@ -159,7 +159,7 @@ impl<B: Body> Standby for Waiting<'_, B> {
         if is_begun || self.follower.is_some() {
             let (start_ticks, ns_per_tick) = (self.control.start_ticks(), self.plan.ns_per_tick);
             if let Some(state) = self.body.begin(Timebase { start_ticks, ns_per_tick }) {
-                self.follower = noted(Follower::begin(&self.folder, state));
+                self.follower = noted(JournalFollower::begin(&self.folder, state));
             }
         }
         match self.follow() {
@@ -227,7 +227,7 @@ fn noted<T, E: Display>(result: Result<T, E>) -> Option<T> {
 }
 
 /// Rings that the living one writes: how much was sent stands there.
-pub(super) struct Sent(Vec<(Words, View)>);
+pub(super) struct Sent(Vec<(AtomicWords, ReadOnlyWords)>);
 
 impl Sent {
     pub(super) fn new(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Self> {
@@ -240,7 +240,7 @@ impl Sent {
 
     /// How many messages each ring has had.
     pub(super) fn published(&self) -> Vec<u64> {
-        let published = |(tail, head): &(Words, View)| {
+        let published = |(tail, head): &(AtomicWords, ReadOnlyWords)| {
             // What cannot be attached any more will be looked at by the successor.
             spsc::published::<MESSAGE_WORDS>(&tail.clone().into(), head).unwrap_or(0)
         };

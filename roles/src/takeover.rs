@@ -2,9 +2,9 @@
 //! where a simulation wants to see that its judge finds that. Real processes read the run's clock
 //! and get nothing wrong.
 
-use gateway::GatewayEstate;
+use gateway::GatewayResumePoint;
 use journal::{Disk, Durability, Options, Reader, Watermark};
-use orchestrator::{Estate, Recovered};
+use orchestrator::{OutputWatermarks, Recovered};
 use protocol::plan::Plan;
 use shm::attached::Attached;
 use std::path::Path;
@@ -101,7 +101,7 @@ impl Takeover {
 
     /// What an engine finds.
     #[cold]
-    pub(super) fn of_engine(&self, estate: &mut Estate, folder: &Path) {
+    pub(super) fn of_engine(&self, estate: &mut OutputWatermarks, folder: &Path) {
         match self.mistake {
             Some(Mistake::SendsAgain) => {
                 estate.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1));
@@ -138,7 +138,7 @@ impl Takeover {
 
     /// What a gateway finds.
     #[cold]
-    pub(super) fn of_gateway(&self, mut estate: GatewayEstate) -> GatewayEstate {
+    pub(super) fn of_gateway(&self, mut estate: GatewayResumePoint) -> GatewayResumePoint {
         match self.mistake {
             Some(Mistake::ForgetsOrders) => estate.first = None,
             Some(Mistake::ReportsAgain) => estate.stamped.extend_from_within(..),
@@ -153,7 +153,7 @@ impl Takeover {
 
     /// What an exchange finds.
     #[cold]
-    pub(super) fn of_exchange(&self, estate: &mut venue::Estate, folder: &Path) {
+    pub(super) fn of_exchange(&self, estate: &mut venue::OutputWatermarks, folder: &Path) {
         match self.mistake {
             Some(Mistake::TradesAgain) => (estate.reports_stamped, estate.trades) = (0, 0),
             Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),

@@ -6,7 +6,7 @@
 
 pub use crate::memory::sealed::Access;
 use crate::memory::sealed::{self, Handle};
-use crate::memory::{Header, HeaderError, Region, RegionError, SegmentKind, View, Words};
+use crate::memory::{AtomicWords, Header, HeaderError, ReadOnlyWords, Region, RegionError, SegmentKind};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
@@ -71,7 +71,7 @@ pub struct Attached<'a> {
     /// Memory that was handed over for reading only.
     lent: HashMap<String, Arc<Region>>,
     /// What is mapped for reading only: a descriptor that was handed over is taken once.
-    views: HashMap<String, View>,
+    views: HashMap<String, ReadOnlyWords>,
     /// What the techniques on the heap share between the threads of this process, by name.
     on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
@@ -152,7 +152,7 @@ impl<'a> Attached<'a> {
 
     /// Everything that this process has mapped for writing, in the order of the names. Its memory
     /// of other kinds is not here.
-    pub fn writable(&self) -> Vec<Words> {
+    pub fn writable(&self) -> Vec<AtomicWords> {
         let mut named: Vec<_> = self.regions.iter().collect();
         named.sort_by_key(|(name, _)| *name);
         named.into_iter().map(|(_, region)| region.words()).collect()
@@ -164,7 +164,7 @@ impl<'a> Attached<'a> {
     ///
     /// # Errors
     /// As [`Attached::region`].
-    pub fn view(&mut self, what: &str, kind: SegmentKind) -> Result<View, RegionError> {
+    pub fn view(&mut self, what: &str, kind: SegmentKind) -> Result<ReadOnlyWords, RegionError> {
         if let Some(region) = self.lent.get(what) {
             let view = region.words().into();
             self.check(what, self.name(what), kind, &view)?;
@@ -206,7 +206,13 @@ impl<'a> Attached<'a> {
 
     /// Checks that a segment is one of this run: by the plan, and where there is none by its
     /// header. Rings check their own geometry when an end attaches.
-    fn check(&self, what: &str, name: String, kind: SegmentKind, view: &View) -> Result<Header, RegionError> {
+    fn check(
+        &self,
+        what: &str,
+        name: String,
+        kind: SegmentKind,
+        view: &ReadOnlyWords,
+    ) -> Result<Header, RegionError> {
         let known = self.source.header(what).map_or(Ok(()), |header| view.set_header(header));
         let header = known.and_then(|()| view.header(kind)).and_then(|header| {
             if let Some(words) = kind.slot_words {
@@ -226,7 +232,7 @@ impl<'a> Attached<'a> {
         &mut self,
         what: &str,
         kind: SegmentKind,
-        attach: impl FnOnce(&Words) -> Result<T, HeaderError>,
+        attach: impl FnOnce(&AtomicWords) -> Result<T, HeaderError>,
     ) -> Result<T, RegionError> {
         let words = self.region(what, kind)?.words();
         attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })

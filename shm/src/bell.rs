@@ -29,7 +29,7 @@
 
 use crate::futex;
 use crate::memory::header::HEADER_WORDS;
-use crate::memory::{SegmentKind, View, Words};
+use crate::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
@@ -62,18 +62,18 @@ pub const fn bell_words(threads: usize) -> usize {
 
 /// A sender's end: rings one listener.
 #[derive(Clone)]
-pub struct Bell {
-    flag: View,
-    rung: Words,
+pub struct Doorbell {
+    flag: ReadOnlyWords,
+    rung: AtomicWords,
 }
 
-impl Bell {
+impl Doorbell {
     /// Rings the listener that has the segment `listener`, by the word `slot` of the sender's own
     /// segment.
     ///
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
-    pub fn new(listener: &View, own: &Words, slot: usize) -> Self {
+    pub fn new(listener: &ReadOnlyWords, own: &AtomicWords, slot: usize) -> Self {
         Self { flag: listener.window(BELL, 1), rung: own.window(RUNG + slot, 1) }
     }
 
@@ -81,8 +81,8 @@ impl Bell {
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
-    pub fn from_outside(listener: &Words) -> Self {
-        Self { flag: View::from(listener.window(BELL, 1)), rung: listener.window(OUTSIDE, 1) }
+    pub fn from_outside(listener: &AtomicWords) -> Self {
+        Self { flag: ReadOnlyWords::from(listener.window(BELL, 1)), rung: listener.window(OUTSIDE, 1) }
     }
 
     /// Wakes the listener if it sleeps or is about to. Call it after the message was published.
@@ -112,9 +112,9 @@ impl Bell {
 
 /// The receiving end: a thread that sleeps until one of its senders rings.
 pub struct Listener {
-    flag: Words,
+    flag: AtomicWords,
     /// The words of the senders.
-    senders: Vec<View>,
+    senders: Vec<ReadOnlyWords>,
     /// The flag of the present park, or of the last one: with the bit [`SLEEPING`].
     park: u64,
     /// How long a sleep may last.
@@ -127,20 +127,20 @@ impl Listener {
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
-    pub fn new(own: &Words) -> Self {
+    pub fn new(own: &AtomicWords) -> Self {
         let flag = own.window(BELL, 1);
         // Relaxed: our predecessor's death is certain, and so are all its stores.
         let park = flag[0].load(Ordering::Relaxed) | SLEEPING;
         Self { flag, senders: Vec::new(), park, longest: Duration::MAX }
     }
 
-    /// Hears who rings from outside too: [`Bell::from_outside`].
+    /// Hears who rings from outside too: [`Doorbell::from_outside`].
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
     #[must_use]
-    pub fn and_outside(mut self, own: &Words) -> Self {
-        self.hear(View::from(own.window(OUTSIDE, 1)));
+    pub fn and_outside(mut self, own: &AtomicWords) -> Self {
+        self.hear(ReadOnlyWords::from(own.window(OUTSIDE, 1)));
         self
     }
 
@@ -148,11 +148,11 @@ impl Listener {
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].
-    pub fn add_sender(&mut self, sender: &View, slot: usize) {
+    pub fn add_sender(&mut self, sender: &ReadOnlyWords, slot: usize) {
         self.hear(sender.window(RUNG + slot, 1));
     }
 
-    fn hear(&mut self, word: View) {
+    fn hear(&mut self, word: ReadOnlyWords) {
         if self.senders.len() < futex::MAX_WORDS {
             self.senders.push(word);
         } else {
@@ -190,7 +190,7 @@ impl Listener {
             *seen = rung as u32;
         }
         if !is_rung {
-            let words = self.senders.iter().map(View::futex).zip(seen);
+            let words = self.senders.iter().map(ReadOnlyWords::futex).zip(seen);
             woken = futex::wait_any(words, at_most.min(self.longest));
             if woken == Woken::Unsupported {
                 self.longest = SHORT_SLEEP;

@@ -215,7 +215,7 @@ impl Idle for Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bell::{BELL_WORDS, Bell};
+    use crate::bell::{BELL_WORDS, Doorbell};
     use crate::memory::Region;
     use std::time::Instant;
 
@@ -223,7 +223,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri does not implement shared futexes by syscall number")]
     fn a_parked_thread_is_rung_awake() {
         let words = Region::heap(BELL_WORDS).words();
-        let bell = Bell::from_outside(&words);
+        let bell = Doorbell::from_outside(&words);
         let mut park = Park::new(Listener::new(&words).and_outside(&words));
         std::thread::scope(|scope| {
             scope.spawn(|| {

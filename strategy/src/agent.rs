@@ -183,8 +183,8 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
 mod tests {
     use super::*;
     use core::ops::ControlFlow;
-    use protocol::agent::{Turn, Turns};
-    use protocol::control::{Launching, PLAN};
+    use protocol::agent::{CycleOutcome, DutyCycle};
+    use protocol::control::{ControlWriter, PLAN};
     use protocol::stamps::RECORD_WORDS;
     use protocol::status::{LOG_OFFSET, StatusWriter};
     use protocol::wire::{MESSAGE_WORDS, Message, Order, Report};
@@ -283,10 +283,10 @@ mod tests {
         let session = Session::new(0, 2, Announcing(Arc::clone(&stands)), None, returns);
         let mut agent = StrategyAgent::new(Overdue, session);
         let segment = Region::heap(LOG_OFFSET + RECORD_WORDS).words();
-        let mut turns = Turns::default();
-        let control = Launching::new(Region::heap(PLAN + 8).words()).control();
+        let mut turns = DutyCycle::default();
+        let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
         let turn = turns.turn(&mut agent, &mut cycle(), &StatusWriter::new(&segment), &control);
-        assert!(matches!(turn, Turn::Busy), "it has sent");
+        assert!(matches!(turn, CycleOutcome::Busy), "it has sent");
         assert_eq!(stands.load(Ordering::Relaxed), 0);
     }
 }

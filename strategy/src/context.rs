@@ -4,7 +4,7 @@ use crate::Player;
 use crate::schedule::Entry;
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
@@ -27,7 +27,7 @@ pub struct Context {
     pub max_open: u64,
     /// Orders that its predecessors sent.
     pub sent_before: u64,
-    schedule: View,
+    schedule: ReadOnlyWords,
     entries: usize,
     laps: u32,
     lap_ns: u64,
@@ -39,7 +39,7 @@ impl Context {
     ///
     /// # Panics
     /// If the segment is shorter: the header's check comes first.
-    pub fn new(strategy: u16, schedule: View, entries: usize, pacing: Pacing) -> Self {
+    pub fn new(strategy: u16, schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
         assert!(
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
             "checked against the header"

@@ -63,7 +63,7 @@ pub use session::Session;
 pub use taker::Taker;
 pub use testing::Event;
 
-pub use protocol::market::{Quote, Tick, Touch};
+pub use protocol::market::{Quote, Tick, TopOfBook};
 use protocol::wire::{Operation, Order, OrderId, Report, Side, Terms};
 use thiserror::Error;
 

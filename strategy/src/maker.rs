@@ -15,7 +15,7 @@
 //! a small model of the real thing: it does not fear the better informed.
 
 use crate::player::{Player, Shape};
-use crate::{NewOrder, Orders, Strategy, Tick, Touch};
+use crate::{NewOrder, Orders, Strategy, Tick, TopOfBook};
 use protocol::market::Quote as Best;
 use protocol::wire::{Operation, OrderId, Report, SelfTrade, Side, Terms};
 
@@ -58,7 +58,7 @@ struct Place {
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     version: u64,
-    touch: Touch,
+    touch: TopOfBook,
 }
 
 /// See the module.
@@ -370,7 +370,7 @@ mod tests {
     }
 
     fn hear(desk: &mut Desk, version: u64, bid: Option<Best>, offer: Option<Best>) {
-        let touch = Touch { bid, offer, ..Touch::default() };
+        let touch = TopOfBook { bid, offer, ..TopOfBook::default() };
         desk.hear(&Tick { venue: 1, instrument: 0, version, written: 3, missed: 0, touch });
     }
 

@@ -6,7 +6,7 @@ use crate::{NewOrder, Orders, Strategy};
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::wire::OrderId;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
@@ -38,7 +38,7 @@ impl Shape for Unchanged {
 
 /// Plays the entries of a schedule segment in their order, as often as it is told to.
 pub struct Player {
-    schedule: View,
+    schedule: ReadOnlyWords,
     entries: usize,
     /// The next entry.
     position: usize,
@@ -62,7 +62,7 @@ impl Player {
     ///
     /// # Panics
     /// If the segment is shorter: the header's check comes first.
-    pub fn new(schedule: View, entries: usize, pacing: Pacing) -> Self {
+    pub fn new(schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
         assert!(
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
             "checked against the header"

@@ -9,7 +9,7 @@ use protocol::labels::StrategyCounter;
 use protocol::sender::{Sender, Sent};
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Message, Order, OrderId, OrderStatus, Report};
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
 
@@ -38,7 +38,13 @@ pub struct Session<P> {
 
 impl<P: Producer> Session<P> {
     /// A session of a strategy over its two rings.
-    pub fn new(strategy: u16, max_open: u64, submit: P, bell: Option<Bell>, returns: spsc::Consumer) -> Self {
+    pub fn new(
+        strategy: u16,
+        max_open: u64,
+        submit: P,
+        bell: Option<Doorbell>,
+        returns: spsc::Consumer,
+    ) -> Self {
         Self {
             strategy,
             epoch: 0,

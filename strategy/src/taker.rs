@@ -9,7 +9,7 @@
 //! at the latest it is sent when the next order is due.
 
 use crate::player::{Player, Shape};
-use crate::{NewOrder, Orders, Strategy, Tick, Touch};
+use crate::{NewOrder, Orders, Strategy, Tick, TopOfBook};
 use protocol::wire::{Operation, OrderId, OrderType, SelfTrade, Side, Terms, TimeInForce};
 
 /// How much worse than the scheduled price it takes, in cents.
@@ -25,7 +25,7 @@ pub struct Taker {
 #[derive(Default)]
 struct Desk {
     /// What was last heard of each venue, of instrument 0, which is what its schedule trades.
-    heard: Vec<Option<Touch>>,
+    heard: Vec<Option<TopOfBook>>,
     /// What waits for a touch that it can take.
     waiting: Option<NewOrder>,
 }
@@ -57,7 +57,7 @@ fn at_once(scheduled: &NewOrder) -> Option<NewOrder> {
 }
 
 /// Whether the order would take something of that touch.
-fn takes(order: &NewOrder, touch: &Touch) -> bool {
+fn takes(order: &NewOrder, touch: &TopOfBook) -> bool {
     let best = match order.side {
         Side::Buy => touch.offer,
         Side::Sell => touch.bid,
@@ -161,7 +161,7 @@ mod tests {
 
     fn tick(version: u64, offer: i64) -> Tick {
         let offer = Some(Quote { price: offer, quantity: 5 });
-        let touch = Touch { offer, ..Touch::default() };
+        let touch = TopOfBook { offer, ..TopOfBook::default() };
         Tick { venue: 1, instrument: 0, version, written: 70, missed: 0, touch }
     }
 

@@ -2,7 +2,7 @@
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, getpid, sysconf};
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ use std::process::Command;
 ///
 /// # Panics
 /// If there is no such word.
-pub fn say_who_starts(command: &mut Command, word: &Words) {
+pub fn say_who_starts(command: &mut Command, word: &AtomicWords) {
     // 100 on every Linux of today; asked for where allocations and locks do no harm.
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, i64::from);
     let word = word.window(0, 1);

@@ -40,10 +40,10 @@
 use core::ops::ControlFlow;
 use core::time::Duration;
 use shm::bell::BELL;
-use shm::memory::{HeaderError, Words};
+use shm::memory::{AtomicWords, HeaderError};
 use shm::ring::SharedQueue;
 use shm::ring::array_queue;
-use shm::ring::{Blocked, Full, Message, PeerFault, Step};
+use shm::ring::{BlockedSlot, Full, Message, PeerFault, Step};
 use shm::sync::{Ordering, give_way, seqcst_for_loom};
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ const PARKED: u64 = 1;
 /// A sending end; any number of them.
 pub struct Sender<const W: usize = { shm::ring::MESSAGE_WORDS }> {
     ring: array_queue::Producer<W>,
-    waker: Words,
+    waker: AtomicWords,
 }
 
 impl<const W: usize> Sender<W> {
@@ -65,7 +65,11 @@ impl<const W: usize> Sender<W> {
     ///
     /// # Errors
     /// As there.
-    pub fn attach(ring: &Words, intent: &Words, waker: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(
+        ring: &AtomicWords,
+        intent: &AtomicWords,
+        waker: &AtomicWords,
+    ) -> Result<Self, HeaderError> {
         Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.window(BELL, 1) })
     }
 
@@ -127,7 +131,7 @@ impl shm::ring::Producer for Sender {
 /// The receiving end. At most one in a channel's life.
 pub struct Receiver<const W: usize = { shm::ring::MESSAGE_WORDS }> {
     ring: array_queue::Consumer<W>,
-    waker: Words,
+    waker: AtomicWords,
 }
 
 impl<const W: usize> Receiver<W> {
@@ -136,7 +140,11 @@ impl<const W: usize> Receiver<W> {
     ///
     /// # Errors
     /// As there.
-    pub fn attach(ring: &Words, intents: Vec<Words>, waker: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(
+        ring: &AtomicWords,
+        intents: Vec<AtomicWords>,
+        waker: &AtomicWords,
+    ) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::attach(ring, intents)?;
         Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
@@ -147,7 +155,11 @@ impl<const W: usize> Receiver<W> {
     ///
     /// # Errors
     /// As there.
-    pub fn resume(ring: &Words, intents: Vec<Words>, waker: &Words) -> Result<Self, HeaderError> {
+    pub fn resume(
+        ring: &AtomicWords,
+        intents: Vec<AtomicWords>,
+        waker: &AtomicWords,
+    ) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::resume(ring, intents)?;
         Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
@@ -208,7 +220,7 @@ impl<const W: usize> SharedQueue<W> for Receiver<W> {
         self.ring.check()
     }
 
-    fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<BlockedSlot> {
         self.ring.blocked()
     }
 }

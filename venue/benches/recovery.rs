@@ -8,14 +8,14 @@ mod comebacks;
 
 use comebacks::{Case, options, table};
 use exchange::{Capacity, Exchange, Instrument};
-use journal::{Follower, Writer};
+use journal::{JournalFollower, Writer};
 use protocol::session::number_instruction;
 use protocol::wire::{Instruction, Operation, Order, OrderId, Side};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
 use system::clock::Timebase;
-use venue::{Close, Estate, MarketSetup, SessionEnd, Shadow, Trade};
+use venue::{Close, ExchangeReplica, MarketSetup, OutputWatermarks, SessionEnd, Trade};
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 struct NoTape;
@@ -58,7 +58,7 @@ fn record(number: u64, open: u64) -> Vec<u8> {
 
 /// The rings of the session. Everything that the log has went through it.
 struct World {
-    rings: [Words; 2],
+    rings: [AtomicWords; 2],
 }
 
 impl World {
@@ -87,8 +87,8 @@ impl World {
     }
 }
 
-fn shadow(open: usize) -> Shadow {
-    Shadow::new(setup(open), TIME)
+fn shadow(open: usize) -> ExchangeReplica {
+    ExchangeReplica::new(setup(open), TIME)
 }
 
 fn comes_back(case: Case<'_>) -> (Duration, u64) {
@@ -100,11 +100,11 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
         follower
     });
     let begun = Instant::now();
-    let (shadow, reader) = match follower.map(Follower::into_parts) {
+    let (shadow, reader) = match follower.map(JournalFollower::into_parts) {
         Some((shadow, reader)) => (shadow, Some(reader)),
         None => (self::shadow(open), None),
     };
-    let estate = Estate { touches: vec![0], ..Estate::default() };
+    let estate = OutputWatermarks { touches: vec![0], ..OutputWatermarks::default() };
     let ends = (vec![world.session(open)], NoTape, None);
     let agent = shadow.promote(reader, (case.folder, &options()), &estate, ends).expect("it comes back");
     let took = begun.elapsed();

@@ -9,8 +9,8 @@
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};
-use crate::commands::Told;
-use crate::market::{At, Market, MarketSetup, Outcome};
+use crate::commands::JournalEntry;
+use crate::market::{At, ExecutionSink, Market, MarketSetup};
 use crate::market_board::{MarketBoard, Written};
 use crate::session::{Counts, SessionEnd};
 use exchange::Exchange;
@@ -39,7 +39,7 @@ pub trait Close: Send {
 /// An exchange with its sessions.
 pub struct ExchangeAgent<T> {
     pub(crate) market: Market,
-    pub(crate) doors: Doors<T>,
+    pub(crate) doors: Outputs<T>,
     pub(crate) journal: Option<Writer>,
     pub(crate) received: u64,
     /// The order that a dead predecessor had stamped and not written down: it comes again, and has
@@ -50,7 +50,7 @@ pub struct ExchangeAgent<T> {
 }
 
 /// What reports and trades go out through.
-pub(crate) struct Doors<T> {
+pub(crate) struct Outputs<T> {
     /// The sessions, by the credential.
     pub sessions: Vec<SessionEnd>,
     pub tape: T,
@@ -91,7 +91,7 @@ impl<T: Close> ExchangeAgent<T> {
     /// The same around a market that is there.
     pub(crate) fn around(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
         assert_eq!(market.sessions(), sessions.len());
-        let doors = Doors {
+        let doors = Outputs {
             sessions,
             tape,
             held: VecDeque::new(),
@@ -116,7 +116,7 @@ impl<T: Close> ExchangeAgent<T> {
 
     /// Writes down what is about to be carried out; whether it may be.
     #[inline]
-    fn write_down(&mut self, told: &Told, now: u64) -> bool {
+    fn write_down(&mut self, told: &JournalEntry, now: u64) -> bool {
         let Some(journal) = &mut self.journal else { return true };
         match told.append(journal, now) {
             Ok(()) => true,
@@ -149,7 +149,7 @@ impl<T: Close> ExchangeAgent<T> {
             cycle.stamp(Point::ExchangeRecv, order.id);
         }
         // Before its slot is given back: what is not in the journal is taken again by a successor.
-        if !self.write_down(&Told::Message(session, message), cycle.now) {
+        if !self.write_down(&JournalEntry::Message(session, message), cycle.now) {
             return;
         }
         self.doors.sessions[session].release();
@@ -161,7 +161,7 @@ impl<T: Close> ExchangeAgent<T> {
     }
 }
 
-impl<T> Counted for Doors<T> {
+impl<T> Counted for Outputs<T> {
     #[inline(always)]
     fn counts(&mut self, session: usize) -> &mut Counts {
         &mut self.sessions[session].counts
@@ -174,19 +174,19 @@ impl<T> Counted for Doors<T> {
 
 /// A duty cycle's way out.
 struct Out<'a, T, C> {
-    doors: &'a mut Doors<T>,
+    doors: &'a mut Outputs<T>,
     journal: Option<&'a Writer>,
     cycle: &'a mut Cycle<C>,
 }
 
-impl<T, C> AsMut<Doors<T>> for Out<'_, T, C> {
+impl<T, C> AsMut<Outputs<T>> for Out<'_, T, C> {
     #[inline(always)]
-    fn as_mut(&mut self) -> &mut Doors<T> {
+    fn as_mut(&mut self) -> &mut Outputs<T> {
         self.doors
     }
 }
 
-impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
+impl<T: Close, C: Clock> ExecutionSink for Out<'_, T, C> {
     #[inline]
     fn expect(&mut self, command: &Command, exchange: &Exchange) {
         if let Some(board) = &mut self.doors.board {
@@ -224,7 +224,7 @@ impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
     }
 }
 
-impl<T> Doors<T> {
+impl<T> Outputs<T> {
     /// Writes the touches that the last instruction has changed, and takes down which version
     /// triggered its order: behind the reports, so that neither is part of an order's way.
     #[inline]
@@ -289,7 +289,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             }
         }
         let at = At { now: cycle.now, time: cycle.time };
-        if self.market.next_expiry() <= cycle.now && self.write_down(&Told::Time, cycle.now) {
+        if self.market.next_expiry() <= cycle.now && self.write_down(&JournalEntry::Time, cycle.now) {
             let Self { market, doors, journal, .. } = self;
             market.time(at, &mut Out { doors, journal: journal.as_ref(), cycle });
             work += 1;
@@ -310,7 +310,11 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             }
             work += taken;
         }
-        if cycle.draining && work == 0 && !self.market.is_over() && self.write_down(&Told::Close, cycle.now) {
+        if cycle.draining
+            && work == 0
+            && !self.market.is_over()
+            && self.write_down(&JournalEntry::Close, cycle.now)
+        {
             let Self { market, doors, journal, .. } = self;
             work += market.close(at, &mut Out { doors, journal: journal.as_ref(), cycle });
         }
@@ -328,7 +332,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
 
     #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
-        let Doors { sessions, completed, traded, faults, .. } = &self.doors;
+        let Outputs { sessions, completed, traded, faults, .. } = &self.doors;
         let sum = |of: fn(&SessionEnd) -> u64| sessions.iter().map(of).sum::<u64>();
         let slot = slots.take();
         slot.set(ExchangeCounter::Received, self.received);

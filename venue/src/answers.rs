@@ -40,7 +40,7 @@ pub struct Trade {
 ///
 /// What an order takes at one price within one command comes in one report: else the taker of many
 /// small orders would run out of numbers.
-pub struct Answers<'a> {
+pub struct ReportBuilder<'a> {
     venue: u16,
     cause: Cause,
     open: &'a mut OpenOrders,
@@ -69,7 +69,7 @@ pub const fn cancellation(reason: CancelReason) -> u8 {
     reason as u8 + 33
 }
 
-impl<'a> Answers<'a> {
+impl<'a> ReportBuilder<'a> {
     /// Answers to a command at this venue.
     pub fn new(
         venue: u16,
@@ -164,7 +164,7 @@ impl<'a> Answers<'a> {
     }
 }
 
-impl Events for Answers<'_> {
+impl Events for ReportBuilder<'_> {
     #[inline]
     fn on(&mut self, event: Event) {
         match event {

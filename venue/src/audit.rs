@@ -2,8 +2,8 @@
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};
-use crate::commands::Told;
-use crate::market::{At, Market, MarketSetup, Outcome};
+use crate::commands::JournalEntry;
+use crate::market::{At, ExecutionSink, Market, MarketSetup};
 use crate::session::Counts;
 use exchange::Exchange;
 use journal::{Record, Recovered, RecoveryError};
@@ -41,7 +41,7 @@ impl Counted for Audit {
     }
 }
 
-impl Outcome for Audit {
+impl ExecutionSink for Audit {
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
         self.reports.extend_from_slice(reports);
         self.trades.extend_from_slice(trades);
@@ -78,15 +78,15 @@ impl Audit {
             Recovered::Record { sequence, payload } => (sequence, payload),
             Recovered::Snapshot { sequence, .. } => return Err(RecoveryError::Foreign(sequence)),
         };
-        let (told, now) = Told::of(&Record { sequence, payload })?;
+        let (told, now) = JournalEntry::of(&Record { sequence, payload })?;
         let at = At { now, time };
         match told {
-            Told::Time => market.time(at, self),
-            Told::Close => drop(market.close(at, self)),
-            Told::Message(session, _) if session >= self.counts.len() => {
+            JournalEntry::Time => market.time(at, self),
+            JournalEntry::Close => drop(market.close(at, self)),
+            JournalEntry::Message(session, _) if session >= self.counts.len() => {
                 return Err(RecoveryError::Foreign(sequence));
             }
-            Told::Message(session, message) => {
+            JournalEntry::Message(session, message) => {
                 if carry_out::<Self>(market, session, message, at, self) > 0
                     && let Ok(Instruction::Order(order)) = Instruction::from_message(message)
                 {

@@ -1,7 +1,7 @@
 //! Carrying out what came through a session: the same for an exchange at work, one that comes back,
 //! and one that follows.
 
-use crate::market::{At, Market, Outcome};
+use crate::market::{At, ExecutionSink, Market};
 use crate::session::Counts;
 use protocol::wire::{Instruction, Message};
 
@@ -20,7 +20,7 @@ pub(crate) fn carry_out<D: Counted>(
     session: usize,
     message: Message,
     at: At,
-    out: &mut (impl Outcome + AsMut<D>),
+    out: &mut (impl ExecutionSink + AsMut<D>),
 ) -> u64 {
     match out.as_mut().counts(session).read(message) {
         Some(Instruction::Order(order)) if market.session_of(order.id.strategy()) == session => {

@@ -13,7 +13,7 @@ use shm::ring::MESSAGE_WORDS;
 
 /// What an exchange was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum JournalEntry {
     /// The time has come.
     Time,
     /// Trading is over: a part of what rests expires.
@@ -24,7 +24,7 @@ pub enum Told {
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
 
-impl Told {
+impl JournalEntry {
     pub(crate) fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let mut words = [0; WORDS];
         let used = match self {
@@ -80,15 +80,24 @@ mod tests {
     #[test]
     fn what_it_was_told_is_read_back_and_nothing_else_is() {
         let message = [1, 2, 3, 4, 5, 6, 7];
-        for told in [Told::Time, Told::Close, Told::Message(0, message), Told::Message(63, message)] {
+        for told in [
+            JournalEntry::Time,
+            JournalEntry::Close,
+            JournalEntry::Message(0, message),
+            JournalEntry::Message(63, message),
+        ] {
             let bytes = told.encode(u64::MAX - 3, <[u8]>::to_vec);
             let length = bytes.len();
-            assert_eq!(Told::decode(&bytes), Some((told, u64::MAX - 3)));
-            assert_eq!(Told::decode(&bytes[..length - 8]), None, "cut off");
-            assert_eq!(Told::decode(&bytes[..length - 1]), None, "cut off within a word");
-            assert_eq!(Told::decode(&[&bytes[..length], &[0; 8]].concat()), None, "something behind it");
+            assert_eq!(JournalEntry::decode(&bytes), Some((told, u64::MAX - 3)));
+            assert_eq!(JournalEntry::decode(&bytes[..length - 8]), None, "cut off");
+            assert_eq!(JournalEntry::decode(&bytes[..length - 1]), None, "cut off within a word");
+            assert_eq!(
+                JournalEntry::decode(&[&bytes[..length], &[0; 8]].concat()),
+                None,
+                "something behind it"
+            );
         }
-        assert_eq!(Told::decode(&[3; 16]), None);
-        assert_eq!(Told::decode(&[]), None);
+        assert_eq!(JournalEntry::decode(&[3; 16]), None);
+        assert_eq!(JournalEntry::decode(&[]), None);
     }
 }

@@ -1,9 +1,9 @@
 //! The deterministic part of an exchange's role: the same inputs give the same reports and trades.
 
-use crate::answers::{Answers, Cause, Trade, refusal};
+use crate::answers::{Cause, ReportBuilder, Trade, refusal};
 use crate::open::{OpenOrder, OpenOrders};
-use crate::request::{HOUSE, command, side};
-use crate::script::{Script, ScriptState};
+use crate::request::{OPENING_BOOK_OWNER, command, side};
+use crate::script::{ReplaySequencer, ScriptState};
 use exchange::Exchange;
 use exchange::Level;
 use exchange::command::{Command, Side};
@@ -34,7 +34,7 @@ pub struct MarketSetup {
     /// As many orders of strategies can be open at once.
     pub room: usize,
     /// The order in which orders are carried out, where that is not the one in which they come.
-    pub script: Option<Script>,
+    pub script: Option<ReplaySequencer>,
 }
 
 /// The books, and what is known of the orders of strategies in them.
@@ -71,7 +71,7 @@ pub struct At {
 
 /// Takes what came of an input, part by part: reports and trades, in their order. Both are emptied
 /// behind it.
-pub trait Outcome {
+pub trait ExecutionSink {
     /// A command is about to be carried out.
     #[inline]
     fn expect(&mut self, command: &Command, exchange: &Exchange) {
@@ -159,7 +159,7 @@ impl Market {
 
     /// Carries out an order, or lets it wait for its turn.
     #[inline]
-    pub fn order(&mut self, order: &Order, at: At, outcome: &mut impl Outcome) {
+    pub fn order(&mut self, order: &Order, at: At, outcome: &mut impl ExecutionSink) {
         let order = match &mut self.setup.script {
             None => Some(*order),
             Some(script) => script.put(*order),
@@ -167,21 +167,21 @@ impl Market {
         if let Some(order) = order {
             self.request(&order, at, outcome);
         }
-        while let Some(order) = self.setup.script.as_mut().and_then(Script::take) {
+        while let Some(order) = self.setup.script.as_mut().and_then(ReplaySequencer::take) {
             self.request(&order, at, outcome);
         }
     }
 
     /// Time has come to this.
     #[inline]
-    pub fn time(&mut self, at: At, outcome: &mut impl Outcome) {
+    pub fn time(&mut self, at: At, outcome: &mut impl ExecutionSink) {
         self.apply(Command::Time(at.now), Cause::Time, outcome);
         self.hand_over(outcome);
     }
 
     /// Cancels the orders of a scope that came through a session.
     #[cold]
-    pub fn withdraw(&mut self, scope: CancelScope, session: usize, outcome: &mut impl Outcome) {
+    pub fn withdraw(&mut self, scope: CancelScope, session: usize, outcome: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
             Some(dead) => dead.strategy()..dead.strategy() + 1,
             None => 0..MAX_STRATEGIES as u16,
@@ -199,8 +199,8 @@ impl Market {
 
     /// Trading is over: what rests expires, a part in each call; how much that was.
     #[cold]
-    pub fn close(&mut self, at: At, outcome: &mut impl Outcome) -> usize {
-        while let Some(order) = self.setup.script.as_mut().and_then(Script::take_any) {
+    pub fn close(&mut self, at: At, outcome: &mut impl ExecutionSink) -> usize {
+        while let Some(order) = self.setup.script.as_mut().and_then(ReplaySequencer::take_any) {
             self.request(&order, at, outcome);
         }
         if !self.is_closed {
@@ -227,10 +227,15 @@ impl Market {
 
     /// Carries out a command; why it was refused, if it was. Its reports wait in `reports`.
     #[inline]
-    fn apply(&mut self, command: Command, cause: Cause, outcome: &mut impl Outcome) -> Option<RejectReason> {
+    fn apply(
+        &mut self,
+        command: Command,
+        cause: Cause,
+        outcome: &mut impl ExecutionSink,
+    ) -> Option<RejectReason> {
         outcome.expect(&command, &self.setup.exchange);
         let Self { setup, open, reports, trades, overrun, .. } = self;
-        let mut answers = Answers::new(setup.venue, cause, open, reports, trades, overrun);
+        let mut answers = ReportBuilder::new(setup.venue, cause, open, reports, trades, overrun);
         setup.exchange.apply(command, &mut answers);
         let refused = answers.refused();
         if !self.overrun.is_empty() {
@@ -245,13 +250,13 @@ impl Market {
         while let Some(id) = self.overrun.pop() {
             let owner = OrderId::from_word(id).strategy().into();
             // Its reports are given: nothing of this is heard.
-            self.setup.exchange.apply(Command::Cancel { id, owner }, &mut Unheard);
+            self.setup.exchange.apply(Command::Cancel { id, owner }, &mut NullSink);
         }
     }
 
     /// Carries out a request of a strategy.
     #[inline]
-    fn request(&mut self, order: &Order, at: At, outcome: &mut impl Outcome) {
+    fn request(&mut self, order: &Order, at: At, outcome: &mut impl ExecutionSink) {
         let venue = self.setup.venue;
         let id = order.id.word();
         if self.is_closed
@@ -310,7 +315,7 @@ impl Market {
         MarketState {
             exchange: self.setup.exchange.state(),
             open,
-            script: self.setup.script.as_ref().map(Script::state),
+            script: self.setup.script.as_ref().map(ReplaySequencer::state),
             is_closed: self.is_closed,
             open_peak: self.open_peak,
             refused: self.refused,
@@ -339,7 +344,7 @@ impl Market {
     }
 
     #[inline]
-    fn hand_over(&mut self, outcome: &mut impl Outcome) {
+    fn hand_over(&mut self, outcome: &mut impl ExecutionSink) {
         outcome.take(&self.reports, &self.trades);
         self.reports.clear();
         self.trades.clear();
@@ -347,9 +352,9 @@ impl Market {
 }
 
 /// Whom events do not concern.
-struct Unheard;
+struct NullSink;
 
-impl Events for Unheard {
+impl Events for NullSink {
     fn on(&mut self, _: Event) {}
 }
 
@@ -382,7 +387,7 @@ pub fn open_with(
     let mut opened = 0;
     let mut events = Vec::new();
     for order in orders {
-        let order = exchange::NewOrder { id: order.id | crate::RESTING, owner: HOUSE, ..order };
+        let order = exchange::NewOrder { id: order.id | crate::RESTING, owner: OPENING_BOOK_OWNER, ..order };
         exchange.apply(Command::New(order), &mut events);
         if let Some(Event::Rejected { reason, .. }) = events.first() {
             return Err((order.id, *reason));

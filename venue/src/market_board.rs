@@ -30,16 +30,16 @@ use exchange::Exchange;
 use exchange::Level;
 use exchange::command::Command;
 use exchange::levels::Levels;
-use protocol::market::{Quote, TOUCH_WORDS, Touch};
+use protocol::market::{Quote, TOUCH_WORDS, TopOfBook};
 use shm::board::Writer;
 
 /// The writing end.
 pub struct MarketBoard {
     writer: Writer,
     /// What each cell says.
-    said: Vec<Touch>,
+    said: Vec<TopOfBook>,
     /// What it is to say next, as far as trades tell.
-    touches: Vec<Touch>,
+    touches: Vec<TopOfBook>,
     changed: Changed,
 }
 
@@ -70,10 +70,10 @@ impl MarketBoard {
     /// If the board's values are of another size.
     pub fn new(writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOUCH_WORDS, "a board of touches");
-        let touches = vec![Touch::default(); writer.shape().cells()];
+        let touches = vec![TopOfBook::default(); writer.shape().cells()];
         let mut words = [0; TOUCH_WORDS];
         let said =
-            |cell| writer.last(cell, &mut words).and_then(|_| Touch::parse(&words)).unwrap_or_default();
+            |cell| writer.last(cell, &mut words).and_then(|_| TopOfBook::parse(&words)).unwrap_or_default();
         let said = (0..touches.len()).map(said).collect();
         Self { writer, said, touches, changed: Changed::All }
     }
@@ -165,7 +165,7 @@ impl MarketBoard {
             |level: Option<Level>| level.map(|level| Quote { price: level.price, quantity: level.quantity });
         let (bid, offer) = exchange.best(instrument as u16);
         let touch = &mut self.touches[instrument];
-        let new = Touch {
+        let new = TopOfBook {
             bid: quote(bid),
             offer: quote(offer),
             auction: exchange.in_auction(instrument as u16),
@@ -217,10 +217,10 @@ mod tests {
             self.written[before..].iter().map(|one| one.instrument).collect()
         }
 
-        fn touch(&self, instrument: usize) -> Touch {
+        fn touch(&self, instrument: usize) -> TopOfBook {
             let mut words = [0; TOUCH_WORDS];
             self.reader.read(instrument, &mut words).unwrap();
-            Touch::parse(&words).unwrap()
+            TopOfBook::parse(&words).unwrap()
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let mut bed = Bed::new();
         let quote = |price, quantity| Some(Quote { price, quantity });
         assert_eq!(bed.apply(order(1, Side::Buy, 99)), [1]);
-        assert_eq!(bed.touch(1), Touch { bid: quote(99, 5), ..Touch::default() });
+        assert_eq!(bed.touch(1), TopOfBook { bid: quote(99, 5), ..TopOfBook::default() });
         assert_eq!(bed.apply(order(2, Side::Buy, 98)), [0u16; 0], "behind the best bid");
         assert_eq!(bed.apply(order(3, Side::Sell, 101)), [1]);
         assert_eq!(bed.apply(Command::Cancel { id: 77, owner: 0 }), [0u16; 0], "there is no such order");
@@ -248,11 +248,16 @@ mod tests {
             ..NewOrder::default()
         };
         assert_eq!(bed.apply(Command::New(seller)), [1], "two trades, one version");
-        let wanted =
-            Touch { bid: quote(98, 3), offer: quote(101, 5), last: quote(98, 2), trades: 2, auction: false };
+        let wanted = TopOfBook {
+            bid: quote(98, 3),
+            offer: quote(101, 5),
+            last: quote(98, 2),
+            trades: 2,
+            auction: false,
+        };
         assert_eq!(bed.touch(1), wanted);
         assert_eq!(bed.apply(Command::MassCancel { owner: 0, instrument: None }), [1]);
-        assert_eq!(bed.touch(1), Touch { last: quote(98, 2), trades: 2, ..Touch::default() });
+        assert_eq!(bed.touch(1), TopOfBook { last: quote(98, 2), trades: 2, ..TopOfBook::default() });
         let versions: Vec<u64> = bed.written.iter().map(|one| one.version).collect();
         assert_eq!(versions, [1, 2, 3, 4]);
         assert!(bed.written.iter().all(|one| one.ticks == 7));
@@ -264,7 +269,7 @@ mod tests {
         let (mut writer, _) = board::pair(shape(2).unwrap());
         let exchange: Exchange = Exchange::new(&[Instrument::default(); 2], Capacity::orders(10)).unwrap();
         assert_eq!(writer.last(1, &mut words), None);
-        writer.write(1, 5, &Touch::default().words());
+        writer.write(1, 5, &TopOfBook::default().words());
         assert_eq!(writer.last(1, &mut words), Some(5));
         let mut successor = MarketBoard::new(writer);
         let versions: Vec<(u64, u64)> =

@@ -17,7 +17,7 @@
 use crate::agent::{Close, ExchangeAgent, HeldReport, told};
 use crate::market_board::MarketBoard;
 use crate::session::SessionEnd;
-use crate::shadow::{Known, SessionPast, Shadow};
+use crate::shadow::{ExchangeReplica, Known, SessionPast};
 use exchange::Exchange;
 use journal::{Options, Reader, Record as Written, Recovered, RecoveryError, State, Watermark, Writer};
 use protocol::market::Quote;
@@ -27,7 +27,7 @@ use std::path::Path;
 
 /// What the predecessors of an exchange have left behind; nothing where there was none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Estate {
+pub struct OutputWatermarks {
     /// Orders that have their stamp.
     pub orders_stamped: u64,
     /// The last of them.
@@ -42,7 +42,7 @@ pub struct Estate {
     pub touches: Vec<u64>,
 }
 
-impl Shadow {
+impl ExchangeReplica {
     /// Makes the exchange that takes the place of a crashed one, or the first one with a journal.
     /// Reads what is left of the journal in `folder`: after what `followed` has read, or from a
     /// snapshot or the start on.
@@ -56,7 +56,7 @@ impl Shadow {
         mut self,
         followed: Option<Reader>,
         (folder, options): (&Path, &Options),
-        estate: &Estate,
+        estate: &OutputWatermarks,
         (mut sessions, mut tape, mut board): (Vec<SessionEnd>, T, Option<MarketBoard>),
     ) -> Result<ExchangeAgent<T>, RecoveryError> {
         let published = sessions.iter().map(SessionEnd::published).collect();
@@ -104,7 +104,7 @@ impl Shadow {
     }
 }
 
-impl Estate {
+impl OutputWatermarks {
     /// A report that was not sent, with its place among all reports. Recovered records are durable.
     fn held(&self, (place, message): (u64, Message)) -> Option<HeldReport> {
         let report = Report::from_message(message).ok()?;

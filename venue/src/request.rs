@@ -5,7 +5,7 @@ use protocol::wire::{self, Condition, Operation, Order, OrderId};
 use system::clock::Timebase;
 
 /// The owner of the orders of the opening book: no strategy.
-pub const HOUSE: u32 = u32::MAX;
+pub const OPENING_BOOK_OWNER: u32 = u32::MAX;
 
 /// The bit of an id that names an order of the opening book, by its id there. No strategy's order
 /// has it.
@@ -34,7 +34,7 @@ pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
 #[inline]
 fn target(order: &Order, owner: u32) -> (u64, u32) {
     if order.target & RESTING != 0 {
-        return (order.target, HOUSE);
+        return (order.target, OPENING_BOOK_OWNER);
     }
     (OrderId::new(order.id.strategy(), order.id.epoch(), order.target).word(), owner)
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Whose turn it is, and who waits.
-pub struct Script {
+pub struct ReplaySequencer {
     /// The strategy of each order, in the recorded order.
     turns: Vec<u16>,
     next: usize,
@@ -25,7 +25,7 @@ pub(crate) struct ScriptState {
     waiting: Vec<Vec<Message>>,
 }
 
-impl Script {
+impl ReplaySequencer {
     pub(crate) fn state(&self) -> ScriptState {
         let messages = |orders: &VecDeque<Order>| {
             orders.iter().map(|order| Instruction::Order(*order).to_message()).collect()
@@ -92,13 +92,13 @@ mod tests {
         Order::new(OrderId::new(strategy, 0, sequence), 0)
     }
 
-    fn taken(script: &mut Script) -> Vec<(u16, u64)> {
+    fn taken(script: &mut ReplaySequencer) -> Vec<(u16, u64)> {
         std::iter::from_fn(|| script.take()).map(|order| (order.id.strategy(), order.id.sequence())).collect()
     }
 
     #[test]
     fn orders_come_out_in_their_turns() {
-        let mut script = Script::new(vec![0, 2, 2, 0]);
+        let mut script = ReplaySequencer::new(vec![0, 2, 2, 0]);
         assert_eq!(script.put(order(2, 0)), None);
         assert_eq!(script.put(order(2, 1)), None);
         assert_eq!(taken(&mut script), []);

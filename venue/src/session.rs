@@ -5,7 +5,7 @@ use protocol::sender::{Sender, Sent};
 use protocol::session::{Numbers, instruction_number, number_report};
 use protocol::wire::{Instruction, Message, Report};
 use serde::{Deserialize, Serialize};
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::ring::spsc;
 
 /// What has gone through a session, predecessors of its exchange included.
@@ -50,7 +50,7 @@ const PATIENCE: usize = 1024;
 impl SessionEnd {
     /// The session over these rings. `orders`: as many can be open at once; so many reports can
     /// come of one instruction.
-    pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Bell>, open: usize) -> Self {
+    pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Doorbell>, open: usize) -> Self {
         Self {
             orders,
             reports: Sender::new(reports, bell, 2 * open + PATIENCE),

@@ -7,8 +7,8 @@
 
 use crate::answers::Trade;
 use crate::carry::{Counted, carry_out};
-use crate::commands::Told;
-use crate::market::{At, Market, MarketSetup, MarketState, Outcome};
+use crate::commands::JournalEntry;
+use crate::market::{At, ExecutionSink, Market, MarketSetup, MarketState};
 use crate::session::Counts;
 use exchange::Exchange;
 use journal::{Outbox, Record, RecoveryError, State};
@@ -27,7 +27,7 @@ pub(crate) struct SessionPast {
 
 /// What an exchange has given up to a record, and what of that may not have gone out.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Past {
+pub(crate) struct ReplayedOutput {
     pub sessions: Vec<SessionPast>,
     pub received: u64,
     pub completed: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Known {
     pub trades: u64,
 }
 
-impl Past {
+impl ReplayedOutput {
     pub fn drop_gone(&mut self) {
         if let Some(known) = &self.known {
             let sessions = self.sessions.iter_mut().zip(&known.published);
@@ -63,13 +63,13 @@ impl Past {
     }
 }
 
-impl AsMut<Past> for Past {
-    fn as_mut(&mut self) -> &mut Past {
+impl AsMut<ReplayedOutput> for ReplayedOutput {
+    fn as_mut(&mut self) -> &mut ReplayedOutput {
         self
     }
 }
 
-impl Counted for Past {
+impl Counted for ReplayedOutput {
     fn counts(&mut self, session: usize) -> &mut Counts {
         &mut self.sessions[session].counts
     }
@@ -79,7 +79,7 @@ impl Counted for Past {
     }
 }
 
-impl Outcome for Past {
+impl ExecutionSink for ReplayedOutput {
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
         for report in reports {
             let session = usize::from(report.id.strategy()) % self.sessions.len();
@@ -107,17 +107,17 @@ impl Outcome for Past {
 /// An exchange's reports and trades while its journal is read, and its books as they were when
 /// trading was over.
 struct Replayed<'a, F> {
-    past: &'a mut Past,
+    past: &'a mut ReplayedOutput,
     close: F,
 }
 
-impl<F> AsMut<Past> for Replayed<'_, F> {
-    fn as_mut(&mut self) -> &mut Past {
+impl<F> AsMut<ReplayedOutput> for Replayed<'_, F> {
+    fn as_mut(&mut self) -> &mut ReplayedOutput {
         self.past
     }
 }
 
-impl<F: FnMut(&Exchange)> Outcome for Replayed<'_, F> {
+impl<F: FnMut(&Exchange)> ExecutionSink for Replayed<'_, F> {
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
         self.past.take(reports, trades);
     }
@@ -130,26 +130,26 @@ impl<F: FnMut(&Exchange)> Outcome for Replayed<'_, F> {
 /// What a snapshot holds.
 #[derive(Serialize, Deserialize)]
 pub struct ExchangeSnapshot {
-    past: Past,
+    past: ReplayedOutput,
     market: MarketState,
 }
 
 /// The state of an exchange behind a record of its journal.
-pub struct Shadow {
+pub struct ExchangeReplica {
     pub(crate) market: Market,
-    pub(crate) past: Past,
+    pub(crate) past: ReplayedOutput,
     time: Timebase,
     /// The record that trading is over: what comes then is a successor's.
     pub(crate) closing: Option<(u64, Vec<u8>)>,
 }
 
-impl Shadow {
+impl ExchangeReplica {
     /// Before the first record. `time` is the run's.
     pub fn new(setup: MarketSetup, time: Timebase) -> Self {
-        let past = Past {
+        let past = ReplayedOutput {
             sessions: vec![SessionPast::default(); setup.sessions],
             touches: vec![(None, 0); setup.instruments.into()],
-            ..Past::default()
+            ..ReplayedOutput::default()
         };
         Self { market: Market::new(setup), past, time, closing: None }
     }
@@ -171,19 +171,19 @@ impl Shadow {
         record: &Record<'_>,
         close: impl FnMut(&Exchange),
     ) -> Result<(), RecoveryError> {
-        let (told, now) = Told::of(record)?;
+        let (told, now) = JournalEntry::of(record)?;
         let Self { market, past, time, .. } = self;
         let at = At { now, time: *time };
         past.trades.has_gone(past.known.as_ref().map_or(u64::MAX, |known| known.trades));
         (past.now, past.order) = (now, None);
         let out = &mut Replayed { past, close };
         match told {
-            Told::Time => market.time(at, out),
-            Told::Close => drop(market.close(at, out)),
-            Told::Message(session, _) if session >= market.sessions() => {
+            JournalEntry::Time => market.time(at, out),
+            JournalEntry::Close => drop(market.close(at, out)),
+            JournalEntry::Message(session, _) if session >= market.sessions() => {
                 return Err(RecoveryError::Foreign(record.sequence));
             }
-            Told::Message(session, message) => {
+            JournalEntry::Message(session, message) => {
                 let orders = carry_out(market, session, message, at, out);
                 past.order = (orders > 0).then_some(message);
                 past.received += orders;
@@ -193,7 +193,7 @@ impl Shadow {
     }
 }
 
-impl State for Shadow {
+impl State for ExchangeReplica {
     const VERSION: u32 = 2;
     type Saved = ExchangeSnapshot;
 
@@ -213,13 +213,13 @@ impl State for Shadow {
             return Err("other sessions or instruments".into());
         }
         self.market.restore(market)?;
-        self.past = Past { known: self.past.known.take(), ..past };
+        self.past = ReplayedOutput { known: self.past.known.take(), ..past };
         self.past.drop_gone();
         Ok(())
     }
 
     fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
-        if let (Told::Close, _) = Told::of(&record)? {
+        if let (JournalEntry::Close, _) = JournalEntry::of(&record)? {
             self.closing = Some((record.sequence, record.payload.to_vec()));
             return Ok(());
         }

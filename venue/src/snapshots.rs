@@ -2,9 +2,9 @@
 //! Snapshots that forget something are found.
 
 use crate::answers::Trade;
-use crate::commands::Told;
+use crate::commands::JournalEntry;
 use crate::market::MarketSetup;
-use crate::shadow::{Past, Shadow};
+use crate::shadow::{ExchangeReplica, ReplayedOutput};
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{Record, State};
 use proptest::prelude::*;
@@ -28,13 +28,13 @@ fn setup() -> MarketSetup {
 type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// Orders of every kind at a few prices, cancels, replaces, mass cancels, and time.
-fn told(drawn: &[Drawn]) -> Vec<(Told, u64)> {
+fn told(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
     let mut next = [0u64; 4];
     let mut numbers = [0u32; SESSIONS];
     let one = |(place, (strategy, what, kind, price, quantity, buys)): (usize, &Drawn)| {
         let now = 10 * place as u64;
         if *what == 0 {
-            return (Told::Time, now);
+            return (JournalEntry::Time, now);
         }
         let (owner, session) = (usize::from(*strategy), usize::from(*strategy) % SESSIONS);
         let sequence = next[owner];
@@ -71,7 +71,7 @@ fn told(drawn: &[Drawn]) -> Vec<(Told, u64)> {
         // One in a while has a wrong number.
         number_instruction(&mut message, numbers[session] + u32::from(*kind == 8));
         numbers[session] += 1;
-        (Told::Message(session, message), now)
+        (JournalEntry::Message(session, message), now)
     };
     drawn.iter().enumerate().map(one).collect()
 }
@@ -81,7 +81,7 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     prop::collection::vec(one, 2..60)
 }
 
-fn carried_out(mut shadow: Shadow, told: &[(Told, u64)]) -> Shadow {
+fn carried_out(mut shadow: ExchangeReplica, told: &[(JournalEntry, u64)]) -> ExchangeReplica {
     for (told, now) in told {
         let payload = told.encode(*now, <[u8]>::to_vec);
         shadow.act(&Record { sequence: 1, payload: &payload }, |_| {}).unwrap();
@@ -90,8 +90,8 @@ fn carried_out(mut shadow: Shadow, told: &[(Told, u64)]) -> Shadow {
 }
 
 /// One that goes on from the bytes of another, but for what is done to its memory of the past.
-fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut Past)) -> Shadow {
-    let mut shadow = Shadow::new(setup(), TIME);
+fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut ReplayedOutput)) -> ExchangeReplica {
+    let mut shadow = ExchangeReplica::new(setup(), TIME);
     // As a house's orders: what is in the books is forgotten.
     let resting = exchange::NewOrder { id: 9, price: 50, quantity: 1, ..exchange::NewOrder::default() };
     let mut filled = setup();
@@ -108,9 +108,9 @@ proptest! {
     #[test]
     fn the_rest_behind_a_snapshot_comes_to_the_same_at_every_cut(drawn in drawn()) {
         let told = told(&drawn);
-        let whole = carried_out(Shadow::new(setup(), TIME), &told).encode().unwrap();
+        let whole = carried_out(ExchangeReplica::new(setup(), TIME), &told).encode().unwrap();
         for cut in 0..=told.len() {
-            let bytes = carried_out(Shadow::new(setup(), TIME), &told[..cut]).encode().unwrap();
+            let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told[..cut]).encode().unwrap();
             let again = from_bytes(&bytes, |_| {});
             prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
             let end = carried_out(again, &told[cut..]).encode().unwrap();
@@ -124,10 +124,10 @@ proptest! {
         drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
         let told = told(&drawn);
-        let mut bytes = carried_out(Shadow::new(setup(), TIME), &told).encode().unwrap();
+        let mut bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told).encode().unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        let mut shadow = Shadow::new(setup(), TIME);
+        let mut shadow = ExchangeReplica::new(setup(), TIME);
         if shadow.decode(1, &bytes).is_ok() {
             prop_assert!(shadow.market.exchange().check().is_ok());
         }
@@ -153,8 +153,8 @@ fn a_snapshot_that_forgets_is_found() {
         })
         .collect();
     let told = told(&drawn);
-    let whole = carried_out(Shadow::new(setup(), TIME), &told).encode().unwrap();
-    type Forgets = fn(&mut Past);
+    let whole = carried_out(ExchangeReplica::new(setup(), TIME), &told).encode().unwrap();
+    type Forgets = fn(&mut ReplayedOutput);
     let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
         ("reports that were not sent", |past| past.sessions.iter_mut().for_each(|of| of.reports.forget())),
@@ -165,12 +165,12 @@ fn a_snapshot_that_forgets_is_found() {
         ("how many orders it has taken", |past| past.received += 1),
     ];
     for (what, forget) in forgetful {
-        let bytes = carried_out(Shadow::new(setup(), TIME), &told[..30]).encode().unwrap();
+        let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told[..30]).encode().unwrap();
         let end = carried_out(from_bytes(&bytes, forget), &told[30..]).encode().unwrap();
         assert_eq!(end == whole, what == "nothing", "a snapshot that forgets {what}");
     }
     // Without the books' orders, or without their counters, it is another market.
-    let bytes = carried_out(Shadow::new(setup(), TIME), &told[..30]).encode().unwrap();
+    let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told[..30]).encode().unwrap();
     let mut empty = from_bytes(&bytes, |_| {});
     empty.market = crate::market::Market::new(setup());
     assert_ne!(carried_out(empty, &told[30..]).encode().unwrap(), whole);

@@ -10,7 +10,7 @@ use super::svg::{Frame, WIDTH, num, text, text_width};
 use crate::report::units::{count, duration, duration_or_dash};
 use crate::summary::{Around, Distribution, Measure, Summary};
 use maud::{Markup, html};
-use protocol::flow::{Stage, StageRecord};
+use protocol::flow::{Stage, StageInfo};
 use protocol::plan::Stamps;
 
 /// The stages without the venue, each with its colour: the hand-offs bright, the engine's own work
@@ -126,7 +126,7 @@ fn table(summary: &Summary) -> Markup {
 pub fn meaning(measure: Measure) -> String {
     let words = match measure {
         Measure::Stage(stage) => {
-            let StageRecord { from, to, meaning, .. } = stage.record();
+            let StageInfo { from, to, meaning, .. } = stage.record();
             return format!("{meaning}, {} − {}", to.name(), from.name());
         }
         Measure::Exchange(part) => return format!("part of venue_service: {}", part.record().meaning),

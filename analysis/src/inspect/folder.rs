@@ -6,7 +6,7 @@ use super::{Format, InspectError, log, no_problems, print_csv, print_json, print
 use crate::document::Document;
 use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
-use crate::record::{Incident, Outcome, RunRecord};
+use crate::record::{Incident, RunOutcome, RunRecord};
 use crate::report::fitted;
 use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
@@ -47,7 +47,7 @@ struct Listing<'a> {
     folder: String,
     run: &'a str,
     started: &'a str,
-    outcome: &'a Outcome,
+    outcome: &'a RunOutcome,
     incidents: &'a [Incident],
     logs: &'a [LogRow],
     problems: &'a [String],
@@ -177,9 +177,9 @@ fn strangers(folder: &Path, record: &RunRecord) -> Vec<String> {
 
 fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut impl Write) -> io::Result<()> {
     let ended = match &record.outcome {
-        Outcome::Complete => "complete".into(),
-        Outcome::Interrupted => "interrupted".into(),
-        Outcome::Failed { process, what, .. } => format!("failed ({process}: {what})"),
+        RunOutcome::Complete => "complete".into(),
+        RunOutcome::Interrupted => "interrupted".into(),
+        RunOutcome::Failed { process, what, .. } => format!("failed ({process}: {what})"),
     };
     let deaths = match record.incidents.len() {
         0 => String::new(),

@@ -9,7 +9,7 @@ use super::row::OrderRow;
 use super::switches::Switches;
 use super::table::Table;
 use super::violation::{Findings, ViolationKind, name_of};
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
@@ -136,7 +136,7 @@ impl Chains {
         switches: &Switches,
         findings: &mut Findings,
     ) {
-        let is_complete = record.outcome == Outcome::Complete;
+        let is_complete = record.outcome == RunOutcome::Complete;
         if is_complete {
             for id in self.begun.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
                 if self.last(*id).is_none() && self.engine_report(*id).is_none() {
@@ -234,7 +234,7 @@ impl Chains {
         deaths: &Deaths,
         findings: &mut Findings,
     ) {
-        let is_complete = record.outcome == Outcome::Complete;
+        let is_complete = record.outcome == RunOutcome::Complete;
         let trusted = self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy()));
         for (id, report) in trusted {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();

@@ -20,7 +20,7 @@ use super::row::{OrderRow, bit};
 use super::switches::Switches;
 use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::{PATH, mask};
 use protocol::plan::{Pacing, Role, Trading};
 use protocol::reject::Reject;
@@ -70,7 +70,7 @@ impl<'a> Context<'a> {
             .filter(|exit| exit.how != "exit 0" && !is_outage(record, &exit.process))
             .map(|exit| exit.process.as_str())
             .collect();
-        if let Outcome::Failed { process, .. } = &record.outcome {
+        if let RunOutcome::Failed { process, .. } = &record.outcome {
             gone.push(process);
         }
         let mut strategy_gone = vec![false; usize::from(plan.trading().strategies)];
@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
                 .filter(|point| point.is_taken(plan.stamps))
                 .filter(|point| plan.trading().tells_release || **point != Point::Release)
                 .fold(0, |points, point| points | bit(*point)),
-            is_complete: record.outcome == Outcome::Complete,
+            is_complete: record.outcome == RunOutcome::Complete,
             engine_gone,
             strategy_gone,
         }

@@ -5,12 +5,12 @@ use super::deaths::Deaths;
 use super::row::OrderRow;
 use super::table::{BLOCK, Table};
 use super::violation::{Findings, ViolationKind};
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Fault, FaultKind, Isolation, Role, Target, ThreadPlan};
 use protocol::stamps::Point;
 use protocol::status::{Field, ThreadState};
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 
 /// Checks the counters of every thread whose log proves something. A strategy's counters begin anew
 /// with each incarnation, so they are compared with what the last one stamped.
@@ -36,13 +36,13 @@ pub(super) fn check(
             }
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
-        let has_failed = matches!(record.outcome, Outcome::Failed { .. });
+        let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
         if strange > 0 && !has_failed && !deaths.explain_misconduct() {
             findings.add(author, ViolationKind::PeerFaults, || {
                 format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
             });
         }
-        let finished = record.outcome == Outcome::Complete && log.status.state() == ThreadState::Done;
+        let finished = record.outcome == RunOutcome::Complete && log.status.state() == ThreadState::Done;
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
         if strategies.iter().any(|strategy| stayed_dead(record, deaths, *strategy)) {
             // It said that it was done, and was killed: what it stored last is not final.
@@ -67,10 +67,13 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     if record.plan.isolation == Isolation::Sandbox {
         return;
     }
-    let of_orders = |why: &Misconduct| {
+    let of_orders = |why: &ProtocolViolation| {
         matches!(
             why,
-            Misconduct::OutOfSequence | Misconduct::WrongEpoch | Misconduct::ForeignId | Misconduct::Garbage
+            ProtocolViolation::OutOfSequence
+                | ProtocolViolation::WrongEpoch
+                | ProtocolViolation::ForeignId
+                | ProtocolViolation::Garbage
         )
     };
     for incident in &record.incidents {

@@ -12,7 +12,7 @@
 //! where strategies may be hostile, also from the first on that contradicts the engine. Whatever
 //! one strategy writes, the others' figures stand.
 
-use crate::record::{Outage, Outcome, RunRecord};
+use crate::record::{Outage, RunOutcome, RunRecord};
 use protocol::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
@@ -84,7 +84,7 @@ impl Deaths {
         // A record that was written before the first order, by a launcher that died, names no
         // incident.
         let launcher_died = record.exits.is_empty()
-            && matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
+            && matches!(&record.outcome, RunOutcome::Failed { process, .. } if process == "launcher");
         let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
         let gateways = 0..record.plan.trading().gateways();
         let is_lost = |gateway| {

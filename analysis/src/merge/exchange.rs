@@ -10,7 +10,7 @@ use super::row::{AtExchange, OrderRow, bit};
 use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};
 use crate::logfile::file_name;
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -63,7 +63,7 @@ pub(super) fn check(
     let plan = &record.plan;
     let context = Context {
         plan,
-        broke_off: matches!(record.outcome, Outcome::Failed { .. }),
+        broke_off: matches!(record.outcome, RunOutcome::Failed { .. }),
         checked: (0..plan.trading().gateways()).map(|gateway| plan.is_checked(gateway)).collect(),
         gone,
     };

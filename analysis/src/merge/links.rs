@@ -7,7 +7,7 @@
 use super::ThreadLog;
 use super::deaths::Deaths;
 use super::violation::{Findings, ViolationKind};
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::Role;
 use protocol::stamps::{HandOff, LinkEnd};
 use protocol::status::ThreadState;
@@ -35,7 +35,7 @@ impl LinkSums {
     /// Compares the ends of each link. Only of a complete run: in any other messages were on their
     /// way when it ended.
     pub fn check(&self, record: &RunRecord, logs: &[ThreadLog], deaths: &Deaths, findings: &mut Findings) {
-        if record.outcome != Outcome::Complete {
+        if record.outcome != RunOutcome::Complete {
             return;
         }
         let plan = &record.plan;

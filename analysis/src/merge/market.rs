@@ -9,7 +9,7 @@ use super::deaths::Deaths;
 use super::row::{OrderRow, bit};
 use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, Violations, name_of};
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TouchWritten};
 use std::collections::HashMap;
@@ -90,7 +90,7 @@ impl Touches {
         findings: &mut Findings,
     ) {
         // The log of an exchange that died may lack what it wrote last.
-        let is_whole = gone & bit(Point::Touch) == 0 && !matches!(record.outcome, Outcome::Failed { .. });
+        let is_whole = gone & bit(Point::Touch) == 0 && !matches!(record.outcome, RunOutcome::Failed { .. });
         let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
         for lane in table.lanes.iter().filter(believed) {
             for sequence in lane.triggered() {

@@ -37,7 +37,7 @@ pub use violation::{Violation, ViolationKind, name_of};
 
 use crate::document::Document;
 use crate::logfile::{LogError, RECORDS_AT};
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
 use join::Join;
@@ -273,7 +273,7 @@ pub fn merge_in<L: Logs + ?Sized>(
         links.check(record, &threads, &deaths, &mut findings);
         chains.check(&table, record, &deaths, &switches, &mut findings);
         chains.check_engine_reports(&table, record, &deaths, &mut findings);
-        if record.outcome == Outcome::Complete {
+        if record.outcome == RunOutcome::Complete {
             accounts.check(&mut findings);
         }
         let row = |id: OrderId| {
@@ -345,7 +345,7 @@ fn read<L: Logs + ?Sized>(
 ) -> Result<(ThreadLog, Option<String>), MergeError> {
     let name = record.plan.threads[thread].name.clone();
     let is_untrusted = join.deaths.is_untrusted_log(&record.plan.threads[thread]);
-    let has_failed = matches!(record.outcome, Outcome::Failed { .. });
+    let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
     join.begin(thread);
     let author = join.author();
     let is_cut_by_failure = |error: &LogError| error.is_cut() && has_failed;

@@ -1,7 +1,7 @@
 //! The part of a run's summary that comparisons need.
 
 use crate::machine::Machine;
-use crate::record::Outcome;
+use crate::record::RunOutcome;
 use crate::summary::{Distribution, Measure, Summary};
 use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ impl Outline {
             machine: MachineKey::of(&summary.machine),
             schedule_hash: summary.input.hash.clone(),
             oversubscribed: cores.len() < plan.threads.len(),
-            complete: summary.outcome == Outcome::Complete,
+            complete: summary.outcome == RunOutcome::Complete,
             valid: summary.valid,
             fit_for_latency: summary.fit_for_latency,
             reasons: summary.reasons.clone(),

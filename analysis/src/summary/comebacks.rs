@@ -12,7 +12,7 @@
 
 use super::figures::to_ns;
 use crate::merge::{Merged, OrderRow};
-use crate::record::{Comeback, Outage, RunRecord};
+use crate::record::{Outage, RoleRestart, RunRecord};
 use protocol::plan::Role;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -92,8 +92,8 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
     let died_by_itself = |id: OrderId| {
         record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
     };
-    let one = |comeback: &Comeback| {
-        let Comeback { role, cause, fault_ns, detected_ns, recovered_ns, records, again, .. } = comeback;
+    let one = |comeback: &RoleRestart| {
+        let RoleRestart { role, cause, fault_ns, detected_ns, recovered_ns, records, again, .. } = comeback;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
         let mut summary = ComebackSummary {

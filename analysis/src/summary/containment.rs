@@ -10,7 +10,7 @@ use super::figures::{
 use super::touched::Windows;
 use crate::merge::{Losses, Merged};
 use crate::record::{Incident, RunRecord, StayedDown};
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 
 /// The death of one incarnation of a strategy, and what it cost. Times are nanoseconds since the
@@ -24,7 +24,7 @@ pub struct IncidentSummary {
     /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
     pub cause: String,
     /// What the engine quarantined it for; null if it did not. Nothing is started again after that.
-    pub quarantined: Option<Misconduct>,
+    pub quarantined: Option<ProtocolViolation>,
     /// When the fault was done on purpose; null if it was not.
     pub fault_ns: Option<u64>,
     /// When the launcher noticed the death or the hang, or the engine quarantined the strategy.

@@ -32,7 +32,7 @@ pub use venues::VenueIncident;
 use crate::document::Document;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
-use crate::record::{Floor, InputRecord, Outage, Outcome, RunRecord};
+use crate::record::{Floor, InputRecord, Outage, RunOutcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
@@ -51,7 +51,7 @@ pub struct Summary {
     /// When the run began, UTC.
     pub started: String,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// Whether every order is accounted for and every check held.
     pub valid: bool,
     /// Whether the latencies may be quoted; if not, `reasons` says why.

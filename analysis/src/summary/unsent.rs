@@ -4,7 +4,7 @@
 
 use crate::merge::Merged;
 use crate::numbers::count;
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
 
@@ -13,7 +13,7 @@ use protocol::plan::{Role, Trading};
 /// died, only what `--max-open` kept back is told.
 pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
     let trading = record.plan.trading();
-    if record.outcome != Outcome::Complete || merged.orders.sent >= merged.orders.scheduled {
+    if record.outcome != RunOutcome::Complete || merged.orders.sent >= merged.orders.scheduled {
         return Vec::new();
     }
     let mut sent = vec![0u64; trading.orders.len()];

@@ -2,14 +2,14 @@
 //! their time, or nobody was there to have them.
 
 use crate::merge::Merged;
-use crate::record::{Outcome, RunRecord};
+use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Fault, Target, When};
 use std::iter::repeat;
 
 /// One line for each; nothing for a run that did not come to its end, where nobody can say what
 /// would have come.
 pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<String> {
-    if record.outcome != Outcome::Complete || record.plan.faults.is_empty() {
+    if record.outcome != RunOutcome::Complete || record.plan.faults.is_empty() {
         return Vec::new();
     }
     let start = record.clock.start_ticks;

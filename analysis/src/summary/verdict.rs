@@ -7,7 +7,7 @@
 use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Summary, ThreadSummary};
 use crate::numbers::{count, duration, plain};
-use crate::record::{Outage, Outcome};
+use crate::record::{Outage, RunOutcome};
 use protocol::plan::{Idle, Role};
 
 /// The share of the offered rate that a run must reach.
@@ -61,11 +61,11 @@ fn one_line(text: &str) -> String {
 
 fn outcome(summary: &Summary) -> Option<String> {
     match &summary.outcome {
-        Outcome::Complete => None,
-        Outcome::Interrupted => {
+        RunOutcome::Complete => None,
+        RunOutcome::Interrupted => {
             Some("interrupted before all orders were sent: let the run end, or plan a shorter one".into())
         }
-        Outcome::Failed { process, pid, what } => Some(format!(
+        RunOutcome::Failed { process, pid, what } => Some(format!(
             "failed: {process} (pid {pid}): {}: the figures cover what went before",
             one_line(what)
         )),
@@ -271,7 +271,7 @@ fn little(summary: &Summary) -> Option<String> {
     let (difference, allowed) = (flight.difference?, flight.allowed?);
     // Not a number agrees with nothing.
     let agrees = difference.abs() <= allowed;
-    (!agrees && summary.outcome == Outcome::Complete).then(|| {
+    (!agrees && summary.outcome == RunOutcome::Complete).then(|| {
         format!(
             "{} orders in flight by {} samples of the counters, {} by Little's law, {} more or less were allowed: stamps and \
              counters disagree; run again and report it",

@@ -1,5 +1,5 @@
 use super::*;
-use protocol::market::Touch;
+use protocol::market::TopOfBook;
 use protocol::wire::{OrderId, OrderStatus};
 
 #[test]
@@ -117,7 +117,7 @@ fn a_report_and_a_touch_are_handed_over_as_they_are() {
         assert_eq!(Report::from(&report), wanted);
     }
     let quote = |price, quantity| Some(Quote { price, quantity });
-    let touch = Touch { bid: quote(1, 2), offer: None, last: quote(3, 4), trades: 5, auction: true };
+    let touch = TopOfBook { bid: quote(1, 2), offer: None, last: quote(3, 4), trades: 5, auction: true };
     let heard = Heard { venue: 6, instrument: 7, version: 8, written: 0, missed: 9, touch };
     let wanted = Tick {
         version: 8,

@@ -96,7 +96,7 @@ pub enum Why {
     Fenced,
     /// A frame that no honest side sends.
     #[error("protocol violation by the peer")]
-    Misconduct,
+    ProtocolViolation,
     /// This side wanted it.
     #[error("this side has hung up")]
     HungUp,
@@ -104,7 +104,7 @@ pub enum Why {
 
 /// What became of a message that was under way when its session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum DeliveryOutcome {
     /// The other side took it, once.
     Taken,
     /// The other side did not take it and will not.
@@ -116,7 +116,7 @@ pub enum Fate {
 /// When a message passed, for [`clock`](crate::clock). Nothing of it is more than the other side's
 /// word, but for `seen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct Delivery {
     /// When it was sent, by the other side's clock.
     pub sent: u64,
     /// When it was seen, by this side's.
@@ -138,7 +138,7 @@ pub enum Event {
     },
     /// A message: at the engine's side an order, at the far side a report; both are checked as far
     /// as their codes go.
-    Message(Message, Passage),
+    Message(Message, Delivery),
     /// The session is over. What was under way will get its fate.
     Down {
         /// Its number.
@@ -153,7 +153,7 @@ pub enum Event {
         /// The message.
         message: Message,
         /// Its fate.
-        fate: Fate,
+        fate: DeliveryOutcome,
     },
     /// The other side wants no more, and both have everything.
     Over,

@@ -1,6 +1,6 @@
 //! Receives frames: opens and ends sessions, takes messages, settles delivery outcomes.
 
-use super::{Broken, Event, Fate, Link, Passage, State, Unsettled, Why};
+use super::{Broken, Delivery, DeliveryOutcome, Event, Link, State, Unsettled, Why};
 use crate::frame::{Echo, Frame, Kind, Side};
 use protocol::wire::{Order, Report};
 
@@ -109,7 +109,7 @@ impl Link {
             return;
         }
         self.taken = frame.sequence.max(self.taken);
-        let passage = Passage { sent: frame.sent, seen: now, about: frame.echo };
+        let passage = Delivery { sent: frame.sent, seen: now, about: frame.echo };
         self.events.push_back(Event::Message(frame.words, passage));
     }
 
@@ -141,7 +141,7 @@ impl Link {
 
     fn misconduct(&mut self) {
         self.counts.misconduct += 1;
-        self.down(Why::Misconduct);
+        self.down(Why::ProtocolViolation);
     }
 
     /// The session is over: from here on nothing of it is heard.
@@ -159,9 +159,9 @@ impl Link {
         if self.broken == Some(Broken::ForgetsWhatItSent) {
             return;
         }
-        self.tell(session, &never, |_| Fate::Lost);
+        self.tell(session, &never, |_| DeliveryOutcome::Lost);
         if self.broken == Some(Broken::GuessesFates) {
-            self.tell(session, &on_the_way, |_| Fate::Lost);
+            self.tell(session, &on_the_way, |_| DeliveryOutcome::Lost);
         } else if !on_the_way.is_empty() {
             (self.ask, self.unsettled) = (session, on_the_way);
         }
@@ -177,13 +177,13 @@ impl Link {
         let believed = taken.filter(|taken| (first.sequence - 1..=last.sequence).contains(taken));
         self.counts.misconduct += u64::from(believed != taken);
         self.tell(session, &unsettled, |sequence| match believed {
-            Some(taken) if sequence <= taken => Fate::Taken,
-            Some(_) => Fate::Lost,
-            None => Fate::Unknown,
+            Some(taken) if sequence <= taken => DeliveryOutcome::Taken,
+            Some(_) => DeliveryOutcome::Lost,
+            None => DeliveryOutcome::Unknown,
         });
     }
 
-    fn tell(&mut self, session: u64, messages: &[Unsettled], fate: impl Fn(u64) -> Fate) {
+    fn tell(&mut self, session: u64, messages: &[Unsettled], fate: impl Fn(u64) -> DeliveryOutcome) {
         let told = |one: &Unsettled| Event::Fate { session, message: one.message, fate: fate(one.sequence) };
         self.events.extend(messages.iter().map(told));
     }

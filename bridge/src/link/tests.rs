@@ -48,7 +48,7 @@ impl Dice {
 #[derive(Clone, Copy, Default)]
 struct Sent {
     arrived: u32,
-    fate: Option<Fate>,
+    fate: Option<DeliveryOutcome>,
     /// Its sender died: nobody is there to be told.
     is_orphan: bool,
 }
@@ -192,9 +192,9 @@ impl World {
             for (number, Sent { arrived, fate, is_orphan }) in book.sent.iter().enumerate() {
                 let is_right = match fate {
                     None => *arrived == 1 || (*is_orphan && *arrived == 0),
-                    Some(Fate::Taken) => *arrived == 1,
-                    Some(Fate::Lost) => *arrived == 0,
-                    Some(Fate::Unknown) => *arrived <= 1 && self.books[1 - side].deaths > 0,
+                    Some(DeliveryOutcome::Taken) => *arrived == 1,
+                    Some(DeliveryOutcome::Lost) => *arrived == 0,
+                    Some(DeliveryOutcome::Unknown) => *arrived <= 1 && self.books[1 - side].deaths > 0,
                 };
                 if !is_right {
                     return Err(format!(
@@ -353,7 +353,7 @@ fn who_gives_up_is_told_that_nobody_knows() {
     world.links[0].abandon();
     world.hear(0);
     let fates: Vec<_> = world.books[0].sent.iter().filter_map(|sent| sent.fate).collect();
-    assert!(!fates.is_empty() && fates.iter().all(|fate| *fate == Fate::Unknown), "{fates:?}");
+    assert!(!fates.is_empty() && fates.iter().all(|fate| *fate == DeliveryOutcome::Unknown), "{fates:?}");
     assert!(world.links[0].is_over() && world.links[0].send([0; 7], None) == Err(Refused::Down));
 }
 

@@ -1,6 +1,6 @@
 //! A venue of one's own with several reports an order.
 
-use launcher::gateway::{Held, Reports, Sweep, Venue, VenueContext, VenueRecord, in_full};
+use launcher::gateway::{Reports, Sweep, TimerWheel, Venue, VenueContext, VenueInfo, in_full};
 use launcher::protocol::wire::{Order, OrderStatus, Report};
 
 /// The least that it takes for a part, in nanoseconds.
@@ -9,7 +9,7 @@ const PART_NS: u64 = 500_000;
 /// Accepts each order at once, fills a half of it after half of the order's delay and the rest
 /// after as long again: three reports.
 pub struct InParts {
-    open: Held<Open>,
+    open: TimerWheel<Open>,
 }
 
 /// An order that is not filled yet.
@@ -25,7 +25,7 @@ struct Open {
 impl InParts {
     /// One that holds as many orders as the plan asks for.
     pub fn new(context: &VenueContext) -> Self {
-        Self { open: Held::with_capacity(context.max_held) }
+        Self { open: TimerWheel::with_capacity(context.max_held) }
     }
 }
 
@@ -35,7 +35,7 @@ fn part_ns(order: &Order) -> u64 {
 }
 
 impl Venue for InParts {
-    const RECORD: VenueRecord = VenueRecord { reports_an_order: 3, reports_at_once: 1, tells_release: true };
+    const RECORD: VenueInfo = VenueInfo { reports_an_order: 3, reports_at_once: 1, tells_release: true };
 
     fn has_room(&self) -> bool {
         !self.open.is_full()

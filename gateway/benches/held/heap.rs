@@ -1,5 +1,5 @@
 //! What the wheel is compared with: a min-heap by release time over a slab, both allocated before
-//! the start. `Held` was this once.
+//! the start. `TimerWheel` was this once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,5 @@
 //! `cargo bench -p gateway --bench held [-- --quick]`: what an order costs a venue that holds it
-//! until its time, in the timing wheel (`gateway::Held`) and in the heap that it replaced, turn by
+//! until its time, in the timing wheel (`gateway::TimerWheel`) and in the heap that it replaced, turn by
 //! turn on the same core.
 //!
 //! The hold model: so many orders are held; the earliest is taken when its time comes and another
@@ -10,7 +10,7 @@
 
 mod heap;
 
-use gateway::Held;
+use gateway::TimerWheel;
 use heap::Heap;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use std::hint::black_box;
@@ -64,7 +64,7 @@ macro_rules! holds {
     )+};
 }
 
-holds!(Held, Heap);
+holds!(TimerWheel, Heap);
 
 /// One of them in the hold model.
 struct Model<H> {
@@ -130,7 +130,8 @@ fn quartiles(mut samples: Vec<f64>) -> String {
 }
 
 fn compare(held: usize, delays: Delays, samples: usize, steps: u64) {
-    let (mut wheel, mut heap) = (Model::<Held<_>>::new(held, delays), Model::<Heap<_>>::new(held, delays));
+    let (mut wheel, mut heap) =
+        (Model::<TimerWheel<_>>::new(held, delays), Model::<Heap<_>>::new(held, delays));
     let pairs: Vec<(f64, f64)> = (0..samples).map(|_| (wheel.sample(steps), heap.sample(steps))).collect();
     println!(
         "{held:>9} {:>10}   {:>22} {:>22} {:>22}",
@@ -148,7 +149,7 @@ fn main() {
     {
         let (held, steps) = (held.parse().expect("a number"), steps.parse().expect("a number"));
         match name.as_str() {
-            "wheel" => Model::<Held<_>>::new(held, DELAYS[0]).steps(steps),
+            "wheel" => Model::<TimerWheel<_>>::new(held, DELAYS[0]).steps(steps),
             _ => Model::<Heap<_>>::new(held, DELAYS[0]).steps(steps),
         }
         return;

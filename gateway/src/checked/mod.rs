@@ -1,7 +1,7 @@
 //! The engine's side of a session with a venue that is not simply believed: what it says is
 //! checked, what it does not say in time is closed, and it is sent no more messages than it takes.
 //!
-//! A [`Checked`] is a venue around a venue. It is there only where a run asks for it; all other
+//! A [`ValidatingSession`] is a venue around a venue. It is there only where a run asks for it; all other
 //! gateways have their venue directly.
 //!
 //! | what the venue does | what follows |
@@ -29,7 +29,7 @@ use system::clock::Timebase;
 pub use throttle::MessageLimit;
 use throttle::Throttle;
 
-use crate::venue::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueRecord};
+use crate::venue::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueInfo};
 
 /// What a session holds its venue to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct CheckedRules {
 }
 
 /// A venue that is checked. See the module's documentation.
-pub struct Checked<V> {
+pub struct ValidatingSession<V> {
     venue: V,
     state: State,
     /// When the venue is asked about which order, in the order of the times. An order that is
@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-impl<V: Venue> Checked<V> {
+impl<V: Venue> ValidatingSession<V> {
     /// A session with that venue; nothing is allocated after this.
     pub fn new(venue: V, rules: CheckedRules) -> Self {
         // Twice: a table that is at most half full is tidied in place.
@@ -249,8 +249,8 @@ impl<R: Reports> Reports for Heard<'_, R> {
     }
 }
 
-impl<V: Venue> Venue for Checked<V> {
-    const RECORD: VenueRecord = VenueRecord {
+impl<V: Venue> Venue for ValidatingSession<V> {
+    const RECORD: VenueInfo = VenueInfo {
         // A rejection by the message limit.
         reports_at_once: V::RECORD.reports_at_once + 1,
         tells_release: false,

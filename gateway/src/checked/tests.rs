@@ -36,7 +36,7 @@ struct Script {
 }
 
 impl Venue for Script {
-    const RECORD: VenueRecord = VenueRecord { reports_an_order: 4, reports_at_once: 0, tells_release: false };
+    const RECORD: VenueInfo = VenueInfo { reports_an_order: 4, reports_at_once: 0, tells_release: false };
 
     fn has_room(&self) -> bool {
         true
@@ -80,8 +80,8 @@ fn fill(sequence: u64) -> Report {
     crate::in_full(&order(sequence))
 }
 
-fn session(limit: Option<MessageLimit>) -> Checked<Script> {
-    Checked::new(Script::default(), CheckedRules { silence_ns: 1_000, limit, max_held: 8 })
+fn session(limit: Option<MessageLimit>) -> ValidatingSession<Script> {
+    ValidatingSession::new(Script::default(), CheckedRules { silence_ns: 1_000, limit, max_held: 8 })
 }
 
 /// What the strategy gets when the venue says this of the order 0, and what is counted.
@@ -219,7 +219,7 @@ fn more_than_the_venue_takes_waits_or_is_rejected() {
     let limit = |rejects| Some(MessageLimit { per_second: 1_000, rejects });
     let rules = |rejects| CheckedRules { silence_ns: u64::MAX / 4, limit: limit(rejects), max_held: 1_000 };
     let mut out = Out::default();
-    let mut session = Checked::new(Script::default(), rules(false));
+    let mut session = ValidatingSession::new(Script::default(), rules(false));
     let (mut now, mut sent) = (0, Vec::new());
     for n in 0..50 {
         while !session.has_room() {
@@ -239,7 +239,7 @@ fn more_than_the_venue_takes_waits_or_is_rejected() {
     }
     assert!(sent[49] <= 50_000_000, "it goes on at the limit: {}", sent[49]);
 
-    let mut session = Checked::new(Script::default(), rules(true));
+    let mut session = ValidatingSession::new(Script::default(), rules(true));
     for n in 0..50 {
         assert!(session.has_room());
         session.accept(&order(n), 0, &mut out);

@@ -45,7 +45,7 @@ const CURRENT: u32 = u32::MAX - 1;
 ///
 /// Equal release times come out in the order of their arrival. A cancelled order leaves its place
 /// at once, unless its slot has begun: then its place is free when its time has come.
-pub struct Held<T> {
+pub struct TimerWheel<T> {
     /// The orders of slots that have begun, the earliest first.
     current: BinaryHeap<Reverse<Due>>,
     /// Counts the arrivals in `current` since it was empty.
@@ -112,7 +112,7 @@ impl PartialOrd for Due {
     }
 }
 
-impl<T: Copy> Held<T> {
+impl<T: Copy> TimerWheel<T> {
     /// Room for `capacity` orders; nothing is allocated after this.
     ///
     /// # Panics
@@ -158,7 +158,7 @@ impl<T: Copy> Held<T> {
     /// Holds an order until `release` (ticks).
     ///
     /// # Panics
-    /// If it is full: ask [`Held::is_full`] first.
+    /// If it is full: ask [`TimerWheel::is_full`] first.
     #[inline]
     pub fn push(&mut self, release: u64, order: T) {
         assert!(!self.is_full(), "asked before");
@@ -383,7 +383,7 @@ impl<T: Copy> Held<T> {
 
     /// No order is released before this; `u64::MAX` if nothing is held. Of the order that comes
     /// after one that was taken it may be up to a slot (some 10 µs) early: then its slot begins,
-    /// [`Held::pop_due`] gives nothing yet, and this is exact.
+    /// [`TimerWheel::pop_due`] gives nothing yet, and this is exact.
     #[inline]
     pub fn next_release(&self) -> u64 {
         self.next

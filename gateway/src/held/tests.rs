@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use protocol::wire::{CancelScope, Order};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is checked: [`Held`], and stand-ins that are wrong in one way each.
+/// What is checked: [`TimerWheel`], and stand-ins that are wrong in one way each.
 trait Holds {
     fn push(&mut self, release: u64, order: Order);
     fn pop_due(&mut self, now: u64) -> Option<Order>;
@@ -13,18 +13,18 @@ trait Holds {
     fn cancel(&mut self, scope: CancelScope) -> Vec<Order>;
 }
 
-impl Holds for Held<Order> {
+impl Holds for TimerWheel<Order> {
     fn push(&mut self, release: u64, order: Order) {
-        Held::push(self, release, order);
+        TimerWheel::push(self, release, order);
     }
     fn pop_due(&mut self, now: u64) -> Option<Order> {
-        Held::pop_due(self, now)
+        TimerWheel::pop_due(self, now)
     }
     fn next_release(&self) -> u64 {
-        Held::next_release(self)
+        TimerWheel::next_release(self)
     }
     fn is_full(&self) -> bool {
-        Held::is_full(self)
+        TimerWheel::is_full(self)
     }
     fn cancel(&mut self, scope: CancelScope) -> Vec<Order> {
         let mut sweep = Sweep { scope, cursor: 0, looks: 0, now: 0 };
@@ -32,7 +32,7 @@ impl Holds for Held<Order> {
         while !self.is_swept(&sweep) {
             // In small steps.
             sweep.looks = 3;
-            cancelled.extend(Held::cancel(self, &mut sweep, |order| (order.id, order.instrument)));
+            cancelled.extend(TimerWheel::cancel(self, &mut sweep, |order| (order.id, order.instrument)));
         }
         cancelled
     }
@@ -174,7 +174,7 @@ proptest! {
         start in ticks(),
         steps in prop::collection::vec(step(), 1..if cfg!(miri) { 30 } else { 400 }),
     ) {
-        let played = play(&mut Held::with_capacity(capacity), capacity, start, &steps);
+        let played = play(&mut TimerWheel::with_capacity(capacity), capacity, start, &steps);
         prop_assert!(played.is_ok(), "{}", played.unwrap_err());
     }
 }
@@ -199,12 +199,12 @@ fn what_is_out_of_order_is_found() {
     for (what, key) in wrong {
         assert!(play(&mut sorted(key), 100, 0, &telling()).is_err(), "{what}");
     }
-    assert_eq!(play(&mut Held::with_capacity(100), 100, 0, &telling()), Ok(()));
+    assert_eq!(play(&mut TimerWheel::with_capacity(100), 100, 0, &telling()), Ok(()));
 }
 
 #[test]
 fn a_sweep_looks_only_where_an_order_may_be() {
-    let mut held = Held::with_capacity(100_000);
+    let mut held = TimerWheel::with_capacity(100_000);
     let order = |sequence| Order::new(OrderId::new(1, 0, sequence), 0);
     // As many at once as three, however many came one after the other.
     for round in 0..1_000 {
@@ -215,13 +215,13 @@ fn a_sweep_looks_only_where_an_order_may_be() {
     let scope = CancelScope::of(order(0).id);
     let mut sweep = Sweep { scope, cursor: 0, looks: 8, now: 0 };
     let key_of = |order: &Order| (order.id, order.instrument);
-    let cancelled = core::iter::from_fn(|| Held::cancel(&mut held, &mut sweep, key_of)).count();
+    let cancelled = core::iter::from_fn(|| TimerWheel::cancel(&mut held, &mut sweep, key_of)).count();
     assert_eq!((cancelled, sweep.looks, held.is_swept(&sweep)), (2, 5, true));
 }
 
 #[test]
 fn cancelled_orders_leave_their_room() {
-    let mut held = Held::with_capacity(4);
+    let mut held = TimerWheel::with_capacity(4);
     for round in 0..100 {
         while !held.is_full() {
             held.push(1_000_000, Order::new(OrderId::new(1, 0, round), 0));

@@ -1,6 +1,6 @@
 //! A part of this test binary as a process that is killed.
 
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 /// A process that runs a part of this test binary.
 pub struct Victim {
     child: Child,
-    acknowledged: Words,
+    acknowledged: AtomicWords,
 }
 
 /// Starts one. It knows its folder from its environment.
@@ -29,7 +29,7 @@ pub fn victim(what: &str, folder: &Path) -> Victim {
 }
 
 /// What a victim and its killer share.
-pub fn words(folder: &Path) -> Words {
+pub fn words(folder: &Path) -> AtomicWords {
     let file = File::options().read(true).write(true).open(folder.join("acknowledged")).unwrap();
     Region::map("acknowledged", &file, true).unwrap().words()
 }

@@ -26,7 +26,7 @@ use roles::bench::control::ControlView;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use shm::attached::{Attached, Peers, SameProcess};
-use shm::memory::{Header, Words};
+use shm::memory::{AtomicWords, Header};
 use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockSource, Timebase};
@@ -52,7 +52,7 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     fn account_words(&self, agent: usize) -> usize;
 
     /// Writes the header of a new segment, and what the segment contains from the start.
-    fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &Words) {
+    fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &AtomicWords) {
         let _ = spec;
         header.write(words);
     }

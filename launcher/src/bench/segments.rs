@@ -12,7 +12,7 @@ use shm::attached::Access;
 use shm::memory::fifo;
 use shm::memory::header::run_hash;
 use shm::memory::sealed::Shared;
-use shm::memory::{Header, View, Words, folder, unlink};
+use shm::memory::{AtomicWords, Header, ReadOnlyWords, folder, unlink};
 use shm::process::start_time;
 use shm::ring::{SegmentPlace, SegmentSpec};
 use std::fs::File;
@@ -36,7 +36,7 @@ impl Drop for NamedSegments {
 pub struct BenchSegments {
     pub(super) control: ControlSegment,
     control_file: Shared,
-    memory: Vec<(SharedSegment, Shared, Words)>,
+    memory: Vec<(SharedSegment, Shared, AtomicWords)>,
     accounts: Vec<AccountView>,
     _named: NamedSegments,
 }
@@ -107,7 +107,7 @@ impl BenchSegments {
     }
 
     /// A segment of memory, by its name.
-    pub fn view(&self, what: &str) -> Option<View> {
+    pub fn view(&self, what: &str) -> Option<ReadOnlyWords> {
         let found = self.memory.iter().find(|(segment, ..)| segment.spec.what == what);
         found.map(|(_, _, words)| words.clone().into())
     }

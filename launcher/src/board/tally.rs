@@ -6,7 +6,7 @@ use roles::bench::account::AccountView;
 use roles::bench::boards::counts::{
     BUCKETS, BoardField, BoardMeasure, GREATEST, Grain, LEAST, SUM, measure_at, slice_at,
 };
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
 
 /// Points of a curve for each decade of 1/(1 − p).
@@ -15,7 +15,7 @@ const POINTS_PER_DECADE: f64 = 20.0;
 const SAMPLES_BEYOND: f64 = 10.0;
 
 /// An agent's counts as the launcher reads them.
-pub struct LogView(View);
+pub struct LogView(ReadOnlyWords);
 
 impl LogView {
     /// The counts in an account.
@@ -57,7 +57,7 @@ impl Tally {
     }
 
     /// Of that memory.
-    pub fn of(view: &View, grain: Grain) -> Self {
+    pub fn of(view: &ReadOnlyWords, grain: Grain) -> Self {
         let mut tally = Self::new(grain);
         let load = |place| view.load(place, Ordering::Relaxed);
         for (place, bucket) in tally.buckets.iter_mut().enumerate() {

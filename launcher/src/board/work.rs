@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached};
 use shm::board::{self, Shape};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Header, SegmentKind, Words};
+use shm::memory::{AtomicWords, Header, SegmentKind};
 use shm::ring::SegmentSpec;
 use shm::sync::Ordering;
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl BenchWork for BoardWork {
         counts::WORDS
     }
 
-    fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &Words) {
+    fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &AtomicWords) {
         match self.shape() {
             Ok(shape) if spec.what == BOARD => shape.write_header(words, header),
             _ => header.write(words),

@@ -12,7 +12,7 @@ use crate::runtime::run::{self, FinishedRun, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::shelf;
 use analysis::document::Document;
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -61,10 +61,10 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
             complain("error: --strict-faults: a fault never fired");
             code = ExitCode::FAILURE;
         }
-        if let Outcome::Failed { process, pid, what } = &finished.outcome {
+        if let RunOutcome::Failed { process, pid, what } = &finished.outcome {
             complain(&format!("error: {process} (pid {pid}): {what}"));
         }
-        if finished.outcome != Outcome::Complete {
+        if finished.outcome != RunOutcome::Complete {
             break;
         }
         summaries.push(finished.summary);
@@ -99,8 +99,8 @@ fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Re
 
 fn exit_code(finished: &FinishedRun) -> ExitCode {
     match finished.outcome {
-        Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
-        Outcome::Interrupted => signals::exit_code(),
+        RunOutcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
+        RunOutcome::Interrupted => signals::exit_code(),
         _ => ExitCode::FAILURE,
     }
 }

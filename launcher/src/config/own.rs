@@ -4,7 +4,7 @@
 use super::value::{Value, parsed, unknown};
 use clap::builder::{PossibleValue, TypedValueParser};
 use core::marker::PhantomData;
-use gateway::{SessionVenue, Venue, VenueRecord};
+use gateway::{SessionVenue, Venue, VenueInfo};
 use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
@@ -24,9 +24,9 @@ pub enum Part {
 pub struct NameError(String);
 
 /// What the program has added, with what there is to know of a venue.
-static ADDED: RwLock<Vec<(Part, &'static str, VenueRecord)>> = RwLock::new(Vec::new());
+static ADDED: RwLock<Vec<(Part, &'static str, VenueInfo)>> = RwLock::new(Vec::new());
 
-fn added() -> Vec<(Part, &'static str, VenueRecord)> {
+fn added() -> Vec<(Part, &'static str, VenueInfo)> {
     ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -34,17 +34,17 @@ fn added() -> Vec<(Part, &'static str, VenueRecord)> {
 ///
 /// # Errors
 /// As [`Part::register`].
-pub fn register_venue(name: &'static str, record: VenueRecord) -> Result<(), NameError> {
+pub fn register_venue(name: &'static str, record: VenueInfo) -> Result<(), NameError> {
     Part::Venue.add(name, record)
 }
 
 /// What there is to know of the venues of that kind.
-pub fn venue_record(kind: &str) -> VenueRecord {
+pub fn venue_record(kind: &str) -> VenueInfo {
     if kind == Trading::BOOK {
         return <SessionVenue as Venue>::RECORD;
     }
     let found = added().into_iter().find(|(part, name, _)| *part == Part::Venue && *name == kind);
-    found.map_or(VenueRecord::ONE_REPORT, |(.., record)| record)
+    found.map_or(VenueInfo::ONE_REPORT, |(.., record)| record)
 }
 
 impl Part {
@@ -53,10 +53,10 @@ impl Part {
     /// # Errors
     /// One that another one has, or that is none.
     pub fn register(self, name: &'static str) -> Result<(), NameError> {
-        self.add(name, VenueRecord::ONE_REPORT)
+        self.add(name, VenueInfo::ONE_REPORT)
     }
 
-    fn add(self, name: &'static str, record: VenueRecord) -> Result<(), NameError> {
+    fn add(self, name: &'static str, record: VenueInfo) -> Result<(), NameError> {
         let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let what = if self == Part::Venue { "venue" } else { "strategy" };
         if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {

@@ -7,7 +7,7 @@ use crate::runtime::run::{FinishedRun, Interrupted};
 use analysis::document::Document;
 use analysis::experiment::{RunEntry, SweepRecord, SweepState};
 use analysis::logfile::EXTENSION;
-use analysis::record::{Outcome, RunRecord};
+use analysis::record::{RunOutcome, RunRecord};
 use analysis::stats::Outline;
 use analysis::units::Count;
 use anyhow::{Context, Result};
@@ -25,7 +25,7 @@ pub enum Ended {
 #[derive(Clone, Debug)]
 pub struct Made {
     pub folder: PathBuf,
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     pub outline: Outline,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn one(
     make: &mut Maker<'_>,
 ) -> Result<Option<(String, Outline)>> {
     let made = match make(settings) {
-        Ok(made) if made.outcome != Outcome::Interrupted => made,
+        Ok(made) if made.outcome != RunOutcome::Interrupted => made,
         Err(error) if !error.is::<Interrupted>() => {
             // A run that began keeps its folder: the error says what to do with it.
             record.state = SweepState::Interrupted;

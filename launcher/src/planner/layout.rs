@@ -12,7 +12,7 @@ use super::resolved::{Input, Resolved};
 use super::{cores, faults, priority, spill, warnings};
 use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_record};
 use crate::host::Machine;
-use gateway::VenueRecord;
+use gateway::VenueInfo;
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, room_for};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
@@ -147,7 +147,7 @@ pub fn layout(
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
-    let records: Vec<VenueRecord> = trading.venue_kinds.iter().map(|kind| venue_record(kind)).collect();
+    let records: Vec<VenueInfo> = trading.venue_kinds.iter().map(|kind| venue_record(kind)).collect();
     let has_sessions =
         settings.venue_limit.is_some() || settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
     trading.orders.clone_from(&counts.per_strategy);

@@ -213,7 +213,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
 /// What keeps an engine from coming back from its journal, where exchanges do: the run ends with
 /// it.
 fn stays_away(plan: &Plan) -> Option<String> {
-    if !plan.exchanges_come_back() || plan.engine_comes_back() {
+    if !plan.exchanges_are_restartable() || plan.engine_is_restartable() {
         return None;
     }
     let record = plan.technique.record();

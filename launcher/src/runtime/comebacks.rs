@@ -12,7 +12,7 @@
 use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::Liveness;
-use analysis::record::Comeback;
+use analysis::record::RoleRestart;
 use anyhow::{Context as _, Result};
 use protocol::labels::{ExchangeCounter, OrchestratorCounter};
 use protocol::plan::{Plan, Role};
@@ -50,14 +50,14 @@ struct Case {
 pub struct Comebacks<'a> {
     segments: &'a Segments,
     cases: Vec<Case>,
-    list: Vec<Comeback>,
+    list: Vec<RoleRestart>,
     start_ticks: u64,
 }
 
 impl<'a> Comebacks<'a> {
     /// Whether anybody comes back in such a run.
     pub fn contains(plan: &Plan) -> bool {
-        plan.exchanges_come_back()
+        plan.exchanges_are_restartable()
     }
 
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
@@ -67,7 +67,7 @@ impl<'a> Comebacks<'a> {
             let threads = plan.processes[process].threads.iter().map(|thread| *thread as usize).collect();
             Some(Case { role, process, threads, stage: Stage::Living, tries: 0, fault: None })
         };
-        let engine = Some(Role::Orchestrator).filter(|_| plan.engine_comes_back());
+        let engine = Some(Role::Orchestrator).filter(|_| plan.engine_is_restartable());
         let cases =
             engine.into_iter().chain(plan.trading().books().map(Role::Exchange)).filter_map(case).collect();
         Self { segments, cases, list: Vec::new(), start_ticks }
@@ -116,7 +116,7 @@ impl<'a> Comebacks<'a> {
         }
     }
 
-    pub fn into_list(self) -> Vec<Comeback> {
+    pub fn into_list(self) -> Vec<RoleRestart> {
         self.list
     }
 
@@ -209,7 +209,7 @@ impl<'a> Comebacks<'a> {
                 let (records, again) = self.records(role);
                 let recovered_ns = Some(self.ns(clock.now()));
                 self.list[incident] =
-                    Comeback { recovered_ns, records, again, ..self.list[incident].clone() };
+                    RoleRestart { recovered_ns, records, again, ..self.list[incident].clone() };
                 // A fault that was done to it while it came back has had its effect.
                 (self.cases[place].tries, self.cases[place].fault) = (0, None);
                 Stage::Living
@@ -227,7 +227,7 @@ impl<'a> Comebacks<'a> {
     /// Notes a death; its place in the list.
     fn begin(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
         let fault_ns = self.cases[place].fault.take().map(|ticks| self.ns(ticks));
-        self.list.push(Comeback {
+        self.list.push(RoleRestart {
             role: self.cases[place].role,
             pid,
             cause,

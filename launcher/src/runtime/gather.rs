@@ -13,7 +13,7 @@ use protocol::plan::Plan;
 use protocol::segments::{CONTROL, log_header, spilled_segment, thread_segment};
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::LOG_OFFSET;
-use shm::memory::{Region, View};
+use shm::memory::{ReadOnlyWords, Region};
 use shm::memory::{SHM_DIR, unlink};
 use std::fs::{self, File};
 use std::io;
@@ -63,9 +63,9 @@ impl fmt::Display for Unsaved {
 /// segment cannot be mapped.
 #[derive(Clone, Copy)]
 pub struct Logs<'a> {
-    pub threads: &'a [Option<View>],
+    pub threads: &'a [Option<ReadOnlyWords>],
     /// What the spiller says of each; empty where no log is spilled.
-    pub spilled: &'a [Option<View>],
+    pub spilled: &'a [Option<ReadOnlyWords>],
 }
 
 /// Saves each thread's log; where it is spilled, the rest of it: no spiller may be at it any more.
@@ -187,7 +187,7 @@ impl Half<'_> {
     }
 }
 
-fn save<'a>(place: &'a OpenFolder, name: &str, header: &[u64], log: &View) -> Result<(), Half<'a>> {
+fn save<'a>(place: &'a OpenFolder, name: &str, header: &[u64], log: &ReadOnlyWords) -> Result<(), Half<'a>> {
     let mut draft = place.draft(name).map_err(Half::of)?;
     match write(header, log, &mut draft) {
         Ok(()) => draft.save().map_err(Half::of),

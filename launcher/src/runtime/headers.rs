@@ -7,9 +7,9 @@
 
 use protocol::plan::Plan;
 use protocol::segments;
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use protocol::topology::Segment;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
@@ -18,7 +18,7 @@ struct Guarded {
     what: String,
     /// The strategy that alone writes it; `None`: others do too.
     culprit: Option<u16>,
-    words: Words,
+    words: AtomicWords,
     header: [u64; HEADER_WORDS],
 }
 
@@ -38,7 +38,7 @@ pub struct Headers(Vec<Guarded>);
 
 impl Headers {
     /// Guards the header of a fresh segment, unless only trusted roles write it.
-    pub(super) fn guard(&mut self, plan: &Plan, segment: &Segment, words: &Words) {
+    pub(super) fn guard(&mut self, plan: &Plan, segment: &Segment, words: &AtomicWords) {
         if segment.is_open_to_strategies() {
             self.0.push(Guarded {
                 what: segment.spec.what.clone(),
@@ -54,7 +54,7 @@ impl Headers {
     pub fn forgery(&self, strategy: u16) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;
-        let why = Misconduct::ForgedHeader;
+        let why = ProtocolViolation::ForgedHeader;
         Some(format!("quarantined: {why}: it has overwritten the header of {what}"))
     }
 

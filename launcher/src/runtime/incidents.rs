@@ -27,8 +27,8 @@ use claims::{ended, sent_and_settled};
 pub use claims::{settled_by, with_own_words};
 use protocol::plan::{OnDeath, Plan, Role};
 use protocol::status::{self, ThreadState};
-use protocol::supervision::{Death, Misconduct, Repairs};
-use shm::bell::Bell;
+use protocol::supervision::{ProofOfDeath, ProtocolViolation, Repairs};
+use shm::bell::Doorbell;
 use std::time::Duration;
 use system::clock::Clock;
 
@@ -73,7 +73,7 @@ struct Case {
 /// Why a strategy is given up.
 struct Trouble {
     cause: String,
-    misconduct: Option<Misconduct>,
+    misconduct: Option<ProtocolViolation>,
     /// When the engine found it, in ticks; `None`: it was found just now.
     detected: Option<u64>,
     /// It is silent, does not end or forges its status.
@@ -88,7 +88,7 @@ const DYING: Duration = Duration::from_secs(30);
 pub struct Incidents<'a> {
     segments: &'a Segments,
     repairs: Repairs,
-    bell: Option<Bell>,
+    bell: Option<Doorbell>,
     cases: Vec<Case>,
     list: Vec<Incident>,
     start_ticks: u64,
@@ -126,7 +126,7 @@ impl<'a> Incidents<'a> {
         Self {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
-            bell: segments.engine_bell.as_ref().map(Bell::from_outside),
+            bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
             cases: (0..plan.trading().strategies).map(case).collect(),
             list: Vec::new(),
             start_ticks,
@@ -244,7 +244,7 @@ impl<'a> Incidents<'a> {
                     how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
                 }
                 let incident = self.begin(strategy, children.pid(process), how, now);
-                self.list[incident].quarantined = forgery.map(|_| Misconduct::ForgedHeader);
+                self.list[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
                 self.cases[usize::from(strategy)].stage = IncidentStage::Down;
             }
         }
@@ -401,7 +401,7 @@ impl<'a> Incidents<'a> {
         let suspicion = liveness.suspicion(case.thread, shares);
         match suspicion {
             Some(Suspicion::Forged(_)) => {
-                let why = Misconduct::ForgedStatus;
+                let why = ProtocolViolation::ForgedStatus;
                 let cause = format!("quarantined: {why}: {}", suspicion?);
                 return Some(Trouble { hangs: true, ..trouble(cause, Some(why)) });
             }
@@ -412,7 +412,7 @@ impl<'a> Incidents<'a> {
             _ => {}
         }
         if runs && self.withholds(case, strategy, liveness) {
-            let why = Misconduct::WithheldPlace;
+            let why = ProtocolViolation::WithheldPlace;
             let cause = format!(
                 "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
                  while it keeps running"
@@ -420,7 +420,7 @@ impl<'a> Incidents<'a> {
             return Some(trouble(cause, Some(why)));
         }
         let forgery = (runs && self.is_inspected(strategy)).then(|| self.segments.headers.forgery(strategy));
-        forgery.flatten().map(|forgery| trouble(forgery, Some(Misconduct::ForgedHeader)))
+        forgery.flatten().map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
     }
 
     /// Whether this look is at the headers of that strategy.
@@ -467,7 +467,7 @@ impl<'a> Incidents<'a> {
     }
 
     /// The death of the incarnation is certain: the engine is to repair what it left.
-    fn fence(&mut self, strategy: u16, incident: usize, death: &Death, now: u64) {
+    fn fence(&mut self, strategy: u16, incident: usize, death: &ProofOfDeath, now: u64) {
         let case = &mut self.cases[usize::from(strategy)];
         case.stage = IncidentStage::Fenced(incident);
         // It writes no more: a header that is good now was never forged.
@@ -475,7 +475,7 @@ impl<'a> Incidents<'a> {
         let Incident { cause, quarantined, .. } = &mut self.list[incident];
         if let Some(forgery) = headers.forgery(strategy).filter(|_| quarantined.is_none()) {
             *cause = format!("{cause}; {forgery}");
-            *quarantined = Some(Misconduct::ForgedHeader);
+            *quarantined = Some(ProtocolViolation::ForgedHeader);
         }
         headers.restore(strategy);
         self.segments.control.fence(strategy, case.epoch, death);

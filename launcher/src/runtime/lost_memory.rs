@@ -8,7 +8,7 @@
 
 use super::process::Process;
 use super::setup::Segments;
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use protocol::segments::CONTROL;
 use protocol::topology;
 use shm::memory::{SHM_DIR, sigbus};
@@ -57,26 +57,26 @@ pub fn is_victim(process: &Process) -> bool {
 }
 
 /// How a run fails whose memory is gone, where nothing else is known to have failed.
-pub fn failure(launcher: u32) -> Outcome {
-    Outcome::Failed { process: "launcher".into(), pid: launcher, what: GONE.into() }
+pub fn failure(launcher: u32) -> RunOutcome {
+    RunOutcome::Failed { process: "launcher".into(), pid: launcher, what: GONE.into() }
 }
 
 /// How a run has ended, with the segments that lost memory named; as it was if none has.
-pub fn judge(segments: &Segments, outcome: Outcome) -> Outcome {
+pub fn judge(segments: &Segments, outcome: RunOutcome) -> RunOutcome {
     let lost = found(segments);
     if lost.is_empty() {
         return outcome;
     }
     let outcome = match outcome {
-        Outcome::Failed { .. } => outcome,
+        RunOutcome::Failed { .. } => outcome,
         _ => failure(segments.plan.launcher_pid),
     };
-    let Outcome::Failed { process, pid, what } = outcome else { return outcome };
+    let RunOutcome::Failed { process, pid, what } = outcome else { return outcome };
     let many = if lost.len() == 1 { "segment" } else { "segments" };
     let what = format!(
         "{what}: {many} {}: any process of this user can do that to a segment with a name, so nobody is blamed; --isolation sandbox \
          hands memory over sealed and without names",
         lost.join(", ")
     );
-    Outcome::Failed { process, pid, what }
+    RunOutcome::Failed { process, pid, what }
 }

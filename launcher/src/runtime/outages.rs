@@ -26,8 +26,8 @@ use anyhow::{Context as _, Result, bail};
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::status::{self, ThreadState};
-use protocol::supervision::{Death, GIVEN_UP, GatewayCounts, Repairs};
-use shm::bell::Bell;
+use protocol::supervision::{GIVEN_UP, GatewayCounts, ProofOfDeath, Repairs};
+use shm::bell::Doorbell;
 use std::time::Duration;
 use system::clock::Clock;
 
@@ -77,7 +77,7 @@ struct Case {
 pub struct Outages<'a> {
     segments: &'a Segments,
     repairs: Repairs,
-    bell: Option<Bell>,
+    bell: Option<Doorbell>,
     cases: Vec<Case>,
     list: Vec<Outage>,
     start_ticks: u64,
@@ -111,7 +111,7 @@ impl<'a> Outages<'a> {
         Self {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
-            bell: segments.engine_bell.as_ref().map(Bell::from_outside),
+            bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
             cases: outlived.map(case).collect(),
             list: Vec::new(),
             start_ticks,
@@ -423,7 +423,7 @@ impl<'a> Outages<'a> {
     }
 
     /// The death of the process is certain: the engine is to take what its gateways have left.
-    fn fence(&mut self, place: usize, outage: usize, death: &Death, now: u64) {
+    fn fence(&mut self, place: usize, outage: usize, death: &ProofOfDeath, now: u64) {
         let case = &mut self.cases[place];
         case.stage = OutageStage::Fenced(outage);
         for gateway in &case.gateways {

@@ -24,7 +24,7 @@ use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sampl
 use system::clock::{self, ClockPair};
 use system::floor;
 use system::sandbox;
-use venue::HOUSE;
+use venue::OPENING_BOOK_OWNER;
 
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
@@ -187,7 +187,7 @@ fn house_orders(resolved: &Resolved) -> Result<u64> {
     if !std::fs::metadata(path).is_ok_and(|facts| facts.is_file()) {
         return Err(refuse(&"the launcher and every exchange read it: it must be a regular file").into());
     }
-    let orders = book_file::opening_book(BufReader::new(file), 0, HOUSE, MAX_HOUSE_ORDERS);
+    let orders = book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, MAX_HOUSE_ORDERS);
     Ok(orders.map_err(|error| refuse(&error))?.len() as u64)
 }
 

@@ -6,7 +6,7 @@ use crate::runtime::usage::Account;
 use analysis::numbers::duration;
 use anyhow::{Context, Result};
 use protocol::plan::Trading;
-use protocol::supervision::Death;
+use protocol::supervision::ProofOfDeath;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::memory::sealed;
 use std::cell::Cell;
@@ -215,12 +215,12 @@ impl Process {
 
     /// Proof that it has ended, if it has. In a container the one outside may have been killed, and
     /// what is inside be about to be.
-    pub fn death(&self) -> io::Result<Option<Death>> {
-        let inside = self.inside.as_ref().map(|inside| Death::confirm(inside.init().as_fd()));
+    pub fn death(&self) -> io::Result<Option<ProofOfDeath>> {
+        let inside = self.inside.as_ref().map(|inside| ProofOfDeath::confirm(inside.init().as_fd()));
         if let Some(None) = inside.transpose()? {
             return Ok(None);
         }
-        Death::confirm(self.pidfd.as_fd())
+        ProofOfDeath::confirm(self.pidfd.as_fd())
     }
 
     /// Its process id, as it is known outside of any container.

@@ -16,7 +16,7 @@
 
 use crate::runtime::setup::Segments;
 use anyhow::Result;
-use protocol::supervision::Death;
+use protocol::supervision::ProofOfDeath;
 use std::time::{Duration, Instant};
 
 /// The most restarts in a row after incarnations that made no progress.
@@ -37,7 +37,7 @@ pub trait Children {
     fn pid(&self, process: usize) -> u32;
     fn kill(&mut self, process: usize);
     /// Proof that it has ended, if it has.
-    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>>;
+    fn death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
     /// Starts it again, after it has ended.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::runtime::headers::Headers;
 use analysis::record;
 use anyhow::{Context, Result};
-use protocol::control::{self, Control, Launching};
+use protocol::control::{self, Control, ControlWriter};
 use protocol::desk::{self, DESK, Entry, Operator};
 use protocol::orphan::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
@@ -14,7 +14,7 @@ use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
-use shm::memory::{Region, SHM_DIR, View, Words, list_segments, sigbus, unlink};
+use shm::memory::{AtomicWords, ReadOnlyWords, Region, SHM_DIR, list_segments, sigbus, unlink};
 use shm::sync::Ordering;
 use std::collections::HashMap;
 use std::fs::File;
@@ -30,35 +30,35 @@ pub struct Segments {
     /// The plan, with the descriptors to inherit where segments are handed over.
     pub plan: Plan,
     /// The control segment.
-    pub control: Launching,
+    pub control: ControlWriter,
     /// Each thread's status block and stamp log, in the order of the plan.
-    pub threads: Vec<View>,
+    pub threads: Vec<ReadOnlyWords>,
     /// What the spiller says of each thread's log, in the same order; none where no log is spilled.
-    pub spilled: Vec<View>,
+    pub spilled: Vec<ReadOnlyWords>,
     /// Each strategy's schedule.
-    pub schedules: Vec<View>,
+    pub schedules: Vec<ReadOnlyWords>,
     /// What each exchange has done, with its venue.
-    pub tapes: Vec<(u16, View)>,
+    pub tapes: Vec<(u16, ReadOnlyWords)>,
     /// What the engine says about strategies that died; there once all segments are.
-    pub repairs: Option<Words>,
+    pub repairs: Option<AtomicWords>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
-    pub engine_bell: Option<Words>,
+    pub engine_bell: Option<AtomicWords>,
     /// The headers that strategies can overwrite.
     pub headers: Headers,
     /// The commands of operators.
-    desk: Option<View>,
+    desk: Option<ReadOnlyWords>,
     /// The own memory of each strategy and of each gateway that may die, to make anew when it is
     /// started again.
-    renewable: Vec<(Segment, Words)>,
+    renewable: Vec<(Segment, AtomicWords)>,
     /// Each thread's status block and stamp log as `threads`, to make anew.
-    statuses: Vec<Words>,
+    statuses: Vec<AtomicWords>,
     /// What is handed over; empty where segments have names.
     shared: Vec<(Segment, Shared)>,
     /// What was created to be handed over and is not in its place here yet, by its name within the
     /// run.
-    sealed: HashMap<String, Words>,
+    sealed: HashMap<String, AtomicWords>,
     /// Everything that stays mapped here, by its name within the run.
-    pub(super) mapped: Vec<(String, View)>,
+    pub(super) mapped: Vec<(String, ReadOnlyWords)>,
     /// Pages that were lost in this process before: see [`shm::memory::sigbus`].
     pub(super) faults_before: u64,
     /// Segments whose names stay: logs that could not be saved.
@@ -93,7 +93,7 @@ impl Segments {
     }
 
     /// Segments of which only the control segment is there.
-    fn around(plan: &Plan, control: Launching, heap: Option<Vec<(Segment, Arc<Region>)>>) -> Self {
+    fn around(plan: &Plan, control: ControlWriter, heap: Option<Vec<(Segment, Arc<Region>)>>) -> Self {
         Self {
             plan: plan.clone(),
             control,
@@ -124,7 +124,7 @@ impl Segments {
     /// # Panics
     /// If the technique is not memory.
     pub fn on_heap(plan: &Plan, schedule: &Schedule) -> Self {
-        let control = Launching::new(Region::heap(control::PLAN + 1).words());
+        let control = ControlWriter::new(Region::heap(control::PLAN + 1).words());
         let mut segments = Self::around(plan, control, None);
         let mut heap = Vec::new();
         for segment in topology::segments(plan) {
@@ -215,16 +215,16 @@ impl Segments {
     }
 
     /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
-    fn keep(&mut self, segment: &Segment, words: Words) {
+    fn keep(&mut self, segment: &Segment, words: AtomicWords) {
         self.headers.guard(&self.plan, segment, &words);
-        let view = View::from(words.clone());
+        let view = ReadOnlyWords::from(words.clone());
         if self.place(segment, words) && self.heap.is_none() {
             self.mapped.push((segment.spec.what.clone(), view));
         }
     }
 
     /// Puts a segment where the launcher looks for it. Returns `false` if it looks for it nowhere.
-    fn place(&mut self, segment: &Segment, words: Words) -> bool {
+    fn place(&mut self, segment: &Segment, words: AtomicWords) -> bool {
         if segment.renewed_with.is_some() {
             let is_lasting =
                 matches!(segment.renewed_with, Some(Role::Gateway(_))) && !self.plan.gateways_may_die();
@@ -346,7 +346,7 @@ pub fn open_control(address: &str) -> Result<(Control, Plan)> {
 }
 
 /// Copies a strategy's schedule into its segment, if this is one.
-fn fill(segment: &Segment, words: &Words, schedule: &Schedule) {
+fn fill(segment: &Segment, words: &AtomicWords, schedule: &Schedule) {
     if let Purpose::Schedule(strategy) = segment.purpose {
         fill_schedule(words, schedule, strategy);
     }
@@ -358,7 +358,7 @@ fn fill(segment: &Segment, words: &Words, schedule: &Schedule) {
     }
 }
 
-fn fill_schedule(words: &Words, schedule: &Schedule, strategy: u16) {
+fn fill_schedule(words: &AtomicWords, schedule: &Schedule, strategy: u16) {
     let entries = schedule.words(strategy).iter().flatten();
     for (word, value) in words[HEADER_WORDS..].iter().zip(entries) {
         // Relaxed: the children start afterwards.
@@ -423,7 +423,7 @@ mod tests {
                     [true, false].map(|writable| Handle { what: what.clone(), fd: 99_999, writable })
                 })
                 .collect();
-            let launching = Launching::new(Region::heap(words).words());
+            let launching = ControlWriter::new(Region::heap(words).words());
             launching.write_plan(&plan).unwrap();
             assert_eq!(launching.control().read_plan().unwrap(), plan);
         }

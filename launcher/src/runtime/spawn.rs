@@ -10,7 +10,7 @@ use crate::runtime::spares::Spares;
 use crate::runtime::stuck::Grace;
 use analysis::record::Exit;
 use anyhow::{Result, bail};
-use protocol::supervision::Death;
+use protocol::supervision::ProofOfDeath;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -167,7 +167,7 @@ impl Children for Processes {
         self.all[process].kill();
     }
 
-    fn death(&mut self, process: usize) -> io::Result<Option<Death>> {
+    fn death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
         self.all[process].death()
     }
 

@@ -14,10 +14,10 @@ use analysis::logfile::{RECORDS_AT, file_name};
 use anyhow::{Context, Result};
 use protocol::plan::Plan;
 use protocol::segments::{self, log_header};
-use protocol::spill::{CHUNK_BYTES, Drain, Rest};
+use protocol::spill::{CHUNK_BYTES, Drain, UnspilledTail};
 use protocol::status::LOG_OFFSET;
 use protocol::topology;
-use shm::memory::{View, lock, sigbus};
+use shm::memory::{ReadOnlyWords, lock, sigbus};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::{self, Write};
@@ -102,7 +102,7 @@ fn open(plan: &Plan, folder: &Path) -> Result<Vec<(Drain, File)>> {
 }
 
 /// What stands before the records: the log's header, and what the thread says of itself now.
-fn write_front(plan: &Plan, index: usize, log: &View, file: &File) -> io::Result<()> {
+fn write_front(plan: &Plan, index: usize, log: &ReadOnlyWords, file: &File) -> io::Result<()> {
     let header = log_header(plan, index);
     let word = |at: usize| header.get(at).copied().unwrap_or_else(|| log.load(at, Ordering::Relaxed));
     let front: Vec<u8> = (0..LOG_OFFSET).flat_map(|at| word(at).to_le_bytes()).collect();
@@ -117,8 +117,8 @@ fn write_front(plan: &Plan, index: usize, log: &View, file: &File) -> io::Result
 pub(super) fn finish(
     plan: &Plan,
     index: usize,
-    log: &View,
-    spilled: &View,
+    log: &ReadOnlyWords,
+    spilled: &ReadOnlyWords,
     place: &OpenFolder,
     name: &str,
 ) -> io::Result<()> {
@@ -131,7 +131,7 @@ pub(super) fn finish(
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let rest = Rest::new(log, spilled, ring);
+    let rest = UnspilledTail::new(log, spilled, ring);
     let saved = rest.saved();
     if spilled.is_lost() {
         // How much of the file is good cannot be told any more: all whole chunks of it stay, and

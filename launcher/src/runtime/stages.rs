@@ -53,7 +53,7 @@ use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::supervise;
 use crate::runtime::tapes;
 use analysis::document::Document;
-use analysis::record::{self, Floor, Outcome, RunRecord};
+use analysis::record::{self, Floor, RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{ClockSource, Plan, ThreadPlan};
@@ -74,7 +74,7 @@ pub struct FinishedRun {
     /// Its folder.
     pub folder: PathBuf,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// Its figures.
     pub summary: Summary,
 }
@@ -177,7 +177,7 @@ impl<'a> PreparedRun<'a> {
                 start_ticks: 0,
             },
             floor: Floor { cores: floor_cores(&plan), before_ns: floor_ns, ..Floor::default() },
-            outcome: Outcome::Failed {
+            outcome: RunOutcome::Failed {
                 process: "launcher".into(),
                 pid: plan.launcher_pid,
                 what: "died before the run had ended".into(),
@@ -227,10 +227,10 @@ impl<'a> ArmedRun<'a> {
         self.processes = supervise(&self.segments, self.processes, how, progress, faults, record, folder)?;
         if self.context.record.clock.start_ticks == 0 {
             return Err(match lost_memory::judge(&self.segments, self.context.record.outcome) {
-                Outcome::Failed { process, pid, what } => {
+                RunOutcome::Failed { process, pid, what } => {
                     anyhow!("{process} (pid {pid}) failed before the start: {what}")
                 }
-                Outcome::Interrupted | Outcome::Complete => Interrupted.into(),
+                RunOutcome::Interrupted | RunOutcome::Complete => Interrupted.into(),
             });
         }
         Ok(EndedRun(self))
@@ -275,7 +275,7 @@ impl<'a> EndedRun<'a> {
         let taped = tapes::save(&segments.tapes, clock.start_ticks, clock.ns_per_tick, folder);
         record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
         // Now that everything in it was read that is saved.
-        let outcome = std::mem::replace(&mut record.outcome, Outcome::Complete);
+        let outcome = std::mem::replace(&mut record.outcome, RunOutcome::Complete);
         record.outcome = lost_memory::judge(segments, outcome);
         Ok(SavedRun { saved, aside: run.aside, context: run.context })
     }

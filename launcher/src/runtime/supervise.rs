@@ -29,16 +29,16 @@ use crate::runtime::stuck::{Liveness, StallWatch};
 use crate::runtime::usage::proportional_memory;
 use analysis::document::Document;
 use analysis::kernel::{KernelAccount, WakeUps};
-use analysis::record::{Outcome, RunRecord};
+use analysis::record::{RunOutcome, RunRecord};
 use anyhow::Result;
 use desk::DeskWatch;
-use protocol::control::{Launching, RunState};
+use protocol::control::{ControlWriter, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -57,16 +57,16 @@ const GRACE: Duration = Duration::from_secs(5);
 enum Phase {
     Over,
     Interrupted,
-    Failed(Outcome),
+    Failed(RunOutcome),
 }
 
 struct Supervisor<'a> {
     plan: &'a Plan,
-    control: &'a Launching,
-    threads: &'a [View],
-    schedules: &'a [View],
+    control: &'a ControlWriter,
+    threads: &'a [ReadOnlyWords],
+    schedules: &'a [ReadOnlyWords],
     /// What the exchanges write down, each with its venue.
-    tapes: &'a [(u16, View)],
+    tapes: &'a [(u16, ReadOnlyWords)],
     repairs: Repairs,
     /// The deaths that the run outlives, from the open barrier on.
     contained: Containment<'a>,
@@ -145,8 +145,8 @@ pub fn supervise(
         });
     }
     let outcome = match phase {
-        Phase::Over => Outcome::Complete,
-        Phase::Interrupted => Outcome::Interrupted,
+        Phase::Over => RunOutcome::Complete,
+        Phase::Interrupted => RunOutcome::Interrupted,
         Phase::Failed(outcome) => outcome,
     };
     control.set_state(RunState::Stop);
@@ -200,7 +200,7 @@ impl Supervisor<'_> {
 
     /// Sleeps a little, no longer than that, then looks for trouble: a process that ended before
     /// its threads were done, a thread that failed.
-    fn look_within(&mut self, longest: Duration) -> Result<Option<Outcome>> {
+    fn look_within(&mut self, longest: Duration) -> Result<Option<RunOutcome>> {
         let found = self.look(longest)?;
         let taken = self.memory_taken();
         // What the launcher read of memory that is gone was zeros: nobody is blamed for that.
@@ -209,7 +209,7 @@ impl Supervisor<'_> {
 
     /// The failure of the run if memory of it is gone: the launcher has met that, or a process has
     /// died of it.
-    fn memory_taken(&mut self) -> Option<Outcome> {
+    fn memory_taken(&mut self) -> Option<RunOutcome> {
         let victims = self.processes.all.iter().filter(|process| lost_memory::is_victim(process)).count();
         let is_new = victims > std::mem::replace(&mut self.victims, victims);
         let is_gone =
@@ -217,7 +217,7 @@ impl Supervisor<'_> {
         is_gone.then(|| lost_memory::failure(self.plan.launcher_pid))
     }
 
-    fn look(&mut self, longest: Duration) -> Result<Option<Outcome>> {
+    fn look(&mut self, longest: Duration) -> Result<Option<RunOutcome>> {
         let pause = longest.min(self.liveness.interval()).min(self.until_fault()).min(self.until_restart());
         let busy = self.contained.incidents.as_ref().filter(|incidents| incidents.is_busy());
         if let Some(incidents) = busy {
@@ -347,7 +347,7 @@ impl Supervisor<'_> {
 }
 
 /// What the orchestrator of a run has counted.
-pub fn orchestrator(plan: &Plan, threads: &[View]) -> Option<AgentCounters> {
+pub fn orchestrator(plan: &Plan, threads: &[ReadOnlyWords]) -> Option<AgentCounters> {
     let thread = plan.thread_of(Role::Orchestrator)?;
     Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))
 }
@@ -369,6 +369,6 @@ pub fn at_venues(engine: &AgentCounters) -> u64 {
     dispatched.saturating_sub(settled)
 }
 
-fn failure(process: &str, pid: u32, what: String) -> Outcome {
-    Outcome::Failed { process: process.to_owned(), pid, what }
+fn failure(process: &str, pid: u32, what: String) -> RunOutcome {
+    RunOutcome::Failed { process: process.to_owned(), pid, what }
 }

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
 use protocol::wire::OrderId;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
 use system::folder::{Draft, OpenFolder};
@@ -14,7 +14,12 @@ const RESTING: u64 = venue::RESTING;
 
 /// Saves the tapes: `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. What it
 /// has to say about them.
-pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &Path) -> Result<Vec<String>> {
+pub fn save(
+    tapes: &[(u16, ReadOnlyWords)],
+    start_ticks: u64,
+    ns_per_tick: f64,
+    folder: &Path,
+) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let cannot = |name: &str| format!("cannot write {}", folder.join(name).display());
     let place = OpenFolder::open(folder).with_context(|| cannot(""))?;

@@ -18,7 +18,7 @@ use protocol::orphan;
 use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, ThreadState};
-use shm::memory::{RegionError, View, lock, open_safely, sigbus};
+use shm::memory::{ReadOnlyWords, RegionError, lock, open_safely, sigbus};
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -93,9 +93,9 @@ fn hold(plan: &Plan) -> Option<File> {
 /// Each thread's log, and what the spiller says of it. Not before the launcher is gone: when the
 /// warden starts, those that have names may not be there yet. One that cannot be mapped (somebody
 /// has truncated it) costs no other.
-fn map_logs(plan: &Plan) -> [Vec<Option<View>>; 2] {
+fn map_logs(plan: &Plan) -> [Vec<Option<ReadOnlyWords>>; 2] {
     let mut attached = segments::attach_as_warden(plan);
-    let mapped = |view: Result<View, RegionError>| {
+    let mapped = |view: Result<ReadOnlyWords, RegionError>| {
         view.inspect_err(|error| progress::complain(&format!("warden: not saved: {error}"))).ok()
     };
     let logs = plan.threads.iter().map(|thread| mapped(segments::log(&mut attached, &thread.name)));
@@ -106,9 +106,9 @@ fn map_logs(plan: &Plan) -> [Vec<Option<View>>; 2] {
 }
 
 /// Until every thread has finished its log, or its process must have ended.
-fn wait_for_the_roles(logs: &[Option<View>]) {
+fn wait_for_the_roles(logs: &[Option<ReadOnlyWords>]) {
     let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
-    let runs = |log: &View| matches!(status::state(log), ThreadState::Ready | ThreadState::Running);
+    let runs = |log: &ReadOnlyWords| matches!(status::state(log), ThreadState::Ready | ThreadState::Running);
     while logs.iter().flatten().any(runs) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -122,7 +122,7 @@ fn save_logs(plan: &Plan) -> Result<Vec<String>> {
         wait_for_the_roles(&threads);
         let saved = gather::gather(plan, gather::Logs { threads: &threads, spilled: &spilled }, folder);
         for (thread, log) in plan.threads.iter().zip(&threads) {
-            if log.as_ref().is_some_and(View::is_lost) {
+            if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
                 progress::complain(&format!("warden: a part of the log of {} was taken away", thread.name));
             }
         }

@@ -11,7 +11,7 @@ use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
 use analysis::document::{Document, DocumentError};
 use analysis::experiment::{Boards, Lab, SweepPlan, SweepRecord, SweepState};
-use analysis::record::{Outcome, RunRecord};
+use analysis::record::{RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use owned::FolderKind;
@@ -103,11 +103,11 @@ fn setting(record: &RunRecord) -> String {
 
 fn verdict(record: &RunRecord, summary: Option<&Summary>) -> String {
     match (&record.outcome, summary) {
-        (Outcome::Failed { what, .. }, _) => format!("failed: {what}"),
-        (Outcome::Interrupted, _) => "interrupted".into(),
-        (Outcome::Complete, Some(summary)) if summary.valid => "valid".into(),
-        (Outcome::Complete, Some(_)) => "not valid".into(),
-        (Outcome::Complete, None) => "not merged".into(),
+        (RunOutcome::Failed { what, .. }, _) => format!("failed: {what}"),
+        (RunOutcome::Interrupted, _) => "interrupted".into(),
+        (RunOutcome::Complete, Some(summary)) if summary.valid => "valid".into(),
+        (RunOutcome::Complete, Some(_)) => "not valid".into(),
+        (RunOutcome::Complete, None) => "not merged".into(),
     }
 }
 

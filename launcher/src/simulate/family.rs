@@ -11,18 +11,18 @@ use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
 use analysis::record::Exit;
 use anyhow::{Context, Result, bail};
-use protocol::agent::{Agent, Cycle, Turn, Turns};
+use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
 use protocol::plan::{FaultKind, Journalling, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
-use protocol::supervision::Death;
+use protocol::supervision::ProofOfDeath;
 use roles::faults::Draws;
 use roles::faults::own::{self, Means};
 use roles::{BoxedEnds, Takeover};
 use shm::attached::Attached;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::sync::AtomicU64;
 use std::any::Any;
 use std::io;
@@ -72,11 +72,11 @@ struct Actor {
     agent: Option<Box<dyn Agent<clock::Chosen>>>,
     cycle: Cycle<clock::Chosen>,
     /// From its first turn on.
-    turns: Option<Turns>,
+    turns: Option<DutyCycle>,
     status: StatusWriter,
     mode: Mode,
     /// What the process can write.
-    writable: Vec<Words>,
+    writable: Vec<AtomicWords>,
     /// When it wants its next turn, in ticks.
     wake: u64,
     /// When it last found something to do, in ticks.
@@ -284,17 +284,17 @@ impl<'a> Family<'a> {
         let Some(agent) = &mut actor.agent else { return Ok(false) };
         self.machine.has_turn()?;
         let Actor { cycle, turns, status, .. } = actor;
-        let turns = turns.get_or_insert_with(|| Turns::begin(&mut **agent, cycle, status));
+        let turns = turns.get_or_insert_with(|| DutyCycle::begin(&mut **agent, cycle, status));
         fuse::set(child.looks);
         let turn = catch_unwind(AssertUnwindSafe(|| turns.turn(&mut **agent, cycle, status, &self.control)));
         child.looks = fuse::take();
         match turn {
-            Ok(Turn::Busy) => {
+            Ok(CycleOutcome::Busy) => {
                 (actor.wake, actor.busy) = (0, actor.cycle.now);
                 return Ok(true);
             }
-            Ok(Turn::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
-            Ok(Turn::Over) => {
+            Ok(CycleOutcome::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
+            Ok(CycleOutcome::Over) => {
                 turns.end(&mut **agent, &mut actor.cycle, &actor.status);
                 actor.status.set_state(ThreadState::Done);
                 actor.mode = Mode::Over;
@@ -443,7 +443,7 @@ impl Children for Family<'_> {
         }
     }
 
-    fn death(&mut self, process: usize) -> io::Result<Option<Death>> {
+    fn death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
         if self.children[process].ended.is_none() {
             return Ok(None);
         }
@@ -453,7 +453,7 @@ impl Children for Family<'_> {
         // One that was gone before it had any is as dead.
         let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<clock::Chosen>>]);
         // The dead put nothing on the disk.
-        Ok(self.machine.without_disk(|| agents.map(Death::of_simulated).last()))
+        Ok(self.machine.without_disk(|| agents.map(ProofOfDeath::of_simulated).last()))
     }
 
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {

@@ -17,10 +17,10 @@ use super::comebacks::differences;
 use super::hostile::Attack;
 use super::scenario::ScenarioKind;
 use analysis::merge::{Merged, OrderEnd, Violation, ViolationKind};
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 
 /// Everything that must hold and does not.
 pub(super) fn judge(run: &Simulated, merged: &Merged) -> Vec<String> {
@@ -29,7 +29,7 @@ pub(super) fn judge(run: &Simulated, merged: &Merged) -> Vec<String> {
     judge.innocents();
     let contained = run.scenario.plan.on_death != OnDeath::Stop;
     match run.scenario.kind {
-        ScenarioKind::Peace => judge.in_order(&Outcome::Complete),
+        ScenarioKind::Peace => judge.in_order(&RunOutcome::Complete),
         ScenarioKind::Switched => judge.switched(),
         ScenarioKind::Interrupted(_) => judge.interrupted(),
         ScenarioKind::Comebacks => judge.comebacks(),
@@ -61,7 +61,7 @@ impl Judge<'_> {
         self.must(orders.sent == ends, || format!("{} orders sent, {ends} accounted for", orders.sent));
         let done = self.run.record.exits.iter().filter(|exit| exit.how == "exit 0").count();
         let engine = self.run.record.exits.last().is_some_and(|exit| exit.how == "exit 0");
-        let failed = matches!(self.run.record.outcome, Outcome::Failed { .. });
+        let failed = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
         self.must(engine || failed, || {
             format!("the engine exited abnormally; {done} processes exited normally")
         });
@@ -116,7 +116,7 @@ impl Judge<'_> {
         self.believed();
     }
 
-    fn ended(&mut self, outcome: &Outcome) {
+    fn ended(&mut self, outcome: &RunOutcome) {
         let found = &self.run.record.outcome;
         self.must(found == outcome, || format!("ended {found:?}, not {outcome:?}"));
     }
@@ -152,11 +152,11 @@ impl Judge<'_> {
         }
     }
 
-    fn in_order(&mut self, outcome: &Outcome) {
+    fn in_order(&mut self, outcome: &RunOutcome) {
         self.ended(outcome);
         self.valid();
         self.no_peer_faults();
-        if *outcome == Outcome::Complete {
+        if *outcome == RunOutcome::Complete {
             self.whole(|_| true);
         }
     }
@@ -164,8 +164,8 @@ impl Judge<'_> {
     fn interrupted(&mut self) {
         // It may have been complete before.
         let outcome = match self.run.record.outcome {
-            Outcome::Complete => Outcome::Complete,
-            _ => Outcome::Interrupted,
+            RunOutcome::Complete => RunOutcome::Complete,
+            _ => RunOutcome::Interrupted,
         };
         self.in_order(&outcome);
         let orders = self.merged.orders;
@@ -176,7 +176,7 @@ impl Judge<'_> {
 
     /// Kill switches were turned.
     fn switched(&mut self) {
-        self.ended(&Outcome::Complete);
+        self.ended(&RunOutcome::Complete);
         self.valid();
         self.no_peer_faults();
         let (orders, plan) = (self.merged.orders, &self.run.scenario.plan);
@@ -191,7 +191,7 @@ impl Judge<'_> {
 
     /// Strategies died and the run went on.
     fn deaths(&mut self) {
-        self.ended(&Outcome::Complete);
+        self.ended(&RunOutcome::Complete);
         self.valid();
         self.survivors_are_whole();
         self.must(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
@@ -220,11 +220,11 @@ impl Judge<'_> {
 
     /// The engine and exchanges died, and perhaps strategies.
     fn comebacks(&mut self) {
-        self.ended(&Outcome::Complete);
+        self.ended(&RunOutcome::Complete);
         self.valid();
         self.must(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
         self.repaired();
-        if self.run.record.outcome == Outcome::Complete {
+        if self.run.record.outcome == RunOutcome::Complete {
             self.broken.extend(differences(self.run, self.merged));
         }
     }
@@ -244,7 +244,7 @@ impl Judge<'_> {
 
     /// The run ends with the first death.
     fn stopped(&mut self) {
-        let failed = matches!(self.run.record.outcome, Outcome::Failed { .. });
+        let failed = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
         let struck = !self.run.struck.is_empty();
         self.must(!failed || struck, || format!("nothing struck, and {:?}", self.run.record.outcome));
         self.named();
@@ -252,7 +252,7 @@ impl Judge<'_> {
 
     /// Who ended the run is a culprit.
     fn named(&mut self) {
-        if let Outcome::Failed { process, .. } = &self.run.record.outcome {
+        if let RunOutcome::Failed { process, .. } = &self.run.record.outcome {
             let names: Vec<String> =
                 self.run.scenario.culprits.iter().map(|index| Role::Strategy(*index).to_string()).collect();
             self.must(names.contains(process), || format!("{process} is named for what {names:?} did"));
@@ -284,13 +284,13 @@ impl Judge<'_> {
             // Nobody makes up for what is lost on the way: who waits for it is waited for in vain.
             // Nor does anybody for what stays in a ring of its own.
             FaultKind::Lose | FaultKind::Hold if own || kind == FaultKind::Lose => {
-                let waited_in_vain = matches!(self.run.record.outcome, Outcome::Failed { .. });
+                let waited_in_vain = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
                 self.must(waited_in_vain || self.merged.violations.is_empty(), || "lost and not said".into());
                 return self.survivors_are_whole();
             }
             _ => {}
         }
-        self.ended(&Outcome::Complete);
+        self.ended(&RunOutcome::Complete);
         self.valid();
         self.survivors_are_whole();
         self.repaired();
@@ -300,8 +300,8 @@ impl Judge<'_> {
         let incident = self.run.record.incidents.first();
         let forged = incident.and_then(|incident| incident.quarantined);
         let wanted = match kind {
-            FaultKind::Forge => Some(Misconduct::ForgedStatus),
-            FaultKind::Hold => Some(Misconduct::WithheldPlace),
+            FaultKind::Forge => Some(ProtocolViolation::ForgedStatus),
+            FaultKind::Hold => Some(ProtocolViolation::WithheldPlace),
             _ => forged,
         };
         self.must(!found || forged == wanted, || format!("{kind} was found as {forged:?}"));
@@ -309,10 +309,10 @@ impl Judge<'_> {
 
     fn hostile(&mut self, attack: Attack, contained: bool) {
         if self.run.tampered == 0 {
-            return self.in_order(&Outcome::Complete);
+            return self.in_order(&RunOutcome::Complete);
         }
         if !contained {
-            let failed = matches!(self.run.record.outcome, Outcome::Failed { .. });
+            let failed = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
             let silent = attack == Attack::UnknownVenue;
             self.must(failed || silent || !self.is_owned(), || format!("{} was not found", attack.name()));
             return;
@@ -330,14 +330,14 @@ impl Judge<'_> {
                 || !self.merged.violations.is_empty();
             return self.must(seen, || format!("{} left no trace", attack.name()));
         }
-        self.ended(&Outcome::Complete);
+        self.ended(&RunOutcome::Complete);
         self.valid();
         self.repaired();
         let why = match attack {
-            Attack::Garbage => Some(Misconduct::Garbage),
-            Attack::ForeignId => Some(Misconduct::ForeignId),
-            Attack::WrongEpoch => Some(Misconduct::WrongEpoch),
-            Attack::Repeat | Attack::Gap => Some(Misconduct::OutOfSequence),
+            Attack::Garbage => Some(ProtocolViolation::Garbage),
+            Attack::ForeignId => Some(ProtocolViolation::ForeignId),
+            Attack::WrongEpoch => Some(ProtocolViolation::WrongEpoch),
+            Attack::Repeat | Attack::Gap => Some(ProtocolViolation::OutOfSequence),
             // A few are a mistake; they are refused.
             Attack::UnknownVenue => None,
         };

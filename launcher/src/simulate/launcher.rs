@@ -10,7 +10,7 @@ use crate::runtime::incidents::{Children, Incidents};
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::{Liveness, blocked_slot};
 use crate::runtime::supervise::{at_venues, have_all_arrived, moves, orchestrator};
-use analysis::record::{Comeback, Incident, Outcome};
+use analysis::record::{Incident, RoleRestart, RunOutcome};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::desk::{Command, Operator};
@@ -19,7 +19,7 @@ use protocol::status::{self, ThreadState};
 use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
 use roles::faults::venue::SLOW_BY_NS;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use system::clock::{Clock, Virtual};
 
 /// An engine that was idle for so long has nothing more to do, in ticks.
@@ -91,7 +91,7 @@ impl<'a> Launcher<'a> {
     ///
     /// # Errors
     /// An incident that cannot be handled.
-    pub fn turn(&mut self, family: &mut Family<'a>) -> anyhow::Result<Option<Outcome>> {
+    pub fn turn(&mut self, family: &mut Family<'a>) -> anyhow::Result<Option<RunOutcome>> {
         let now = self.clock.now();
         self.liveness.awake(now);
         self.signal_faults(family, now);
@@ -122,7 +122,7 @@ impl<'a> Launcher<'a> {
             (self.is_closing, self.progress.1) = (true, now);
         }
         if is_done && self.has_settled(family, now) && self.has_closed(family) {
-            return Ok(Some(if self.is_draining { Outcome::Interrupted } else { Outcome::Complete }));
+            return Ok(Some(if self.is_draining { RunOutcome::Interrupted } else { RunOutcome::Complete }));
         }
         Ok(self.silence(now))
     }
@@ -141,7 +141,8 @@ impl<'a> Launcher<'a> {
     /// Whether every exchange has closed its books, and nobody is away or about to be.
     fn has_closed(&self, family: &Family<'a>) -> bool {
         let Some(comebacks) = &self.comebacks else { return true };
-        let is_closed = |tape: &View| TapeView::new(tape.clone()).is_some_and(|tape| tape.is_closed());
+        let is_closed =
+            |tape: &ReadOnlyWords| TapeView::new(tape.clone()).is_some_and(|tape| tape.is_closed());
         self.segments.tapes.iter().all(|(_, tape)| is_closed(tape))
             && !comebacks.is_busy()
             && !family.is_dying()
@@ -191,7 +192,7 @@ impl<'a> Launcher<'a> {
 
     /// Nothing comes of the run any more: some order has no report and never will. All orders are
     /// due long before.
-    fn silence(&mut self, now: u64) -> Option<Outcome> {
+    fn silence(&mut self, now: u64) -> Option<RunOutcome> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
         let counted = moves(&engine).wrapping_add(steps);
@@ -204,11 +205,11 @@ impl<'a> Launcher<'a> {
             .then(|| self.failed(Role::Orchestrator, "nothing comes any more"))
     }
 
-    fn failed(&self, role: Role, what: &str) -> Outcome {
+    fn failed(&self, role: Role, what: &str) -> RunOutcome {
         let process = self
             .process_of(role)
             .map_or_else(String::new, |process| self.plan.processes[process].name.clone());
-        Outcome::Failed { process, pid: LAUNCHER_PID, what: what.to_owned() }
+        RunOutcome::Failed { process, pid: LAUNCHER_PID, what: what.to_owned() }
     }
 
     fn state(&self, thread: usize) -> ThreadState {
@@ -265,7 +266,7 @@ impl<'a> Launcher<'a> {
 
     /// What ends the run: a process that nobody contains has died, hangs, failed or was
     /// quarantined; damage to what all share.
-    fn failure(&self, family: &Family<'a>) -> Option<Outcome> {
+    fn failure(&self, family: &Family<'a>) -> Option<RunOutcome> {
         if let Some(what) = self.repairs.damage() {
             return Some(
                 self.failed(Role::Orchestrator, &format!("{what}: memory that all share is damaged")),
@@ -294,7 +295,11 @@ impl<'a> Launcher<'a> {
             let ended_badly = family.ended(index).is_some_and(|in_order| !(in_order && done));
             if suspicion.is_some() || failed || ended_badly {
                 let what = suspicion.map_or_else(|| family.how(index), |suspicion| suspicion.to_string());
-                return Some(Outcome::Failed { process: process.name.clone(), pid: family.pid(index), what });
+                return Some(RunOutcome::Failed {
+                    process: process.name.clone(),
+                    pid: family.pid(index),
+                    what,
+                });
             }
         }
         if self.incidents.is_some() {
@@ -317,9 +322,9 @@ impl<'a> Launcher<'a> {
     }
 
     /// The machine dies: nobody has another turn.
-    pub fn fall(self, family: &mut Family<'a>) -> (Outcome, Vec<Incident>, Vec<Comeback>) {
+    pub fn fall(self, family: &mut Family<'a>) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
         family.fall();
-        self.lists(Outcome::Interrupted)
+        self.lists(RunOutcome::Interrupted)
     }
 
     /// Ends the run: everybody has turns until it has ended, what has not then is killed.
@@ -329,8 +334,8 @@ impl<'a> Launcher<'a> {
     pub fn end(
         mut self,
         family: &mut Family<'a>,
-        outcome: Outcome,
-    ) -> Result<(Outcome, Vec<Incident>, Vec<Comeback>), String> {
+        outcome: RunOutcome,
+    ) -> Result<(RunOutcome, Vec<Incident>, Vec<RoleRestart>), String> {
         self.segments.control.set_state(RunState::Stop);
         for _ in 0..1000 {
             for thread in 0..self.plan.threads.len() {
@@ -351,7 +356,7 @@ impl<'a> Launcher<'a> {
         let bad = (0..self.plan.processes.len())
             .find(|index| family.ended(*index) != Some(true) && !is_excused(*index));
         let outcome = match (outcome, bad) {
-            (Outcome::Complete, Some(index)) => Outcome::Failed {
+            (RunOutcome::Complete, Some(index)) => RunOutcome::Failed {
                 process: self.plan.processes[index].name.clone(),
                 pid: family.pid(index),
                 what: format!("exited abnormally: {}", family.how(index)),
@@ -361,7 +366,7 @@ impl<'a> Launcher<'a> {
         Ok(self.lists(outcome))
     }
 
-    fn lists(self, outcome: Outcome) -> (Outcome, Vec<Incident>, Vec<Comeback>) {
+    fn lists(self, outcome: RunOutcome) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
         let incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
         (outcome, incidents, self.comebacks.map(Comebacks::into_list).unwrap_or_default())
     }

@@ -43,7 +43,7 @@ pub use roles::Mistake;
 use crate::runtime::setup::Segments;
 use analysis::logfile;
 use analysis::merge::{self, Merged};
-use analysis::record::{self, Incident, Outcome, RunRecord};
+use analysis::record::{self, Incident, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use comebacks::Audits;
@@ -278,7 +278,7 @@ fn play<'a>(
     clock: &Virtual,
     family: &mut Family<'a>,
     launcher: &mut Launcher<'a>,
-) -> Result<(Outcome, u64), String> {
+) -> Result<(RunOutcome, u64), String> {
     let threads = scenario.plan.threads.len();
     let mut draws = Draws::new(scenario.seed, Draws::TURNS);
     let (mut now, mut quiet) = (START_TICKS, 0);
@@ -288,7 +288,7 @@ fn play<'a>(
         now += draws.below(16);
         clock.set(now);
         if scenario.machine_dies.is_some_and(|ns| now >= START_TICKS + ns) {
-            return Ok((Outcome::Interrupted, turns));
+            return Ok((RunOutcome::Interrupted, turns));
         }
         let slowness = scenario.slowness[who];
         if slowness > 0 && draws.below(1 << slowness) > 0 {
@@ -356,7 +356,7 @@ fn logs(scenario: &Scenario, segments: &Segments) -> std::io::Result<Vec<Vec<u8>
 /// What the launcher would save beside them.
 fn record(
     scenario: &Scenario,
-    outcome: Outcome,
+    outcome: RunOutcome,
     incidents: Vec<Incident>,
     exits: Vec<record::Exit>,
 ) -> RunRecord {
@@ -427,9 +427,9 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
         }
     }
     let ended = match &record.outcome {
-        Outcome::Complete => "complete",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Failed { process, .. } => process,
+        RunOutcome::Complete => "complete",
+        RunOutcome::Interrupted => "interrupted",
+        RunOutcome::Failed { process, .. } => process,
     };
     fnv1a(hash, ended.as_bytes())
 }

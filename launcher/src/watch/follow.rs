@@ -20,7 +20,7 @@ const LOOKS_BEHIND: usize = 32;
 
 /// A place in a log.
 #[derive(Clone, Debug)]
-pub struct Follower {
+pub struct LogTail {
     reading: Reading,
     /// Where the log is spilled.
     ring: Option<Ring>,
@@ -30,7 +30,7 @@ pub struct Follower {
     pub skipped: u64,
 }
 
-impl Follower {
+impl LogTail {
     /// At the beginning of a log; of one that is spilled, with its ring.
     pub const fn new(reading: Reading, ring: Option<Ring>) -> Self {
         Self { reading, ring, next: 0, skipped: 0 }
@@ -142,7 +142,7 @@ mod tests {
         segment_of(&words)
     }
 
-    fn read(follower: &mut Follower, log: &Segment) -> (Vec<u64>, bool) {
+    fn read(follower: &mut LogTail, log: &Segment) -> (Vec<u64>, bool) {
         let mut seen = Vec::new();
         let more = follower.read(log, 0, |record| seen.push(record.id.sequence()));
         (seen, more)
@@ -152,7 +152,7 @@ mod tests {
     fn every_record_comes_once_and_in_order() {
         for records in [0, 1, 63, 64, 65, 1_000, 4_097] {
             let log = log(records);
-            let mut follower = Follower::new(Reading::Every(1_000), None);
+            let mut follower = LogTail::new(Reading::Every(1_000), None);
             let mut all = Vec::new();
             loop {
                 let (seen, more) = read(&mut follower, &log);
@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn what_is_passed_over_is_said() {
-        let (seen, more) = read(&mut Follower::new(Reading::Newest(10), None), &log(1_000));
+        let (seen, more) = read(&mut LogTail::new(Reading::Newest(10), None), &log(1_000));
         assert_eq!((seen, more), ((990..1_000).collect(), false));
-        let mut slow = Follower::new(Reading::Every(10), None);
+        let mut slow = LogTail::new(Reading::Every(10), None);
         assert_eq!(read(&mut slow, &log(1_000)), ((680..690).collect(), true));
         assert_eq!(slow.skipped, 680);
     }
@@ -182,7 +182,7 @@ mod tests {
         let spilled = Region::heap(ring.spilled_words()).words();
         let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
         let mut drain = Drain::new(words.clone(), spilled, ring);
-        let mut follower = Follower::new(Reading::Every(usize::MAX / 64), Some(ring));
+        let mut follower = LogTail::new(Reading::Every(usize::MAX / 64), Some(ring));
         let mut all = Vec::new();
         let mut look = |all: &mut Vec<u64>| {
             let copy: Vec<u64> = words.iter().map(|word| word.load(Ordering::Relaxed)).collect();

@@ -6,7 +6,7 @@ use super::model::{ErrorLine, RingLine, RoleLine, Snapshot, StrategyLine, shown}
 use super::sample::{Before, Sampler};
 use protocol::control::Control;
 use protocol::counters::AgentCounters;
-use protocol::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, Answers};
+use protocol::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, CommandAnswers};
 use protocol::kill::{Cause, Scope};
 use protocol::plan::Role;
 use protocol::reject::Reject;
@@ -204,7 +204,7 @@ impl Sampler {
             add(who, format!("it says itself: \"{words}\""), count);
         }
         let answers = self.living.segment(ANSWERS, ANSWERS_KIND);
-        match answers.and_then(|segment| Ok(Answers::new(&segment.copy(ANSWERS_WORDS)?))) {
+        match answers.and_then(|segment| Ok(CommandAnswers::new(&segment.copy(ANSWERS_WORDS)?))) {
             Ok(answers) => {
                 for reason in Reject::ALL {
                     add("engine", format!("rejected: {}", reason.name()), answers.rejections(reason.code()));

@@ -6,7 +6,7 @@
 //! all sums saturate.
 
 use super::accounts::Accounts;
-use super::follow::{Follower, Reading};
+use super::follow::{LogTail, Reading};
 use super::kernel;
 use super::model::{Life, RoleLine, Snapshot, shown};
 use super::source::{Living, Segment};
@@ -28,7 +28,7 @@ const NEWEST: usize = 2_048;
 const EVERY: usize = 1 << 16;
 struct ThreadAt {
     log: Segment,
-    follower: Follower,
+    follower: LogTail,
     gaps: u64,
 }
 
@@ -150,7 +150,7 @@ impl Sampler {
                 Ok(log) => {
                     let is_strategy = matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
                     let reading = if is_strategy { Reading::Newest(NEWEST) } else { Reading::Every(EVERY) };
-                    let follower = Follower::new(reading, topology::ring(&living.plan, index));
+                    let follower = LogTail::new(reading, topology::ring(&living.plan, index));
                     self.threads.insert(index, ThreadAt { log, follower, gaps: 0 });
                 }
                 Err(error) => snapshot.unreadable.push(shown(&format!("{error:#}"))),

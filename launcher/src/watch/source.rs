@@ -10,7 +10,7 @@ use protocol::control::{self, Control};
 use protocol::plan::{Handle, Plan};
 use protocol::segments::{CONTROL, read_control};
 use shm::memory::header::{HEADER_WORDS, run_hash};
-use shm::memory::{Header, Region, SegmentKind, View, lock, open_safely};
+use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, lock, open_safely};
 use shm::process::start_time;
 use shm::sync::Ordering;
 use std::fs::{File, OpenOptions};
@@ -49,7 +49,7 @@ impl Segment {
     }
 
     /// A copy of its first words, in memory of our own.
-    pub fn copy(&self, words: usize) -> io::Result<View> {
+    pub fn copy(&self, words: usize) -> io::Result<ReadOnlyWords> {
         let mut copied = vec![0; words];
         self.read(0, &mut copied)?;
         let ours = Region::heap(words).words();

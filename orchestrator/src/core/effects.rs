@@ -1,8 +1,8 @@
 //! Where the core's outputs go, in the order in which it produces them.
 
-use protocol::desk::{Desk, Status};
+use protocol::desk::{CommandChannel, Status};
 use protocol::record::Point;
-use protocol::supervision::{GatewayCounts, Misconduct};
+use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
 
 /// A notice to supervision or operators, off the path of orders. `ticks` is a time of the run's
@@ -19,7 +19,7 @@ pub enum Notice {
     /// So many orders were rejected for a reason since the start of the run.
     Rejections { reason: u8, count: u64 },
     /// Nothing more is accepted from an incarnation.
-    Quarantined { strategy: u16, epoch: u16, why: Misconduct },
+    Quarantined { strategy: u16, epoch: u16, why: ProtocolViolation },
     /// Nothing is left of a dead incarnation, whose fence was seen at `noticed`.
     Retired { strategy: u16, epoch: u16, noticed: u64 },
     /// Nothing is left of a gateway's dead incarnation, whose fence was seen at `noticed`.
@@ -31,7 +31,7 @@ pub enum Notice {
 
 impl Notice {
     /// Says at the desk what is for operators. `now` returns the time of the run's clock, in ticks.
-    pub(crate) fn say(self, desk: &Desk, now: impl Fn() -> u64) {
+    pub(crate) fn say(self, desk: &CommandChannel, now: impl Fn() -> u64) {
         match self {
             Self::CommandSeen { number, ticks, orders } => {
                 desk.seen(number, ticks.unwrap_or_else(now), orders)

@@ -11,7 +11,7 @@
 
 use journal::{InputLog, JournalError, Record, RecoveryError, codec};
 use protocol::desk::Command;
-use protocol::supervision::{Incarnation, Misconduct};
+use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
@@ -38,7 +38,7 @@ pub enum Input {
     /// [`Core::must_recall`](super::Core::must_recall).
     Recalled { message: Message },
     /// The memory of a hand-off shows what no honest strategy does; `from` if that is certain.
-    Violation { from: Option<u16>, why: Misconduct },
+    Violation { from: Option<u16>, why: ProtocolViolation },
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
@@ -116,7 +116,7 @@ impl Input {
             }
             7 => Input::GatewayLife { gateway: a, life: Incarnation { epoch: b, fenced: flag } },
             8 => Input::GatewayDrained { gateway: a },
-            9 => Input::Violation { from: who, why: Misconduct::from_code(b.into())? },
+            9 => Input::Violation { from: who, why: ProtocolViolation::from_code(b.into())? },
             _ => return None,
         };
         let is_canonical = input.encode(now, |encoded| encoded == bytes);
@@ -133,7 +133,7 @@ mod tests {
     fn any_input() -> impl Strategy<Value = Input> {
         let who = prop_oneof![Just(None), (0..NOBODY).prop_map(Some)];
         let numbers = (who, any::<u16>(), any::<u16>(), any::<bool>(), any::<u32>(), any::<Message>());
-        let why = (0..Misconduct::ALL.len()).prop_map(|index| Misconduct::ALL[index]);
+        let why = (0..ProtocolViolation::ALL.len()).prop_map(|index| ProtocolViolation::ALL[index]);
         (0..9, numbers, why).prop_map(|(kind, (who, a, b, flag, number, message), why)| match kind {
             0 => Input::Order { from: who, message },
             1 => Input::Report { gateway: who, message },

@@ -15,7 +15,7 @@ use crate::risk::Reject;
 use protocol::checksum::digest;
 use protocol::kill::{Cause, Scope};
 use protocol::record::Point;
-use protocol::supervision::{Incarnation, Misconduct};
+use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 
 /// Rejected orders that an honest mistake explains; one more, and the strategy is quarantined. A
@@ -79,7 +79,7 @@ impl Core {
     ) -> bool {
         let claimed = usize::from(order.id.strategy());
         if from.is_some_and(|from| from != claimed) || claimed >= self.sessions.len() {
-            self.violation(from, Misconduct::ForeignId, out);
+            self.violation(from, ProtocolViolation::ForeignId, out);
             return false;
         }
         let session = &mut self.sessions[claimed];
@@ -113,7 +113,11 @@ impl Core {
             }
             SessionState::Alive | SessionState::Dying { .. } => {
                 let has_wrong_epoch = epoch != session.epoch;
-                let why = if has_wrong_epoch { Misconduct::WrongEpoch } else { Misconduct::OutOfSequence };
+                let why = if has_wrong_epoch {
+                    ProtocolViolation::WrongEpoch
+                } else {
+                    ProtocolViolation::OutOfSequence
+                };
                 self.violation(from, why, out);
                 false
             }
@@ -122,7 +126,7 @@ impl Core {
 
     /// Counts what no honest strategy does, and quarantines the strategy if it is known.
     #[cold]
-    pub(super) fn violation(&mut self, from: Option<usize>, why: Misconduct, out: &mut impl Effects) {
+    pub(super) fn violation(&mut self, from: Option<usize>, why: ProtocolViolation, out: &mut impl Effects) {
         self.counts.faults += 1;
         let Some(session) = from.and_then(|index| self.sessions.get_mut(index)) else { return };
         if session.state != SessionState::Alive {
@@ -138,8 +142,8 @@ impl Core {
     #[cold]
     pub(super) fn offence(&mut self, from: Option<usize>, reason: Reject, out: &mut impl Effects) {
         let why = match reason {
-            Reject::UnknownVenue => Misconduct::UnknownVenue,
-            Reject::TooManyOpen | Reject::NotPlanned => Misconduct::Flood,
+            Reject::UnknownVenue => ProtocolViolation::UnknownVenue,
+            Reject::TooManyOpen | Reject::NotPlanned => ProtocolViolation::Flood,
             _ => return,
         };
         let Some(strategy) = from else {

@@ -4,7 +4,7 @@ use super::{Core, Effects, GatewayState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
 use protocol::record::Point;
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Operation, Order, OrderId, Report};
 
 impl Core {
@@ -14,7 +14,7 @@ impl Core {
     pub(super) fn order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
         self.book();
         let Ok(order) = Order::from_message(*message) else {
-            self.violation(from, Misconduct::Garbage, out);
+            self.violation(from, ProtocolViolation::Garbage, out);
             return;
         };
         let strategy = usize::from(order.id.strategy());
@@ -25,7 +25,7 @@ impl Core {
         }
         let session = &mut self.sessions[strategy];
         if session.budget == 0 {
-            self.violation(from, Misconduct::Flood, out);
+            self.violation(from, ProtocolViolation::Flood, out);
             return;
         }
         session.budget -= 1;

@@ -1,7 +1,7 @@
 //! A strategy's session: which incarnation is served, and which order comes next.
 
 use protocol::checksum::Checksum;
-use protocol::supervision::{Incarnation, Misconduct};
+use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{MAX_SEQUENCE, OrderId};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub(crate) struct StrategySession {
     /// Orders that the plan still has for all its incarnations together: the stamp logs have room
     /// for no more.
     pub budget: u64,
-    pub why: Option<Misconduct>,
+    pub why: Option<ProtocolViolation>,
     /// Rejected orders that only a mistake explains.
     pub offences: u32,
     /// Orders refused because their sender was dead.

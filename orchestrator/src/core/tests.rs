@@ -10,7 +10,7 @@ use protocol::desk::Command;
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting};
 use protocol::record::Point;
-use protocol::supervision::{Incarnation, Misconduct};
+use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{Instruction, Operation, OrderStatus, Report, Side};
 
 /// An effect as a value.
@@ -148,7 +148,7 @@ impl Bench {
         (self.core.positions.open(strategy), self.core.positions.account(strategy, 0).net)
     }
 
-    fn quarantined(&self, strategy: u16) -> Option<Misconduct> {
+    fn quarantined(&self, strategy: u16) -> Option<ProtocolViolation> {
         self.out.iter().find_map(|effect| match effect {
             Effect::Notice(Notice::Quarantined { strategy: of, why, .. }) if *of == strategy => Some(*why),
             _ => None,

@@ -2,12 +2,12 @@
 
 use super::incidents::{death, supervised};
 use super::*;
-use protocol::control::Launching;
+use protocol::control::ControlWriter;
 use protocol::supervision::{GatewayRepair, Repairs};
 use protocol::wire::{CancelScope, ENGINE_REPORT, Instruction, Operation, OrderStatus};
 
 /// A supervised bench whose gateways may die, with a completion ring for each of the two gateways.
-fn mortal(capacity: usize) -> (Bench, spsc::Producer, Launching, Repairs) {
+fn mortal(capacity: usize) -> (Bench, spsc::Producer, ControlWriter, Repairs) {
     let (mut bench, launching, repairs) = supervised(capacity);
     let (first, first_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
     let (second, second_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);

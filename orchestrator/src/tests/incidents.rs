@@ -1,19 +1,19 @@
 //! Fences and repairs: what the launcher and the engine tell each other.
 
 use super::*;
-use protocol::control::{Launching, PLAN};
-use protocol::supervision::{Death, Misconduct, REPAIRS_WORDS, Repairs, RepairsWriter};
+use protocol::control::{ControlWriter, PLAN};
+use protocol::supervision::{ProofOfDeath, ProtocolViolation, REPAIRS_WORDS, Repairs, RepairsWriter};
 use protocol::wire::{CancelScope, Instruction};
 use std::os::fd::AsFd;
 
 /// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
-pub(super) fn supervised(capacity: usize) -> (Bench, Launching, Repairs) {
+pub(super) fn supervised(capacity: usize) -> (Bench, ControlWriter, Repairs) {
     supervise(bench(capacity, 100))
 }
 
 /// The bench, supervised: with the launcher's side of fences and repairs.
-pub(super) fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, Launching, Repairs) {
-    let launching = Launching::new(Region::heap(PLAN + 8).words());
+pub(super) fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, ControlWriter, Repairs) {
+    let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
     let repairs = Region::heap(REPAIRS_WORDS).words();
     let supervision = Supervision::new(launching.control());
     bench.orchestrator = bench.orchestrator.supervised(supervision, RepairsWriter::new(&repairs));
@@ -21,11 +21,11 @@ pub(super) fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, Launchin
 }
 
 /// The real death of a real process: there is no other way to one.
-pub(super) fn death() -> Death {
+pub(super) fn death() -> ProofOfDeath {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pidfd = system::process::pidfd_open(child.id()).unwrap();
     child.wait().unwrap();
-    Death::confirm(pidfd.as_fd()).unwrap().unwrap()
+    ProofOfDeath::confirm(pidfd.as_fd()).unwrap().unwrap()
 }
 
 impl Bench {
@@ -95,6 +95,6 @@ fn violation_is_published_as_a_quarantine() {
     bench.submit[0].try_push(&[u64::MAX; MESSAGE_WORDS]).unwrap();
     bench.send(&order(1, 0, 1), 1);
     bench.cycles();
-    assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Garbage)));
+    assert_eq!(repairs.of(0).quarantined, Some((0, ProtocolViolation::Garbage)));
     assert_eq!((bench.instructions(1).len(), repairs.of(1).quarantined), (1, None));
 }

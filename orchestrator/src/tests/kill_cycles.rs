@@ -2,7 +2,7 @@
 
 use super::*;
 use journal::{Options, Writer};
-use protocol::control::Launching;
+use protocol::control::ControlWriter;
 use protocol::desk::{ANSWERS_WORDS, Command, DESK_WORDS, Operator};
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting};
@@ -29,7 +29,8 @@ fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
     let Orchestrator { submit: orders, completion: reports, core, outputs, .. } = orchestrator;
     let replica = Replica::new(core, Stamps::All);
     let place = (directory, &Options::default());
-    let (successor, recovered) = replica.promote(None, place, Estate::default(), outputs, 0).unwrap();
+    let (successor, recovered) =
+        replica.promote(None, place, OutputWatermarks::default(), outputs, 0).unwrap();
     // The rings are new: nothing in them was taken.
     let fresh = Recovered { taken: Vec::new(), gateways: Vec::new(), ..recovered };
     let orchestrator = successor.attach(orders, reports, &fresh).unwrap();
@@ -46,10 +47,10 @@ fn set_limit<J>(bench: &mut Bench<J>, control: Control, value: u64) {
 /// sent until then, in order.
 fn cycles_until_told<J: InputLog>(
     trigger: Trigger,
-    (mut bench, launching): (Bench<J>, Launching),
+    (mut bench, launching): (Bench<J>, ControlWriter),
 ) -> (usize, Vec<String>) {
     let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
-    bench.orchestrator.outputs.desk = Some(Desk::new(&desk.clone().into(), &answers));
+    bench.orchestrator.outputs.desk = Some(CommandChannel::new(&desk.clone().into(), &answers));
     bench.send(&order(1, 0, 0), 1);
     bench.turn();
     match trigger {

@@ -1,16 +1,16 @@
 //! Operators' commands at the desk.
 
 use super::*;
-use protocol::desk::{ANSWERS_WORDS, Answers, Command, DESK_WORDS, Operator, Status};
+use protocol::desk::{ANSWERS_WORDS, Command, CommandAnswers, DESK_WORDS, Operator, Status};
 use protocol::kill::Scope;
 use protocol::limits::Control;
 
-pub(super) fn commanded(capacity: usize) -> (Bench, Operator, Answers) {
+pub(super) fn commanded(capacity: usize) -> (Bench, Operator, CommandAnswers) {
     let mut bench = bench(capacity, 100);
     let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
     let operator = Operator::new(&desk);
-    bench.orchestrator.outputs.desk = Some(Desk::new(&desk.into(), &answers));
-    (bench, operator, Answers::new(&answers.into()))
+    bench.orchestrator.outputs.desk = Some(CommandChannel::new(&desk.into(), &answers));
+    (bench, operator, CommandAnswers::new(&answers.into()))
 }
 
 #[test]

@@ -17,9 +17,9 @@ use protocol::agent::{Agent, Cycle};
 use protocol::reject::Reject;
 use protocol::stamps::{Point, Record, StampLog};
 use protocol::status::LOG_OFFSET;
-use protocol::supervision::{Death, Repairs};
+use protocol::supervision::{ProofOfDeath, Repairs};
 use protocol::wire::{OrderId, OrderStatus};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc_mux::Mux;
 use shm::sync::{AtomicU64, Ordering};
 use spare::Spare;
@@ -83,7 +83,11 @@ fn play_in(
             Some(Act::Die(strategy)) => {
                 let trader = &mut traders[*strategy];
                 trader.is_dead = true;
-                world.launching.fence(trader.index, trader.epoch, &Death::of_simulated(Box::new(Nobody)));
+                world.launching.fence(
+                    trader.index,
+                    trader.epoch,
+                    &ProofOfDeath::of_simulated(Box::new(Nobody)),
+                );
             }
             Some(Act::Answer(venue)) => ends.answer(&mut venues[*venue], *venue, false),
             None => (0..VENUES).for_each(|venue| ends.answer(&mut venues[venue], venue, true)),
@@ -151,7 +155,7 @@ fn turn(agent: &mut Orchestrator<Mux, Writer>, world: &World, clock: Deadly, now
     work + usize::from(Agent::<Deadly>::next_deadline(agent, false) == 0)
 }
 
-fn records(log: &Words, from: usize) -> Vec<Record> {
+fn records(log: &AtomicWords, from: usize) -> Vec<Record> {
     let words = log[LOG_OFFSET..].chunks_exact(2).skip(from);
     let record = |words: &[AtomicU64]| {
         Record::from_words(words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed))
@@ -160,7 +164,7 @@ fn records(log: &Words, from: usize) -> Vec<Record> {
 }
 
 /// What it seals: positions and checksums.
-fn seal(agent: &Orchestrator<Mux, Writer>, log: &Words) -> Vec<Record> {
+fn seal(agent: &Orchestrator<Mux, Writer>, log: &AtomicWords) -> Vec<Record> {
     let before = records(log, 0).len();
     Agent::<Deadly>::seal(agent, &mut StampLog::new(log));
     records(log, before)

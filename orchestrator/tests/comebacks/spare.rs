@@ -1,13 +1,13 @@
 //! One that follows the orchestrator's journal, when there is one, and what its states come to.
 
 use crate::world::{Successor, Venue, World, damage_newest_snapshot, replica};
-use journal::{Follower, State};
+use journal::{JournalFollower, State};
 use orchestrator::Replica;
 use std::path::Path;
 
 /// A spare that follows its predecessor, and not as fast as that goes.
 pub struct Spare {
-    follower: Option<Follower<Replica>>,
+    follower: Option<JournalFollower<Replica>>,
     how: Successor,
     turns: usize,
     /// All segments that there ever were: what the journal said before it was cut behind snapshots.
@@ -26,7 +26,8 @@ impl Spare {
             return;
         }
         self.turns += 1;
-        let follower = self.follower.get_or_insert_with(|| Follower::begin(folder, replica()).unwrap());
+        let follower =
+            self.follower.get_or_insert_with(|| JournalFollower::begin(folder, replica()).unwrap());
         follower.follow(7).unwrap();
         let mut estate = world.estate(venues);
         if self.how == Successor::ForgetsWhatItGave {
@@ -42,7 +43,7 @@ impl Spare {
     }
 
     /// What a successor goes on from.
-    pub fn take(&mut self) -> Option<Follower<Replica>> {
+    pub fn take(&mut self) -> Option<JournalFollower<Replica>> {
         let follows = matches!(self.how, Successor::Follows | Successor::ForgetsWhatItGave);
         self.follower.take().filter(|_| follows)
     }
@@ -51,12 +52,13 @@ impl Spare {
     pub fn check(self, world: &World, folder: &Path, venues: &[Venue]) -> Result<(), String> {
         save_segments(folder, self.archive.path());
         let estate = world.estate(venues);
-        let end = |mut follower: Follower<Replica>| {
+        let end = |mut follower: JournalFollower<Replica>| {
             while follower.follow(100).map_err(|error| error.to_string())? > 0 {}
             follower.state.has_gone(&estate);
             follower.state.encode().map_err(|error| error.to_string())
         };
-        let begin = |folder: &Path| Follower::begin(folder, replica()).map_err(|error| error.to_string());
+        let begin =
+            |folder: &Path| JournalFollower::begin(folder, replica()).map_err(|error| error.to_string());
         let whole = end(begin(self.archive.path())?)?;
         let from_snapshot = end(begin(folder)?)?;
         damage_newest_snapshot(folder);

@@ -1,10 +1,10 @@
 //! What is around the orchestrator: rings, a log, strategies, venues, and a clock that kills.
 
-use journal::{Disk, Durability, Follower, Options, Writer};
+use journal::{Disk, Durability, JournalFollower, Options, Writer};
 use orchestrator::risk::RiskSetup;
-use orchestrator::{Core, Estate, Orchestrator, Outputs, Replica, Supervision};
+use orchestrator::{Core, Orchestrator, OutputWatermarks, Outputs, Replica, Supervision};
 use protocol::agent::{Agent, Cycle};
-use protocol::control::{Launching, PLAN};
+use protocol::control::{ControlWriter, PLAN};
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting};
 use protocol::sender::Sender;
@@ -12,7 +12,7 @@ use protocol::stamps::{StampLog, Stamps, points_in};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{REPAIRS_WORDS, RepairsWriter};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{spsc, spsc_mux::Mux};
 use shm::sync::Ordering;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,13 +38,13 @@ impl Agent<Virtual> for Nobody {
     }
 }
 
-pub fn ring() -> Words {
+pub fn ring() -> AtomicWords {
     let words = Region::heap(spsc::ring_words(SLOTS, 7)).words();
     spsc::write_header::<7>(&words, SLOTS);
     words
 }
 
-pub fn renew(words: &Words) {
+pub fn renew(words: &AtomicWords) {
     words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     spsc::write_header::<7>(words, SLOTS);
 }
@@ -75,13 +75,13 @@ pub enum Successor {
 
 /// What outlives the orchestrator.
 pub struct World {
-    pub submit: Vec<Words>,
-    pub completion: Vec<Words>,
-    pub inboxes: Vec<Words>,
-    pub returns: Vec<Words>,
-    pub log: Words,
-    pub repairs: Words,
-    pub launching: Launching,
+    pub submit: Vec<AtomicWords>,
+    pub completion: Vec<AtomicWords>,
+    pub inboxes: Vec<AtomicWords>,
+    pub returns: Vec<AtomicWords>,
+    pub log: AtomicWords,
+    pub repairs: AtomicWords,
+    pub launching: ControlWriter,
     /// What its journal is on.
     pub disk: Arc<dyn Disk>,
 }
@@ -103,7 +103,7 @@ impl World {
             returns: rings(STRATEGIES),
             log: Region::heap(LOG_OFFSET + (1 << 15)).words(),
             repairs: Region::heap(REPAIRS_WORDS).words(),
-            launching: Launching::new(Region::heap(PLAN + 8).words()),
+            launching: ControlWriter::new(Region::heap(PLAN + 8).words()),
             disk: Arc::new(journal::Os),
         }
     }
@@ -114,10 +114,10 @@ impl World {
         folder: &Path,
         durability: Durability,
         venues: &[Venue],
-        (how, follower): (Successor, Option<Follower<Replica>>),
+        (how, follower): (Successor, Option<JournalFollower<Replica>>),
     ) -> Result<Attached, String> {
         let mut estate = self.estate(venues);
-        let heir = |words: &Words| spsc::Producer::resume(words).unwrap();
+        let heir = |words: &AtomicWords| spsc::Producer::resume(words).unwrap();
         let mut returns: Vec<_> = self.returns.iter().map(heir).collect();
         match how {
             Successor::SendsAgain => estate.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1)),
@@ -139,7 +139,7 @@ impl World {
         let outputs = Outputs::new(inboxes, returns.into_iter().map(path).collect(), Work::new(0));
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
-        let (replica, reader) = match follower.map(Follower::into_parts) {
+        let (replica, reader) = match follower.map(JournalFollower::into_parts) {
             Some((replica, reader)) => (replica, Some(reader)),
             None => (replica(), None),
         };
@@ -150,8 +150,8 @@ impl World {
         if how == Successor::KeepsTheDead {
             recovered.retired.clear();
         }
-        let end = |words: &Words| spsc::Consumer::resume(words).unwrap();
-        let mux = |rings: &[Words]| Mux::new(rings.iter().map(end).collect());
+        let end = |words: &AtomicWords| spsc::Consumer::resume(words).unwrap();
+        let mux = |rings: &[AtomicWords]| Mux::new(rings.iter().map(end).collect());
         let orchestrator = successor.attach(mux(&self.submit), mux(&self.completion), &recovered);
         let orchestrator = orchestrator.map_err(|error| error.to_string())?;
         let supervision = Supervision::new(self.launching.control());
@@ -161,12 +161,12 @@ impl World {
     }
 
     /// What is left of what the orchestrator has given.
-    pub fn estate(&self, venues: &[Venue]) -> Estate {
-        let published = |words: &Words| spsc::Producer::<7>::resume(words).unwrap().published();
-        let mut estate = Estate {
+    pub fn estate(&self, venues: &[Venue]) -> OutputWatermarks {
+        let published = |words: &AtomicWords| spsc::Producer::<7>::resume(words).unwrap().published();
+        let mut estate = OutputWatermarks {
             sent: venues.iter().map(|venue| venue.taken).collect(),
             returned: self.returns.iter().map(published).collect(),
-            ..Estate::default()
+            ..OutputWatermarks::default()
         };
         points_in(&self.log.clone().into()).for_each(|point| estate.count(point, 1));
         estate

@@ -1,18 +1,18 @@
 //! The loop on made-up clocks: what the status block and the log say of a thread.
 
 use super::*;
-use crate::control::{Launching, PLAN};
+use crate::control::{ControlWriter, PLAN};
 use crate::record::Record;
 use crate::stamps::Gap;
 use crate::status::{self, LOG_OFFSET};
 use shm::idle::Spin;
-use shm::memory::{Region, View};
+use shm::memory::{ReadOnlyWords, Region};
 use shm::sync::Ordering;
 use system::clock::Virtual;
 
 /// A clock whose reader looks at the thread's own status, as the launcher may at any time.
 #[derive(Clone)]
-struct Watching(View);
+struct Watching(ReadOnlyWords);
 
 impl Clock for Watching {
     fn now(&self) -> u64 {
@@ -45,7 +45,7 @@ fn who_runs_has_a_heartbeat() {
     let log = StampLog::new(&segment);
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
-    let control = Launching::new(Region::heap(PLAN + 8).words()).control();
+    let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
     run(&mut Once, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &control);
     assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
 }
@@ -60,7 +60,7 @@ impl<C: Clock> Agent<C> for Working {
 }
 
 /// Always finds something, and is told to stop in the middle.
-struct Flooded<'a>(&'a Launching, u64);
+struct Flooded<'a>(&'a ControlWriter, u64);
 
 impl<C: Clock> Agent<C> for Flooded<'_> {
     fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
@@ -80,7 +80,7 @@ fn who_is_never_idle_ends_too_when_the_run_is_stopped() {
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let log = StampLog::new(&segment);
     let mut cycle = Cycle { clock: Virtual::default(), now: 0, time, draining: false, log };
-    let launching = Launching::new(Region::heap(PLAN + 8).words());
+    let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
     let mut agent = Flooded(&launching, 0);
     run(&mut agent, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &launching.control());
     assert!(agent.1 >= 1_000 + BUSY_LOOK, "what was on its way was handed over: {}", agent.1);
@@ -107,16 +107,16 @@ fn logged(work: usize, gives_core: bool) -> Vec<(Point, u64, u64)> {
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let log = StampLog::new(&segment).keeping(8);
     let mut cycle = Cycle { clock: clock.clone(), now: 0, time, draining: false, log };
-    let launching = Launching::new(Region::heap(PLAN + 8).words());
+    let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
     launching.go(0);
     let control = launching.control();
     let mut agent = Working(vec![work, 0]);
     let mut running = Running::begin(&mut agent, &mut cycle, &status);
-    assert!(matches!(running.turn(&mut agent, &mut cycle, &status, &control), Turn::Idle(_)));
+    assert!(matches!(running.turn(&mut agent, &mut cycle, &status, &control), CycleOutcome::Idle(_)));
     let mut idling = Idling(clock.clone(), 10_000, gives_core);
     running.idle(&mut idling, u64::MAX, &cycle.clock);
     clock.set(30_000);
-    if running.turn(&mut agent, &mut cycle, &status, &control) == Turn::Busy {
+    if running.turn(&mut agent, &mut cycle, &status, &control) == CycleOutcome::Busy {
         running.busy(&mut idling, &mut cycle);
     }
     let records = segment[LOG_OFFSET..].chunks(2).map_while(|words| {
@@ -213,8 +213,8 @@ fn turns_of(agent: &mut impl Agent<Virtual>, count: u64) {
     let (status, log) = (StatusWriter::new(&segment), StampLog::new(&segment));
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let mut cycle = Cycle { clock: Virtual::default(), now: 0, time, draining: false, log };
-    let control = Launching::new(Region::heap(PLAN + 8).words()).control();
-    let mut turns = Turns::begin(agent, &mut cycle, &status);
+    let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
+    let mut turns = DutyCycle::begin(agent, &mut cycle, &status);
     for _ in 0..count {
         turns.turn(agent, &mut cycle, &status, &control);
     }

@@ -3,7 +3,7 @@
 use crate::plan::{Idle, Plan, Role, ThreadPlan};
 use crate::topology::{self, bell_segment};
 use shm::attached::Attached;
-use shm::bell::{self, Bell, Listener};
+use shm::bell::{self, Doorbell, Listener};
 use shm::memory::RegionError;
 
 /// What a thread of the plan sleeps on: its own doorbell, which all that send to it ring.
@@ -43,12 +43,12 @@ pub fn bell_of(
     plan: &Plan,
     from: &ThreadPlan,
     role: Role,
-) -> Result<Option<Bell>, RegionError> {
+) -> Result<Option<Doorbell>, RegionError> {
     let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
     let Some(index) = plan.thread_of(role).filter(|index| parks(&plan.threads[*index])) else {
         return Ok(None);
     };
     let listener = attached.view(&bell_segment(&plan.threads[index].name), bell::KIND)?;
     let own = attached.region(&bell_segment(&from.name), bell::KIND)?.words();
-    Ok(Some(Bell::new(&listener, &own, index)))
+    Ok(Some(Doorbell::new(&listener, &own, index)))
 }

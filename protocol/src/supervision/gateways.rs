@@ -4,8 +4,8 @@
 //! A gateway is trusted and is never quarantined. Its fence tells the engine that the gateway's
 //! venue is down.
 
-use super::{Death, Incarnation, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
-use crate::control::{Control, GATEWAY_LIVES, GENERATION, Launching};
+use super::{Incarnation, ProofOfDeath, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
+use crate::control::{Control, ControlWriter, GATEWAY_LIVES, GENERATION};
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
@@ -53,12 +53,12 @@ const fn place(gateway: u16, word: usize) -> usize {
     STRATEGIES + (MAX_STRATEGIES + gateway as usize) * WORDS_EACH + word
 }
 
-impl Launching {
+impl ControlWriter {
     /// Reports that a gateway's incarnation is dead: its venue is down for the engine.
     ///
     /// # Panics
     /// If there can be no such gateway.
-    pub fn fence_gateway(&self, gateway: u16, epoch: u16, _certain: &Death) {
+    pub fn fence_gateway(&self, gateway: u16, epoch: u16, _certain: &ProofOfDeath) {
         self.set_gateway_life(gateway, Incarnation { epoch, fenced: true });
     }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn gateway_words_are_apart_from_strategy_words() {
-        let launching = Launching::new(Region::heap(PLAN + 8).words());
+        let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
         let control = launching.control();
         launching.revive(255, 9);
         launching.revive_gateway(0, 3);

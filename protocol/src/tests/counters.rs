@@ -5,7 +5,7 @@ use crate::labels::{FULL, GatewayCounter, OrchestratorCounter, PROTOCOL_ERRORS, 
 use crate::role::Role;
 use crate::status::{self, LOG_OFFSET, StatusWriter};
 use crate::wire::MAX_VENUES;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering;
 
 const ROLES: [Role; 3] = [Role::Orchestrator, Role::Gateway(0), Role::Gateway(63)];
@@ -53,7 +53,7 @@ fn the_largest_engine_fits_and_touches_no_record() {
     assert_eq!(status::counters(&segment.into()).announced().count(), roles.len());
 }
 
-fn writer_state(segment: &Words) -> u64 {
+fn writer_state(segment: &AtomicWords) -> u64 {
     segment[shm::memory::header::HEADER_WORDS].load(Ordering::Relaxed)
 }
 

@@ -5,7 +5,7 @@ use crate::record::{Point, RECORD_WORDS, Record};
 use crate::stamps::StampLog;
 use crate::status::{self, LOG_OFFSET};
 use proptest::prelude::*;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering;
 
 /// What keeps gaps; nanoseconds for ticks.
@@ -52,7 +52,7 @@ fn gaps(seed: u64, count: usize) -> Vec<(u64, u64)> {
 }
 
 /// A log with room for both, and one to spare.
-fn log() -> (Words, StampLog) {
+fn log() -> (AtomicWords, StampLog) {
     let records = (MAX_GAPS + SLEEPS) as usize + 1;
     let segment = Region::heap(LOG_OFFSET + records * RECORD_WORDS).words();
     let log = StampLog::new(&segment).keeping(SLEEPS);
@@ -60,7 +60,7 @@ fn log() -> (Words, StampLog) {
 }
 
 /// What a log has of that point.
-fn kept(segment: &Words, point: Point) -> Vec<Gap> {
+fn kept(segment: &AtomicWords, point: Point) -> Vec<Gap> {
     let words = segment[LOG_OFFSET..].chunks_exact(RECORD_WORDS);
     let records = words.map_while(|words| {
         Record::from_words(words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed))

@@ -8,7 +8,7 @@ use crate::status::{self, AT, Lost, STATUS_WORDS, Status};
 use crate::wire::OrderId;
 use proptest::prelude::*;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, Region};
 use shm::sync::Ordering;
 use std::io::{self, Write};
 use std::thread;
@@ -17,8 +17,8 @@ const RING: Ring = Ring { chunks: 3, last: 12, instruments: 1 };
 const CHUNK: u64 = CHUNK_RECORDS;
 
 struct World {
-    log: Words,
-    spilled: Words,
+    log: AtomicWords,
+    spilled: AtomicWords,
     ring: Ring,
 }
 
@@ -37,9 +37,10 @@ impl World {
         Drain::new(self.log.clone(), self.spilled.clone(), self.ring)
     }
 
-    fn rest<T>(&self, of: impl FnOnce(&Rest<'_>) -> T) -> T {
-        let (log, spilled): (View, View) = (self.log.clone().into(), self.spilled.clone().into());
-        of(&Rest::new(&log, &spilled, self.ring))
+    fn rest<T>(&self, of: impl FnOnce(&UnspilledTail<'_>) -> T) -> T {
+        let (log, spilled): (ReadOnlyWords, ReadOnlyWords) =
+            (self.log.clone().into(), self.spilled.clone().into());
+        of(&UnspilledTail::new(&log, &spilled, self.ring))
     }
 
     /// What is in the file in the end.
@@ -264,7 +265,7 @@ fn gaps_of_earlier_incarnations_are_counted_where_nobody_says_how_many() {
     world.log[status::GAPS].iter().for_each(|word| word.store(0, Ordering::Relaxed));
     let mut log = world.writer();
     log.append_gap(gap);
-    let view: View = world.log.clone().into();
+    let view: ReadOnlyWords = world.log.clone().into();
     assert_eq!(view.load(status::GAPS.end - 1, Ordering::Relaxed), 7, "six, and one");
 }
 

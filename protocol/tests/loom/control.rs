@@ -1,20 +1,20 @@
 //! Loom models of the start barrier and the stamp log. See `.ci/loom.sh`.
 
 use loom::thread;
-use protocol::control::{Launching, PLAN, RunState};
+use protocol::control::{ControlWriter, PLAN, RunState};
 use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::{Ordering, spin_hint};
 
-fn heap(words: usize) -> Words {
+fn heap(words: usize) -> AtomicWords {
     Region::heap(words).words()
 }
 
 /// The launcher's wait for one child.
-fn await_ready(segment: &Words, n: u64) {
+fn await_ready(segment: &AtomicWords, n: u64) {
     loop {
         let seen = status::read(&segment.clone().into());
         if seen.state() == ThreadState::Ready {
@@ -32,7 +32,7 @@ fn who_passes_the_barrier_sees_what_came_before() {
     // Every look at a status block is 64 loads.
     model.max_branches = 20_000;
     model.check(|| {
-        let launching = Launching::new(heap(PLAN + 1));
+        let launching = ControlWriter::new(heap(PLAN + 1));
         let control = launching.control();
         let segment = heap(LOG_OFFSET);
         let (theirs, opened) = (segment.clone(), control.clone());
@@ -58,7 +58,7 @@ fn the_barrier_passes_on_what_the_others_prepared() {
     // Every look at a status block is 64 loads.
     model.max_branches = 20_000;
     model.check(|| {
-        let launching = Launching::new(heap(PLAN + 1));
+        let launching = ControlWriter::new(heap(PLAN + 1));
         let control = launching.control();
         let segments = [heap(LOG_OFFSET), heap(LOG_OFFSET)];
         let child = |n: usize| {

@@ -2,14 +2,14 @@
 //! `.ci/loom.sh`.
 
 use loom::thread;
-use protocol::spill::{Drain, Place, Rest, Ring};
+use protocol::spill::{Drain, Ring, SpillLocation, UnspilledTail};
 use protocol::stamps::{Point, Record, StampLog};
-use protocol::sums::Sums;
+use protocol::sums::PointTotals;
 use protocol::wire::OrderId;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use std::io::Write;
 
-fn heap(words: usize) -> Words {
+fn heap(words: usize) -> AtomicWords {
     Region::heap(words).words()
 }
 
@@ -34,7 +34,7 @@ fn chunks_are_handed_over_whole_and_given_back_empty() {
         }
         let dropped = writer.join().unwrap();
         while drain.step(|_, bytes| file.write_all(bytes)).unwrap() {}
-        let rest = Rest::new(&segment.clone().into(), &spilled.clone().into(), ring)
+        let rest = UnspilledTail::new(&segment.clone().into(), &spilled.clone().into(), ring)
             .each(|bytes| file.write_all(bytes));
         rest.unwrap();
         let mut last = 0;
@@ -51,7 +51,7 @@ fn chunks_are_handed_over_whole_and_given_back_empty() {
 
 /// A log in a ring, what its spiller says of it, and both ends; so many records are there, each in
 /// a chunk of its own.
-fn spilled(ring: Ring, records: u64) -> (Words, Words, Drain, impl FnMut(u64) + Send + 'static) {
+fn spilled(ring: Ring, records: u64) -> (AtomicWords, AtomicWords, Drain, impl FnMut(u64) + Send + 'static) {
     let (segment, spilled) = (heap(ring.segment_words()), heap(ring.spilled_words()));
     let mut log = StampLog::in_ring(&segment, &spilled.clone().into(), ring);
     let mut append = move |n| log.append(Point::StrategySend, OrderId::new(1, 0, n), n * 10);
@@ -62,8 +62,14 @@ fn spilled(ring: Ring, records: u64) -> (Words, Words, Drain, impl FnMut(u64) + 
 
 /// Looks at that log as a spare does, from where it looked last: how many records there are, which
 /// must be those of a beginning of the log.
-fn look(ring: Ring, segment: &Words, spilled: &Words, place: &mut Place, sums: &mut Sums) -> u64 {
-    Rest::new(&segment.clone().into(), &spilled.clone().into(), ring).look(place, sums);
+fn look(
+    ring: Ring,
+    segment: &AtomicWords,
+    spilled: &AtomicWords,
+    place: &mut SpillLocation,
+    sums: &mut PointTotals,
+) -> u64 {
+    UnspilledTail::new(&segment.clone().into(), &spilled.clone().into(), ring).look(place, sums);
     let count = sums.count(Point::StrategySend);
     assert_eq!(sums.last(Point::StrategySend).map_or(0, |id| id.sequence()), count);
     count
@@ -83,7 +89,7 @@ fn sums_are_whole_while_their_table_is_written_anew() {
             assert!(drain.step(|_, _| Ok(())).unwrap());
             assert!(drain.step(|_, _| Ok(())).unwrap());
         });
-        let (mut place, mut sums) = (Place::default(), Sums::new(0));
+        let (mut place, mut sums) = (SpillLocation::default(), PointTotals::new(0));
         assert_eq!(look(ring, &segment, &told, &mut place, &mut sums), 4);
         spiller.join().unwrap();
         assert_eq!(look(ring, &segment, &told, &mut place, &mut sums), 4);
@@ -102,7 +108,7 @@ fn sums_are_whole_while_a_chunk_leaves() {
             assert!(drain.step(|_, _| Ok(())).unwrap());
             append(3);
         });
-        let (mut place, mut sums) = (Place::default(), Sums::new(0));
+        let (mut place, mut sums) = (SpillLocation::default(), PointTotals::new(0));
         assert!((2..=3).contains(&look(ring, &segment, &told, &mut place, &mut sums)));
         spiller.join().unwrap();
         assert_eq!(look(ring, &segment, &told, &mut place, &mut sums), 3);

@@ -2,7 +2,7 @@
 
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, RegionError, SegmentKind, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, Region, RegionError, SegmentKind};
 use shm::ring::{Ends, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 
@@ -63,7 +63,7 @@ fn segment_name(agent: usize) -> String {
 
 /// The agent's end.
 #[derive(Clone)]
-pub struct AgentAccount(Words);
+pub struct AgentAccount(AtomicWords);
 
 impl AgentAccount {
     /// Attaches the account of an agent.
@@ -105,7 +105,7 @@ impl AgentAccount {
     }
 
     /// Its own part.
-    pub fn own(&self) -> Words {
+    pub fn own(&self) -> AtomicWords {
         self.0.window(OWN, self.0.len() - OWN)
     }
 
@@ -122,11 +122,11 @@ impl AgentAccount {
 }
 
 /// The launcher's end. The agent may have stored anything.
-pub struct AccountView(View);
+pub struct AccountView(ReadOnlyWords);
 
 impl AccountView {
     /// Over the segment.
-    pub fn new(words: Words) -> Self {
+    pub fn new(words: AtomicWords) -> Self {
         Self(words.into())
     }
 
@@ -142,7 +142,7 @@ impl AccountView {
     }
 
     /// The agent's own part.
-    pub fn own(&self) -> View {
+    pub fn own(&self) -> ReadOnlyWords {
         self.0.window(OWN, self.0.len() - OWN)
     }
 }

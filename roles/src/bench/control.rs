@@ -2,7 +2,7 @@
 //! JSON. The launcher alone writes it.
 
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{SegmentKind, View, Words};
+use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
 /// The agents prepare.
@@ -35,11 +35,11 @@ pub const fn segment_words(plan_bytes: usize) -> usize {
 }
 
 /// The launcher's end.
-pub struct ControlSegment(Words);
+pub struct ControlSegment(AtomicWords);
 
 impl ControlSegment {
     /// Writes the plan into the segment, after its header.
-    pub fn new(words: Words, plan: &[u8]) -> Self {
+    pub fn new(words: AtomicWords, plan: &[u8]) -> Self {
         // Relaxed: the agents' processes start afterwards.
         words[PLAN].store(plan.len() as u64, Ordering::Relaxed);
         for (word, bytes) in words[PLAN + 1..].iter().zip(plan.chunks(8)) {
@@ -77,11 +77,11 @@ impl ControlSegment {
 
 /// An agent's end.
 #[derive(Clone)]
-pub struct ControlView(View);
+pub struct ControlView(ReadOnlyWords);
 
 impl ControlView {
     /// Over the segment, whose header was checked. Returns `None` if the segment is too short.
-    pub fn new(view: View) -> Option<Self> {
+    pub fn new(view: ReadOnlyWords) -> Option<Self> {
         (view.len() > PLAN).then_some(Self(view))
     }
 

@@ -6,7 +6,7 @@ use protocol::plan::FaultKind;
 use protocol::status::{Field, StatusWriter, ThreadState};
 use shm::bell;
 use shm::futex;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use system::{fault, memory};
@@ -32,7 +32,7 @@ pub struct Means {
     /// Takes what is everybody's in each duty cycle from now on, up to a bound.
     taking: Option<Taking>,
     /// Everything that this process can write of the run's memory.
-    pub writable: Vec<Words>,
+    pub writable: Vec<AtomicWords>,
     /// Takes memory in each duty cycle from now on.
     pub leaks: bool,
     /// Sends as fast as it can from now on.
@@ -147,16 +147,16 @@ fn hang() -> ! {
 }
 
 /// Writes over the header of everything.
-pub fn forge_headers(writable: &[Words]) {
+pub fn forge_headers(writable: &[AtomicWords]) {
     for word in writable.iter().flat_map(|words| &words[..HEADER_WORDS]) {
         word.store(u64::MAX, Ordering::Relaxed);
     }
 }
 
 /// Writes over its doorbells and wakes whoever sleeps there, for ever. Their headers stay.
-fn jam(writable: &[Words]) -> ! {
-    let is_bell = |words: &&Words| words.header(bell::KIND).is_ok();
-    let bells: Vec<&Words> = writable.iter().filter(is_bell).collect();
+fn jam(writable: &[AtomicWords]) -> ! {
+    let is_bell = |words: &&AtomicWords| words.header(bell::KIND).is_ok();
+    let bells: Vec<&AtomicWords> = writable.iter().filter(is_bell).collect();
     for round in 0u64.. {
         for word in bells.iter().flat_map(|words| &words[HEADER_WORDS..]) {
             // In turn what a thread asleep has there, what one awake has there, and what nobody has
@@ -178,7 +178,7 @@ fn scribble(means: &Means) -> ! {
 
 /// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or
 /// anything.
-pub fn scribble_once(writable: &[Words], draws: &mut Draws) {
+pub fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;
     let within = if draws.below(2) == 0 { len.min(HEAD_WORDS) } else { len };

@@ -24,7 +24,7 @@ use protocol::status::StatusWriter;
 use protocol::topology::{self, Segment};
 use protocol::wire::{Message, Order, OrderId};
 use shm::attached::Access;
-use shm::memory::{SHM_DIR, Words};
+use shm::memory::{AtomicWords, SHM_DIR};
 use shm::ring::{Full, Producer, Step};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -130,7 +130,7 @@ pub struct FaultyProducer(Arc<Mutex<Shared>>);
 impl FaultyProducer {
     /// What the process can write, for scribbling over it, and the status of its own thread, for
     /// lies.
-    pub fn arm(&self, writable: Vec<Words>, status: StatusWriter) {
+    pub fn arm(&self, writable: Vec<AtomicWords>, status: StatusWriter) {
         let mut shared = self.shared();
         (shared.means.writable, shared.means.status) = (writable, Some(status));
     }

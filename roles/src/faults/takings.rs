@@ -7,7 +7,7 @@
 
 use nix::fcntl::{FallocateFlags, fallocate};
 use protocol::plan::FaultKind;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::UdpSocket;
@@ -49,12 +49,12 @@ pub struct Taking {
     crowd: Option<Crowd>,
     files: Vec<File>,
     /// What it has mapped of the run's memory to write.
-    memory: Vec<Words>,
+    memory: Vec<AtomicWords>,
 }
 
 impl Taking {
     /// Nothing yet.
-    pub const fn new(kind: FaultKind, place: Place, memory: Vec<Words>) -> Self {
+    pub const fn new(kind: FaultKind, place: Place, memory: Vec<AtomicWords>) -> Self {
         Self { kind, place, steps: 0, crowd: None, files: Vec::new(), memory }
     }
 

@@ -15,7 +15,7 @@
 //! a venue is a [`gateway::Checked`] one.
 
 use super::draws::Draws;
-use gateway::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueRecord};
+use gateway::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueInfo};
 use protocol::plan::{Fault, FaultKind, Target, When};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
@@ -219,7 +219,7 @@ impl<R: Reports> Reports for Saying<'_, R> {
 }
 
 impl<V: Venue> Venue for FaultyVenue<V> {
-    const RECORD: VenueRecord = VenueRecord {
+    const RECORD: VenueInfo = VenueInfo {
         // A refusal.
         reports_at_once: V::RECORD.reports_at_once + 1,
         tells_release: false,

@@ -5,11 +5,11 @@ use crate::build::core_of;
 use crate::engine::{map, past_of_orchestrator};
 use crate::estate;
 use anyhow::Result;
-use journal::Follower;
-use orchestrator::{Core, Estate, Replica};
+use journal::JournalFollower;
+use orchestrator::{Core, OutputWatermarks, Replica};
 use protocol::plan::Plan;
 use protocol::stamps::Stamps;
-use protocol::tally::{Past, Tally};
+use protocol::tally::{LogCursor, PriorLog};
 use protocol::trading::{return_path, session_out};
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
@@ -21,8 +21,8 @@ pub(super) struct Spare {
     stamps: Stamps,
     sessions: Sent,
     returns: Sent,
-    log: Past,
-    tally: Tally,
+    log: PriorLog,
+    tally: LogCursor,
 }
 
 impl Spare {
@@ -34,7 +34,7 @@ impl Spare {
             sessions: Sent::new((0..plan.trading().gateways()).map(session_out), attached)?,
             returns: Sent::new((0..plan.trading().strategies).map(return_path), attached)?,
             log: past_of_orchestrator(plan, attached)?,
-            tally: Tally::default(),
+            tally: LogCursor::default(),
         })
     }
 }
@@ -52,20 +52,20 @@ impl Body for Spare {
 
     fn has_gone(&self, state: &mut Replica) {
         let (sent, returned) = (self.sessions.published(), self.returns.published());
-        state.has_gone(&Estate { sent, returned, ..estate::of_log(&self.log, &self.tally) });
+        state.has_gone(&OutputWatermarks { sent, returned, ..estate::of_log(&self.log, &self.tally) });
     }
 
     fn has_all_gone(state: &mut Replica) {
         let all = vec![u64::MAX; MAX_STRATEGIES];
-        let estate = Estate { sent: all.clone(), returned: all, ..Estate::default() };
-        state.has_gone(&Estate { returns_stamped: u64::MAX, others_logged: u64::MAX, ..estate });
+        let estate = OutputWatermarks { sent: all.clone(), returned: all, ..OutputWatermarks::default() };
+        state.has_gone(&OutputWatermarks { returns_stamped: u64::MAX, others_logged: u64::MAX, ..estate });
     }
 
     fn look(&mut self) {
         self.log.look(&mut self.tally);
     }
 
-    fn keep(self, follower: Option<Follower<Replica>>, attached: &mut Attached<'_>) {
+    fn keep(self, follower: Option<JournalFollower<Replica>>, attached: &mut Attached<'_>) {
         estate::keep(attached, (follower, self.tally));
     }
 }

@@ -4,21 +4,21 @@ use super::{Body, Sent};
 use crate::book;
 use crate::parts::Parts;
 use anyhow::Result;
-use journal::Follower;
-use protocol::tally::{self, Past, Tally};
+use journal::JournalFollower;
+use protocol::tally::{self, LogCursor, PriorLog};
 use protocol::trading::session_in;
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use system::clock::Timebase;
-use venue::{MarketSetup, Shadow};
+use venue::{ExchangeReplica, MarketSetup};
 
 /// The spare of a venue's exchange.
 pub(super) struct Spare {
     venue: u16,
     market: Option<MarketSetup>,
     reports: Sent,
-    log: Past,
-    tally: Tally,
+    log: PriorLog,
+    tally: LogCursor,
 }
 
 impl Spare {
@@ -36,21 +36,21 @@ impl Spare {
 }
 
 impl Body for Spare {
-    type State = Shadow;
+    type State = ExchangeReplica;
 
-    fn begin(&mut self, time: Timebase) -> Option<Shadow> {
-        Some(Shadow::new(self.market.take()?, time))
+    fn begin(&mut self, time: Timebase) -> Option<ExchangeReplica> {
+        Some(ExchangeReplica::new(self.market.take()?, time))
     }
 
-    fn keeps_something(state: &Shadow) -> bool {
+    fn keeps_something(state: &ExchangeReplica) -> bool {
         state.has_unsent()
     }
 
-    fn has_gone(&self, state: &mut Shadow) {
+    fn has_gone(&self, state: &mut ExchangeReplica) {
         state.were_sent(&self.reports.published());
     }
 
-    fn has_all_gone(state: &mut Shadow) {
+    fn has_all_gone(state: &mut ExchangeReplica) {
         state.were_sent(&[u64::MAX; MAX_STRATEGIES]);
     }
 
@@ -58,7 +58,7 @@ impl Body for Spare {
         self.log.look(&mut self.tally);
     }
 
-    fn keep(self, follower: Option<Follower<Shadow>>, attached: &mut Attached<'_>) {
+    fn keep(self, follower: Option<JournalFollower<ExchangeReplica>>, attached: &mut Attached<'_>) {
         book::keep(attached, self.venue, (follower, self.tally));
     }
 }

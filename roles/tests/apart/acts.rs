@@ -5,12 +5,12 @@ use roles::faults::Draws;
 use roles::faults::own::{Means, act, scribble_once};
 use roles::faults::takings::Place;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering;
 
 #[test]
 fn a_scribbler_reaches_every_region_its_head_and_its_end() {
-    let writable: Vec<Words> = [70, 1000, 64].map(|words| Region::heap(words).words()).into();
+    let writable: Vec<AtomicWords> = [70, 1000, 64].map(|words| Region::heap(words).words()).into();
     let mut draws = Draws::new(1, Draws::SCRIBBLES);
     for _ in 0..100_000 {
         scribble_once(&writable, &mut draws);

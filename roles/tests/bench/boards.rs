@@ -5,7 +5,7 @@ use roles::bench::boards::counts::{
 use roles::bench::boards::{BoardAgent, BoardRead, Waiting, content};
 use roles::bench::control::{DRAIN, GO, LAST};
 use shm::board::{self, ReadError, Shape, Stamp};
-use shm::memory::{Region, View};
+use shm::memory::{ReadOnlyWords, Region};
 use shm::sync::Ordering;
 use std::cell::Cell;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Clock for Moving {
 /// What the launcher reads of an agent.
 struct Counted {
     account: AccountView,
-    own: View,
+    own: ReadOnlyWords,
 }
 
 impl Counted {

@@ -6,8 +6,8 @@ use roles::bench::control::{DRAIN, GO};
 use roles::bench::queues::ledger::{LabField, account_words, get, latencies, problems, shares};
 use roles::bench::queues::waiting::{Pace, Waiting};
 use roles::bench::queues::{QueueEnd, consume, produce};
-use shm::bell::{BELL_WORDS, Bell, Listener};
-use shm::memory::{Region, Words};
+use shm::bell::{BELL_WORDS, Doorbell, Listener};
+use shm::memory::{AtomicWords, Region};
 use shm::queue::Queue;
 use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
@@ -25,7 +25,7 @@ fn found<L: Link>(wait: &str) -> Vec<String> {
     let view = control.view();
     let bell = || Region::heap(BELL_WORDS).words();
     let (taker, makers) = (bell(), [bell(), bell()]);
-    let end_of = |account, index, own: &Words, bells: Vec<Words>, events| QueueEnd {
+    let end_of = |account, index, own: &AtomicWords, bells: Vec<AtomicWords>, events| QueueEnd {
         control: &view,
         account,
         clock: ClockSource::Monotonic,
@@ -36,7 +36,7 @@ fn found<L: Link>(wait: &str) -> Vec<String> {
             _ => Waiting::parking(Listener::new(own).and_outside(own)),
         },
         pace: Pace::new(None, 0.0, 1.0, 1),
-        bells: bells.iter().filter(|_| wait == "park").map(Bell::from_outside).collect(),
+        bells: bells.iter().filter(|_| wait == "park").map(Doorbell::from_outside).collect(),
         index,
         producers: PRODUCERS,
         events,

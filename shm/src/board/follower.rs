@@ -15,7 +15,7 @@ pub enum Next {
 }
 
 /// A place in a log: entries read and entries missed add up to the version that it has come to.
-pub struct Follower {
+pub struct LogReader {
     reader: Reader,
     cell: usize,
     seen: u64,
@@ -27,13 +27,13 @@ impl Reader {
     ///
     /// # Panics
     /// If there is no such cell.
-    pub fn follow(&self, cell: usize, seen: u64) -> Follower {
+    pub fn follow(&self, cell: usize, seen: u64) -> LogReader {
         assert!(cell < self.shape().cells(), "cell {cell} of {}", self.shape().cells());
-        Follower { reader: self.clone(), cell, seen }
+        LogReader { reader: self.clone(), cell, seen }
     }
 }
 
-impl Follower {
+impl LogReader {
     /// The version that it has come to, read or missed.
     pub fn seen(&self) -> u64 {
         self.seen

@@ -118,7 +118,7 @@ mod shape;
 mod wait;
 mod writer;
 
-pub use follower::{Follower, Next};
+pub use follower::{LogReader, Next};
 #[cfg(not(loom))]
 pub use named::NamedWriter;
 pub use reader::{ReadError, Reader, Stamp};
@@ -127,7 +127,7 @@ pub use shape::{KIND, Shape};
 pub use wait::{MAX_SLEEP, Wait};
 pub use writer::Writer;
 
-use crate::memory::{Header, HeaderError, Region, RegionError, Words};
+use crate::memory::{AtomicWords, Header, HeaderError, Region, RegionError};
 use thiserror::Error;
 
 /// Why there is no board.
@@ -174,7 +174,7 @@ pub enum BoardError {
 }
 
 /// A board's memory on the heap, with its header: for both ends in one process, and for tests.
-pub fn heap(shape: Shape) -> Words {
+pub fn heap(shape: Shape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
     let header = Header {
         kind: KIND,

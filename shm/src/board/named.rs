@@ -3,7 +3,7 @@
 use super::{BoardError, KIND, Reader, Shape, Writer};
 use crate::memory::header::{Header, run_hash};
 use crate::memory::owned::OwnedSegment;
-use crate::memory::{Region, Words};
+use crate::memory::{AtomicWords, Region};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
@@ -31,7 +31,7 @@ impl NamedWriter {
     pub fn create(name: &str, shape: Shape) -> Result<Self, BoardError> {
         let name = segment(name)?;
         remove_dead(&name);
-        let write_header = |words: &Words| shape.write_header(words, header(&name));
+        let write_header = |words: &AtomicWords| shape.write_header(words, header(&name));
         let (segment, region) = OwnedSegment::create(&name, shape.segment_words(), true, write_header)?;
         match Writer::attach(&region.words()) {
             Ok(writer) => Ok(Self { writer, segment: Some(segment) }),

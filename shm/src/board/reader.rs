@@ -1,7 +1,7 @@
 //! The reading end: any number of them, from pages that they cannot write.
 
 use super::{BoardError, Shape};
-use crate::memory::View;
+use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
 /// A reading end of a board: nobody knows of it, and it has nothing that it could write with.
 #[derive(Clone)]
 pub struct Reader {
-    view: View,
+    view: ReadOnlyWords,
     shape: Shape,
 }
 
@@ -51,7 +51,7 @@ impl Reader {
     ///
     /// # Errors
     /// A header that is not a board's, or does not fit the segment.
-    pub fn attach(view: &View) -> Result<Self, BoardError> {
+    pub fn attach(view: &ReadOnlyWords) -> Result<Self, BoardError> {
         Ok(Self { shape: Shape::read(view)?, view: view.clone() })
     }
 
@@ -59,7 +59,7 @@ impl Reader {
     ///
     /// # Errors
     /// A segment that does not have the size of such a board.
-    pub fn attach_as(shape: Shape, view: &View) -> Result<Self, BoardError> {
+    pub fn attach_as(shape: Shape, view: &ReadOnlyWords) -> Result<Self, BoardError> {
         shape.check_size(view.len())?;
         Ok(Self { shape, view: view.clone() })
     }

@@ -2,7 +2,7 @@
 
 use super::BoardError;
 use crate::memory::header::HEADER_WORDS;
-use crate::memory::{Header, HeaderError, LINE_WORDS as LINE, SegmentKind, View, Words};
+use crate::memory::{AtomicWords, Header, HeaderError, LINE_WORDS as LINE, ReadOnlyWords, SegmentKind};
 use crate::sync::Ordering;
 
 /// Where the segment says how many words a value has.
@@ -139,7 +139,7 @@ impl Shape {
     ///
     /// # Panics
     /// If the segment has not [`Shape::segment_words`] words.
-    pub fn write_header(&self, words: &Words, header: Header) {
+    pub fn write_header(&self, words: &AtomicWords, header: Header) {
         assert_eq!(words.len(), self.segment_words(), "a segment of this shape");
         // Relaxed: the header's magic (Release) shows them.
         words[WORDS].store(self.words as u64, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Shape {
     /// # Errors
     /// What is wrong with the header; a shape that boards do not have or that does not fit the
     /// segment.
-    pub(super) fn read(view: &View) -> Result<Self, HeaderError> {
+    pub(super) fn read(view: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let header = view.header(KIND)?;
         if view.len() < CELLS {
             return Err(HeaderError::TooShort(header.bytes));

@@ -1,14 +1,14 @@
 //! The writing end: one at a time, and it waits for nobody.
 
 use super::{BoardError, Shape};
-use crate::memory::Words;
+use crate::memory::AtomicWords;
 use crate::sync::{Ordering, fence};
 use core::ops::ControlFlow;
 
 /// The writing end of a board. One at a time: a successor is attached when its predecessor's death
 /// is certain.
 pub struct Writer {
-    words: Words,
+    words: AtomicWords,
     shape: Shape,
     /// The version that each cell has: ours, never read back from shared memory.
     versions: Vec<u64>,
@@ -25,7 +25,7 @@ impl Writer {
     ///
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
-    pub fn attach(words: &Words) -> Result<Self, BoardError> {
+    pub fn attach(words: &AtomicWords) -> Result<Self, BoardError> {
         Self::attach_as(Shape::read(&words.clone().into())?, words)
     }
 
@@ -33,7 +33,7 @@ impl Writer {
     ///
     /// # Errors
     /// A segment that does not have the size of such a board; [`BoardError::Version`].
-    pub fn attach_as(shape: Shape, words: &Words) -> Result<Self, BoardError> {
+    pub fn attach_as(shape: Shape, words: &AtomicWords) -> Result<Self, BoardError> {
         shape.check_size(words.len())?;
         let version = |cell| {
             // Relaxed: the predecessor's death is certain, and so are all its stores.

@@ -3,7 +3,7 @@
 use super::calls::{c_string, checked, effective_user};
 #[cfg(feature = "control")]
 use super::lock;
-use super::region::{Backing, Region, RegionError, View};
+use super::region::{Backing, ReadOnlyWords, Region, RegionError};
 use super::sigbus::Guard;
 use super::{SHM_DIR, folder};
 use core::ptr::NonNull;
@@ -114,7 +114,7 @@ impl Region {
     ///
     /// # Errors
     /// As [`Region::open`].
-    pub fn open_read_only(name: &str) -> Result<View, RegionError> {
+    pub fn open_read_only(name: &str) -> Result<ReadOnlyWords, RegionError> {
         let file = open_safely(name, OpenOptions::new().read(true)).map_err(os(name, "open it"))?;
         Self::map_read_only(name, &file)
     }
@@ -178,7 +178,7 @@ impl Region {
     ///
     /// # Errors
     /// What the system refused.
-    pub fn map_read_only(name: &str, file: &File) -> Result<View, RegionError> {
+    pub fn map_read_only(name: &str, file: &File) -> Result<ReadOnlyWords, RegionError> {
         let map = MmapOptions::new().populate().map_raw_read_only(file).map_err(os(name, "map it"))?;
         Ok(from_map(map, false).words().into())
     }

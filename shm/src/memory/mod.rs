@@ -26,7 +26,7 @@ mod tests;
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, list_segments, open_safely, unlink};
-pub use region::{Region, RegionError, View, Words};
+pub use region::{AtomicWords, ReadOnlyWords, Region, RegionError};
 pub use slots::Word;
 pub(crate) use slots::{Cursor, Slots};
 

@@ -7,7 +7,7 @@
 //! what one of them has created under the name since is not touched.
 
 use super::mapped::{give_name, nameless, open_safely, os, unlink};
-use super::{Region, RegionError, SHM_DIR, Words, lock};
+use super::{AtomicWords, Region, RegionError, SHM_DIR, lock};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ impl OwnedSegment {
         name: &str,
         words: usize,
         prefault: bool,
-        fill: impl FnOnce(&Words),
+        fill: impl FnOnce(&AtomicWords),
     ) -> Result<(Self, Arc<Region>), RegionError> {
         let file = nameless(name, words)?;
         lock::take(&file).map_err(os(name, "lock it"))?;

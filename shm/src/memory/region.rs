@@ -1,5 +1,5 @@
 //! One type owns every mapping: a [`Region`] is a fixed number of zero-initialised atomic words,
-//! wherever they live. Rings, logs and headers sit on top as safe code over [`Words`] and never see
+//! wherever they live. Rings, logs and headers sit on top as safe code over [`AtomicWords`] and never see
 //! a file descriptor.
 //!
 //! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and
@@ -118,8 +118,8 @@ impl Region {
     }
 
     /// All of its words.
-    pub fn words(self: &Arc<Self>) -> Words {
-        Words { start: self.start, len: self.len, region: Arc::clone(self) }
+    pub fn words(self: &Arc<Self>) -> AtomicWords {
+        AtomicWords { start: self.start, len: self.len, region: Arc::clone(self) }
     }
 
     /// From now on this is the region's header, whatever is in memory. The first one that is given
@@ -140,7 +140,7 @@ impl Region {
 
 /// A window into a region: a handle that keeps the region alive and derefs to its words.
 #[derive(Clone)]
-pub struct Words {
+pub struct AtomicWords {
     start: NonNull<AtomicU64>,
     len: usize,
     region: Arc<Region>,
@@ -148,19 +148,19 @@ pub struct Words {
 
 // SAFETY: a window is a shared reference to atomics plus a counted reference to their owner, both
 // of which may cross threads.
-unsafe impl Send for Words {}
+unsafe impl Send for AtomicWords {}
 // SAFETY: as above.
-unsafe impl Sync for Words {}
+unsafe impl Sync for AtomicWords {}
 
-impl Words {
+impl AtomicWords {
     /// The `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window. Offsets come from our own constants and checked
     /// geometries.
-    pub fn window(&self, offset: usize, len: usize) -> Words {
+    pub fn window(&self, offset: usize, len: usize) -> AtomicWords {
         let start = NonNull::from(&self[offset..offset + len]).cast();
-        Words { start, len, region: Arc::clone(&self.region) }
+        AtomicWords { start, len, region: Arc::clone(&self.region) }
     }
 
     /// The header of this segment, checked: the one that the plan says, if the segment was attached
@@ -192,7 +192,7 @@ impl Words {
     }
 }
 
-impl Deref for Words {
+impl Deref for AtomicWords {
     type Target = [AtomicU64];
 
     #[inline(always)]
@@ -216,9 +216,9 @@ impl Deref for Words {
 /// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is
 /// therefore followed by a fence, which is no instruction on x86-64.
 #[derive(Clone)]
-pub struct View(pub(super) Words);
+pub struct ReadOnlyWords(pub(super) AtomicWords);
 
-impl View {
+impl ReadOnlyWords {
     /// Loads one word.
     ///
     /// # Panics
@@ -228,7 +228,7 @@ impl View {
         load_read_only(&self.0[index], ordering)
     }
 
-    /// As [`Words::is_lost`].
+    /// As [`AtomicWords::is_lost`].
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()
@@ -242,16 +242,16 @@ impl View {
     }
 }
 
-impl View {
+impl ReadOnlyWords {
     /// The `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window.
-    pub fn window(&self, offset: usize, len: usize) -> View {
-        View(self.0.window(offset, len))
+    pub fn window(&self, offset: usize, len: usize) -> ReadOnlyWords {
+        ReadOnlyWords(self.0.window(offset, len))
     }
 
-    /// As [`Words::header`].
+    /// As [`AtomicWords::header`].
     ///
     /// # Errors
     /// As there.
@@ -297,8 +297,8 @@ impl View {
     }
 }
 
-impl From<Words> for View {
-    fn from(words: Words) -> Self {
+impl From<AtomicWords> for ReadOnlyWords {
+    fn from(words: AtomicWords) -> Self {
         Self(words)
     }
 }

@@ -7,7 +7,7 @@
 //! Descriptors are closed as soon as they are mapped.
 
 use crate::memory::calls::checked;
-use crate::memory::{Region, RegionError, Words};
+use crate::memory::{AtomicWords, Region, RegionError};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -54,7 +54,7 @@ impl Shared {
         name: String,
         words: usize,
         prefault: bool,
-    ) -> Result<(Self, Words), RegionError> {
+    ) -> Result<(Self, AtomicWords), RegionError> {
         Self::create_with(0, what, name, words, prefault)
     }
 
@@ -68,7 +68,7 @@ impl Shared {
         name: String,
         words: usize,
         prefault: bool,
-    ) -> Result<(Self, Words), RegionError> {
+    ) -> Result<(Self, AtomicWords), RegionError> {
         Self::create_with(libc::F_SEAL_FUTURE_WRITE, what, name, words, prefault)
     }
 
@@ -78,7 +78,7 @@ impl Shared {
         name: String,
         words: usize,
         prefault: bool,
-    ) -> Result<(Self, Words), RegionError> {
+    ) -> Result<(Self, AtomicWords), RegionError> {
         let (region, write) = Region::memfd_and_file(&name, words, prefault)?;
         let os = |what| {
             let name = name.clone();

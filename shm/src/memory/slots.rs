@@ -1,21 +1,21 @@
 //! Words that are reached again and again: checked once, when they are chosen, and from then on
 //! reached without a check.
 
-use super::{View, Words};
+use super::{AtomicWords, ReadOnlyWords};
 use crate::prefetch::prefetch_ahead;
 use crate::sync::{AtomicU64, Ordering, load_owned, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
 /// One word of a region, which is reached without a check.
-pub struct Word(Words);
+pub struct Word(AtomicWords);
 
 impl Word {
     /// That word of the window.
     ///
     /// # Panics
     /// If it is outside.
-    pub fn new(words: &Words, index: usize) -> Self {
+    pub fn new(words: &AtomicWords, index: usize) -> Self {
         Self(words.window(index, 1))
     }
 }
@@ -43,7 +43,7 @@ pub(crate) struct Slot<const M: usize> {
 /// Contiguous slots, a power of two of them: every position maps to one.
 pub(crate) struct Slots<const M: usize> {
     /// `mask + 1` slots.
-    words: Words,
+    words: AtomicWords,
     mask: u64,
 }
 
@@ -52,7 +52,7 @@ impl<const M: usize> Slots<M> {
     ///
     /// # Panics
     /// If it is not a power of two of slots.
-    pub(crate) fn new(words: Words) -> Self {
+    pub(crate) fn new(words: AtomicWords) -> Self {
         let count = words.len() / (M + 1);
         assert!(count.is_power_of_two() && count * (M + 1) == words.len(), "checked geometries only");
         Self { words, mask: count as u64 - 1 }
@@ -119,7 +119,7 @@ impl<const M: usize> Cursor<M> {
     ///
     /// # Panics
     /// As [`Slots::new`].
-    pub(crate) fn new(view: View) -> Self {
+    pub(crate) fn new(view: ReadOnlyWords) -> Self {
         let slots = Slots::new(view.0);
         Self { at: NonNull::from(slots.slot(0)), slots }
     }

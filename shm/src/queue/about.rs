@@ -17,7 +17,7 @@
 
 use crate::attached::Peers;
 use crate::memory::header::{HEADER_WORDS, run_hash};
-use crate::memory::{Header, HeaderError, SegmentKind, Words};
+use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use crate::process::start_time;
 use crate::ring::{SegmentPlace, SegmentSpec};
 use crate::sync::{AtomicU64, Ordering};
@@ -158,7 +158,7 @@ impl About {
     }
 
     /// Writes everything but who has attached and whether the queue is ready.
-    pub(super) fn write(&self, words: &Words) {
+    pub(super) fn write(&self, words: &AtomicWords) {
         // Relaxed: the name of a new segment, or the word `ready`, shows them.
         words[PRODUCERS].store(self.producers as u64, Ordering::Relaxed);
         words[TECHNIQUE].store(self.technique, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl About {
     ///
     /// # Errors
     /// What is wrong with the header; numbers that do not fit the segment.
-    pub(super) fn read(words: &Words, name: &str) -> Result<Self, HeaderError> {
+    pub(super) fn read(words: &AtomicWords, name: &str) -> Result<Self, HeaderError> {
         let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
         let Header { run, capacity, slot_words, bytes, creator_pid, creator_start, .. } = header;
         if run != run_hash(name) {
@@ -206,40 +206,40 @@ impl About {
 }
 
 /// Says that all files of the queue are there.
-pub(super) fn set_ready(words: &Words) {
+pub(super) fn set_ready(words: &AtomicWords) {
     // Release: pairs with the Acquire in `is_ready`.
     words[READY].store(1, Ordering::Release);
 }
 
 /// Returns `true` if all files of the queue are there.
-pub(super) fn is_ready(words: &Words) -> bool {
+pub(super) fn is_ready(words: &AtomicWords) -> bool {
     // Acquire: pairs with the Release in `set_ready`.
     words[READY].load(Ordering::Acquire) == 1
 }
 
 /// Notes that this process attaches to that end; the id of the process that has done so before, if
 /// one has.
-pub(super) fn enter(words: &Words, end: End) -> Result<(), u64> {
+pub(super) fn enter(words: &AtomicWords, end: End) -> Result<(), u64> {
     let ours = u64::from(std::process::id());
     // Acquire: pairs with the Release in `leave`; a dead producer's memory was made anew before.
     words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
 }
 
 /// Notes that this process attaches to that end in the place of whoever had it.
-pub(super) fn replace(words: &Words, end: End) {
+pub(super) fn replace(words: &AtomicWords, end: End) {
     // Release: as `enter`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
 }
 
 /// Notes that the end may be attached.
-pub(super) fn leave(words: &Words, end: End) {
+pub(super) fn leave(words: &AtomicWords, end: End) {
     // Release: pairs with the Acquire in `enter`.
     words[end.word()].store(0, Ordering::Release);
 }
 
 /// The processes that have attached, as the segment names them.
 pub(super) struct AttachedPeers {
-    pub(super) words: Words,
+    pub(super) words: AtomicWords,
     pub(super) producers: usize,
 }
 

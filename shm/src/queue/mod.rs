@@ -125,7 +125,7 @@ use crate::attached::{Access, Attached, Peers, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::owned::OwnedSegment;
 use crate::memory::sealed::Handle;
-use crate::memory::{Region, RegionError, Words, fifo, folder, unlink};
+use crate::memory::{AtomicWords, Region, RegionError, fifo, folder, unlink};
 use crate::ring::{Consumer, Home, Link, LinkSpec, SegmentPlace, SegmentSpec};
 use crate::sync::Ordering;
 use about::{ABOUT, About, AttachedPeers, End, ListedFile};
@@ -159,7 +159,7 @@ pub struct Queue<T: Link> {
     spec: LinkSpec<'static>,
     /// What the queue is, from when this handle was made: its memory may say something else by now.
     about: About,
-    words: Words,
+    words: AtomicWords,
     /// The lock of the creator, and the files to remove when this is dropped.
     owned: Option<OwnedSegment>,
     names: Vec<String>,
@@ -169,7 +169,7 @@ pub struct Queue<T: Link> {
 /// Where the segments of a queue are, and who has attached to it.
 struct Names {
     queue: String,
-    words: Words,
+    words: AtomicWords,
     producers: usize,
 }
 
@@ -222,7 +222,7 @@ const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
 }
 
 impl<T: Link> Queue<T> {
-    fn new(name: &str, capacity: u32, about: About, words: Words) -> Self {
+    fn new(name: &str, capacity: u32, about: About, words: AtomicWords) -> Self {
         let spec = link_spec(about.producers, capacity);
         let names = Names { queue: name.into(), words: words.clone(), producers: about.producers };
         let attached = Attached::new(names);

@@ -3,7 +3,7 @@
 use super::link::{Link, LinkSpec};
 use super::{spsc, spsc_mux};
 use crate::attached::Attached;
-use crate::memory::{RegionError, View, Words};
+use crate::memory::{AtomicWords, ReadOnlyWords, RegionError};
 
 impl Attached<'_> {
     /// The sending end of a contended hand-off.
@@ -65,7 +65,7 @@ impl Attached<'_> {
     }
 
     /// The producer's and the consumer's part of a 1→1 link, for the consumer.
-    fn parts(&mut self, what: &str) -> Result<(View, Words), RegionError> {
+    fn parts(&mut self, what: &str) -> Result<(ReadOnlyWords, AtomicWords), RegionError> {
         let tail = self.view(what, spsc::KIND)?;
         Ok((tail, self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words()))
     }

@@ -117,7 +117,7 @@ pub trait Producer: Send {
 
     /// Between two pushes: takes back what the last one announced, whose place is written by then.
     /// For the others in the ring it makes no difference. It is for who asks later whose a place is
-    /// that seems unwritten ([`Blocked::announcer`]): the ring's own words cannot tell that,
+    /// that seems unwritten ([`BlockedSlot::announcer`]): the ring's own words cannot tell that,
     /// whoever shares it may have written over them. One store; an agent calls it at the end of a
     /// duty cycle that did anything, not with each push.
     fn withdraw(&mut self) {}
@@ -125,7 +125,7 @@ pub trait Producer: Send {
 
 /// A place that is claimed and not written: where a hand-off stands still until it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocked {
+pub struct BlockedSlot {
     /// Its number.
     pub place: u64,
     /// The first producer that announces it, if one does. Nobody else can write that announcement.
@@ -233,7 +233,7 @@ pub trait Consumer: Send {
 
     /// Where the hand-off stands still now, in memory that several producers write; seldom called.
     /// For a moment that is nothing unusual: a push is on its way.
-    fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<BlockedSlot> {
         None
     }
 

@@ -59,7 +59,7 @@ pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) ->
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::{Region, Words};
+    use crate::memory::{AtomicWords, Region};
     use crate::ring::{SharedQueue as _, intent};
     use crate::sync::Ordering;
     use proptest::prelude::*;
@@ -67,7 +67,7 @@ mod tests {
     const CAPACITY: usize = 64;
     const M: usize = MESSAGE_WORDS;
 
-    fn fill_of_spsc(words: &Words) -> Option<u64> {
+    fn fill_of_spsc(words: &AtomicWords) -> Option<u64> {
         let part = words.window(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
         let word = |index: usize| part.get(index).map(|word| word.load(Ordering::Relaxed));
         spsc(CAPACITY as u64, words[spsc::HEAD].load(Ordering::Relaxed), word)

@@ -48,7 +48,7 @@
 //! and with it the ring; it cannot free a place that is not the dead one's. One of a dead producer
 //! is checked against the ring before it is followed.
 
-use crate::memory::{Header, HeaderError, SegmentKind, Word, Words, header::HEADER_WORDS};
+use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
 /// Where the announced place is.
@@ -65,7 +65,7 @@ pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", PLACE), 
     .of_slots(PLACE, INTENT_WORDS - PLACE);
 
 /// Checks the header of an announcement's segment; the producer's index.
-fn check(words: &Words) -> Result<u64, HeaderError> {
+fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     let header = words.header(KIND)?;
     header.check_geometry(PLACE, LINES)?;
     if header.capacity == 1 {
@@ -89,7 +89,7 @@ impl Intent {
     ///
     /// # Errors
     /// A header that is not of such a segment.
-    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let index = check(words)?;
         Ok(Self { place: Word::new(words, PLACE), block: Word::new(words, BLOCK), index })
     }
@@ -123,15 +123,15 @@ impl Intent {
 }
 
 /// The consumer's end: everybody's announcements, and who is dead for certain and not yet retired.
-pub struct Intents(Vec<(Words, bool)>);
+pub struct Intents(Vec<(AtomicWords, bool)>);
 
 impl Intents {
     /// The announcements of all producers, in their order.
     ///
     /// # Errors
     /// A header that is not of such a segment.
-    pub fn attach(segments: Vec<Words>) -> Result<Self, HeaderError> {
-        let end = |words: Words| check(&words).map(|_| (words.window(PLACE, LINES), false));
+    pub fn attach(segments: Vec<AtomicWords>) -> Result<Self, HeaderError> {
+        let end = |words: AtomicWords| check(&words).map(|_| (words.window(PLACE, LINES), false));
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
@@ -180,7 +180,7 @@ impl Intents {
     pub fn announcer(&self, position: u64) -> Option<usize> {
         let announced = position.wrapping_add(1);
         // Relaxed: see `Consumer::blocked`.
-        let theirs = |words: &Words| words[0].load(Ordering::Relaxed) == announced;
+        let theirs = |words: &AtomicWords| words[0].load(Ordering::Relaxed) == announced;
         self.0.iter().position(|(words, is_dead)| !is_dead && theirs(words))
     }
 
@@ -188,14 +188,14 @@ impl Intents {
         let announced = position.wrapping_add(1);
         // Acquire: pairs with the Release in `say`; who announces something else now has written
         // the place that it had.
-        let theirs = |words: &Words| words[0].load(Ordering::Acquire) == announced;
+        let theirs = |words: &AtomicWords| words[0].load(Ordering::Acquire) == announced;
         self.0.iter().any(|(words, is_dead)| counts(*is_dead) && theirs(words))
     }
 }
 
 /// Makes zeroed words an announcement's segment by writing its header: for tests and benches; a
 /// run's segments get theirs from the launcher.
-pub fn write_header(words: &Words, producer: u64) {
+pub fn write_header(words: &AtomicWords, producer: u64) {
     Header {
         kind: KIND,
         bytes: words.len() as u64 * 8,
@@ -210,7 +210,7 @@ pub fn write_header(words: &Words, producer: u64) {
 }
 
 /// The announcements' segments of that many producers on the heap: for tests, models and benches.
-pub fn on_heap(producers: usize) -> Vec<Words> {
+pub fn on_heap(producers: usize) -> Vec<AtomicWords> {
     let segment = |producer| {
         let words = crate::memory::Region::heap(INTENT_WORDS).words();
         write_header(&words, producer as u64);
@@ -227,7 +227,7 @@ mod link {
     use super::{INTENT_WORDS, LINES};
     use crate::attached::Access;
     use crate::attached::Attached;
-    use crate::memory::{RegionError, Words};
+    use crate::memory::{AtomicWords, RegionError};
     use crate::ring::{Ends, LinkSpec, SegmentPlace, SegmentSpec};
 
     fn name(spec: &LinkSpec, index: usize) -> String {
@@ -257,7 +257,7 @@ mod link {
         spec: &LinkSpec,
         index: usize,
         attached: &mut Attached<'_>,
-    ) -> Result<Words, RegionError> {
+    ) -> Result<AtomicWords, RegionError> {
         Ok(attached.region(&name(spec, index), super::KIND)?.words())
     }
 
@@ -265,7 +265,7 @@ mod link {
     ///
     /// # Errors
     /// As [`Attached::region`].
-    pub fn all(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Vec<Words>, RegionError> {
+    pub fn all(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Vec<AtomicWords>, RegionError> {
         (0..spec.producers).map(|index| producer(spec, index, attached)).collect()
     }
 }

@@ -23,7 +23,7 @@ pub mod spsc;
 pub mod spsc_mux;
 pub mod step;
 
-pub use ends::{Allocation, Blocked, Consumer, PeerFault, Producer};
+pub use ends::{Allocation, BlockedSlot, Consumer, PeerFault, Producer};
 #[cfg(not(loom))]
 pub use link::{Ends, Link, LinkSpec, SegmentPlace, SegmentSpec};
 pub use message::{Full, MESSAGE_WORDS, Message};

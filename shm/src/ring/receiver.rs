@@ -1,7 +1,7 @@
 //! The consumer of a queue that several producers write: what it takes names nobody, and what it
 //! finds wrong is kept until somebody asks.
 
-use super::ends::{Allocation, Blocked, Consumer, PeerFault};
+use super::ends::{Allocation, BlockedSlot, Consumer, PeerFault};
 use super::message::{MESSAGE_WORDS, Message};
 
 /// A queue of several producers in memory that they share, as its one consumer has it; messages of
@@ -36,7 +36,7 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     fn check(&mut self) -> Result<(), PeerFault>;
 
     /// As [`Consumer::blocked`].
-    fn blocked(&self) -> Option<Blocked>;
+    fn blocked(&self) -> Option<BlockedSlot>;
 
     /// As [`Consumer::allocation`].
     fn allocation(&self) -> Allocation {
@@ -78,7 +78,7 @@ impl<Q: SharedQueue> Consumer for Receiver<Q> {
         self.queue.check()
     }
 
-    fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<BlockedSlot> {
         self.queue.blocked()
     }
 

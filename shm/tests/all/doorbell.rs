@@ -1,9 +1,9 @@
 //! A listener that parks, senders that ring, and one among them that does what it can to keep the
 //! others from being heard.
 
-use shm::bell::{BELL, Bell, Listener, RUNG, Woken, bell_words};
+use shm::bell::{BELL, Doorbell, Listener, RUNG, Woken, bell_words};
 use shm::futex;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,14 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Where the shared words say that all is over.
 const STOP: usize = THREADS;
 
-fn bells() -> Vec<Words> {
+fn bells() -> Vec<AtomicWords> {
     (0..THREADS).map(|_| Region::heap(bell_words(THREADS)).words()).collect()
 }
 
 /// Parks that ended because their time was over, although a message was there or on its way all the
 /// time: each is a wake-up that was lost; and all parks. `attack` is what the attacker does again
 /// and again, with all segments at hand.
-fn lost_wake_ups(messages: u64, attack: impl Fn(&[Words], u64) + Sync) -> (u64, u64) {
+fn lost_wake_ups(messages: u64, attack: impl Fn(&[AtomicWords], u64) + Sync) -> (u64, u64) {
     let (bells, sent, taken) = (bells(), Region::heap(STOP + 1).words(), Region::heap(THREADS).words());
     let mut listener = Listener::new(&bells[LISTENER]);
     (1..THREADS).for_each(|sender| listener.add_sender(&bells[sender].clone().into(), LISTENER));
@@ -37,7 +37,7 @@ fn lost_wake_ups(messages: u64, attack: impl Fn(&[Words], u64) + Sync) -> (u64, 
         });
         for sender in ATTACKER + 1..THREADS {
             scope.spawn(move || {
-                let bell = Bell::new(&bells[LISTENER].clone().into(), &bells[sender], LISTENER);
+                let bell = Doorbell::new(&bells[LISTENER].clone().into(), &bells[sender], LISTENER);
                 for message in 1..=messages {
                     sent[sender].store(message, Release);
                     bell.ring();
@@ -82,7 +82,7 @@ fn lost_wake_ups(messages: u64, attack: impl Fn(&[Words], u64) + Sync) -> (u64, 
 }
 
 /// What a strategy can do: it writes its own segment, and nothing else of these.
-fn ring_for_nothing(bells: &[Words], round: u64) {
+fn ring_for_nothing(bells: &[AtomicWords], round: u64) {
     let (flag, own) = (bells[LISTENER][BELL].load(Relaxed), &bells[ATTACKER][RUNG + LISTENER]);
     let word = match round % 4 {
         0 => flag,
@@ -104,7 +104,7 @@ fn no_wake_up_is_lost_while_another_rings_for_nothing() {
 /// itself is waited for.
 #[test]
 fn no_wake_up_is_lost_to_one_who_waits_too() {
-    let wait = |bells: &[Words], _| {
+    let wait = |bells: &[AtomicWords], _| {
         let own = &bells[ATTACKER][RUNG + LISTENER];
         futex::wait(own, own.load(Relaxed) as u32, Duration::from_micros(100));
     };
@@ -116,7 +116,7 @@ fn no_wake_up_is_lost_to_one_who_waits_too() {
 /// above would notice.
 #[test]
 fn a_flag_that_senders_can_zero_loses_wake_ups() {
-    let zero = |bells: &[Words], _| bells[LISTENER][BELL].store(0, Relaxed);
+    let zero = |bells: &[AtomicWords], _| bells[LISTENER][BELL].store(0, Relaxed);
     // Whether the listener parks at all is the scheduler's matter.
     assert!((0..100).any(|_| lost_wake_ups(100, zero).0 > 0));
 }
@@ -129,7 +129,7 @@ fn a_successor_is_rung_for_a_park_of_its_own() {
         listener.add_sender(&sender.clone().into(), 0);
         listener
     };
-    let bell = Bell::new(&own.clone().into(), &sender, 0);
+    let bell = Doorbell::new(&own.clone().into(), &sender, 0);
     for scribbled in [None, Some(0), Some(u64::MAX), Some(u64::MAX - 1)] {
         let mut dead = listener();
         dead.arm();
@@ -153,12 +153,12 @@ fn more_senders_than_a_wait_takes_are_looked_after() {
     // The first ones are waited on, and the last one is not: the listener looks by itself.
     for sender in [&senders[0], &senders[futex::MAX_WORDS - 1]] {
         listener.arm();
-        Bell::new(&own.clone().into(), sender, 0).ring();
+        Doorbell::new(&own.clone().into(), sender, 0).ring();
         assert_eq!(listener.wait(Duration::from_secs(60)), Woken::Rung);
     }
     let began = Instant::now();
     listener.arm();
-    Bell::new(&own.clone().into(), &senders[futex::MAX_WORDS], 0).ring();
+    Doorbell::new(&own.clone().into(), &senders[futex::MAX_WORDS], 0).ring();
     assert_eq!(listener.wait(Duration::from_secs(60)), Woken::TimedOut);
     assert!(began.elapsed() < Duration::from_secs(30), "it comes back long before its time is over");
 }

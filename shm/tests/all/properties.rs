@@ -2,7 +2,7 @@
 //! cursors.
 
 use proptest::prelude::*;
-use shm::memory::{Region, Words, unlink};
+use shm::memory::{AtomicWords, Region, unlink};
 use shm::ring::MESSAGE_WORDS;
 use shm::ring::spsc::{self, HEAD, HEAD_WORDS, SLOTS, ring_words, slot_words};
 use shm::ring::spsc_mux::Mux;
@@ -37,12 +37,12 @@ fn messages() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 0usize..40, 1 => 0usize..if cfg!(miri) { 80 } else { 2_000 }]
 }
 
-fn heap(words: usize) -> Words {
+fn heap(words: usize) -> AtomicWords {
     Region::heap(words).words()
 }
 
 /// A memfd mapped like a segment: the same code over memory that another process could share.
-fn mapped(words: usize) -> Words {
+fn mapped(words: usize) -> AtomicWords {
     Region::memfd("ring-properties", words).unwrap().words()
 }
 
@@ -90,7 +90,7 @@ fn whole_batches(capacity: usize, has: usize) -> usize {
 }
 
 /// Plays the steps on a ring and on a `VecDeque`, and compares after each.
-fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) {
+fn against_a_model(memory: fn(usize) -> AtomicWords, capacity: usize, steps: &[Step]) {
     let words = memory(ring_words(capacity, MESSAGE_WORDS));
     spsc::write_header::<MESSAGE_WORDS>(&words, capacity);
     let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
@@ -260,7 +260,7 @@ fn the_mux_serves_everybody_in_turn_and_each_in_order() {
 
 #[test]
 fn a_misbehaving_producer_is_left_out_and_the_others_go_on() {
-    let rings: Vec<Words> = (0..3).map(|_| heap(ring_words(8, MESSAGE_WORDS))).collect();
+    let rings: Vec<AtomicWords> = (0..3).map(|_| heap(ring_words(8, MESSAGE_WORDS))).collect();
     rings.iter().for_each(|words| spsc::write_header::<MESSAGE_WORDS>(words, 8));
     let mut producers: Vec<_> =
         rings.iter().map(|w| spsc::Producer::<MESSAGE_WORDS>::attach(w).unwrap()).collect();

@@ -3,7 +3,7 @@
 
 use core::ops::ControlFlow;
 use proptest::prelude::*;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, MESSAGE_WORDS, Step};
@@ -33,13 +33,13 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// How the successor of the producer attaches; the broken one begins at the start again.
-type Heir = fn(&Words) -> Producer<2>;
+type Heir = fn(&AtomicWords) -> Producer<2>;
 
-fn heir(words: &Words) -> Producer<2> {
+fn heir(words: &AtomicWords) -> Producer<2> {
     Producer::resume(words).unwrap()
 }
 
-fn forgetful(words: &Words) -> Producer<2> {
+fn forgetful(words: &AtomicWords) -> Producer<2> {
     Producer::attach(words).unwrap()
 }
 
@@ -146,7 +146,8 @@ fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(),
             consumer.try_pop().unwrap();
         }
     }
-    let values = |words: &Words| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let values =
+        |words: &AtomicWords| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
     let fresh = values(&words);
     let batch: Vec<_> = (before..before + 11).map(|n| [n; 2]).collect();
     assert_eq!(producer.try_push_many(&batch), 11);

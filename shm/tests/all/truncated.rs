@@ -2,7 +2,7 @@
 //! lost pages, and still ends by a SIGBUS that has nothing to do with regions.
 
 use crate::common::itself;
-use shm::memory::{Region, SHM_DIR, View, Words, sigbus, unlink};
+use shm::memory::{AtomicWords, ReadOnlyWords, Region, SHM_DIR, sigbus, unlink};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -25,7 +25,7 @@ fn is_child() -> bool {
 }
 
 /// A named segment, mapped for writing and for reading, whose name goes with it.
-struct Named(String, Words, View);
+struct Named(String, AtomicWords, ReadOnlyWords);
 
 impl Named {
     fn new(what: &str) -> Self {

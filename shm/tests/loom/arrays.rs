@@ -7,7 +7,7 @@
 //! `.ci/loom.sh arrays::`
 
 use loom::{model, thread};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::array_queue::{Consumer, Producer, SLOTS as SLOTS_AT, TAIL, ring_words, write_header};
 use shm::ring::{SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
@@ -17,8 +17,8 @@ const CAPACITY: usize = 2;
 /// A ring and the announcements of two producers.
 #[derive(Clone)]
 struct Memory {
-    ring: Words,
-    intents: Vec<Words>,
+    ring: AtomicWords,
+    intents: Vec<AtomicWords>,
 }
 
 impl Memory {

@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 use loom::thread;
-use shm::bell::{BELL, Bell, Listener, RUNG, bell_words};
-use shm::memory::{Region, Words};
+use shm::bell::{BELL, Doorbell, Listener, RUNG, bell_words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
 use shm::sync::Ordering;
 
-fn heap(words: usize) -> Words {
+fn heap(words: usize) -> AtomicWords {
     Region::heap(words).words()
 }
 
@@ -23,7 +23,7 @@ fn no_wake_up_is_lost() {
         let (own, theirs) = (heap(bell_words(1)), heap(bell_words(1)));
         let mut listener = Listener::new(&own);
         listener.add_sender(&theirs.clone().into(), 0);
-        let rings = Bell::new(&own.into(), &theirs, 0);
+        let rings = Doorbell::new(&own.into(), &theirs, 0);
         let sender = thread::spawn(move || {
             producer.try_push(&[7]).unwrap();
             rings.ring();
@@ -53,7 +53,7 @@ fn two_senders_wake_one_sleeper() {
             .map(|i| {
                 let theirs = heap(bell_words(1));
                 listener.add_sender(&theirs.clone().into(), 0);
-                let (bell, flags) = (Bell::new(&own.clone().into(), &theirs, 0), flags.clone());
+                let (bell, flags) = (Doorbell::new(&own.clone().into(), &theirs, 0), flags.clone());
                 thread::spawn(move || {
                     flags[i].store(1, Ordering::Release);
                     bell.ring();
@@ -84,7 +84,7 @@ fn no_wake_up_is_lost_beside_one_who_rings_for_nothing() {
         let words = [heap(bell_words(1)), heap(bell_words(1))];
         words.iter().for_each(|sender| listener.add_sender(&sender.clone().into(), 0));
         let [honest, hostile] = words;
-        let (bell, sent) = (Bell::new(&own.clone().into(), &honest, 0), flag.clone());
+        let (bell, sent) = (Doorbell::new(&own.clone().into(), &honest, 0), flag.clone());
         let honest = thread::spawn(move || {
             sent[0].store(1, Ordering::Release);
             bell.ring();

@@ -4,9 +4,9 @@
 use core::ops::ControlFlow;
 use loom::thread;
 use shm::board::{Next, Reader, Shape, Writer, heap};
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 
-fn memory(slots: usize) -> Words {
+fn memory(slots: usize) -> AtomicWords {
     heap(Shape::with_slots(1, 2, slots).unwrap())
 }
 

@@ -4,7 +4,7 @@
 
 use core::ops::ControlFlow;
 use loom::thread;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
 use shm::ring::{Full, Step};
 use shm::sync::{Ordering, spin_hint};
@@ -12,7 +12,7 @@ use shm::sync::{Ordering, spin_hint};
 const CAPACITY: usize = 2;
 
 fn ring<const W: usize>() -> (Producer<W>, Consumer<W>) {
-    let words: Words = Region::heap(ring_words(CAPACITY, W)).words();
+    let words: AtomicWords = Region::heap(ring_words(CAPACITY, W)).words();
     write_header::<W>(&words, CAPACITY);
     (Producer::attach(&words).unwrap(), Consumer::attach(&words).unwrap())
 }
@@ -72,7 +72,7 @@ fn a_batch_arrives_in_order() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(move || {
-            let words: Words = Region::heap(ring_words(4, 2)).words();
+            let words: AtomicWords = Region::heap(ring_words(4, 2)).words();
             write_header::<2>(&words, 4);
             let mut producer = Producer::<2>::attach(&words).unwrap();
             let mut consumer = Consumer::<2>::attach(&words).unwrap();
@@ -135,7 +135,7 @@ fn successors_continue_a_ring_that_is_in_use() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(move || {
-            let words: Words = Region::heap(ring_words(CAPACITY, 1)).words();
+            let words: AtomicWords = Region::heap(ring_words(CAPACITY, 1)).words();
             write_header::<1>(&words, CAPACITY);
             let mut producer = Producer::<1>::attach(&words).unwrap();
             let mut consumer = Consumer::<1>::attach(&words).unwrap();
@@ -182,7 +182,7 @@ fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
     for dies_after in 0..=2u64 {
         for step in [Step::Entered, Step::HalfWritten, Step::Written, Step::Published] {
             loom::model(move || {
-                let words: Words = Region::heap(ring_words(CAPACITY, 2)).words();
+                let words: AtomicWords = Region::heap(ring_words(CAPACITY, 2)).words();
                 write_header::<2>(&words, CAPACITY);
                 let mut producer = Producer::<2>::attach(&words).unwrap();
                 let mut consumer = Consumer::<2>::attach(&words).unwrap();
@@ -221,7 +221,7 @@ fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
 fn a_consumer_that_dies_leaves_the_producer_going_until_full() {
     for popped in 0..=2 {
         loom::model(move || {
-            let words: Words = Region::heap(ring_words(CAPACITY, 1)).words();
+            let words: AtomicWords = Region::heap(ring_words(CAPACITY, 1)).words();
             write_header::<1>(&words, CAPACITY);
             let mut producer = Producer::<1>::attach(&words).unwrap();
             let mut consumer = Consumer::<1>::attach(&words).unwrap();
@@ -248,7 +248,7 @@ fn a_consumer_that_dies_leaves_the_producer_going_until_full() {
 #[test]
 fn who_sees_the_magic_sees_the_header() {
     loom::model(|| {
-        let words: Words = Region::heap(ring_words(CAPACITY, 1)).words();
+        let words: AtomicWords = Region::heap(ring_words(CAPACITY, 1)).words();
         let theirs = words.clone();
         let other = thread::spawn(move || write_header::<1>(&theirs, CAPACITY));
         // Any refusal but for the missing magic would be a half-written header.

@@ -22,7 +22,7 @@ pub use spec::{Arrivals, DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError}
 
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use protocol::topology::Turn;
+use protocol::topology::ReplayStep;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 
 /// The words of one entry, as a schedule segment holds them. See [`Entry`].
@@ -71,13 +71,13 @@ impl Schedule {
 
     /// Of a recording: whose turn it is and where the order goes, order after order. Empty for a
     /// drawn schedule.
-    pub fn turns(&self) -> impl Iterator<Item = Turn> + '_ {
+    pub fn turns(&self) -> impl Iterator<Item = ReplayStep> + '_ {
         let mut next = vec![0; self.words.len()];
         self.turns.iter().filter_map(move |&strategy| {
             let place: &mut usize = next.get_mut(usize::from(strategy))?;
             let words = self.words[usize::from(strategy)].get(*place)?;
             *place += 1;
-            Some(Turn { strategy, venue: entry::venue_of(words) })
+            Some(ReplayStep { strategy, venue: entry::venue_of(words) })
         })
     }
 

@@ -11,7 +11,7 @@ use crate::Options;
 use crate::pair::{Contestant, Part, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::trip::{Line, Step};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::prefetch::prefetch;
 use shm::ring::{MESSAGE_WORDS, Message, spsc};
 use shm::sync::Ordering;
@@ -35,7 +35,7 @@ const READ: u8 = 2;
 /// An end of one way. Of each message `WORDS` are written and read; `SLOTS` are used in turn;
 /// `HEAD` is one of the above; `AHEAD`: the producer asks for its next slot when it has pushed.
 struct End<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> {
-    words: Words,
+    words: AtomicWords,
     position: u64,
 }
 

@@ -4,7 +4,7 @@
 use crate::flow;
 pub use crate::flow::{Pop, Push};
 use crate::trip::{self, Step};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use std::ops::Range;
 use std::sync::mpsc;
 use system::clock::{Clock, Monotonic};
@@ -57,7 +57,7 @@ fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
 pub struct Peer {
     orders: mpsc::Sender<(usize, Job, u64)>,
     done: mpsc::Receiver<()>,
-    line: Words,
+    line: AtomicWords,
 }
 
 /// The number of the floor among the peer's parts.

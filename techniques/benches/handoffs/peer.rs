@@ -7,7 +7,7 @@
 use crate::{Options, answers, flow};
 use protocol::wire::MESSAGE_WORDS;
 use shm::futex;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::memory::{list_segments, unlink};
 use shm::process::start_time;
 use shm::ring::spsc::{self, Consumer, Producer};
@@ -57,7 +57,7 @@ const GATE_WORDS: usize = 64;
 
 /// Lets a peer do one job at a time.
 #[derive(Clone)]
-pub struct Gate(Words);
+pub struct Gate(AtomicWords);
 
 impl Gate {
     /// Has the peer begin a job, and returns once it runs.
@@ -101,9 +101,9 @@ impl Gate {
 /// Everything that the two ends share: a gate, the line of the floor, a ring each way.
 struct Arena {
     gate: Gate,
-    line: Words,
-    there: Words,
-    back: Words,
+    line: AtomicWords,
+    there: AtomicWords,
+    back: AtomicWords,
 }
 
 impl Arena {
@@ -111,7 +111,7 @@ impl Arena {
         GATE_WORDS + 16 + 2 * spsc::ring_words(capacity, MESSAGE_WORDS)
     }
 
-    fn new(words: &Words, capacity: usize) -> Self {
+    fn new(words: &AtomicWords, capacity: usize) -> Self {
         let ring = spsc::ring_words(capacity, MESSAGE_WORDS);
         Self {
             gate: Gate(words.window(0, GATE_WORDS)),
@@ -141,7 +141,7 @@ impl Arena {
 pub struct Peer {
     gate: Gate,
     /// The line of the floor between this thread and that peer.
-    pub line: Words,
+    pub line: AtomicWords,
     /// To the peer.
     pub producer: Producer,
     /// From the peer.
@@ -233,7 +233,7 @@ impl Drop for Peers {
     }
 }
 
-fn fresh_arena(words: &Words, capacity: usize) -> Arena {
+fn fresh_arena(words: &AtomicWords, capacity: usize) -> Arena {
     let arena = Arena::new(words, capacity);
     spsc::write_header::<MESSAGE_WORDS>(&arena.there, capacity);
     spsc::write_header::<MESSAGE_WORDS>(&arena.back, capacity);

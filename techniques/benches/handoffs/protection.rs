@@ -10,7 +10,7 @@
 use crate::Options;
 use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::wire::{MESSAGE_WORDS, Message};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{Full, SharedQueue, array_queue, intent};
 use std::hint::black_box;
 use system::clock::{Clock, Monotonic};
@@ -44,11 +44,11 @@ struct Ends<P, C> {
 }
 
 /// In memory that is mapped as that of a run.
-fn mapped(words: usize) -> Words {
+fn mapped(words: usize) -> AtomicWords {
     Region::memfd("protection", words).expect("room for a queue").words()
 }
 
-fn announcement() -> Words {
+fn announcement() -> AtomicWords {
     let intent = mapped(intent::INTENT_WORDS);
     intent::write_header(&intent, 0);
     intent

@@ -7,7 +7,7 @@
 //! that takes by itself is measured on one thread and taken off.
 
 use crate::flow::{Pop, Push, receive};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::Message;
 use shm::sync::{Ordering, spin_hint};
 use std::ops::Range;
@@ -76,7 +76,7 @@ pub fn call<const OUT: bool>(
 /// An end of one line that two threads bounce, as the floor is, by the loops above: a number, and
 /// who stored it.
 pub struct Line {
-    words: Words,
+    words: AtomicWords,
     /// Whether this end is about what the echo stores.
     is_echo: bool,
 }

@@ -1,8 +1,8 @@
 //! The ends of a board over words that anybody may change between any two loads.
 
 use arbitrary::{Arbitrary, Unstructured};
-use shm::board::{self, Follower, Reader, Shape, Writer};
-use shm::memory::Words;
+use shm::board::{self, LogReader, Reader, Shape, Writer};
+use shm::memory::AtomicWords;
 use shm::sync::Ordering::Relaxed;
 
 /// What is done next.
@@ -46,7 +46,7 @@ enum Value {
     Beside(i8),
 }
 
-fn scribble(words: &Words, place: usize, value: Value) {
+fn scribble(words: &AtomicWords, place: usize, value: Value) {
     let word = &words[place % words.len()];
     let value = match value {
         Value::Any(value) => value,
@@ -66,7 +66,7 @@ pub fn board(bytes: &[u8]) {
     let words = board::heap(shape);
     let mut writer = Writer::attach(&words).expect("fresh");
     let mut reader = Reader::attach(&words.clone().into()).expect("fresh");
-    let mut follower: Follower = reader.follow(0, 0);
+    let mut follower: LogReader = reader.follow(0, 0);
     while let Ok(act) = Act::arbitrary(&mut input) {
         if input.is_empty() {
             break;

@@ -2,12 +2,12 @@
 
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
-use protocol::control::{Control, Launching, PLAN};
+use protocol::control::{Control, ControlWriter, PLAN};
 use protocol::stamps::{self, Point, RECORD_WORDS, Record, StampLog};
 use protocol::status::{self, LOG_OFFSET};
 use protocol::wire::{Instruction, MESSAGE_WORDS, Order, OrderId, Report};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Header, Region, SegmentKind, Words};
+use shm::memory::{AtomicWords, Header, Region, SegmentKind};
 use shm::ring::{SharedQueue, array_queue, intent, spsc};
 use shm::sync::Ordering::Relaxed;
 use techniques::Technique;
@@ -28,7 +28,7 @@ const KINDS: [SegmentKind; 10] = [
 ];
 
 /// Overwrites words of `words` as long as there are bytes.
-fn overwrite(words: &Words, bytes: &mut Unstructured<'_>) {
+fn overwrite(words: &AtomicWords, bytes: &mut Unstructured<'_>) {
     while !bytes.is_empty() {
         let Ok((place, value)) = <(u16, u64)>::arbitrary(bytes) else { break };
         words[usize::from(place) % words.len()].store(value, Relaxed);
@@ -78,7 +78,7 @@ pub fn header(bytes: &[u8]) {
 }
 
 /// Every end that would have these words; a few messages through it.
-fn attach(words: &Words) {
+fn attach(words: &AtomicWords) {
     let intents = || vec![intent::on_heap(1).remove(0)];
     let own = &intent::on_heap(1)[0];
     let message = [7; MESSAGE_WORDS];
@@ -182,7 +182,7 @@ pub fn control(bytes: &[u8]) {
         let mut bytes = Unstructured::new(bytes);
         let words = Region::heap(PLAN + 256).words();
         if with_plan {
-            Launching::new(words.clone()).write_plan(run.plan()).expect("room");
+            ControlWriter::new(words.clone()).write_plan(run.plan()).expect("room");
             // Near its beginning, where it is.
             overwrite(&words.window(PLAN, 64), &mut bytes);
         } else {
@@ -197,7 +197,7 @@ pub fn control(bytes: &[u8]) {
         let _ = (control.state(), control.generation(), control.life(3), control.start_ticks());
         if let Ok(plan) = control.read_plan() {
             assert!(plan.validate().is_ok());
-            let again = Launching::new(Region::heap(PLAN + 1024).words());
+            let again = ControlWriter::new(Region::heap(PLAN + 1024).words());
             again.write_plan(&plan).expect("it fitted before");
             // Not compared as values: a plan may hold a NaN.
             assert!(again.control().read_plan().is_ok());

@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use core::ops::ControlFlow;
 use protocol::segments::{self, on_heap};
 use protocol::wire::MESSAGE_WORDS;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::ring::{Consumer, Link, Producer, SegmentSpec};
 use shm::sync::Ordering::Relaxed;
@@ -65,7 +65,7 @@ enum Value {
 
 /// Writes a word of the link's memory; headers are left out, their body is
 /// [`header`](super::header).
-fn scribble(memory: &[(SegmentSpec, Words)], place: usize, value: &Value) {
+fn scribble(memory: &[(SegmentSpec, AtomicWords)], place: usize, value: &Value) {
     let mut words = memory.iter().flat_map(|(_, words)| &words[HEADER_WORDS..]);
     let len = words.clone().count();
     let copied = |place: usize| words.clone().nth(place % len).map_or(0, |word| word.load(Relaxed));
@@ -100,7 +100,7 @@ fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
     let run = Run::new(technique, PRODUCERS as u16, CAPACITY);
     let link = run.link();
     let mut attached = segments::attach(run.plan(), None);
-    let mut memory: Vec<(SegmentSpec, Words)> = Vec::new();
+    let mut memory: Vec<(SegmentSpec, AtomicWords)> = Vec::new();
     for spec in T::segments(&link) {
         let region = on_heap(run.plan(), &spec);
         attached.adopt(&spec.what, region.clone());

@@ -7,7 +7,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{
-    Allocation, Blocked, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
+    Allocation, BlockedSlot, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
 };
 
 /// Looks in vain that a message which was kept back waits for another one of its producer: long
@@ -174,7 +174,7 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
         self.inner.check()
     }
 
-    fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<BlockedSlot> {
         self.inner.blocked()
     }
 

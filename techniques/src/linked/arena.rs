@@ -2,7 +2,7 @@
 //! given back.
 
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Header, HeaderError, SegmentKind, Words};
+use shm::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use shm::ring::intent::Intent;
 use shm::sync::{Ordering, spin_hint};
 
@@ -93,12 +93,12 @@ impl Block {
 
 /// The arena, as the attaching end found and checked it.
 pub(super) struct Arena<const W: usize, const B: usize> {
-    pub(super) words: Words,
+    pub(super) words: AtomicWords,
     pub(super) blocks: usize,
 }
 
 impl<const W: usize, const B: usize> Arena<W, B> {
-    pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
+    pub(super) fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let header = words.header(KIND)?;
         let blocks = header.check_geometry(FREE_RING, block_words(B, W))?;
         let Header { capacity, slot_words, bytes, .. } = header;
@@ -214,7 +214,7 @@ const fn taken_mark(allocation: u64, producer: u64) -> u64 {
 
 /// Makes a list of zeroed words by writing its header: for tests and benches; a run's segments get
 /// theirs from the launcher.
-pub fn write_header<const W: usize, const B: usize>(words: &Words, blocks: usize) {
+pub fn write_header<const W: usize, const B: usize>(words: &AtomicWords, blocks: usize) {
     Header {
         kind: KIND,
         bytes: words.len() as u64 * 8,

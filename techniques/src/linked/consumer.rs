@@ -1,10 +1,10 @@
 //! The receiving end: follows the blocks with a private cursor, and gives them back.
 
 use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRESH, HEAD, LAST, TAIL};
-use shm::memory::{HeaderError, Word, Words};
+use shm::memory::{AtomicWords, HeaderError, Word};
 use shm::ring::SharedQueue;
 use shm::ring::intent::Intents;
-use shm::ring::{Allocation, Blocked, PeerFault};
+use shm::ring::{Allocation, BlockedSlot, PeerFault};
 use shm::sync::{Ordering, load_owned};
 
 /// The receiving end. At most one at a time. `PROTECTED` is `true` but where a bench asks what it
@@ -39,7 +39,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).
-    pub fn attach(arena: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
+    pub fn attach(arena: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let (arena, intents) = (Arena::attach(arena)?, Intents::attach(intents)?);
         let (block, head_word) = (arena.block(0), Word::new(&arena.words, HEAD));
         let current = Block { number: 0, id: 0 };
@@ -64,7 +64,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
     ///
     /// # Errors
     /// As [`Consumer::attach`].
-    pub fn resume(arena: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
+    pub fn resume(arena: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(arena, intents)?;
         // Relaxed, all of them: the dead one's death is certain, and so are all its stores.
         let kept = |word: usize| consumer.arena.words[word].load(Ordering::Relaxed);
@@ -245,7 +245,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         invalid
     }
 
-    fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<BlockedSlot> {
         self.claimed_only()
     }
 

@@ -3,7 +3,7 @@
 
 use super::arena::{Arena, BLOCK_SLOTS, Block, LAST, MAX_TRIES, TAIL};
 use core::ops::ControlFlow;
-use shm::memory::{HeaderError, Words};
+use shm::memory::{AtomicWords, HeaderError};
 use shm::ring::intent::Intent;
 use shm::ring::step::{reach, write};
 use shm::ring::{self, Full, Step};
@@ -42,7 +42,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
     /// # Errors
     /// A header that is not that of an arena of such blocks, or of an announcement, or does not fit
     /// its region.
-    pub fn attach(arena: &Words, intent: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(arena: &AtomicWords, intent: &AtomicWords) -> Result<Self, HeaderError> {
         let (arena, intent) = (Arena::attach(arena)?, Intent::attach(intent)?);
         // No block has the number MAX: the first push looks for its block.
         Ok(Self { arena, intent, number: u64::MAX, block: 0, spare: None })

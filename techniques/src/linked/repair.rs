@@ -2,7 +2,7 @@
 
 use super::arena::{Block, TAIL};
 use super::consumer::Consumer;
-use shm::ring::Blocked;
+use shm::ring::BlockedSlot;
 use shm::sync::Ordering;
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
@@ -57,14 +57,14 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
     }
 
     /// Whether the next place is claimed and not written, and who announces it.
-    pub(super) fn claimed_only(&self) -> Option<Blocked> {
+    pub(super) fn claimed_only(&self) -> Option<BlockedSlot> {
         let place = self.head;
         // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
         let tail = self.arena.words[TAIL].load(Ordering::Relaxed);
         if self.is_written() || tail <= place {
             return None;
         }
-        Some(Blocked { place, announcer: self.intents.announcer(place) })
+        Some(BlockedSlot { place, announcer: self.intents.announcer(place) })
     }
 
     /// The blocks from the consumer's to the last, by their links; `None` if a link leads to no

@@ -4,14 +4,14 @@ use super::arena::Block;
 use super::*;
 use core::ops::ControlFlow;
 use proptest::prelude::*;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{Full, SharedQueue, Step, intent};
 use shm::sync::Ordering;
 use std::collections::VecDeque;
 
 const SLOTS: usize = 2;
 
-fn list(blocks: usize) -> (Words, Producer<1, SLOTS>, Producer<1, SLOTS>, Consumer<1, SLOTS>) {
+fn list(blocks: usize) -> (AtomicWords, Producer<1, SLOTS>, Producer<1, SLOTS>, Consumer<1, SLOTS>) {
     let words = Region::heap(arena_words(blocks, SLOTS, 1)).words();
     write_header::<1, SLOTS>(&words, blocks);
     let intents = intent::on_heap(2);

@@ -10,9 +10,9 @@ use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{
-    Blocked, Consumer, Link, Producer, SegmentPlace, SharedQueue, Step, array_queue, intent, spsc,
+    BlockedSlot, Consumer, Link, Producer, SegmentPlace, SharedQueue, Step, array_queue, intent, spsc,
 };
 use shm::sync::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -62,7 +62,7 @@ fn message(producer: usize, n: u64) -> Message {
 struct World<'a, T: Link> {
     run: &'a Run,
     attached: Attached<'a>,
-    segments: HashMap<String, Words>,
+    segments: HashMap<String, AtomicWords>,
     consumer: T::Consumer,
     producers: Vec<Option<T::Producer>>,
     lives: [Life; PRODUCERS],
@@ -243,7 +243,12 @@ fn held<T: Link>(run: &Run) {
     assert_eq!(world.consumer.blocked(), None, "not before the consumer has come to it");
     world.pop(1);
     let found = world.consumer.blocked();
-    assert_eq!(found, is_shared.then_some(Blocked { place: 1, announcer: Some(1) }), "{}", T::RECORD.name);
+    assert_eq!(
+        found,
+        is_shared.then_some(BlockedSlot { place: 1, announcer: Some(1) }),
+        "{}",
+        T::RECORD.name
+    );
     assert_eq!(
         world.pop(1),
         usize::from(!is_shared),

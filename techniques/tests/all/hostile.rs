@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{
     Consumer, Link, LinkSpec, PeerFault, Producer, SegmentPlace, SegmentSpec, SharedQueue, array_queue,
     intent, spsc,
@@ -71,7 +71,7 @@ fn play<T: Link>(run: &Run, acts: &[Act]) {
         return;
     }
     let mut attached = segments::attach(run.plan(), None);
-    let mut segments: Vec<Words> = Vec::new();
+    let mut segments: Vec<AtomicWords> = Vec::new();
     for spec in &specs {
         let region = protocol::segments::on_heap(run.plan(), spec);
         segments.push(region.words());
@@ -146,7 +146,7 @@ fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
 /// then.
 fn tails(
     at: usize,
-    words: &Words,
+    words: &AtomicWords,
     producer: &mut impl Producer,
     check: &mut dyn FnMut() -> Result<(), PeerFault>,
 ) {

@@ -2,7 +2,7 @@
 //! producer's place, and who is not the consumer's gets no producer's orders.
 
 use crate::common::{Run, itself};
-use protocol::control::Launching;
+use protocol::control::ControlWriter;
 use protocol::segments;
 use shm::ring::{Consumer, Link, MESSAGE_WORDS, Message, PeerFault, Producer};
 use std::io::{Read, Write};
@@ -66,7 +66,7 @@ impl Drop for Stranger {
 }
 
 /// A run whose processes all have this one's id.
-fn run(producers: u16) -> (Run, Launching) {
+fn run(producers: u16) -> (Run, ControlWriter) {
     let run = Run::new(Technique::of::<UnixSeqpacket>(), producers, 4);
     let launching = segments::create_control(run.plan(), &[]).unwrap();
     (0..=producers.into()).for_each(|process| launching.started(process, std::process::id()));

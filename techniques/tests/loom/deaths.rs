@@ -13,7 +13,7 @@ use core::ops::ControlFlow;
 use core::time::Duration;
 use loom::thread;
 use shm::bell::BELL_WORDS;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{Full, SharedQueue, Step, array_queue, intent};
 use shm::sync::spin_hint;
 use techniques::channel::{Receiver, Sender};
@@ -151,7 +151,7 @@ fn the_array_revives_what_it_retired() {
     model(None, || {
         let ring = Region::heap(array_queue::ring_words(CAPACITY, 1)).words();
         array_queue::write_header::<1>(&ring, CAPACITY);
-        let intents: Vec<Words> = intent::on_heap(2);
+        let intents: Vec<AtomicWords> = intent::on_heap(2);
         let producer = |index: usize| array_queue::Producer::<1>::attach(&ring, &intents[index]).unwrap();
         let mut consumer = array_queue::Consumer::<1>::attach(&ring, intents.clone()).unwrap();
         let _ = producer(0).try_push_with(&[10], &mut dies_at(Step::Claimed));

@@ -7,7 +7,7 @@
 //! `.ci/loom.sh linked::`
 
 use loom::thread;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{PeerFault, SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
 use techniques::linked::{self, FRESH, LAST, TAIL, arena_words, write_header};
@@ -30,8 +30,8 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
 /// numbers.
 #[derive(Clone)]
 struct Memory {
-    arena: Words,
-    intents: Vec<Words>,
+    arena: AtomicWords,
+    intents: Vec<AtomicWords>,
 }
 
 impl Memory {

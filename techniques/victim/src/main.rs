@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, raise};
 use protocol::segments::{self, open_control, submit_link};
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::board::Writer;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{Consumer, Producer};
 use shm::sync::Ordering::Relaxed;
 use techniques::with_link;
@@ -78,7 +78,7 @@ fn stop() {
 }
 
 /// Pushes as often as it is told; each message that was taken counts.
-fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
+fn produce<P: Producer>(mut producer: P, index: usize, orders: &AtomicWords) {
     orders[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
     orders[BATCH_ENTRY].store(push_many::<P> as fn(&mut P, &[Message]) -> usize as usize as u64, Relaxed);
     loop {
@@ -103,7 +103,7 @@ fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
 }
 
 /// Writes down what was popped.
-fn note(orders: &Words, message: &Message) {
+fn note(orders: &AtomicWords, message: &Message) {
     let done = orders[DONE].load(Relaxed);
     let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;
     for (word, value) in orders[entry..].iter().zip(message) {
@@ -113,7 +113,7 @@ fn note(orders: &Words, message: &Message) {
 }
 
 /// Pops as often as it is told, and writes down what came.
-fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
+fn consume<C: Consumer>(mut consumer: C, orders: &AtomicWords) {
     orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
     orders[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
     orders[BATCH_ENTRY].store(drain::<C> as fn(&mut C, &mut [Message]) -> usize as usize as u64, Relaxed);
@@ -142,7 +142,7 @@ fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
 
 /// Writes to the board as often as it is told, as the first writer or as the successor of a dead
 /// one.
-fn write_board(mut writer: Writer, orders: &Words) {
+fn write_board(mut writer: Writer, orders: &AtomicWords) {
     orders[ENTRY].store(write as fn(&mut Writer, u64, &[u64]) -> bool as usize as u64, Relaxed);
     loop {
         stop();

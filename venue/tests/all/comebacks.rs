@@ -16,7 +16,7 @@ use protocol::stamps::{Point, Record, StampLog, TouchWritten, count_point, last_
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
 use shm::board;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use system::clock::{Deadly, Timebase};
-use venue::{Close, Estate, ExchangeAgent, MarketBoard, MarketSetup, SessionEnd, Trade};
+use venue::{Close, ExchangeAgent, MarketBoard, MarketSetup, OutputWatermarks, SessionEnd, Trade};
 
 const CAPACITY: usize = 64;
 /// Of the reports' rings: so few that reports with their stamps wait for room when their exchange
@@ -36,9 +36,9 @@ const SESSIONS: usize = 2;
 /// What outlives the exchange.
 pub struct World {
     /// Instructions and reports of each session.
-    rings: Vec<[Words; 2]>,
-    log: Words,
-    board: Words,
+    rings: Vec<[AtomicWords; 2]>,
+    log: AtomicWords,
+    board: AtomicWords,
     tape: Arc<Mutex<Vec<(u64, u64, u64)>>>,
     /// What its journal is on.
     pub disk: Arc<dyn Disk>,
@@ -54,7 +54,7 @@ impl Close for SharedTape {
     fn close(&mut self, _: &Exchange) {}
 }
 
-fn ring(capacity: usize) -> Words {
+fn ring(capacity: usize) -> AtomicWords {
     let words = Region::heap(spsc::ring_words(capacity, 7)).words();
     spsc::write_header::<7>(&words, capacity);
     words
@@ -110,12 +110,12 @@ impl World {
         let (sessions, tape) = (sessions.collect(), SharedTape(Arc::clone(&self.tape)));
         let (shadow, reader) = match follower.map(Follower::into_parts) {
             Some((shadow, reader)) => (shadow, Some(reader)),
-            None => (venue::Shadow::new(setup(), time()), None),
+            None => (venue::ExchangeReplica::new(setup(), time()), None),
         };
         let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
         let log = self.log.clone().into();
         let stamped = |point| count_point(&log, point) as u64;
-        let mut estate = Estate {
+        let mut estate = OutputWatermarks {
             orders_stamped: stamped(Point::ExchangeRecv),
             last_stamped: last_of(&log, Point::ExchangeRecv),
             reports_stamped: stamped(Point::ExchangeDone),
@@ -150,7 +150,7 @@ fn setup() -> MarketSetup {
     MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None }
 }
 
-pub type Follower = journal::Follower<venue::Shadow>;
+pub type Follower = journal::JournalFollower<venue::ExchangeReplica>;
 
 /// One that follows the exchange's journal, when there is one.
 struct Shadow {
@@ -182,10 +182,11 @@ impl Shadow {
             return;
         }
         self.turns += 1;
-        let begin = || Follower::begin(folder, venue::Shadow::new(setup(), time())).unwrap();
+        let begin = || Follower::begin(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
         let follower = self.follower.get_or_insert_with(begin);
         follower.follow(7).unwrap();
-        let published = |[_, reports]: &[Words; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
+        let published =
+            |[_, reports]: &[AtomicWords; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
         let published: Vec<u64> = world.rings.iter().map(published).collect();
         follower.state.were_sent(if self.how == Successor::ForgetsReports {
             &[u64::MAX; 2]
@@ -236,9 +237,10 @@ pub struct Gateways {
 
 impl Gateways {
     pub fn new(world: &World) -> Self {
-        let orders = |[orders, _]: &[Words; 2]| (spsc::Producer::attach(orders).unwrap(), Numbers::default());
+        let orders =
+            |[orders, _]: &[AtomicWords; 2]| (spsc::Producer::attach(orders).unwrap(), Numbers::default());
         let reports =
-            |[_, reports]: &[Words; 2]| (spsc::Consumer::attach(reports).unwrap(), Numbers::default());
+            |[_, reports]: &[AtomicWords; 2]| (spsc::Consumer::attach(reports).unwrap(), Numbers::default());
         Self {
             orders: world.rings.iter().map(orders).collect(),
             reports: world.rings.iter().map(reports).collect(),

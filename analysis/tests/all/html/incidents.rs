@@ -9,7 +9,7 @@ use crate::fixture::killing::Death;
 use crate::fixture::{Fixture, START, Shape};
 use analysis::summary::{IncidentSummary, Summary, worst};
 use protocol::stamps::Point;
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use tempfile::TempDir;
 
 /// Deaths of three strategies in turn, in the middle of the run.
@@ -113,7 +113,7 @@ fn a_run_without_deaths_says_nothing_of_them() {
 #[test]
 fn odd_incidents_draw_all_the_same() {
     let mut fixture = Fixture::new(Shape::PLAIN);
-    let quarantined = Some(Misconduct::Flood);
+    let quarantined = Some(ProtocolViolation::Flood);
     fixture.kill(Death { quarantined, ..Death::of(1, 60_000) });
     fixture.logs[0].retain(|record| record.point != Point::StrategyRecv || record.value < START);
     let incident = &mut fixture.record.incidents[0];

@@ -17,7 +17,7 @@ use protocol::stamps::{RECORD_WORDS, StampLog};
 use protocol::status::{Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc_mux::{Mux, SpscMuxProducer};
 use shm::ring::{Consumer, PeerFault, spsc};
 use shm::sync::Ordering;
@@ -94,7 +94,7 @@ impl Consumer for Broken {
 struct Actor {
     agent: Box<dyn Agent<Virtual>>,
     cycle: Cycle<Virtual>,
-    segment: Words,
+    segment: AtomicWords,
 }
 
 fn actor(clock: &Virtual, agent: impl Agent<Virtual> + 'static) -> Actor {

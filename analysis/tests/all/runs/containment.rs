@@ -8,7 +8,7 @@ use analysis::merge::Losses;
 use analysis::summary::{Distribution, Summary, worst};
 use protocol::flow::PATH;
 use protocol::stamps::Point;
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
 
 /// 500 orders of each of 2 strategies over 20 ms; strategy 1 dies in the middle.
@@ -159,7 +159,7 @@ fn what_the_dead_counted_is_not_known() {
 #[test]
 fn a_quarantined_strategys_counters_are_in_no_figure() {
     let mut fixture =
-        killed(&[Death { quarantined: Some(Misconduct::Flood), ..Death::of(1, T1_OF_20 - 100) }]);
+        killed(&[Death { quarantined: Some(ProtocolViolation::Flood), ..Death::of(1, T1_OF_20 - 100) }]);
     let thread = fixture.thread("strategy-1");
     fixture.statuses[thread].fill(u64::MAX);
     fixture.counters[thread].fill(u64::MAX);
@@ -168,7 +168,7 @@ fn a_quarantined_strategys_counters_are_in_no_figure() {
     assert_eq!((summary.orders.full, summary.processes[thread].cpu_ns), (0, 0));
     assert!(summary.processes[thread].untrusted && !summary.processes[0].untrusted);
     assert!(!summary.reasons.iter().any(|reason| reason.contains("strategy-1")), "{:?}", summary.reasons);
-    assert_eq!(summary.incidents[0].quarantined, Some(Misconduct::Flood));
+    assert_eq!(summary.incidents[0].quarantined, Some(ProtocolViolation::Flood));
     assert_eq!(summary.containment.unwrap().quarantined, 1);
     assert_eq!(summary.rt_venue.count, summary.orders.returned - returned_of_1(&fixture));
     fixture.counter("strategy-0", "full", 3);

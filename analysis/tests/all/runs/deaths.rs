@@ -6,11 +6,11 @@ use crate::fixture::killing::{Death, GONE};
 use crate::fixture::{Fixture, START, Shape};
 use analysis::merge::ViolationKind as Kind;
 use analysis::merge::{Losses, Merged};
-use analysis::record::{Incident, Outcome};
+use analysis::record::{Incident, RunOutcome};
 use proptest::prelude::*;
 use protocol::plan::Threading;
 use protocol::stamps::{Point, Record};
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
 
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25
@@ -136,7 +136,7 @@ fn no_death_excuses_anything_else() {
 fn an_interrupted_run_may_lose_orders_of_the_dead_as_well() {
     let mut fixture = one_killed();
     fixture.remove(Point::OrchRecvCompletion, cancelled(&fixture));
-    fixture.record.outcome = Outcome::Interrupted;
+    fixture.record.outcome = RunOutcome::Interrupted;
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);
@@ -192,7 +192,7 @@ fn epochs_are_believed_where_nobody_wrote_incidents_down() {
     fixture.record.incidents.clear();
     assert_eq!(first(&run(&fixture)), Kind::NotInPlan);
     let what = "died before the run had ended".into();
-    fixture.record.outcome = Outcome::Failed { process: "launcher".into(), pid: 1, what };
+    fixture.record.outcome = RunOutcome::Failed { process: "launcher".into(), pid: 1, what };
     assert_eq!(first(&run(&fixture)), Kind::NotInPlan, "one that lived to the end knows all incidents");
     fixture.record.exits.clear();
     let merged = run(&fixture);
@@ -269,7 +269,7 @@ proptest! {
         strategy in 0u16..3, cut in 0usize..120, others in prop::collection::vec((0usize..6, 0usize..300), 0..3),
         is_quarantined: bool, outcome in 0..3,
     ) {
-        let quarantined = is_quarantined.then_some(Misconduct::Flood);
+        let quarantined = is_quarantined.then_some(ProtocolViolation::Flood);
         let mut fixture = killed(&[Death { quarantined, ..Death::of(strategy, T1_OF_20) }]);
         fixture.logs[usize::from(strategy)].truncate(cut);
         for (thread, cut) in others {
@@ -277,7 +277,7 @@ proptest! {
         }
         match outcome {
             0 => {}
-            1 => fixture.record.outcome = Outcome::Interrupted,
+            1 => fixture.record.outcome = RunOutcome::Interrupted,
             _ => fixture.fail("engine"),
         }
         all_accounted(&run(&fixture).orders);

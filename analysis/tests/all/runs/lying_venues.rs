@@ -4,7 +4,7 @@
 use super::broken_links::play_with;
 use crate::common::kinds;
 use analysis::merge::{Merged, ViolationKind};
-use gateway::{Held, Reports, Sweep, Venue, VenueRecord, in_full};
+use gateway::{Reports, Sweep, TimerWheel, Venue, VenueInfo, in_full};
 use protocol::wire::{Order, OrderId, OrderStatus, Report};
 
 /// What a venue does with some of its orders.
@@ -30,7 +30,7 @@ enum Lie {
 /// Accepts each order at once, and fills it in two parts, each after a while.
 struct Liar {
     lie: Lie,
-    open: Held<(Order, u8)>,
+    open: TimerWheel<(Order, u8)>,
 }
 
 impl Liar {
@@ -42,7 +42,7 @@ impl Liar {
 const PART: u64 = 40;
 
 impl Venue for Liar {
-    const RECORD: VenueRecord = VenueRecord { reports_an_order: 5, reports_at_once: 1, tells_release: true };
+    const RECORD: VenueInfo = VenueInfo { reports_an_order: 5, reports_at_once: 1, tells_release: true };
 
     fn has_room(&self) -> bool {
         !self.open.is_full()
@@ -92,7 +92,7 @@ impl Venue for Liar {
 }
 
 fn play(lie: Lie) -> Merged {
-    play_with(|| Liar { lie, open: Held::with_capacity(64) })
+    play_with(|| Liar { lie, open: TimerWheel::with_capacity(64) })
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, SESSION, STAGES, START, Shape, sort_by_event};
 use analysis::merge::ViolationKind as Kind;
 use analysis::merge::{Merged, Orders};
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use proptest::prelude::*;
 use protocol::flow::REPORT_PATH;
 use protocol::plan::{Pacing, Threading};
@@ -291,7 +291,7 @@ fn broken_off_run_may_lose_orders_and_sums() {
             spoil(fixture);
             match number {
                 2 => fixture.fail("strategy-1"),
-                _ => fixture.record.outcome = Outcome::Interrupted,
+                _ => fixture.record.outcome = RunOutcome::Interrupted,
             }
         });
         assert_eq!((merged.violations.len(), merged.orders.lost), (0, u64::from(number == 0)));

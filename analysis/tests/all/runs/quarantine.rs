@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use protocol::plan::{Fault, FaultKind, Isolation, Target};
 use protocol::stamps::{Point, Record};
 use protocol::status::{Field, LOG_OFFSET};
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
 
 fn quarantined() -> Fixture {
-    killed(&[Death { quarantined: Some(Misconduct::BadCursor), ..Death::of(1, T1_OF_20) }])
+    killed(&[Death { quarantined: Some(ProtocolViolation::BadCursor), ..Death::of(1, T1_OF_20) }])
 }
 
 /// What the engine stamped of strategy 1.
@@ -67,18 +67,18 @@ fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() 
     };
     let [other, scribble] = [0, 1].map(|index| fault(FaultKind::Scribble, Target::Strategy(index), 0));
     for faults in [&[][..], &[other]] {
-        let found = with(Misconduct::OutOfSequence, Isolation::Process, faults);
+        let found = with(ProtocolViolation::OutOfSequence, Isolation::Process, faults);
         assert_eq!((found.len(), found[0].kind), (1, ViolationKind::PeerFaults), "{found:?}");
         let said = "strategy-1 was quarantined (out-of-sequence), and no fault of the plan explains it";
         assert!(found[0].first.starts_with(said), "{found:?}");
     }
-    assert_eq!(with(Misconduct::OutOfSequence, Isolation::Process, &[scribble]), []);
+    assert_eq!(with(ProtocolViolation::OutOfSequence, Isolation::Process, &[scribble]), []);
     assert_eq!(
-        with(Misconduct::OutOfSequence, Isolation::Sandbox, &[]),
+        with(ProtocolViolation::OutOfSequence, Isolation::Sandbox, &[]),
         [],
         "there strategies may be hostile"
     );
-    assert_eq!(with(Misconduct::Flood, Isolation::Process, &[]), [], "no ring makes a flood");
+    assert_eq!(with(ProtocolViolation::Flood, Isolation::Process, &[]), [], "no ring makes a flood");
 }
 
 #[test]

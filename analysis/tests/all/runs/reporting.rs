@@ -8,7 +8,7 @@ use analysis::report::{WIDTH, csv, markdown, terminal};
 use analysis::summary::Summary;
 use protocol::plan::{FaultKind, Target};
 use protocol::status::Field;
-use protocol::supervision::Misconduct;
+use protocol::supervision::ProtocolViolation;
 
 fn narrow(summary: &Summary) -> String {
     let text = terminal(summary, false);
@@ -43,7 +43,7 @@ fn the_report_of_a_run_with_deaths() {
     fixture.record.plan.faults.push(fault(FaultKind::Scribble, Target::Strategy(2), 20_000_000));
     for number in 0..10 {
         let restart = (number != 8).then_some(100_000);
-        let quarantined = (number == 8).then_some(Misconduct::OutOfSequence);
+        let quarantined = (number == 8).then_some(ProtocolViolation::OutOfSequence);
         let strategy = if number == 8 { 2 } else { (number % 2) as u16 };
         fixture.kill(Death { restart, quarantined, ..Death::of(strategy, 4_000_000 + number * 5_000_000) });
     }

@@ -2,7 +2,7 @@
 
 use crate::common::{Spoil, summary};
 use crate::fixture::{Fixture, START, Shape};
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use protocol::stamps::Point;
 use protocol::status::Field;
 use std::sync::LazyLock;
@@ -35,7 +35,7 @@ fn a_good_run_is_fit() {
 #[test]
 fn each_flaw_is_a_reason() {
     only("two roles on one core", |f| f.record.warnings.push("two roles\non one core".into()));
-    only("interrupted", |f| f.record.outcome = Outcome::Interrupted);
+    only("interrupted", |f| f.record.outcome = RunOutcome::Interrupted);
     only("failed: engine (pid 77): signal 9", |f| f.fail("engine"));
     only("offered 220,000/s but sent 200,", |f| f.record.input.offered_per_s = Some(220_000.0));
     only("7 pushes found a ring full, most on strategy-1", |f| f.counter("strategy-1", "full", 7));
@@ -83,7 +83,7 @@ fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none
     let excuses: [Spoil; 2] = [
         |f| f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()],
         // Another reason says so.
-        |f| f.record.outcome = Outcome::Interrupted,
+        |f| f.record.outcome = RunOutcome::Interrupted,
     ];
     for excuse in excuses {
         let both = |f: &mut Fixture| {
@@ -120,10 +120,10 @@ fn orders_that_no_incident_explains_make_a_broken_off_run_invalid() {
         for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
             fixture.remove(point, protocol::wire::OrderId::new(0, 0, 7));
         }
-        fixture.record.outcome = Outcome::Interrupted;
+        fixture.record.outcome = RunOutcome::Interrupted;
     };
     let mut fixture = Fixture::new(Shape { orders: 40, ..SHAPE });
-    fixture.record.outcome = Outcome::Interrupted;
+    fixture.record.outcome = RunOutcome::Interrupted;
     assert!(summary(&fixture).valid, "nothing was lost");
     lose(&mut fixture);
     let summary = summary(&fixture);

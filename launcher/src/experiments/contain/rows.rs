@@ -2,7 +2,7 @@
 
 use super::matrix::{Cell, VICTIM};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
-use analysis::record::{Outage, Outcome};
+use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{ComebackSummary, Distribution, Summary};
 use protocol::plan::{FaultKind, Role, Target, When};
 
@@ -48,7 +48,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
         Some(When::At { ns }) => incident.map(|incident| incident.fault_ns.unwrap_or(ns)),
         _ => None,
     };
-    let survived = summary.outcome == Outcome::Complete && summary.valid;
+    let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let waited = waited(before, during, summary.plan.liveness_ns);
     let kind = cell.scenario.fault.kind;
     let end = incident.filter(|_| kind.takes()).map(|incident| End::of(&incident.cause));
@@ -87,7 +87,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
 /// to show.
 pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
-    let survived = summary.outcome == Outcome::Complete && summary.valid;
+    let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let waited = waited(&incident.others_before, &incident.others_during, summary.plan.liveness_ns);
     Some(VenueContainment {
         isolation: cell.isolation,
@@ -109,7 +109,7 @@ pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueCo
 /// had recovered.
 fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> RoleContainment {
     let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index));
-    let survived = summary.outcome == Outcome::Complete && summary.valid;
+    let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let until_back = |outage: &Outage| Some(outage.restarted_ns?.saturating_sub(outage.detected_ns));
     let after_fault = |outage: &Outage| Some(outage.detected_ns.saturating_sub(outage.fault_ns?));
     let until_served = |outage: &Outage| {
@@ -147,7 +147,7 @@ pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment
         _ => "engine".into(),
     };
     let comeback = summary.comebacks.iter().find(|comeback| comeback.role == role);
-    let survived = summary.outcome == Outcome::Complete && summary.valid;
+    let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let is_back = comeback.is_some_and(|comeback| comeback.detect_to_recovery_ns.is_some());
     let came = comeback.is_some() || has_come(cell, VICTIM, summary);
     let after_fault = |comeback: &ComebackSummary| {
@@ -193,7 +193,7 @@ fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
         cell.scenario.fault.kind,
         FaultKind::Scribble | FaultKind::Flood | FaultKind::Lose | FaultKind::Hold | FaultKind::ForgeHeader
     );
-    if summary.outcome == Outcome::Complete && !is_survived {
+    if summary.outcome == RunOutcome::Complete && !is_survived {
         return false;
     }
     match cell.scenario.fault.when {
@@ -215,14 +215,14 @@ fn lost_of_others(summary: &Summary) -> u64 {
 fn seen(summary: &Summary, cause: Option<&str>, came: bool) -> String {
     let first = summary.violations.first();
     match (&summary.outcome, cause) {
-        (Outcome::Failed { process, what, .. }, _) => format!("{process}: {what}"),
-        (Outcome::Interrupted, _) => "interrupted".into(),
-        (Outcome::Complete, _) if first.is_some() => {
+        (RunOutcome::Failed { process, what, .. }, _) => format!("{process}: {what}"),
+        (RunOutcome::Interrupted, _) => "interrupted".into(),
+        (RunOutcome::Complete, _) if first.is_some() => {
             format!("invalid: {}", first.map_or("", |violation| &violation.first))
         }
-        (Outcome::Complete, Some(cause)) => cause.to_owned(),
-        (Outcome::Complete, None) if came => "nobody died".into(),
-        (Outcome::Complete, None) => "the fault never came".into(),
+        (RunOutcome::Complete, Some(cause)) => cause.to_owned(),
+        (RunOutcome::Complete, None) if came => "nobody died".into(),
+        (RunOutcome::Complete, None) => "the fault never came".into(),
     }
 }
 

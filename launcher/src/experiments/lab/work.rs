@@ -10,7 +10,7 @@ use roles::bench::queues::waiting::{Pace, Slow, Waiting};
 use roles::bench::queues::{QueueEnd, loops_of};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers};
-use shm::bell::{self, Bell, Listener};
+use shm::bell::{self, Doorbell, Listener};
 use shm::ring::LinkSpec;
 use std::time::Duration;
 use techniques::Technique;
@@ -165,7 +165,7 @@ impl BenchWork for LabWork {
 
 impl LabWork {
     /// How an agent waits, and the bells that it rings.
-    fn waiting(&self, agent: usize, attached: &mut Attached<'_>) -> Result<(Waiting, Vec<Bell>)> {
+    fn waiting(&self, agent: usize, attached: &mut Attached<'_>) -> Result<(Waiting, Vec<Doorbell>)> {
         let waiting = match self.wait {
             Wait::Busy => Waiting::busy(),
             Wait::Yield => Waiting::yielding(),
@@ -177,7 +177,7 @@ impl LabWork {
                 let (producers, agents) = (0..self.producers(), self.agents().len());
                 let others = if producers.contains(&agent) { producers.end..agents } else { producers };
                 let bells =
-                    others.map(|other| Ok(Bell::from_outside(&bell(other)?))).collect::<Result<_>>()?;
+                    others.map(|other| Ok(Doorbell::from_outside(&bell(other)?))).collect::<Result<_>>()?;
                 return Ok((Waiting::parking(Listener::new(&own).and_outside(&own)), bells));
             }
         };

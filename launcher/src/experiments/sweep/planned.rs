@@ -19,7 +19,7 @@ use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
 use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState, sweep};
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use analysis::stats::placement::hosts;
 use analysis::stats::{MachineKey, Outline};
 use analysis::summary::Summary;
@@ -257,7 +257,7 @@ impl PlannedSweep {
     /// launcher was faster.
     fn within(&self, draft: &Path, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<bool> {
         let made = make(&Settings { out: Some(draft.to_owned()), ..self.settings(run)? })?;
-        if made.outcome == Outcome::Interrupted {
+        if made.outcome == RunOutcome::Interrupted {
             return Err(Interrupted.into());
         }
         if !self.sweep.keep_logs {

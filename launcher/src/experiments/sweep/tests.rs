@@ -12,7 +12,7 @@ use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
 use analysis::experiment::{ALL, Axis, Search, SearchRecord, SweepRecord, SweepState, sweep};
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use analysis::report::grid::Grid;
 use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
@@ -43,7 +43,7 @@ fn made(settings: &Settings) -> Made {
     (outline.isolation, outline.work_ns) = (isolation, work);
     outline.work_done_ns = Some(1.01 * work as f64);
     outline.utilisation = Some(0.1 + work as f64 / 10_000.0);
-    Made { folder, outcome: Outcome::Complete, outline }
+    Made { folder, outcome: RunOutcome::Complete, outline }
 }
 
 /// A table of a sweep.
@@ -118,7 +118,7 @@ fn a_sweep_that_stopped_goes_on_with_what_is_missing() {
                     made(settings);
                     Err(interrupted.into())
                 }
-                (0, None) => Ok(Made { outcome: Outcome::Interrupted, ..made(settings) }),
+                (0, None) => Ok(Made { outcome: RunOutcome::Interrupted, ..made(settings) }),
                 _ => Ok(made(settings)),
             }
         };

@@ -7,11 +7,11 @@ use protocol::labels::StrategyCounter;
 use protocol::plan::Role;
 use protocol::role::RoleKind;
 use protocol::status::{self, ThreadState};
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 
 /// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it
 /// should.
-pub(super) fn ended(children: &impl Children, process: usize, thread: &View) -> Option<String> {
+pub(super) fn ended(children: &impl Children, process: usize, thread: &ReadOnlyWords) -> Option<String> {
     let ended = children.ended(process)?;
     let status = status::read(thread);
     let in_order = ended && status.state() == ThreadState::Done;
@@ -43,7 +43,7 @@ pub(super) fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) 
 }
 
 /// As `sent_and_settled`, of the thread that runs these.
-pub fn settled_by(thread: &View, roles: &[Role], orders: u64) -> (u64, u64) {
+pub fn settled_by(thread: &ReadOnlyWords, roles: &[Role], orders: u64) -> (u64, u64) {
     let role = roles.iter().find(|role| role.kind() == RoleKind::Strategy);
     let mine = role.map(|role| status::counters_of(thread, roles, *role));
     let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);

@@ -63,8 +63,8 @@ impl Children for Scripted {
         self.ended[process] = self.fate != Fate::Stays;
     }
 
-    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>> {
-        Ok(self.ended[process].then(|| Death::of_simulated::<Chosen>(Box::new(Nobody))))
+    fn death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>> {
+        Ok(self.ended[process].then(|| ProofOfDeath::of_simulated::<Chosen>(Box::new(Nobody))))
     }
 
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {

@@ -4,13 +4,13 @@ use crate::planner::tests::planned;
 use protocol::spill::CHUNK_RECORDS;
 use protocol::stamps::{Point, StampLog};
 use protocol::wire::OrderId;
+use shm::memory::AtomicWords;
 use shm::memory::Region;
-use shm::memory::Words;
 use shm::memory::header::run_hash;
 
 /// A plan whose first thread's log has room for ten chunks, four of them in memory; and that
 /// thread's segments.
-fn world() -> (Plan, Words, Words) {
+fn world() -> (Plan, AtomicWords, AtomicWords) {
     let (_, mut plan, _) = planned("spill=2MiB", &fake::two_core_vm().machine()).unwrap();
     plan.threads[0].log_records = 10 * CHUNK_RECORDS;
     plan.validate().unwrap();

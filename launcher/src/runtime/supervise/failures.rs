@@ -4,7 +4,7 @@ use super::{Supervisor, failure};
 use crate::runtime::incidents::with_own_words;
 use crate::runtime::process::Process;
 use crate::runtime::stuck::blocked_slot;
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use anyhow::Result;
 use protocol::plan::Role;
 use protocol::role::RoleKind;
@@ -26,14 +26,14 @@ impl Supervisor<'_> {
     }
 
     /// The failure of the process that a thread belongs to.
-    pub(super) fn failure_of(&self, thread: usize, what: String) -> Outcome {
+    pub(super) fn failure_of(&self, thread: usize, what: String) -> RunOutcome {
         let process = &self.processes.all[self.owner_index(thread)];
         failure(&process.name, process.pid(), what)
     }
 
     /// The failure of a process that has ended before its threads were done, or of which a thread
     /// has failed, but for those whose deaths are contained.
-    pub(super) fn ended_early(&mut self) -> Result<Option<Outcome>> {
+    pub(super) fn ended_early(&mut self) -> Result<Option<RunOutcome>> {
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.contained.owns(index) {
                 continue;
@@ -78,7 +78,7 @@ impl Supervisor<'_> {
     }
 
     /// A quarantine that nobody contains, or damage that nobody can.
-    pub(super) fn misconduct(&self) -> Option<Outcome> {
+    pub(super) fn misconduct(&self) -> Option<RunOutcome> {
         if let Some(what) = self.repairs.damage() {
             let engine = self.plan.thread_of(Role::Orchestrator)?;
             let what = format!(
@@ -104,7 +104,7 @@ impl Supervisor<'_> {
     }
 
     /// The first thread that hangs or lies about itself, but for those whose deaths are contained.
-    pub(super) fn suspect(&self) -> Option<Outcome> {
+    pub(super) fn suspect(&self) -> Option<RunOutcome> {
         let others = self.plan.processes.iter().enumerate().filter(|(index, _)| !self.contained.owns(*index));
         for (index, process) in others.filter(|(index, _)| self.processes.all[*index].status.is_none()) {
             for thread in process.threads.iter().map(|thread| *thread as usize) {
@@ -124,15 +124,15 @@ impl Supervisor<'_> {
 
     /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an
     /// incident.
-    fn forged_header(&self) -> Option<Outcome> {
+    fn forged_header(&self) -> Option<RunOutcome> {
         let forged = |strategy| Some((strategy, self.segments.headers.forgery(strategy)?));
         let (strategy, forgery) = (0..self.plan.trading().strategies).find_map(forged)?;
         Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery))
     }
 
     /// A process that had to be killed at the end, or died then, is a failure too.
-    pub(super) fn ended_in_order(&self, outcome: Outcome) -> Outcome {
-        if outcome != Outcome::Complete {
+    pub(super) fn ended_in_order(&self, outcome: RunOutcome) -> RunOutcome {
+        if outcome != RunOutcome::Complete {
             return outcome;
         }
         let mut ends = self.processes.all.iter().enumerate();

@@ -39,7 +39,7 @@ impl Supervisor<'_> {
         if !is_scheduled || !self.plan.faults.is_empty() {
             return None;
         }
-        let last = |(strategy, schedule): (u16, &shm::memory::View)| {
+        let last = |(strategy, schedule): (u16, &shm::memory::ReadOnlyWords)| {
             let entry = (trading.orders_a_lap(strategy) as usize).checked_sub(1)?;
             Some(schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed))
         };

@@ -8,14 +8,14 @@
 
 use super::{GRACE, LOOK, Phase, Supervisor, at_venues, orchestrator};
 use crate::runtime::stuck::StallWatch;
-use analysis::record::Outcome;
+use analysis::record::RunOutcome;
 use anyhow::Result;
 use protocol::control::RunState;
 use protocol::labels::{Counter, ExchangeCounter, GatewayCounter, OrchestratorCounter};
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, Field, ThreadState};
 use protocol::tape::TapeView;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use std::time::{Duration, Instant};
 
 /// An engine that was idle for so long has nothing more to do.
@@ -86,9 +86,10 @@ impl Supervisor<'_> {
     /// Trading is over: until every exchange has written down its last book, which it does when it
     /// finds the run draining; until the engine has settled; and until whoever died just now is
     /// back: it has something to say at the end. Each for a bounded time.
-    pub(super) fn let_everybody_finish(&mut self) -> Result<Option<Outcome>> {
-        let is_open =
-            |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
+    pub(super) fn let_everybody_finish(&mut self) -> Result<Option<RunOutcome>> {
+        let is_open = |(_, tape): &(u16, ReadOnlyWords)| {
+            TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed())
+        };
         let close = |all: &mut Self| {
             let is_any_open = all.tapes.iter().any(is_open);
             if is_any_open {
@@ -108,7 +109,7 @@ impl Supervisor<'_> {
     }
 
     /// Looks for trouble as long as that is so, for a bounded time.
-    fn wait_while(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> Result<Option<Outcome>> {
+    fn wait_while(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> Result<Option<RunOutcome>> {
         let mut deadline = self.deadline(GRACE);
         while is_so(self) && !self.has_waited(&mut deadline) {
             if let Some(outcome) = self.look_within(CLOSED)? {
@@ -122,7 +123,7 @@ impl Supervisor<'_> {
     /// strategy that says that it is done and is not. Until the engine has a report of each order
     /// that it dispatched and has found nothing more to do for a while; not for long, should it
     /// never have.
-    fn let_the_engine_settle(&mut self) -> Result<Option<Outcome>> {
+    fn let_the_engine_settle(&mut self) -> Result<Option<RunOutcome>> {
         let died = self.contained.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
         let is_open = |all: &Self| all.engine().is_some_and(|engine| at_venues(&engine) > 0);
         let engine = self.plan.thread_of(Role::Orchestrator);
@@ -152,7 +153,7 @@ impl Supervisor<'_> {
 /// and resumes nothing.
 pub fn have_all_arrived(
     plan: &Plan,
-    threads: &[View],
+    threads: &[ReadOnlyWords],
     sent: u64,
     of_dead: impl Fn(u16) -> Option<u64>,
 ) -> bool {
@@ -176,7 +177,7 @@ pub fn have_all_arrived(
         && trading.books().all(at_exchange)
 }
 
-fn count(plan: &Plan, threads: &[View], role: Role, counter: impl Counter) -> u64 {
+fn count(plan: &Plan, threads: &[ReadOnlyWords], role: Role, counter: impl Counter) -> u64 {
     plan.thread_of(role).map_or(0, |thread| {
         status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
     })
@@ -207,7 +208,7 @@ mod tests {
         counted(Role::Gateway(1), &set_to(GatewayCounter::Received, second));
         counted(Role::Exchange(0), &set_to(ExchangeCounter::Received, 4));
         counted(Role::Exchange(1), &set_to(ExchangeCounter::Received, 2));
-        let views: Vec<View> = segments.into_iter().map(View::from).collect();
+        let views: Vec<ReadOnlyWords> = segments.into_iter().map(ReadOnlyWords::from).collect();
         have_all_arrived(&plan, &views, 7, of_dead)
     }
 

@@ -4,7 +4,7 @@
 use crate::common::bounded;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
-use analysis::record::{Incident, Outcome, RunRecord};
+use analysis::record::{Incident, RunOutcome, RunRecord};
 use std::fs;
 use std::path::Path;
 
@@ -68,7 +68,7 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
     record.input.arrivals = hostile();
     record.warnings = vec![hostile(), hostile()];
     record.exits.iter_mut().for_each(|exit| exit.how = hostile());
-    record.outcome = Outcome::Failed { process: hostile(), pid: 7, what: hostile() };
+    record.outcome = RunOutcome::Failed { process: hostile(), pid: 7, what: hostile() };
     record.incidents = vec![Incident {
         stayed_down: None,
         strategy: 0,

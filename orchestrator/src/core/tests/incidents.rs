@@ -20,7 +20,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
     assert_eq!(sent(&bench.send(&next), 0), [Instruction::Order(next)]);
     assert_eq!(bench.position(0).0, 1, "the dead one's open order does not count");
     assert_eq!(sent(&bench.send(&order(0, 1, 0)), 0), []);
-    assert_eq!(bench.quarantined(0), Some(Misconduct::WrongEpoch));
+    assert_eq!(bench.quarantined(0), Some(ProtocolViolation::WrongEpoch));
 }
 
 #[test]
@@ -51,12 +51,15 @@ fn each_misconduct_has_its_name_and_the_other_goes_on() {
         Order { id: OrderId::new(strategy, epoch, sequence), ..order(0, 0, 0) }.to_message()
     };
     for (message, why) in [
-        ([u64::MAX; 7], Misconduct::Garbage),
-        (Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0))).to_message(), Misconduct::Garbage),
-        (with_id(1, 0, 0), Misconduct::ForeignId),
-        (with_id(200, 0, 0), Misconduct::ForeignId),
-        (with_id(0, 1, 0), Misconduct::WrongEpoch),
-        (with_id(0, 0, 1), Misconduct::OutOfSequence),
+        ([u64::MAX; 7], ProtocolViolation::Garbage),
+        (
+            Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0))).to_message(),
+            ProtocolViolation::Garbage,
+        ),
+        (with_id(1, 0, 0), ProtocolViolation::ForeignId),
+        (with_id(200, 0, 0), ProtocolViolation::ForeignId),
+        (with_id(0, 1, 0), ProtocolViolation::WrongEpoch),
+        (with_id(0, 0, 1), ProtocolViolation::OutOfSequence),
     ] {
         let mut bench = bench(100);
         bench.apply(Input::Order { from: Some(0), message });
@@ -69,7 +72,7 @@ fn each_misconduct_has_its_name_and_the_other_goes_on() {
 
 #[test]
 fn a_flood_is_quarantined_and_a_mistake_is_not() {
-    for (venue, first, why) in [(9, 0, Misconduct::UnknownVenue), (0, 2, Misconduct::Flood)] {
+    for (venue, first, why) in [(9, 0, ProtocolViolation::UnknownVenue), (0, 2, ProtocolViolation::Flood)] {
         let mut bench = bench(2);
         (0..FLOOD + first).for_each(|n| _ = bench.send(&order(0, n, venue)));
         assert_eq!(bench.quarantined(0), None, "so many may be a mistake");
@@ -82,7 +85,7 @@ fn a_flood_is_quarantined_and_a_mistake_is_not() {
 fn more_orders_than_the_plan_has_are_a_flood() {
     let mut bench = bench_of(&RiskSetup { orders: &[2, 2], ..SETUP });
     (0..3).for_each(|n| _ = bench.send(&order(0, n, 0)));
-    assert_eq!(bench.quarantined(0), Some(Misconduct::Flood));
+    assert_eq!(bench.quarantined(0), Some(ProtocolViolation::Flood));
     assert_eq!(sent(&bench.out, 0).len(), 2);
     assert_eq!(points(&bench.out).len(), 4, "nothing is stamped that has no room");
 }
@@ -98,7 +101,7 @@ fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
     let refused: Vec<(u64, u8)> = (1..10).map(|n| (n, Reject::NotPlanned.code())).collect();
     assert_eq!((returned(&bench.out, 0), bench.quarantined(0)), (refused, None), "so many may be a mistake");
     (10..12 + FLOOD).for_each(|n| _ = bench.send(&order(0, n, 0)));
-    assert_eq!(bench.quarantined(0), Some(Misconduct::Flood));
+    assert_eq!(bench.quarantined(0), Some(ProtocolViolation::Flood));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! in 2^bits of its value. Least, greatest and sum are exact.
 
 use super::super::account::AgentAccount;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
 /// From 2^40 ticks on (some minutes), values count as the greatest.
@@ -67,13 +67,13 @@ impl Grain {
 
 /// The writing end of a histogram.
 pub struct SharedHistogram {
-    words: Words,
+    words: AtomicWords,
     grain: Grain,
 }
 
 impl SharedHistogram {
     /// Over memory of [`Grain::words`] words. What is counted there stays.
-    pub const fn new(words: Words, grain: Grain) -> Self {
+    pub const fn new(words: AtomicWords, grain: Grain) -> Self {
         Self { words, grain }
     }
 
@@ -95,7 +95,7 @@ impl SharedHistogram {
 }
 
 #[inline(always)]
-fn add(words: &Words, place: usize, more: u64) {
+fn add(words: &AtomicWords, place: usize, more: u64) {
     let word = &words[place];
     // Relaxed: as in `SharedHistogram::add`.
     word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
@@ -144,7 +144,7 @@ pub fn slice_at(slice: usize) -> usize {
 /// The agent's end.
 pub struct BoardLog {
     account: AgentAccount,
-    figures: Words,
+    figures: AtomicWords,
     measures: [SharedHistogram; MEASURES],
     slices: Vec<SharedHistogram>,
 }

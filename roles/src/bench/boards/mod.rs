@@ -7,7 +7,7 @@ use super::account::{AgentAccount, Field};
 use super::control::{ControlView, DRAIN, GO};
 use counts::{BoardField, BoardLog, BoardMeasure, SLICES};
 use shm::board::{self, ReadError, Stamp};
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use shm::sync::{Ordering, spin_hint};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
@@ -69,7 +69,7 @@ pub struct BoardAgent<'a> {
     /// The phase of the case.
     pub control: &'a ControlView,
     /// When writes are due, in nanoseconds from the start; `None`: nothing is due.
-    pub due: Option<View>,
+    pub due: Option<ReadOnlyWords>,
     /// The agent's account.
     pub account: &'a AgentAccount,
     /// Its histograms, in the account.

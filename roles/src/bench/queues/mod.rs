@@ -9,7 +9,7 @@ use super::control::{ControlView, DRAIN, STOP};
 use crate::registry::Links;
 use ledger::{LabField, Ledger, event, set};
 use shm::attached::Attached;
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::memory::RegionError;
 use shm::ring::{Consumer, Link, LinkSpec, Producer};
 use std::sync::OnceLock;
@@ -30,7 +30,7 @@ pub struct QueueEnd<'a> {
     /// How slow it is.
     pub pace: Pace,
     /// The bells to ring after an event: none unless the other side parks.
-    pub bells: Vec<Bell>,
+    pub bells: Vec<Doorbell>,
     /// This producer's number.
     pub index: u16,
     /// The producers of the run.

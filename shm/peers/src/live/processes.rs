@@ -5,7 +5,7 @@ use crate::figures::Figures;
 use crate::shared::{self, Shared};
 use crate::work::{self, CONTROL, GO, HOLD, Load, OVER, START, STATE};
 use system::clock::{Clock, Monotonic};
-use shm::memory::{Region, Words};
+use shm::memory::{Region, AtomicWords};
 use system::process;
 use shm::sync::{AtomicU64, Ordering};
 use std::fs::{self, OpenOptions};
@@ -42,7 +42,7 @@ struct Role<'a> {
     ns: u64,
     load: Load,
     folder: &'a Path,
-    control: Words,
+    control: AtomicWords,
 }
 
 fn role<P: Shared>(role: &Role<'_>) -> Figures {
@@ -58,7 +58,7 @@ fn role<P: Shared>(role: &Role<'_>) -> Figures {
     work::read::<P>(&mut reader, &role.control, shared, hold)
 }
 
-fn control(folder: &Path) -> Words {
+fn control(folder: &Path) -> AtomicWords {
     let file =
         OpenOptions::new().read(true).write(true).open(folder.join("control")).expect("the control file");
     Region::map("control", &file, true).expect("its memory").words()

@@ -3,7 +3,7 @@
 
 use crate::figures::Figures;
 use system::clock::{Clock, Monotonic};
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use system::pin;
 use shm::sync::Ordering;
 use std::time::Duration;
@@ -110,7 +110,7 @@ pub fn place(agent: usize, readers: usize) -> bool {
 }
 
 /// When it starts.
-fn start(control: &Words) -> u64 {
+fn start(control: &AtomicWords) -> u64 {
     // Acquire: pairs with who says go, behind the time of the start.
     while control[STATE].load(Ordering::Acquire) < GO {
         std::thread::sleep(Duration::from_micros(50));
@@ -119,7 +119,7 @@ fn start(control: &Words) -> u64 {
 }
 
 /// Writes what is due for that long.
-pub fn write<P: Peer>(writer: &mut P::Writer, control: &Words, due: &[u64], ns: u64) -> Figures {
+pub fn write<P: Peer>(writer: &mut P::Writer, control: &AtomicWords, due: &[u64], ns: u64) -> Figures {
     let mut mine = Figures::new();
     let start = start(control);
     loop {
@@ -150,7 +150,7 @@ pub fn write<P: Peer>(writer: &mut P::Writer, control: &Words, due: &[u64], ns: 
 /// Reads until the writer has ended and there is nothing newer.
 pub fn read<P: Peer>(
     reader: &mut P::Reader,
-    control: &Words,
+    control: &AtomicWords,
     shared: bool,
     hold: Option<Duration>,
 ) -> Figures {

@@ -80,7 +80,7 @@ pub struct Pair<Q: Queue> {
     receiver: Q::Receiver,
     orders: mpsc::Sender<(Job, u64)>,
     done: mpsc::Receiver<()>,
-    line: shm::memory::Words,
+    line: shm::memory::AtomicWords,
 }
 
 /// What a pair measured.

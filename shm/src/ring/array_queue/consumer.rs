@@ -1,10 +1,10 @@
 //! The receiving end: takes with a private cursor, and mends what dead producers left.
 
 use super::parts::{LAP, Parts, WRITTEN};
-use crate::memory::{HeaderError, Words};
+use crate::memory::{AtomicWords, HeaderError};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
-use crate::ring::{Blocked, PeerFault};
+use crate::ring::{BlockedSlot, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
@@ -23,7 +23,7 @@ impl<const W: usize> Consumer<W> {
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
     /// fit its region.
-    pub fn attach(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
+    pub fn attach(ring: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let (ring, intents) = (Parts::attach(ring)?, Intents::attach(intents)?);
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
@@ -34,7 +34,7 @@ impl<const W: usize> Consumer<W> {
     ///
     /// # Errors
     /// As [`Consumer::attach`].
-    pub fn resume(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
+    pub fn resume(ring: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(ring, intents)?;
         let ring = &consumer.ring;
         // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain,
@@ -183,13 +183,13 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
         if self.is_written() { Ok(()) } else { invalid }
     }
 
-    fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<BlockedSlot> {
         let place = self.head;
         // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
         let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(place);
         if self.is_written() || !(1..=self.ring.capacity()).contains(&claimed) {
             return None;
         }
-        Some(Blocked { place, announcer: self.intents.announcer(place) })
+        Some(BlockedSlot { place, announcer: self.intents.announcer(place) })
     }
 }

@@ -1,6 +1,6 @@
 //! The ring in its words: where everything is, and what a stamp says.
 
-use crate::memory::{Header, HeaderError, SegmentKind, Words, header::HEADER_WORDS};
+use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, header::HEADER_WORDS};
 
 /// Where the producers' shared cursor is.
 pub const TAIL: usize = HEADER_WORDS;
@@ -21,14 +21,14 @@ pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
 
 /// Tail, slots and capacity of a ring, as the attaching end found and checked them.
 pub(super) struct Parts<const W: usize> {
-    pub(super) tail: Words,
-    pub(super) slots: Words,
+    pub(super) tail: AtomicWords,
+    pub(super) slots: AtomicWords,
     mask: u64,
     log2: u32,
 }
 
 impl<const W: usize> Parts<W> {
-    pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
+    pub(super) fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let header = words.header(KIND)?;
         let capacity = header.check_geometry(SLOTS, W + 1)? as u64;
         let Header { slot_words, bytes, .. } = header;
@@ -62,7 +62,7 @@ impl<const W: usize> Parts<W> {
 
 /// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get
 /// theirs from the launcher.
-pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
+pub fn write_header<const W: usize>(words: &AtomicWords, capacity: usize) {
     Header {
         kind: KIND,
         bytes: words.len() as u64 * 8,

@@ -1,7 +1,7 @@
 //! The sending end: announces a place, claims it by CAS, writes and stamps.
 
 use super::parts::{Parts, WRITTEN};
-use crate::memory::{HeaderError, Words};
+use crate::memory::{AtomicWords, HeaderError};
 use crate::ring::intent::Intent;
 use crate::ring::step::{reach, write};
 use crate::ring::{self, Full, Step};
@@ -28,7 +28,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
     /// fit its region.
-    pub fn attach(ring: &Words, intent: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(ring: &AtomicWords, intent: &AtomicWords) -> Result<Self, HeaderError> {
         Ok(Self { ring: Parts::attach(ring)?, intent: Intent::attach(intent)? })
     }
 

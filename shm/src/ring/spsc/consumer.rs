@@ -1,7 +1,7 @@
 //! The consumer of the SPSC ring.
 
 use super::{HEAD, POSITION_LIMIT, geometry, slot_words, split};
-use crate::memory::{Cursor, HeaderError, View, Word, Words};
+use crate::memory::{AtomicWords, Cursor, HeaderError, ReadOnlyWords, Word};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::{Ordering, equal_unknown_to_compiler};
 
@@ -38,7 +38,7 @@ impl<const M: usize> Consumer<M> {
     ///
     /// # Errors
     /// As there.
-    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::attach_parts(&tail.into(), &head)
     }
@@ -47,7 +47,7 @@ impl<const M: usize> Consumer<M> {
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
-    pub fn attach_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
+    pub fn attach_parts(tail: &ReadOnlyWords, head: &AtomicWords) -> Result<Self, HeaderError> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             stale_sequence: 0,
@@ -63,7 +63,7 @@ impl<const M: usize> Consumer<M> {
     ///
     /// # Errors
     /// As [`Consumer::attach_parts`].
-    pub fn resume_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
+    pub fn resume_parts(tail: &ReadOnlyWords, head: &AtomicWords) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach_parts(tail, head)?;
         // Relaxed: the crash is certain, and so are all stores before it.
         let taken = consumer.head_word.load(Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl<const M: usize> Consumer<M> {
     ///
     /// # Errors
     /// As [`Consumer::attach`].
-    pub fn resume(words: &Words) -> Result<Self, HeaderError> {
+    pub fn resume(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::resume_parts(&tail.into(), &head)
     }

@@ -7,7 +7,7 @@
 //!                                           └─ 7 words ───────┘ 1
 //! ```
 //!
-//! Each part has one writer, and the other end maps it read-only: the types say so ([`View`] has no
+//! Each part has one writer, and the other end maps it read-only: the types say so ([`ReadOnlyWords`] has no
 //! store), and in the sandbox the page tables do. In a run the parts are two segments; tests and
 //! benches put them into one region.
 //!
@@ -59,7 +59,9 @@ mod producer;
 pub use consumer::Consumer;
 pub use producer::{Producer, published};
 
-use crate::memory::{Header, HeaderError, LINE_WORDS, SegmentKind, View, Words, header::HEADER_WORDS};
+use crate::memory::{
+    AtomicWords, Header, HeaderError, LINE_WORDS, ReadOnlyWords, SegmentKind, header::HEADER_WORDS,
+};
 use crate::ring::MESSAGE_WORDS;
 
 /// Where the consumer's cursor is, within its part; also in a region that holds both parts.
@@ -108,7 +110,7 @@ pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
 ///
 /// # Errors
 /// A region that is too short.
-fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
+fn split(words: &AtomicWords) -> Result<(AtomicWords, AtomicWords), HeaderError> {
     if words.len() < HEAD_WORDS + SLOTS {
         return Err(HeaderError::TooShort(words.len() as u64 * 8));
     }
@@ -116,7 +118,7 @@ fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
 }
 
 /// Where the slots are and how many, checked in the headers of both parts.
-fn geometry<const M: usize>(tail: &View, head: &View) -> Result<(usize, u64), HeaderError> {
+fn geometry<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<(usize, u64), HeaderError> {
     let consumers = head.header(HEAD_KIND)?;
     consumers.check_geometry(HEAD, 1)?;
     if head.len() < HEAD_WORDS {
@@ -149,7 +151,7 @@ pub fn heap_ring<const M: usize>(capacity: usize) -> (Producer<M>, Consumer<M>) 
 ///
 /// # Panics
 /// If the region is shorter than [`ring_words`].
-pub fn write_header<const M: usize>(words: &Words, capacity: usize) {
+pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
     write_header_of::<M>(words, capacity, 0);
 }
 
@@ -157,9 +159,9 @@ pub fn write_header<const M: usize>(words: &Words, capacity: usize) {
 ///
 /// # Panics
 /// As there.
-pub fn write_header_of<const M: usize>(words: &Words, capacity: usize, index: u64) {
+pub fn write_header_of<const M: usize>(words: &AtomicWords, capacity: usize, index: u64) {
     let (head, tail) = split(words).expect("room for both parts");
-    let header = |part: &Words, kind, capacity, slot_words| {
+    let header = |part: &AtomicWords, kind, capacity, slot_words| {
         let bytes = part.len() as u64 * 8;
         Header { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index }
             .write(part);

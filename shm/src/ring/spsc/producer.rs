@@ -1,7 +1,7 @@
 //! The producer of the SPSC ring.
 
 use super::{HEAD, POSITION_LIMIT, geometry, slot_words, split};
-use crate::memory::{HeaderError, Slots, View, Words};
+use crate::memory::{AtomicWords, HeaderError, ReadOnlyWords, Slots};
 use crate::ring::step::{reach, write};
 use crate::ring::{Full, MESSAGE_WORDS, Step};
 use crate::sync::Ordering;
@@ -15,7 +15,7 @@ const MAX_BATCH: u64 = 16;
 ///
 /// # Errors
 /// As [`Producer::attach_parts`].
-pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, HeaderError> {
+pub fn published<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<u64, HeaderError> {
     let (first, capacity) = geometry::<M>(tail, head)?;
     // Relaxed: each slot's answer only grows, so their minimum is right in any order of the loads.
     let sequence = |slot| tail.load(first + slot as usize * slot_words(M) + M, Ordering::Relaxed);
@@ -29,7 +29,7 @@ pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, Header
 /// The sending end of a ring of messages of `M` words, in cache lines of its own.
 #[repr(align(128))]
 pub struct Producer<const M: usize = MESSAGE_WORDS> {
-    head_word: View,
+    head_word: ReadOnlyWords,
     slots: Slots<M>,
     /// Position of the next message. Private: never read back from shared memory.
     tail: u64,
@@ -42,7 +42,7 @@ impl<const M: usize> Producer<M> {
     ///
     /// # Errors
     /// As there.
-    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::attach_parts(&tail, &head.into())
     }
@@ -51,7 +51,7 @@ impl<const M: usize> Producer<M> {
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
-    pub fn attach_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+    pub fn attach_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let (first, capacity) = geometry::<M>(&tail.clone().into(), head)?;
         Ok(Self {
             head_word: head.window(HEAD, 1),
@@ -66,7 +66,7 @@ impl<const M: usize> Producer<M> {
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
-    pub fn resume_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+    pub fn resume_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let mut producer = Self::attach_parts(tail, head)?;
         // The crash is certain, and so are all stores before it.
         producer.tail = published::<M>(&tail.clone().into(), head)?;
@@ -79,7 +79,7 @@ impl<const M: usize> Producer<M> {
     ///
     /// # Errors
     /// As there.
-    pub fn resume(words: &Words) -> Result<Self, HeaderError> {
+    pub fn resume(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::resume_parts(&tail, &head.into())
     }

@@ -2,19 +2,19 @@
 
 use super::model::{Follows, Reads, Writes, acts, check, shapes};
 use proptest::test_runner::{Config, TestRunner};
-use shm::board::{Follower, Next, ReadError, Reader, Shape, Stamp, Writer};
-use shm::memory::{View, Words};
+use shm::board::{LogReader, Next, ReadError, Reader, Shape, Stamp, Writer};
+use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::sync::Ordering::Relaxed;
 
 /// A reader by hand, whose second look at the version is `LENIENT`: 0 there is none, 1 it lets one
 /// write too many pass.
 struct Lenient<const LENIENT: u8> {
-    view: View,
+    view: ReadOnlyWords,
     shape: Shape,
 }
 
 impl<const LENIENT: u8> Reads for Lenient<LENIENT> {
-    fn attach(view: &View, shape: Shape) -> Self {
+    fn attach(view: &ReadOnlyWords, shape: Shape) -> Self {
         Self { view: view.clone(), shape }
     }
 
@@ -45,10 +45,10 @@ impl<const LENIENT: u8> Reads for Lenient<LENIENT> {
 }
 
 /// Goes on after a gap and does not say so.
-struct Silent(Follower);
+struct Silent(LogReader);
 
 impl Follows for Silent {
-    fn attach(view: &View, _: Shape) -> Self {
+    fn attach(view: &ReadOnlyWords, _: Shape) -> Self {
         Self(Reader::attach(view).unwrap().follow(0, 0))
     }
 
@@ -62,12 +62,12 @@ impl Follows for Silent {
 
 /// Publishes before it writes.
 struct Hasty {
-    words: Words,
+    words: AtomicWords,
     shape: Shape,
 }
 
 impl Writes for Hasty {
-    fn attach(words: &Words) -> Self {
+    fn attach(words: &AtomicWords) -> Self {
         let shape = Reader::attach(&words.clone().into()).unwrap().shape();
         Self { words: words.clone(), shape }
     }
@@ -92,7 +92,7 @@ impl Writes for Hasty {
 struct InPlace(Hasty);
 
 impl Writes for InPlace {
-    fn attach(words: &Words) -> Self {
+    fn attach(words: &AtomicWords) -> Self {
         Self(Hasty::attach(words))
     }
 
@@ -129,12 +129,12 @@ fn is_found<W: Writes, R: Reads, F: Follows>(what: &str) {
 
 #[test]
 fn a_reader_that_does_not_look_twice_is_found() {
-    is_found::<Writer, Lenient<0>, Follower>("torn");
+    is_found::<Writer, Lenient<0>, LogReader>("torn");
 }
 
 #[test]
 fn a_reader_that_lets_one_write_too_many_pass_is_found() {
-    is_found::<Writer, Lenient<1>, Follower>("torn");
+    is_found::<Writer, Lenient<1>, LogReader>("torn");
 }
 
 #[test]
@@ -144,10 +144,10 @@ fn a_log_that_does_not_say_what_it_missed_is_found() {
 
 #[test]
 fn a_writer_that_publishes_first_is_found() {
-    is_found::<Hasty, Reader, Follower>("");
+    is_found::<Hasty, Reader, LogReader>("");
 }
 
 #[test]
 fn a_writer_that_writes_over_the_newest_value_is_found() {
-    is_found::<InPlace, Reader, Follower>("torn");
+    is_found::<InPlace, Reader, LogReader>("torn");
 }

@@ -4,8 +4,8 @@
 use super::{memory, ticks, value};
 use core::ops::ControlFlow;
 use proptest::prelude::*;
-use shm::board::{Follower, Next, ReadError, Reader, Shape, Stamp, Writer};
-use shm::memory::{View, Words};
+use shm::board::{LogReader, Next, ReadError, Reader, Shape, Stamp, Writer};
+use shm::memory::{AtomicWords, ReadOnlyWords};
 
 /// What the writer does before the load of a word, that number: whole writes, how many, and one
 /// that stops before that store and is begun again later.
@@ -34,7 +34,7 @@ pub enum Act {
 
 /// A reading end: the library's, or a broken one.
 pub trait Reads {
-    fn attach(view: &View, shape: Shape) -> Self;
+    fn attach(view: &ReadOnlyWords, shape: Shape) -> Self;
 
     fn read(
         &mut self,
@@ -46,20 +46,20 @@ pub trait Reads {
 
 /// A place in a log: the library's, or a broken one.
 pub trait Follows {
-    fn attach(view: &View, shape: Shape) -> Self;
+    fn attach(view: &ReadOnlyWords, shape: Shape) -> Self;
 
     fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError>;
 }
 
 /// A writing end: the library's, or a broken one.
 pub trait Writes {
-    fn attach(words: &Words) -> Self;
+    fn attach(words: &AtomicWords) -> Self;
 
     fn write(&mut self, cell: usize, ticks: u64, value: &[u64], dies_at: Option<usize>) -> Option<u64>;
 }
 
 impl Reads for Reader {
-    fn attach(view: &View, _: Shape) -> Self {
+    fn attach(view: &ReadOnlyWords, _: Shape) -> Self {
         Reader::attach(view).unwrap()
     }
 
@@ -73,8 +73,8 @@ impl Reads for Reader {
     }
 }
 
-impl Follows for Follower {
-    fn attach(view: &View, _: Shape) -> Self {
+impl Follows for LogReader {
+    fn attach(view: &ReadOnlyWords, _: Shape) -> Self {
         Reader::attach(view).unwrap().follow(0, 0)
     }
 
@@ -84,7 +84,7 @@ impl Follows for Follower {
 }
 
 impl Writes for Writer {
-    fn attach(words: &Words) -> Self {
+    fn attach(words: &AtomicWords) -> Self {
         Writer::attach(words).unwrap()
     }
 
@@ -99,7 +99,7 @@ impl Writes for Writer {
 /// One board, its ends, and what the model knows.
 struct World<W, R, F> {
     shape: Shape,
-    words: Words,
+    words: AtomicWords,
     writer: W,
     reader: R,
     follower: F,

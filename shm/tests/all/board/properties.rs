@@ -2,14 +2,14 @@
 
 use super::model::{acts, check, shapes};
 use proptest::prelude::*;
-use shm::board::{BoardError, Follower, Reader, Shape, Writer};
+use shm::board::{BoardError, LogReader, Reader, Shape, Writer};
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn reads_are_whole_and_new_and_logs_say_what_was_missed(shape in shapes(), acts in acts()) {
-        check::<Writer, Reader, Follower>(shape, &acts).map_err(TestCaseError::fail)?;
+        check::<Writer, Reader, LogReader>(shape, &acts).map_err(TestCaseError::fail)?;
     }
 
     #[test]

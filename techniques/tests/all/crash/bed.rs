@@ -4,13 +4,13 @@ use super::orders::message;
 use super::report::Problems;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
-use protocol::control::Launching;
+use protocol::control::ControlWriter;
 use protocol::plan::{Plan, Technique};
 use protocol::segments;
 use protocol::wire::Message;
 use shm::attached::Attached;
 use shm::bell::BELL;
-use shm::memory::Words;
+use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::unlink;
 use shm::ring::{Consumer, Link, Producer, SegmentPlace, SegmentSpec};
@@ -37,8 +37,8 @@ const CYCLES: usize = 1000;
 pub struct Bed<'a, T: Link> {
     plan: &'a Plan,
     attached: Attached<'a>,
-    pub memory: Vec<(SegmentSpec, Words)>,
-    orders: Vec<(Role, Words)>,
+    pub memory: Vec<(SegmentSpec, AtomicWords)>,
+    orders: Vec<(Role, AtomicWords)>,
     /// The name of the socket, where there is one: it is bound anew for each trial.
     socket: Option<String>,
     /// Whether all producers write one ring.
@@ -51,7 +51,7 @@ pub struct Bed<'a, T: Link> {
     pub room: u64,
     /// How many fewer may fit for each block that is not quite free: only where there are blocks.
     pub slack: u64,
-    launching: Launching,
+    launching: ControlWriter,
     epoch: u16,
     link: core::marker::PhantomData<T>,
 }

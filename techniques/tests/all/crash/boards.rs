@@ -8,7 +8,7 @@ use crate::common::Run;
 use protocol::plan::Plan;
 use protocol::segments;
 use shm::board::{KIND, Next, Reader, Shape, Writer};
-use shm::memory::{Header, Region, Words};
+use shm::memory::{AtomicWords, Header, Region};
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering::Relaxed;
 use std::collections::BTreeSet;
@@ -35,14 +35,14 @@ fn header() -> Header {
 }
 
 /// The same words on the heap: what a death here would leave.
-fn copy(words: &Words) -> Words {
+fn copy(words: &AtomicWords) -> AtomicWords {
     let copy = Region::heap(words.len()).words();
     copy.iter().zip(words.iter()).for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
     copy
 }
 
 /// The cell's version; its value must be whole, and every older one that a log still promises.
-fn newest(memory: &Words) -> u64 {
+fn newest(memory: &AtomicWords) -> u64 {
     let reader = Reader::attach(&memory.clone().into()).expect("a board");
     let shape = reader.shape();
     let mut into = vec![0; shape.words()];
@@ -63,7 +63,7 @@ fn newest(memory: &Words) -> u64 {
 }
 
 /// A successor over this memory goes on behind that version.
-fn succeed(memory: &Words, version: u64) {
+fn succeed(memory: &AtomicWords, version: u64) {
     let mut successor = Writer::attach(memory).expect("a board");
     assert_eq!(successor.version(BOARD_CELL), version);
     for next in version + 1..=version + 10 {
@@ -76,8 +76,8 @@ fn succeed(memory: &Words, version: u64) {
 /// What the tests share: a run, a board in it, and the orders of its writer.
 struct Scene<'a> {
     plan: &'a Plan,
-    memory: Words,
-    orders: Words,
+    memory: AtomicWords,
+    orders: AtomicWords,
 }
 
 impl<'a> Scene<'a> {
@@ -149,6 +149,6 @@ fn a_boards_writer_may_die_at_every_instruction() {
     assert!(boundaries > 500 && kills > 40);
 }
 
-fn contents(memory: &Words) -> Vec<u64> {
+fn contents(memory: &AtomicWords) -> Vec<u64> {
     memory.iter().map(|word| word.load(Relaxed)).collect()
 }

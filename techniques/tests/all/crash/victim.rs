@@ -10,9 +10,9 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use protocol::plan::Plan;
-use protocol::supervision::Death;
+use protocol::supervision::ProofOfDeath;
 use protocol::wire::{MESSAGE_WORDS, Message};
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering::Relaxed;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -75,7 +75,7 @@ fn program() -> &'static PathBuf {
 }
 
 /// The orders of a victim of this run. Made once for each role; a next victim gets them afresh.
-pub fn orders(plan: &Plan, role: Role) -> Words {
+pub fn orders(plan: &Plan, role: Role) -> AtomicWords {
     let (name, index) = role.words();
     Region::create(&plan.segment_name(&orders_name(name, index)), WORDS).expect("room").words()
 }
@@ -84,7 +84,7 @@ pub fn orders(plan: &Plan, role: Role) -> Words {
 pub struct Victim {
     pid: Pid,
     pidfd: OwnedFd,
-    orders: Words,
+    orders: AtomicWords,
     /// Where its stepped call begins, and where it returns to: the address and the stack pointer
     /// there.
     entry: u64,
@@ -96,7 +96,13 @@ impl Victim {
     #[expect(clippy::zombie_processes, reason = "waited for by its id")]
     /// Starts one over the run's segments, says its id, and waits until it is ready. Its first
     /// message has that number.
-    pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64, started: impl FnOnce(u32)) -> Self {
+    pub fn start(
+        plan: &Plan,
+        role: Role,
+        orders: &AtomicWords,
+        number: u64,
+        started: impl FnOnce(u32),
+    ) -> Self {
         orders.iter().for_each(|word| word.store(0, Relaxed));
         orders[NUMBER].store(number, Relaxed);
         let (name, index) = role.words();
@@ -256,12 +262,12 @@ impl Victim {
     }
 
     /// What the kernel says about its death.
-    pub fn death(&self) -> Option<Death> {
-        Death::confirm(self.pidfd.as_fd()).expect("the kernel answers")
+    pub fn death(&self) -> Option<ProofOfDeath> {
+        ProofOfDeath::confirm(self.pidfd.as_fd()).expect("the kernel answers")
     }
 
     /// Kills it, for real: the proof.
-    pub fn kill(mut self) -> Death {
+    pub fn kill(mut self) -> ProofOfDeath {
         assert!(self.death().is_none(), "dead before it was killed");
         self.end();
         self.death().expect("reaped, and not dead")

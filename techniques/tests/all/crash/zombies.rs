@@ -39,7 +39,7 @@ fn slow<T: Link>(
     scene.approach(victim, &[(boundary, meanwhile)], &[plain]);
     tally.add("stood still", 1);
     // Without a proof of death there is no fence, and without a fence nobody retires: see
-    // `Launching::fence`.
+    // `ControlWriter::fence`.
     if victim.death().is_some() {
         tally.add("taken for dead", 1);
         scene.problem("dead", format_args!("stands still, and is taken for dead"));

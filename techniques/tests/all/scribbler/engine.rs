@@ -6,7 +6,7 @@ use protocol::stamps::{self, Point, RECORD_WORDS, Record};
 use protocol::status::{self, LOG_OFFSET};
 use protocol::wire::{Instruction, Message, Order, Report};
 use shm::bell::Listener;
-use shm::memory::View;
+use shm::memory::ReadOnlyWords;
 use shm::ring::{Consumer, spsc};
 use shm::sync::Ordering::Relaxed;
 use std::hint::black_box;
@@ -73,7 +73,7 @@ pub struct Engine<C> {
     pub returned: [u64; PRODUCERS],
     pub listener: Listener,
     /// The scribbler's log.
-    pub log: View,
+    pub log: ReadOnlyWords,
     pub cycles: u64,
     /// Cycles since something honest came.
     pub empty: u64,

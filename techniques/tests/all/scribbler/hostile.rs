@@ -6,7 +6,7 @@ use protocol::plan::{Plan, Role};
 use protocol::segments::{self, open_control, submit_link};
 use protocol::topology::{self, Segment};
 use shm::attached::Access;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::process::start_time;
 use shm::ring::{Producer, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering::Relaxed;
@@ -88,7 +88,7 @@ pub fn scribble(orders: &str) -> ! {
 }
 
 /// All memory that strategy 0 may write.
-fn writable(plan: &Plan, all: &[Segment]) -> Vec<Words> {
+fn writable(plan: &Plan, all: &[Segment]) -> Vec<AtomicWords> {
     let may_write = |segment: &&Segment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {
         let name = plan.segment_name(&spec.what);
@@ -102,7 +102,7 @@ fn writable(plan: &Plan, all: &[Segment]) -> Vec<Words> {
 }
 
 /// Writes one word somewhere: what cursors, stamps and links are most sensitive to, or anything.
-fn scribble_once(writable: &[Words], draws: &mut Draws) {
+fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let words = &writable[draws.below(writable.len())];
     let front = words.len().min(FRONT as usize);
     let within = if draws.below(2) == 0 { front } else { words.len() };

@@ -9,9 +9,9 @@ use protocol::plan::Role;
 use protocol::segments;
 use protocol::topology;
 use shm::attached::Attached;
-use shm::bell::Bell;
+use shm::bell::Doorbell;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, Words};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::{Consumer, Link, Producer, spsc};
 use shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
@@ -55,8 +55,8 @@ fn honest<P: Producer + 'static>(
     index: usize,
     mut producer: P,
     mut returns: spsc::Consumer,
-    bell: Bell,
-    shared: Words,
+    bell: Doorbell,
+    shared: AtomicWords,
 ) -> JoinHandle<u64> {
     std::thread::spawn(move || {
         let (mut sent, mut returned) = (0, 0);
@@ -80,17 +80,17 @@ fn honest<P: Producer + 'static>(
     })
 }
 
-fn header(words: &Words) -> [u64; HEADER_WORDS] {
+fn header(words: &AtomicWords) -> [u64; HEADER_WORDS] {
     std::array::from_fn(|place| words[place].load(Relaxed))
 }
 
 /// The engine, and what is needed to see that nothing moves.
 struct Scene<C> {
     engine: Engine<C>,
-    shared: Words,
+    shared: AtomicWords,
     /// Where the scribbler counts its words, and how many they were when an honest message came
     /// last.
-    tally: Words,
+    tally: AtomicWords,
     words: u64,
     /// The producers' tries when an honest message came last.
     tries: [u64; PRODUCERS],
@@ -168,9 +168,9 @@ impl Round {
         let engine_bell = bell_segment(engine).into();
         let mut bell = |index| {
             let thread = plan.thread_of(Role::Strategy(index)).expect("a strategy");
-            Bell::new(&engine_bell, &bell_segment(thread), engine)
+            Doorbell::new(&engine_bell, &bell_segment(thread), engine)
         };
-        let mut bells: Vec<Bell> = (0..PRODUCERS as u16).map(&mut bell).collect();
+        let mut bells: Vec<Doorbell> = (0..PRODUCERS as u16).map(&mut bell).collect();
         let mut threads = Vec::new();
         for index in 1..PRODUCERS {
             let producer = attached.producer::<T>(&link, index).expect("a link");

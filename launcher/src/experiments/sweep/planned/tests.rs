@@ -33,7 +33,7 @@ fn made(settings: &Settings, host: &str) -> Made {
     settings.save(&folder).unwrap();
     fs::write(folder.join("engine.stamps"), "x").unwrap();
     fs::write(folder.join(FIGURES), serde_json::to_vec(&outline).unwrap()).unwrap();
-    Made { folder, outcome: Outcome::Complete, outline }
+    Made { folder, outcome: RunOutcome::Complete, outline }
 }
 
 fn make(planned: &PlannedSweep, number: usize, make: &mut Maker<'_>) -> Result<(RunEntry, bool)> {

@@ -4,7 +4,7 @@ use crate::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Placement,
 
 impl Plan {
     /// Whether its exchanges come back: each has a journal, and a process that can be killed alone.
-    pub fn exchanges_come_back(&self) -> bool {
+    pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();
         self.on_death == OnDeath::Restart
             && self.isolation != Isolation::Thread
@@ -15,10 +15,10 @@ impl Plan {
     /// Whether its engine comes back: beside that, everything that it knows of its venues is in
     /// rings that live on, each with one writer and one reader, so that counts say what a dead one
     /// had done.
-    pub fn engine_comes_back(&self) -> bool {
+    pub fn engine_is_restartable(&self) -> bool {
         let trading = self.trading();
         let record = self.technique.record();
-        self.exchanges_come_back()
+        self.exchanges_are_restartable()
             && trading.books().count() == usize::from(trading.venues)
             && record.resumable
             && record.inheritable
