@@ -34,7 +34,7 @@ pub fn wait(word: &AtomicU64, expected: u32, at_most: Duration) {
 #[cfg(not(loom))]
 fn wait_for(word: &AtomicU64, expected: u32, at_most: Duration) -> Woken {
     let timeout = libc::timespec {
-        tv_sec: at_most.as_secs().min(i64::MAX as u64) as libc::time_t,
+        tv_sec: at_most.as_secs().min(i64::MAX as u64) as _,
         tv_nsec: libc::c_long::from(at_most.subsec_nanos() as i32),
     };
     // SAFETY: the address is that of a live, aligned word, its first four bytes are the futex; the
@@ -110,7 +110,7 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, at_most: 
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut until) };
     let nanos = until.tv_nsec as u64 + u64::from(at_most.subsec_nanos());
     let seconds = at_most.as_secs().saturating_add(nanos / 1_000_000_000);
-    until.tv_sec = until.tv_sec.saturating_add(seconds.min(i64::MAX as u64) as libc::time_t);
+    until.tv_sec = until.tv_sec.saturating_add(seconds.min(i64::MAX as u64) as _);
     until.tv_nsec = (nanos % 1_000_000_000) as libc::c_long;
     // SAFETY: the addresses are those of live, aligned words, whose first four bytes are the
     // futexes; the kernel only reads them. The list has at least as many entries as are named, and

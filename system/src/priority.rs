@@ -7,6 +7,13 @@ use std::io;
 /// The lowest and the highest priority of `SCHED_FIFO` on Linux.
 pub const FIFO: std::ops::RangeInclusive<u8> = 1..=99;
 
+/// The kernel's `sched_param`. The system calls are made directly, because musl's functions for them
+/// always fail with `ENOSYS`.
+#[repr(C)]
+struct SchedParam {
+    priority: i32,
+}
+
 /// Puts the calling thread, and only it, under `SCHED_FIFO` with this priority: threads and
 /// processes that it starts later begin as ordinary ones.
 ///
@@ -14,11 +21,11 @@ pub const FIFO: std::ops::RangeInclusive<u8> = 1..=99;
 /// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the control group has no
 /// real-time budget. `EINVAL`: outside of [`FIFO`].
 pub fn set_fifo(priority: u8) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: i32::from(priority) };
+    let parameters = SchedParam { priority: i32::from(priority) };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 stands for the calling thread; the parameters are read during the call, and live
     // longer.
-    let set = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    let set = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) };
     if set < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -30,15 +37,17 @@ pub fn set_fifo(priority: u8) -> io::Result<()> {
 
 /// The calling thread's priority under `SCHED_FIFO`; `None`: it is under another policy.
 pub fn own_fifo() -> Option<u8> {
-    let mut parameters = libc::sched_param { sched_priority: 0 };
+    let mut parameters = SchedParam { priority: 0 };
     // SAFETY: 0 stands for the calling thread; the first call touches no memory of ours, the second
     // one writes the parameters, which live longer.
-    let (policy, got) =
-        unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &raw mut parameters)) };
-    if policy & !libc::SCHED_RESET_ON_FORK != libc::SCHED_FIFO || got < 0 {
+    let (policy, got) = unsafe {
+        let policy = libc::syscall(libc::SYS_sched_getscheduler, 0);
+        (policy, libc::syscall(libc::SYS_sched_getparam, 0, &raw mut parameters))
+    };
+    if policy & !i64::from(libc::SCHED_RESET_ON_FORK) != i64::from(libc::SCHED_FIFO) || got < 0 {
         return None;
     }
-    u8::try_from(parameters.sched_priority).ok()
+    u8::try_from(parameters.priority).ok()
 }
 
 /// Whether a thread of this process may have that priority. It is tried, on a thread that ends at
