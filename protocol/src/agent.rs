@@ -158,6 +158,39 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
     }
 }
 
+/// A dynamic call a duty cycle, where `A` is a trait object.
+impl<C: Clock, A: Agent<C> + ?Sized> Agent<C> for Box<A> {
+    #[inline]
+    fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        (**self).duty_cycle(cycle)
+    }
+
+    fn next_deadline(&self, draining: bool) -> u64 {
+        (**self).next_deadline(draining)
+    }
+
+    fn finished(&self, draining: bool) -> bool {
+        (**self).finished(draining)
+    }
+
+    fn failure(&self) -> Option<&str> {
+        (**self).failure()
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        (**self).seal(log);
+    }
+
+    fn keep_warm(&self, round: usize) {
+        (**self).keep_warm(round);
+    }
+
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        (**self).publish(slots);
+    }
+}
+
 /// As the pair.
 impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
     #[inline]
@@ -240,9 +273,15 @@ impl DutyCycle {
     ) -> Self {
         agent.publish(&mut status.slots());
         cycle.now = cycle.clock.peek();
-        status.set(Field::StartedTicks, cycle.now);
-        // Before the state: who sees `Running` sees a heartbeat.
-        status.set(Field::HeartbeatTicks, cycle.now);
+        Self::begin_at(cycle.now, status)
+    }
+
+    /// The part of the beginning that is the same for all agents: compiled once.
+    #[inline(never)]
+    fn begin_at(now: u64, status: &StatusWriter) -> Self {
+        status.set(Field::StartedTicks, now);
+        // Before the state: a reader that sees `Running` sees a heartbeat.
+        status.set(Field::HeartbeatTicks, now);
         status.set_state(ThreadState::Running);
         Self::default()
     }
@@ -315,12 +354,18 @@ impl DutyCycle {
     ) {
         agent.seal(&mut cycle.log);
         agent.publish(&mut status.slots());
+        self.store(cycle.clock.peek(), cycle.log.dropped(), status);
+    }
+
+    /// The part of the end that is the same for all agents: compiled once.
+    #[inline(never)]
+    fn store(self, ended_ticks: u64, records_dropped: u64, status: &StatusWriter) {
         for (field, value) in [
-            (Field::EndedTicks, cycle.clock.peek()),
+            (Field::EndedTicks, ended_ticks),
             (Field::Cycles, self.cycles),
             (Field::BusyCycles, self.busy_cycles),
             (Field::BusyTicks, self.busy_ticks),
-            (Field::RecordsDropped, cycle.log.dropped()),
+            (Field::RecordsDropped, records_dropped),
         ] {
             status.set(field, value);
         }
@@ -336,9 +381,10 @@ struct Gaps {
 }
 
 impl Gaps {
-    fn new<C>(cycle: &Cycle<C>) -> Self {
-        let least_ticks = gaps::LEAST_NS.map(|ns| cycle.time.ticks(ns));
-        Self { least_ticks, last: cycle.now, usage: Usage::of_this_thread() }
+    #[inline(never)]
+    fn new(time: Timebase, now: u64) -> Self {
+        let least_ticks = gaps::LEAST_NS.map(|ns| time.ticks(ns));
+        Self { least_ticks, last: now, usage: Usage::of_this_thread() }
     }
 
     /// After a turn that began at `cycle.now`.
@@ -347,7 +393,7 @@ impl Gaps {
         let ticks = cycle.now.saturating_sub(self.last);
         self.last = cycle.now;
         if ticks > self.least_ticks[0] {
-            self.record(cycle, ticks);
+            self.record(&mut cycle.log, cycle.now, ticks);
         }
     }
 
@@ -357,7 +403,8 @@ impl Gaps {
     }
 
     #[cold]
-    fn record<C>(&mut self, cycle: &mut Cycle<C>, ticks: u64) {
+    #[inline(never)]
+    fn record(&mut self, log: &mut StampLog, now: u64, ticks: u64) {
         let switches = || {
             let usage = Usage::of_this_thread();
             let since = usage.since(self.usage);
@@ -370,7 +417,7 @@ impl Gaps {
                     | bit(since.major_faults, Switches::MAJOR_FAULT),
             )
         };
-        cycle.log.offer_gap(cycle.now, ticks, &self.least_ticks, switches);
+        log.offer_gap(now, ticks, &self.least_ticks, switches);
     }
 }
 
@@ -393,7 +440,7 @@ impl Running {
         let usage_before = Usage::of_this_thread();
         let allocations_before = alloc::is_counted().then(alloc::allocations);
         let turns = DutyCycle::begin(agent, cycle, status);
-        let gaps = Gaps::new(cycle);
+        let gaps = Gaps::new(cycle.time, cycle.now);
         Self { turns, gaps, slept: (0, 0), usage_before, allocations_before }
     }
 
@@ -440,25 +487,37 @@ impl Running {
 
     /// Seals the log, stores the final counters and says that the thread is done, or why it failed.
     pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
-        // Before anything below allocates or faults.
+        let usage = self.used(status);
+        self.turns.end(agent, cycle, status);
+        store_end(usage, agent.failure(), status);
+    }
+
+    /// What the thread has used, before anything of its end allocates or faults. Stores the
+    /// allocations.
+    #[inline(never)]
+    fn used(&self, status: &StatusWriter) -> Usage {
         if let Some(before) = self.allocations_before {
             status.set(Field::AllocationsPlusOne, alloc::allocations() - before + 1);
         }
-        let usage = Usage::of_this_thread().since(self.usage_before);
-        self.turns.end(agent, cycle, status);
-        for (field, value) in [
-            (Field::VoluntarySwitches, usage.voluntary_switches),
-            (Field::InvoluntarySwitches, usage.involuntary_switches),
-            (Field::MinorFaults, usage.minor_faults),
-            (Field::MajorFaults, usage.major_faults),
-            (Field::CpuNs, usage.cpu_ns),
-        ] {
-            status.set(field, value);
-        }
-        match agent.failure() {
-            Some(why) => status.fail(why),
-            None => status.set_state(ThreadState::Done),
-        }
+        Usage::of_this_thread().since(self.usage_before)
+    }
+}
+
+/// Stores what a thread has used, and that it is done or why it failed. Compiled once for all agents.
+#[inline(never)]
+fn store_end(usage: Usage, failure: Option<&str>, status: &StatusWriter) {
+    for (field, value) in [
+        (Field::VoluntarySwitches, usage.voluntary_switches),
+        (Field::InvoluntarySwitches, usage.involuntary_switches),
+        (Field::MinorFaults, usage.minor_faults),
+        (Field::MajorFaults, usage.major_faults),
+        (Field::CpuNs, usage.cpu_ns),
+    ] {
+        status.set(field, value);
+    }
+    match failure {
+        Some(why) => status.fail(why),
+        None => status.set_state(ThreadState::Done),
     }
 }
 

@@ -3,20 +3,70 @@
 
 use super::runner::Runner;
 use anyhow::Result;
-use protocol::agent::{Agent, Cycle};
-use protocol::counters::Slots;
-use protocol::stamps::StampLog;
+use protocol::agent::Agent;
+#[cfg(not(debug_assertions))]
+use protocol::plan::ClockSource;
+use protocol::plan::Plan;
 use shm::idle;
-use system::clock::{self, Tsc};
+#[cfg(not(debug_assertions))]
+use system::clock::Tsc;
+use system::clock::{self, Clock};
 
-/// An agent behind a dynamic call a duty cycle: on whichever clock, compiled once.
-pub trait AnyAgent: Agent<clock::Chosen> + Send {}
+/// The clock of the loops that are measured.
+#[cfg(not(debug_assertions))]
+pub type MeasuredClock = Tsc;
+/// The clock of the loops that are measured: in debug builds none are.
+#[cfg(debug_assertions)]
+pub type MeasuredClock = clock::Chosen;
 
-impl<A: Agent<clock::Chosen> + Send> AnyAgent for A {}
+/// Returns `true` if a plan's threads run the loops that are measured.
+pub(super) fn is_measured(plan: &Plan) -> bool {
+    #[cfg(not(debug_assertions))]
+    return plan.clock == ClockSource::Tsc;
+    #[cfg(debug_assertions)]
+    {
+        let _ = plan;
+        false
+    }
+}
 
-/// An agent with loops of its own: what this is made of takes the compiler as long as all its
+/// A clock that loops are compiled for.
+pub trait LoopClock: Clock + 'static {
+    /// Runs an agent on the calling thread until the run ends.
+    ///
+    /// # Errors
+    /// What kept the thread from starting.
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::Chosen) -> Result<()>;
+}
+
+/// Two loops for each agent: one with [`idle::Chosen::Spin`], with which figures are taken, and one
+/// for all other idle strategies.
+#[cfg(not(debug_assertions))]
+impl LoopClock for Tsc {
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+        match idle {
+            idle::Chosen::Spin(spin) => runner.run(agent, Self, spin),
+            idle => runner.run(agent, Self, idle),
+        }
+    }
+}
+
+/// One loop for each agent, on whichever clock the plan names.
+impl LoopClock for clock::Chosen {
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+        let clock = Self::from(runner.plan.clock);
+        runner.run(agent, clock, idle)
+    }
+}
+
+/// An agent behind a dynamic call a duty cycle: compiled once for each clock.
+pub trait AnyAgent<K: Clock>: Agent<K> + Send {}
+
+impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
+
+/// An agent with loops of its own: whatever it is made of takes the compiler as long as all its
 /// loops.
-pub trait RoleAgent: AnyAgent {
+pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     /// Runs it on the calling thread, which idles like that, until the run ends.
     ///
     /// # Errors
@@ -24,49 +74,11 @@ pub trait RoleAgent: AnyAgent {
     fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()>;
 }
 
-impl<A: AnyAgent + Agent<Tsc>> RoleAgent for A {
+impl<K: LoopClock, A: Agent<K> + Send> RoleAgent<K> for A {
     fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
-        runner.run(&mut *self, idle)
+        K::run(&mut *self, runner, idle)
     }
 }
 
 /// The roles of a thread, each behind a dynamic call.
-pub struct Mixed(pub Vec<Box<dyn AnyAgent>>);
-
-impl RoleAgent for Mixed {
-    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
-        runner.run_any(&mut *self, idle)
-    }
-}
-
-impl Agent<clock::Chosen> for Mixed {
-    fn duty_cycle(&mut self, cycle: &mut Cycle<clock::Chosen>) -> usize {
-        self.0.iter_mut().map(|agent| agent.duty_cycle(cycle)).sum()
-    }
-
-    fn next_deadline(&self, draining: bool) -> u64 {
-        self.0.iter().map(|agent| agent.next_deadline(draining)).min().unwrap_or(u64::MAX)
-    }
-
-    fn finished(&self, draining: bool) -> bool {
-        self.0.iter().all(|agent| agent.finished(draining))
-    }
-
-    fn failure(&self) -> Option<&str> {
-        self.0.iter().find_map(|agent| agent.failure())
-    }
-
-    fn seal(&self, log: &mut StampLog) {
-        self.0.iter().for_each(|agent| agent.seal(log));
-    }
-
-    fn keep_warm(&self, round: usize) {
-        if let Some(agent) = round.checked_rem(self.0.len()).map(|turn| &self.0[turn]) {
-            agent.keep_warm(round / self.0.len());
-        }
-    }
-
-    fn publish(&mut self, slots: &mut Slots<'_>) {
-        self.0.iter_mut().for_each(|agent| agent.publish(slots));
-    }
-}
+pub(super) type MixedAgents<K> = Vec<Box<dyn AnyAgent<K>>>;

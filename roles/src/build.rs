@@ -1,6 +1,6 @@
 //! How each role is built: the half of its record that needs the crates which implement the roles.
 
-use super::agents::{AnyAgent, Mixed, RoleAgent};
+use super::agents::{AnyAgent, LoopClock, MixedAgents, RoleAgent};
 use super::book;
 use super::checked::checked;
 use super::ends::{BoxedProducer, Ends};
@@ -26,20 +26,21 @@ use strategy::{BuiltIn, Strategy, StrategyAgent};
 use system::work::Work;
 
 /// Builds the agent of a strategy.
-pub(super) type BuildStrategy =
-    Box<dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + Send + Sync>;
+pub(super) type BuildStrategy<K> =
+    Box<dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + Send + Sync>;
 
 /// Builds the strategy with an index, of whatever kind that is.
-pub(super) type StrategyBuilder<'a> = dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + 'a;
+pub(super) type StrategyBuilder<'a, K> =
+    dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + 'a;
 
 /// Builds the agent of a thread whose roles are the engine's, or a mixture.
-pub(super) fn thread_agent<P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
+pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
     ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
     venue: &VenueBuilder<'_, V>,
-    strategy: &StrategyBuilder<'_>,
-) -> Result<Box<dyn RoleAgent>> {
+    strategy: &StrategyBuilder<'_, K>,
+) -> Result<Box<dyn RoleAgent<K>>> {
     let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.is_checked(*index));
     let has_checked = roles.iter().any(checks);
     // One that checks is not among those whose loops are compiled for what is measured.
@@ -53,8 +54,9 @@ pub(super) fn thread_agent<P: Producer + 'static, C: Consumer + 'static, V: Venu
         let others: Vec<Role> = roles.iter().copied().filter(|role| *role != Role::Orchestrator).collect();
         let others = any_agents(ends, parts, &others, venue, strategy)?;
         // Loops of its own would be compiled for every technique and venue once more.
-        let pair = (Mixed(vec![Box::new(orchestrator)]), Mixed(others));
-        return Ok(Box::new(Mixed(vec![Box::new(pair)])));
+        let orchestrator: MixedAgents<K> = vec![Box::new(orchestrator)];
+        let pair: MixedAgents<K> = vec![Box::new((orchestrator, others))];
+        return Ok(Box::new(pair));
     }
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator(ends, parts)?),
@@ -69,30 +71,30 @@ pub(super) fn thread_agent<P: Producer + 'static, C: Consumer + 'static, V: Venu
             let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
             Box::new(gateways?)
         }
-        roles => Box::new(Mixed(any_agents(ends, parts, roles, venue, strategy)?)),
+        roles => Box::new(any_agents(ends, parts, roles, venue, strategy)?),
     })
 }
 
 /// Builds an agent for each role, each behind a dynamic call a duty cycle.
-fn any_agents<P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
+fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
     ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
     venue: &VenueBuilder<'_, V>,
-    strategy: &StrategyBuilder<'_>,
-) -> Result<Vec<Box<dyn AnyAgent>>> {
+    strategy: &StrategyBuilder<'_, K>,
+) -> Result<MixedAgents<K>> {
     let one = |role: &Role| {
         Ok(match role {
-            Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent>,
-            Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent>,
+            Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent<K>>,
+            Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent<K>>,
             Role::Gateway(index) if parts.plan.is_checked(*index) => {
                 let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| checked(parts, context, venue);
                 // Nothing of it is measured: those of all techniques share one agent.
                 let completion = completion(ends, parts, *index).map(BoxedProducer::new)?;
-                Box::new(gateway_through(completion, parts, *index, &make)?) as Box<dyn AnyAgent>
+                Box::new(gateway_through(completion, parts, *index, &make)?) as Box<dyn AnyAgent<K>>
             }
-            Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent>,
-            Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent>,
+            Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent<K>>,
+            Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent<K>>,
         })
     };
     roles.iter().map(one).collect()
@@ -100,12 +102,12 @@ fn any_agents<P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
 
 /// The same of a thread whose gateways are those of exchanges, and which may run exchanges behind
 /// them.
-pub(super) fn book_agent<P: Producer + 'static, C: Consumer + 'static>(
+pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'static>(
     ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
-    strategy: &StrategyBuilder<'_>,
-) -> Result<Box<dyn RoleAgent>> {
+    strategy: &StrategyBuilder<'_, K>,
+) -> Result<Box<dyn RoleAgent<K>>> {
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
     let is_exchange = |role: &Role| matches!(role, Role::Exchange(_));
     let split = roles.iter().position(is_exchange).unwrap_or(roles.len());
@@ -138,12 +140,12 @@ pub(super) fn book_agent<P: Producer + 'static, C: Consumer + 'static>(
 }
 
 /// A strategy, faulty if the plan has a fault for this incarnation.
-pub(super) fn strategy_or_faulty<P: Producer + 'static, C, S: Strategy + Send + 'static>(
+pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Strategy + Send + 'static>(
     ends: Ends<P, C>,
     parts: &mut Parts<'_, '_>,
     index: u16,
     make: &dyn Fn(&strategy::Context) -> S,
-) -> Result<Box<dyn RoleAgent>> {
+) -> Result<Box<dyn RoleAgent<K>>> {
     let Parts { plan, control, act, .. } = *parts;
     let epoch = control.life(index).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
@@ -157,7 +159,8 @@ pub(super) fn strategy_or_faulty<P: Producer + 'static, C, S: Strategy + Send + 
     let agent = strategy_agent(parts, &context, BoxedProducer::new(submit.clone()), make)?;
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
-    Ok(Box::new(Mixed(vec![Box::new(faults.agent(agent, submit))])))
+    let faulty: MixedAgents<K> = vec![Box::new(faults.agent(agent, submit))];
+    Ok(Box::new(faulty))
 }
 
 fn strategy_agent<P: Producer, S: Strategy>(

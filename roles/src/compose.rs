@@ -5,11 +5,11 @@
 //! gateways, and for gateways; only a thread with another mixture of roles makes a dynamic call for
 //! each role in each duty cycle.
 
-use super::agents::{AnyAgent, Mixed, RoleAgent};
+use super::agents::{AnyAgent, LoopClock, MixedAgents, RoleAgent, is_measured};
 use super::build::{BuildStrategy, StrategyBuilder, player, strategy_or_faulty, thread_agent};
 use super::ends::BoxedEnds;
 use super::parts::{Parts, WhenAttached};
-use super::registry::Registry;
+use super::registry::{BuildThread, Registry, StrategyEntry, VenueEntry};
 use super::runner::Runner;
 use crate::faults::own::Act;
 use anyhow::Result;
@@ -23,48 +23,77 @@ use shm::idle;
 use shm::memory::AtomicWords;
 use system::clock;
 
-/// A thread's agent, ready to run.
-pub struct Composed {
-    agent: Box<dyn RoleAgent>,
+/// What was composed of a thread's roles, not armed yet.
+pub struct Composed<A> {
+    agent: A,
     when_attached: Vec<WhenAttached>,
 }
 
-impl Composed {
+impl<A> Composed<A> {
     /// Tells faulty agents what their process can write, once all of it is attached, and where
     /// their thread's status is.
-    pub fn arm(&mut self, attached: &Attached<'_>, thread: &AtomicWords) {
-        self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
-    }
-
-    /// Runs it on the calling thread, which idles like that, until the run ends.
-    ///
-    /// # Errors
-    /// What kept the thread from starting.
-    pub(super) fn run(self, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
-        self.agent.run(runner, idle)
-    }
-
-    /// The agent behind one dynamic call a turn: for who steps agents instead of giving each a
-    /// thread.
-    pub fn boxed(self) -> Box<dyn Agent<clock::Chosen>> {
-        self.agent
+    pub fn arm(self, attached: &Attached<'_>, thread: &AtomicWords) -> A {
+        let Self { agent, when_attached } = self;
+        when_attached.into_iter().for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
+        agent
     }
 }
 
-/// Builds the agent of a thread from its roles; `act` is how faults are carried out.
+/// A thread's loop: runs its agent on the calling thread, which idles like that, until the run
+/// ends. Fails with what kept the thread from starting.
+pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::Chosen) -> Result<()> + Send>;
+
+/// An agent that its caller steps, instead of giving it a thread.
+pub type SteppedAgent = Box<dyn Agent<clock::Chosen>>;
+
+/// Builds the loop of a thread from its roles; `act` is how faults are carried out.
 ///
 /// # Errors
 /// A segment that is missing or not what it should be.
-pub fn compose(
+pub(super) fn compose(
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
     act: Act,
-) -> Result<Composed> {
-    let registry = Registry::of_program();
-    let strategy = |parts: &mut Parts<'_, '_>, index| registry.strategy(plan, index)?(parts, index);
+) -> Result<Composed<Loop>> {
+    fn looped<K: LoopClock>(composed: Composed<Box<dyn RoleAgent<K>>>) -> Composed<Loop> {
+        let Composed { agent, when_attached } = composed;
+        Composed { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
+    }
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    Ok(match is_measured(plan) {
+        true => looped(compose_on(parts, |entry| &entry.measured, |entry| &entry.measured)?),
+        false => looped(compose_on(parts, |entry| &entry.any, |entry| &entry.any)?),
+    })
+}
+
+/// Builds the agent of a thread from its roles, to be stepped.
+///
+/// # Errors
+/// As the loop of a thread: a segment that is missing or not what it should be.
+pub fn compose_stepped(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+    act: Act,
+) -> Result<Composed<SteppedAgent>> {
+    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let Composed { agent, when_attached } =
+        compose_on::<clock::Chosen>(parts, |entry| &entry.any, |entry| &entry.any)?;
+    Ok(Composed { agent, when_attached })
+}
+
+fn compose_on<K: LoopClock>(
+    parts: Parts<'_, '_>,
+    build_strategy: fn(&StrategyEntry) -> &BuildStrategy<K>,
+    build_thread: fn(&VenueEntry) -> &BuildThread<K>,
+) -> Result<Composed<Box<dyn RoleAgent<K>>>> {
+    let registry = Registry::of_program();
+    let plan = parts.plan;
+    let strategy =
+        |parts: &mut Parts<'_, '_>, index| build_strategy(registry.strategy(plan, index)?)(parts, index);
     agent_of(parts, &strategy, |parts, roles| {
         let kind_of = |role: &Role| match role {
             Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
@@ -75,43 +104,45 @@ pub fn compose(
         let kinds: Vec<&str> = gateways.map(kind_of).collect();
         let kind = kinds.first().copied().unwrap_or(plan.trading().venue_kind(0));
         if kinds.iter().all(|other| *other == kind) {
-            return registry.thread(plan, kind)?(parts, roles, &strategy);
+            return build_thread(registry.thread(plan, kind)?)(parts, roles, &strategy);
         }
         // Venues of several kinds on one thread: each role by itself, behind a dynamic call a duty
         // cycle.
-        let each = |role: &Role| -> Result<Box<dyn AnyAgent>> {
-            Ok(registry.thread(plan, kind_of(role))?(parts, &[*role], &strategy)?)
+        let each = |role: &Role| -> Result<Box<dyn AnyAgent<K>>> {
+            Ok(build_thread(registry.thread(plan, kind_of(role))?)(parts, &[*role], &strategy)?)
         };
-        let all: Result<Vec<_>> = roles.iter().map(each).collect();
-        Ok(Box::new(Mixed(all?)))
+        let all: Result<MixedAgents<K>> = roles.iter().map(each).collect();
+        Ok(Box::new(all?))
     })
 }
 
-/// The same with the built-in player and venue on these ends, whatever the plan says: for a
-/// technique that is in no table.
+/// Builds the agent of a thread, to be stepped, with the built-in player and venue on these ends,
+/// whatever the plan says: for a technique that is in no table.
 ///
 /// # Errors
-/// As [`compose`].
-pub fn compose_on(
+/// As [`compose_stepped`].
+pub fn compose_stepped_on(
     ends: BoxedEnds,
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
     act: Act,
-) -> Result<Composed> {
-    let strategy: BuildStrategy =
+) -> Result<Composed<SteppedAgent>> {
+    let strategy: BuildStrategy<clock::Chosen> =
         Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &player));
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
     let venue = |_: &mut Parts<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
-    agent_of(parts, &strategy, |parts, roles| thread_agent(ends, parts, roles, &venue, &strategy))
+    let Composed { agent, when_attached } =
+        agent_of(parts, &strategy, |parts, roles| thread_agent(ends, parts, roles, &venue, &strategy))?;
+    Ok(Composed { agent, when_attached })
 }
 
-fn agent_of<'a, 's>(
+fn agent_of<'a, 's, K: LoopClock>(
     mut parts: Parts<'a, 's>,
-    strategy: &StrategyBuilder<'_>,
-    thread: impl FnOnce(&mut Parts<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent>>,
-) -> Result<Composed> {
+    strategy: &StrategyBuilder<'_, K>,
+    thread: impl FnOnce(&mut Parts<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent<K>>>,
+) -> Result<Composed<Box<dyn RoleAgent<K>>>> {
     let agent = match parts.thread.roles.as_slice() {
         [Role::Strategy(index)] => strategy(&mut parts, *index)?,
         roles => thread(&mut parts, roles)?,

@@ -27,7 +27,7 @@ mod takeover;
 
 pub use audit::{audit, published, returned};
 pub use build::strategy;
-pub use compose::{Composed, compose, compose_on};
+pub use compose::{Composed, SteppedAgent, compose_stepped, compose_stepped_on};
 pub use ends::{BoxedConsumer, BoxedEnds, BoxedProducer, Ends};
 pub use engine::recover;
 pub use spare::{SPARE_PREFIX, Standby, standby};

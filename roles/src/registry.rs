@@ -6,7 +6,7 @@
 //! not generic: no other crate compiles it again. A program adds its own techniques with the
 //! built-in strategies and venues, and its own strategies and venues with every technique.
 
-use super::agents::RoleAgent;
+use super::agents::{LoopClock, MeasuredClock, RoleAgent};
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
 use super::ends::{BoxedConsumer, BoxedEnds, BoxedProducer, Ends, measured};
 use super::parts::Parts;
@@ -17,6 +17,7 @@ use protocol::plan::{Plan, Role, Trading};
 use shm::ring::{Consumer, Link, Producer};
 use std::sync::{Arc, OnceLock};
 use strategy::{BuiltIn, Context, Strategy};
+use system::clock;
 use techniques::{RegisterError, Technique, Visitor};
 
 /// A list of techniques, as types.
@@ -63,15 +64,31 @@ pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
 pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
 
 /// Builds the agent of a thread that has these roles.
-pub(super) type BuildThread = Box<
-    dyn Fn(&mut Parts<'_, '_>, &[Role], &StrategyBuilder<'_>) -> Result<Box<dyn RoleAgent>> + Send + Sync,
+pub(super) type BuildThread<K> = Box<
+    dyn Fn(&mut Parts<'_, '_>, &[Role], &StrategyBuilder<'_, K>) -> Result<Box<dyn RoleAgent<K>>>
+        + Send
+        + Sync,
 >;
+
+/// How a strategy is built, or a thread with gateways to a venue, with one technique.
+pub(super) struct Entry<M, A> {
+    name: &'static str,
+    technique: Technique,
+    /// With loops that are measured: on the ends that [`measured`] names.
+    pub measured: M,
+    /// For any clock, and for agents that are stepped: on boxed ends, so that all techniques share
+    /// one agent.
+    pub any: A,
+}
+
+pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::Chosen>>;
+pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::Chosen>>;
 
 /// What roles can be built of.
 #[derive(Default)]
 pub struct Registry {
-    strategies: Vec<(&'static str, Technique, BuildStrategy)>,
-    venues: Vec<(&'static str, Technique, BuildThread)>,
+    strategies: Vec<StrategyEntry>,
+    venues: Vec<VenueEntry>,
     ends: Vec<(Technique, BoxedEnds)>,
     /// Techniques whose loops are compiled for their own ends.
     typed: Vec<Technique>,
@@ -79,9 +96,15 @@ pub struct Registry {
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// Adds something on the ends of each technique: those that its loops are compiled with.
+/// Adds something on the ends of each technique: those that its measured loops are compiled with,
+/// and boxed ones.
 trait Fill {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>);
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: Ends<P, C>,
+        boxed: BoxedEnds,
+    );
 }
 
 /// Lets a [`Fill`] visit techniques.
@@ -89,11 +112,11 @@ struct OnEach<F>(F);
 
 impl<F: Fill> Visitor for OnEach<F> {
     fn visit<L: Link>(&mut self) {
-        self.0.add(Technique::of::<L>(), measured::<L>());
+        self.0.add(Technique::of::<L>(), measured::<L>(), BoxedEnds::boxed::<L>());
     }
 
     fn visit_kernel<L: Link>(&mut self) {
-        self.0.add(Technique::of::<L>(), BoxedEnds::boxed::<L>());
+        self.0.add(Technique::of::<L>(), BoxedEnds::boxed::<L>(), BoxedEnds::boxed::<L>());
     }
 }
 
@@ -104,11 +127,26 @@ struct FillStrategy<'a, S> {
 }
 
 impl<S: Strategy + Send + 'static> Fill for FillStrategy<'_, S> {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
-        let make = Arc::clone(&self.make);
-        let build = move |parts: &mut Parts<'_, '_>, index| strategy_or_faulty(ends, parts, index, &*make);
-        self.registry.strategies.push((self.name, technique, Box::new(build)));
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: Ends<P, C>,
+        boxed: BoxedEnds,
+    ) {
+        let measured = build_strategy(ends, Arc::clone(&self.make));
+        let any = build_strategy(boxed, Arc::clone(&self.make));
+        self.registry.strategies.push(Entry { name: self.name, technique, measured, any });
     }
+}
+
+fn build_strategy<K, P, C, S>(ends: Ends<P, C>, make: MakeStrategy<S>) -> BuildStrategy<K>
+where
+    K: LoopClock,
+    P: Producer + 'static,
+    C: Consumer + 'static,
+    S: Strategy + Send + 'static,
+{
+    Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &*make))
 }
 
 struct FillVenue<'a, V> {
@@ -118,21 +156,50 @@ struct FillVenue<'a, V> {
 }
 
 impl<V: Venue + 'static> Fill for FillVenue<'_, V> {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
-        let make = Arc::clone(&self.make);
-        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
-            let make = |_: &mut Parts<'_, '_>, context: &VenueContext| Ok(make(context));
-            thread_agent(ends, parts, roles, &make, strategy)
-        };
-        self.registry.venues.push((self.name, technique, Box::new(build)));
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: Ends<P, C>,
+        boxed: BoxedEnds,
+    ) {
+        let measured = build_thread(ends, Arc::clone(&self.make));
+        let any = build_thread(boxed, Arc::clone(&self.make));
+        self.registry.venues.push(Entry { name: self.name, technique, measured, any });
     }
+}
+
+fn build_thread<K, P, C, V>(ends: Ends<P, C>, make: MakeVenue<V>) -> BuildThread<K>
+where
+    K: LoopClock,
+    P: Producer + 'static,
+    C: Consumer + 'static,
+    V: Venue + 'static,
+{
+    Box::new(move |parts, roles, strategy| {
+        let make = |_: &mut Parts<'_, '_>, context: &VenueContext| Ok(make(context));
+        thread_agent(ends, parts, roles, &make, strategy)
+    })
+}
+
+fn build_book_thread<K, P, C>(ends: Ends<P, C>) -> BuildThread<K>
+where
+    K: LoopClock,
+    P: Producer + 'static,
+    C: Consumer + 'static,
+{
+    Box::new(move |parts, roles, strategy| book_agent(ends, parts, roles, strategy))
 }
 
 /// Adds the built-in strategies and venues.
 struct FillBuiltIn<'a>(&'a mut Registry);
 
 impl Fill for FillBuiltIn<'_> {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: Ends<P, C>,
+        boxed: BoxedEnds,
+    ) {
         let registry = &mut *self.0;
         if TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
             && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>()
@@ -140,14 +207,12 @@ impl Fill for FillBuiltIn<'_> {
             registry.typed.push(technique);
         }
         for (name, make) in BuiltIn::ALL {
-            FillStrategy { name, make: Arc::new(make), registry }.add(technique, ends);
+            FillStrategy { name, make: Arc::new(make), registry }.add(technique, ends, boxed);
         }
         let make = Arc::new(|context: &VenueContext| DelayVenue::new(InFull, context));
-        FillVenue { name: Trading::DELAY_VENUE, make, registry }.add(technique, ends);
-        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
-            book_agent(ends, parts, roles, strategy)
-        };
-        registry.venues.push((Trading::BOOK, technique, Box::new(build)));
+        FillVenue { name: Trading::DELAY_VENUE, make, registry }.add(technique, ends, boxed);
+        let (measured, any) = (build_book_thread(ends), build_book_thread(boxed));
+        registry.venues.push(Entry { name: Trading::BOOK, technique, measured, any });
     }
 }
 
@@ -209,30 +274,29 @@ impl Registry {
     }
 
     /// How a strategy of a plan is built.
-    pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&BuildStrategy> {
+    pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&StrategyEntry> {
         let kind = plan.trading().strategy_kind(index);
         let found =
-            self.strategies.iter().find(|(name, technique, _)| (*name, *technique) == (kind, plan.technique));
+            self.strategies.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
         let missing = || {
             format!(
                 "this program has no strategy {} with {}: it is not the one that planned the run",
                 kind, plan.technique
             )
         };
-        found.map(|(.., build)| build).with_context(missing)
+        found.with_context(missing)
     }
 
     /// How a thread of a plan is built whose gateways are to venues of that kind.
-    pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&BuildThread> {
-        let found =
-            self.venues.iter().find(|(name, technique, _)| (*name, *technique) == (kind, plan.technique));
+    pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&VenueEntry> {
+        let found = self.venues.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
         let missing = || {
             format!(
                 "this program has no venue {} with {}: it is not the one that planned the run",
                 kind, plan.technique
             )
         };
-        found.map(|(.., build)| build).with_context(missing)
+        found.with_context(missing)
     }
 }
 

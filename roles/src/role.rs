@@ -117,35 +117,33 @@ fn run_process(
             idle,
         ));
     }
-    for (_, agent, segment, _) in &mut threads {
-        agent.arm(attached, segment);
-    }
-    let mut logs = Vec::new();
-    for (thread, _, segment, _) in &threads {
-        logs.push(segments::stamp_log(attached, plan, thread, segment)?);
+    let mut loops = Vec::new();
+    for (thread, composed, segment, idle) in threads {
+        let run = composed.arm(attached, &segment);
+        let log = segments::stamp_log(attached, plan, thread, &segment)?;
+        loops.push((thread, run, segment, log, idle));
     }
     let profile = plan.sandbox_of(me);
     let has_journal = plan.has_journal(me);
     // A journal's segments are memory, more of it the longer the run.
     if profile.is_some() && !has_journal {
-        let room = memory::STRATEGY_ROOM * threads.len() as u64;
+        let room = memory::STRATEGY_ROOM * loops.len() as u64;
         memory::limit(room).context("cannot limit this process's memory")?;
     }
     let profile = profile.filter(|_| plan.isolation == Isolation::Sandbox);
     if let Some(profile) = profile.filter(|_| !has_journal) {
         profile.confine(plan.weaker_sandbox)?;
     }
-    let sandbox = profile.map(|profile| Confinement::new(profile, threads.len()));
+    let sandbox = profile.map(|profile| Confinement::new(profile, loops.len()));
     let sandbox = sandbox.as_ref();
     if let Some(watch) = watch {
         watch.start(plan, control).context("cannot watch the launcher")?;
     }
     std::thread::scope(|scope| {
-        let running: Vec<_> = threads
+        let running: Vec<_> = loops
             .into_iter()
-            .zip(logs)
-            .map(|((thread, agent, segment, idle), log)| {
-                scope.spawn(move || agent.run(Runner { plan, thread, segment, log, control, sandbox }, idle))
+            .map(|(thread, run, segment, log, idle)| {
+                scope.spawn(move || run(Runner { plan, thread, segment, log, control, sandbox }, idle))
             })
             .collect();
         running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)

@@ -2,18 +2,17 @@
 //! half of the way from names to monomorphised loops: clock and idle strategy.
 
 use anyhow::{Context, Result};
-use protocol::agent::{self, Agent};
+use protocol::agent::{self, Agent, Cycle};
 use protocol::barrier::Arrived;
 use protocol::control::Control;
-#[cfg(not(debug_assertions))]
-use protocol::plan::ClockSource;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
+use protocol::status::StatusWriter;
 use protocol::topology;
-use shm::idle::{self, Idle};
+use shm::idle::Idle;
 use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
-use system::clock::{self, Clock, Tsc};
+use system::clock::Clock;
 use system::process;
 use system::sandbox::{Profile, SandboxError};
 
@@ -54,33 +53,25 @@ impl Confinement {
 }
 
 impl Runner<'_> {
-    /// Prepares the thread, waits at the barrier and runs the agent. The loop is compiled for the
-    /// agent with the time stamp counter and with [`idle::Chosen::Spin`], which is what figures are
-    /// taken with; for the counter with any other idle strategy; and for any other clock. Each
-    /// takes the compiler as long as the whole agent, so without optimisation there is only the
-    /// last one.
-    pub(super) fn run<A: Agent<Tsc> + Agent<clock::Chosen>>(
+    /// Prepares the thread, waits at the barrier and runs the agent: a loop of its own for each
+    /// agent, clock and idle strategy.
+    pub(super) fn run<C: Clock>(
         self,
-        agent: &mut A,
-        idle: idle::Chosen,
+        agent: &mut impl Agent<C>,
+        clock: C,
+        mut idle: impl Idle,
     ) -> Result<()> {
-        #[cfg(not(debug_assertions))]
-        if self.plan.clock == ClockSource::Tsc {
-            return match idle {
-                idle::Chosen::Spin(spin) => self.run_on(agent, Tsc, spin),
-                idle => self.run_on(agent, Tsc, idle),
-            };
+        let control = self.control;
+        if let Some((mut cycle, status)) = self.arrive(clock)? {
+            agent::run(agent, &mut idle, &mut cycle, &status, control);
         }
-        self.run_any(agent, idle)
+        Ok(())
     }
 
-    /// The same in a loop for every clock and idle strategy.
-    pub(super) fn run_any(self, agent: &mut impl Agent<clock::Chosen>, idle: idle::Chosen) -> Result<()> {
-        let clock = clock::Chosen::from(self.plan.clock);
-        self.run_on(agent, clock, idle)
-    }
-
-    fn run_on<C: Clock>(self, agent: &mut impl Agent<C>, clock: C, mut idle: impl Idle) -> Result<()> {
+    /// Prepares the thread and waits at the barrier; `None`: the run was stopped before it began.
+    /// The same for all agents: compiled once for each clock.
+    #[inline(never)]
+    fn arrive<C: Clock>(self, clock: C) -> Result<Option<(Cycle<C>, StatusWriter)>> {
         let Self { plan, thread, segment, log, control, sandbox } = self;
         if plan.processes.len() < plan.threads.len() {
             // Several threads in this process: `top -H` shows which is which.
@@ -91,9 +82,6 @@ impl Runner<'_> {
         if let Some(confinement) = sandbox {
             confinement.prepared(plan)?;
         }
-        if let Some((mut cycle, status)) = arrived.wait(clock, plan, control) {
-            agent::run(agent, &mut idle, &mut cycle, &status, control);
-        }
-        Ok(())
+        Ok(arrived.wait(clock, plan, control))
     }
 }

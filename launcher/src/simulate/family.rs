@@ -208,15 +208,22 @@ impl<'a> Family<'a> {
                     let attack = (attack, from, Arc::clone(&self.tampered));
                     hostile::agent(plan, *strategy, self.ends, attack, &mut attached)?
                 }
-                (_, ScenarioKind::Comebacks) => {
-                    roles::compose(plan, thread, &self.control, &mut attached, act)?.boxed()
-                }
-                _ => {
-                    let mut agent =
-                        roles::compose_on(self.ends, plan, thread, &self.control, &mut attached, act)?;
+                (_, kind) => {
+                    let composed = match kind {
+                        ScenarioKind::Comebacks => {
+                            roles::compose_stepped(plan, thread, &self.control, &mut attached, act)
+                        }
+                        _ => roles::compose_stepped_on(
+                            self.ends,
+                            plan,
+                            thread,
+                            &self.control,
+                            &mut attached,
+                            act,
+                        ),
+                    }?;
                     let segment = segments::thread(&mut attached, &thread.name)?;
-                    agent.arm(&attached, &segment);
-                    agent.boxed()
+                    composed.arm(&attached, &segment)
                 }
             };
             let segment = segments::thread(&mut attached, &thread.name)?;
