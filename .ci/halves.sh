@@ -8,9 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(uname -m)" = x86_64 ] || { echo "SKIPPED: it reads instructions of x86-64"; exit 0; }
 command -v objdump >/dev/null || { echo "SKIPPED: no objdump here (Debian: binutils)"; exit 0; }
-# With the profile that users build, in a folder of its own: without the optimisation over crates, with which CI builds the rest, most of such words are not split.
-unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS
-bench=$(CARGO_TARGET_DIR=target/halves cargo bench --quiet -p techniques --bench handoffs --no-run --message-format=json |
+# With the launcher's features, as for the other benches: see .ci/quoted.sh.
+bench=$(cargo bench --quiet -p launcher -p techniques --bench handoffs --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
 objdump -d --no-show-raw-insn "$bench" | perl -ne '
     if (/^[0-9a-f]+ <(.*)>:$/) { $name = $1; %half = (); $loops += $is = $name =~ /handoffs4(flow|trip).*(take|send|echo|call)/; next }

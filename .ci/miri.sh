@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs the tests of shm, system and techniques under Miri: no undefined behaviour in the unsafe code, no data race, no leak. Rings and logs live on
-# the heap there; what needs a mapping, a process or a pinned thread is ignored, with its reason beside the test.
+# Runs the tests of shm and system, which have the unsafe code, under Miri: no undefined behavior, no data race, no leak. Rings and
+# logs are on the heap there; tests that need a mapping, a process or a pinned thread are ignored, each with its reason.
+# BULKHEAD_SLOW=1 adds techniques, which is built on them.
 set -eu
 cd "$(dirname "$0")/.."
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
@@ -13,5 +14,6 @@ export MIRIFLAGS="-Zmiri-disable-isolation"
 export PROPTEST_CASES=8
 # Their numbers come from XorShift: ChaCha, as it is otherwise, is most of what Miri would do.
 export PROPTEST_RNG_ALGORITHM=xs
-# shm and system have the unsafe code, techniques what is built on it.
-exec cargo +nightly miri test -p shm -p system -p techniques --target-dir target/miri --lib --test all "$@"
+packages="-p shm -p system"
+[ "${BULKHEAD_SLOW:-}" != 1 ] || packages="$packages -p techniques"
+exec cargo +nightly miri test $packages --target-dir target/miri --lib --test all "$@"
