@@ -1,5 +1,6 @@
 //! A ring of one's own on the heap, one for each producer: the smallest technique to begin from.
 
+// ANCHOR: page
 use core::ops::ControlFlow;
 use launcher::shm::attached::Attached;
 use launcher::shm::memory::RegionError;
@@ -17,7 +18,7 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(capacity: u64) -> Self {
+    fn new(capacity: u32) -> Self {
         let slots = (0..capacity).map(|_| Default::default()).collect();
         Self { pushed: AtomicU64::new(0), popped: AtomicU64::new(0), slots }
     }
@@ -103,5 +104,16 @@ impl Link for HeapRing {
     fn consumer(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
         let rings = (0..spec.producers).map(|index| ring(spec, index, attached));
         Ok(Receiver(rings.collect(), 0))
+    }
+}
+// ANCHOR_END: page
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn heap_ring_passes_the_conformance_suite() {
+        if let Err(failure) = launcher::techniques::conformance::check::<super::HeapRing>() {
+            panic!("{failure}");
+        }
     }
 }
