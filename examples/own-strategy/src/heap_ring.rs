@@ -6,9 +6,9 @@ use launcher::shm::attached::Attached;
 use launcher::shm::memory::RegionError;
 use launcher::shm::ring::step::{Step, whole};
 use launcher::shm::ring::{Consumer, Full, Home, Link, LinkSpec, Message, Producer, Record};
+use launcher::shm::sync::AtomicU64;
+use launcher::shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The queue itself: replace it with yours.
 struct Ring {
