@@ -5,13 +5,13 @@
 #
 #   .ci/mutants.sh [NAME…]   builds and runs them, or only those (minutes each). Exits 1 if a mutant survives that should not, or
 #                            dies that should survive.
-#   .ci/mutants.sh --check   builds nothing: each line changes exactly one line of its module, and docs/src/mutants.md is their table
+#   .ci/mutants.sh --check   builds nothing: each line changes exactly one line of its module, and .ci/mutants.md is their table
 #   .ci/mutants.sh --write   writes that table
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 copy=$root/target/mutants
-page=docs/src/mutants.md
+page=.ci/mutants.md
 export RUSTFLAGS="--cfg loom" RUST_BACKTRACE=0
 # Each mutant is a build of its own: quick to build, since the models' time is small beside it.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16

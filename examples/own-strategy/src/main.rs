@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use launcher::gateway::DelayVenue;
-use own_strategy::{DrainMux, InParts, Quoter, Shallow, SlowMux};
+use own_strategy::{DrainMux, HeapRing, InParts, Quoter, Shallow, SlowMux};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         .venue("shallow", |context| DelayVenue::new(Shallow, context))
         .venue("in-parts", InParts::new)
         .technique::<DrainMux>()
+        .technique::<HeapRing>()
         .technique::<SlowMux>()
         .main()
 }
