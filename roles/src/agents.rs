@@ -4,15 +4,15 @@
 use super::runner::Runner;
 use anyhow::Result;
 use protocol::agent::{Agent, Cycle};
-use protocol::counters::Slots;
+use protocol::counters::CounterSlots;
 use protocol::stamps::StampLog;
 use shm::idle;
 use system::clock::{self, Tsc};
 
 /// An agent behind a dynamic call a duty cycle: on whichever clock, compiled once.
-pub trait AnyAgent: Agent<clock::Chosen> + Send {}
+pub trait AnyAgent: Agent<clock::AnyClock> + Send {}
 
-impl<A: Agent<clock::Chosen> + Send> AnyAgent for A {}
+impl<A: Agent<clock::AnyClock> + Send> AnyAgent for A {}
 
 /// An agent with loops of its own: what this is made of takes the compiler as long as all its
 /// loops.
@@ -39,8 +39,8 @@ impl RoleAgent for Mixed {
     }
 }
 
-impl Agent<clock::Chosen> for Mixed {
-    fn duty_cycle(&mut self, cycle: &mut Cycle<clock::Chosen>) -> usize {
+impl Agent<clock::AnyClock> for Mixed {
+    fn duty_cycle(&mut self, cycle: &mut Cycle<clock::AnyClock>) -> usize {
         self.0.iter_mut().map(|agent| agent.duty_cycle(cycle)).sum()
     }
 
@@ -60,13 +60,13 @@ impl Agent<clock::Chosen> for Mixed {
         self.0.iter().for_each(|agent| agent.seal(log));
     }
 
-    fn keep_warm(&self, round: usize) {
+    fn prefetch_hot(&self, round: usize) {
         if let Some(agent) = round.checked_rem(self.0.len()).map(|turn| &self.0[turn]) {
-            agent.keep_warm(round / self.0.len());
+            agent.prefetch_hot(round / self.0.len());
         }
     }
 
-    fn publish(&mut self, slots: &mut Slots<'_>) {
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         self.0.iter_mut().for_each(|agent| agent.publish(slots));
     }
 }

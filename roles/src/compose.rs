@@ -46,7 +46,7 @@ impl Composed {
 
     /// The agent behind one dynamic call a turn: for who steps agents instead of giving each a
     /// thread.
-    pub fn boxed(self) -> Box<dyn Agent<clock::Chosen>> {
+    pub fn boxed(self) -> Box<dyn Agent<clock::AnyClock>> {
         self.agent
     }
 }

@@ -42,7 +42,7 @@ fn gateway_place(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<Ga
 /// What of the orchestrator is in its log, as it was counted.
 pub(super) fn of_log(log: &PriorLog, tally: &LogCursor) -> OutputWatermarks {
     let mut estate = OutputWatermarks { log_is_partial: log.is_partial(), ..OutputWatermarks::default() };
-    Point::ALL.into_iter().for_each(|point| estate.count(point, tally.sums.count(point)));
+    Point::ALL.into_iter().for_each(|point| estate.count(point, tally.totals.count(point)));
     estate
 }
 

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use protocol::agent::{self, Agent};
-use protocol::barrier::Arrived;
+use protocol::barrier::ArrivedThread;
 use protocol::control::Control;
 #[cfg(not(debug_assertions))]
 use protocol::plan::ClockSource;
@@ -15,7 +15,7 @@ use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 use system::clock::{self, Clock, Tsc};
 use system::process;
-use system::sandbox::{Profile, SandboxError};
+use system::sandbox::{SandboxError, SandboxProfile};
 
 /// What a thread needs beside its agent.
 pub struct Runner<'a> {
@@ -30,14 +30,14 @@ pub struct Runner<'a> {
 
 /// What a process gives up once all its threads are prepared.
 pub struct Confinement {
-    profile: &'static Profile,
+    profile: &'static SandboxProfile,
     /// Threads that still need system calls that will be refused.
     unprepared: AtomicU64,
 }
 
 impl Confinement {
     /// Of a process with so many threads.
-    pub fn new(profile: &'static Profile, threads: usize) -> Self {
+    pub fn new(profile: &'static SandboxProfile, threads: usize) -> Self {
         Self { profile, unprepared: AtomicU64::new(threads as u64) }
     }
 
@@ -59,7 +59,7 @@ impl Runner<'_> {
     /// taken with; for the counter with any other idle strategy; and for any other clock. Each
     /// takes the compiler as long as the whole agent, so without optimisation there is only the
     /// last one.
-    pub(super) fn run<A: Agent<Tsc> + Agent<clock::Chosen>>(
+    pub(super) fn run<A: Agent<Tsc> + Agent<clock::AnyClock>>(
         self,
         agent: &mut A,
         idle: idle::Chosen,
@@ -75,8 +75,8 @@ impl Runner<'_> {
     }
 
     /// The same in a loop for every clock and idle strategy.
-    pub(super) fn run_any(self, agent: &mut impl Agent<clock::Chosen>, idle: idle::Chosen) -> Result<()> {
-        let clock = clock::Chosen::from(self.plan.clock);
+    pub(super) fn run_any(self, agent: &mut impl Agent<clock::AnyClock>, idle: idle::Chosen) -> Result<()> {
+        let clock = clock::AnyClock::from(self.plan.clock);
         self.run_on(agent, clock, idle)
     }
 
@@ -86,8 +86,8 @@ impl Runner<'_> {
             // Several threads in this process: `top -H` shows which is which.
             process::set_thread_name(&thread.name);
         }
-        let arrived =
-            Arrived::new(plan, thread, &segment, log).with_context(|| format!("thread {}", thread.name))?;
+        let arrived = ArrivedThread::new(plan, thread, &segment, log)
+            .with_context(|| format!("thread {}", thread.name))?;
         if let Some(confinement) = sandbox {
             confinement.prepared(plan)?;
         }

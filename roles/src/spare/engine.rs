@@ -62,7 +62,7 @@ impl Body for Spare {
     }
 
     fn look(&mut self) {
-        self.log.look(&mut self.tally);
+        self.log.scan(&mut self.tally);
     }
 
     fn keep(self, follower: Option<JournalFollower<Replica>>, attached: &mut Attached<'_>) {

@@ -29,7 +29,7 @@ impl Spare {
             venue,
             market: Some(book::market(parts, venue)?),
             reports: Sent::new(sessions.map(session_in), parts.attached)?,
-            log: tally::past(parts.attached, parts.plan, parts.thread)?,
+            log: tally::prior_log(parts.attached, parts.plan, parts.thread)?,
             tally: book::tally(parts.plan),
         })
     }
@@ -55,7 +55,7 @@ impl Body for Spare {
     }
 
     fn look(&mut self) {
-        self.log.look(&mut self.tally);
+        self.log.scan(&mut self.tally);
     }
 
     fn keep(self, follower: Option<JournalFollower<ExchangeReplica>>, attached: &mut Attached<'_>) {

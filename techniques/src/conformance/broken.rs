@@ -1,6 +1,6 @@
-//! Rings with one fault each: what the suite must find, and what a run must find if it ever carries
-//! orders through one. They are good rings whose consumer spoils every hundredth message, or
-//! forgets the dead.
+//! Faulty rings with one fault each, which the conformance suite and the checks of a run must
+//! detect. They are correct rings whose consumer corrupts every hundredth message or skips a
+//! repair.
 
 use core::marker::PhantomData;
 use shm::attached::Attached;
@@ -10,147 +10,151 @@ use shm::ring::{
     Allocation, BlockedSlot, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
 };
 
-/// Looks in vain that a message which was kept back waits for another one of its producer: long
-/// enough for a strategy that sends each millisecond, and a run that ends gets all.
-const PATIENCE: u32 = 10_000;
+/// Number of empty polls for which a held-back message waits for another one of its producer: long
+/// enough for a strategy that sends every millisecond, and a run that ends gets all messages.
+const MAX_EMPTY_POLLS: u32 = 10_000;
 
-/// A message as a consumer gives it out.
-type Popped = (Option<usize>, Message);
+/// A popped message with its producer.
+type PoppedMessage = (Option<usize>, Message);
 
-/// What a broken ring does to a message.
-pub trait Spoil: Send + 'static {
-    /// The name of the technique.
+/// The fault of a faulty ring.
+pub trait RingFault: Send + 'static {
+    /// The name of the faulty technique.
     const NAME: &'static str;
 
-    /// Whether the consumer mends what a dead producer has left.
+    /// Whether the consumer repairs the ring after a producer's death.
     const RETIRES: bool = true;
 
-    /// Whether a dead producer's memory is made anew for its successor.
-    const RENEWS: bool = true;
+    /// Whether a dead producer's memory is reset for its successor.
+    const RESETS: bool = true;
 
-    /// From this producer on the consumer finds nothing at its first look at each message.
-    const HIDES: usize = usize::MAX;
+    /// From this producer on, the consumer misses each message at its first poll.
+    const HIDES_FROM: usize = usize::MAX;
 
-    /// Spoils a message: what comes out now, and what comes out later: after it, or if nothing
-    /// comes out now, after the next one of the same producer (or when that has not come for a long
-    /// time).
-    fn spoil(message: Popped, before: &Message) -> (Option<Popped>, Option<Popped>);
+    /// Corrupts a message. Returns the message to deliver now, and one to deliver later: directly
+    /// after it, or, if none is delivered now, after the next one of the same producer (or after
+    /// many empty polls).
+    fn corrupt(message: PoppedMessage, before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>);
 }
 
-/// Gives it out twice.
-pub struct Doubles;
-/// Never gives it out.
-pub struct Drops;
-/// Gives it out after the next one of the same producer.
-pub struct Reorders;
-/// Gives it out with half of the words of the one before.
-pub struct Tears;
-/// Gives those of the producers behind the first 64 out with the second look.
-pub struct Hides;
-/// Does nothing to a message, and leaves what a dead producer has left as it is.
-pub struct Neglects;
+/// Delivers the message twice.
+pub struct DuplicatesMessage;
+/// Never delivers the message.
+pub struct DropsMessage;
+/// Delivers the message after the next one of the same producer.
+pub struct ReordersMessages;
+/// Delivers the message with half of the words of the previous one.
+pub struct TearsMessage;
+/// Delivers messages of producers beyond the first 64 only at the second poll.
+pub struct HidesMessage;
+/// Delivers messages unchanged, but does not repair the ring after a producer's death.
+pub struct SkipsRetirement;
 
-/// Does nothing to a message, and hands a dead producer's memory to its successor as it is.
-pub struct Remembers;
+/// Delivers messages unchanged, but hands a dead producer's memory to its successor without a
+/// reset.
+pub struct KeepsDeadMemory;
 
-impl Spoil for Doubles {
+impl RingFault for DuplicatesMessage {
     const NAME: &'static str = "broken-doubles";
 
-    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         (Some(message), Some(message))
     }
 }
 
-impl Spoil for Drops {
+impl RingFault for DropsMessage {
     const NAME: &'static str = "broken-drops";
 
-    fn spoil(_: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+    fn corrupt(_: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         (None, None)
     }
 }
 
-impl Spoil for Reorders {
+impl RingFault for ReordersMessages {
     const NAME: &'static str = "broken-reorders";
 
-    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         (None, Some(message))
     }
 }
 
-impl Spoil for Tears {
+impl RingFault for TearsMessage {
     const NAME: &'static str = "broken-tears";
 
-    fn spoil((from, mut message): Popped, before: &Message) -> (Option<Popped>, Option<Popped>) {
+    fn corrupt(
+        (from, mut message): PoppedMessage,
+        before: &Message,
+    ) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         message[MESSAGE_WORDS / 2..].copy_from_slice(&before[MESSAGE_WORDS / 2..]);
         (Some((from, message)), None)
     }
 }
 
-impl Spoil for Hides {
+impl RingFault for HidesMessage {
     const NAME: &'static str = "broken-hides";
-    const HIDES: usize = 64;
+    const HIDES_FROM: usize = 64;
 
-    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         (Some(message), None)
     }
 }
 
-impl Spoil for Neglects {
+impl RingFault for SkipsRetirement {
     const NAME: &'static str = "broken-neglects";
     const RETIRES: bool = false;
 
-    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         (Some(message), None)
     }
 }
 
-impl Spoil for Remembers {
+impl RingFault for KeepsDeadMemory {
     const NAME: &'static str = "broken-remembers";
-    const RENEWS: bool = false;
+    const RESETS: bool = false;
 
-    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         (Some(message), None)
     }
 }
 
-/// The ring `T`, spoilt.
-pub struct Broken<S, T = SpscMux>(PhantomData<(S, T)>);
+/// The ring `T` with the fault `S`.
+pub struct FaultyRing<S, T = SpscMux>(PhantomData<(S, T)>);
 
-/// Its consumer.
-pub struct Receiver<S, C> {
+/// The consumer of a faulty ring.
+pub struct FaultyReceiver<S, C> {
     inner: C,
     popped: u64,
     before: Message,
-    late: Option<Popped>,
+    late: Option<PoppedMessage>,
     is_due: bool,
-    /// Looks in vain that it goes on waiting for another message of its producer; 0: it waits for
-    /// none.
-    patience: u32,
-    spoil: PhantomData<S>,
+    /// Number of empty polls that the late message still waits for another one of its producer; 0:
+    /// it does not wait.
+    polls_left: u32,
+    fault: PhantomData<S>,
 }
 
-impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
-    fn try_pop(&mut self) -> Option<Popped> {
+impl<S: RingFault, C: Consumer> Consumer for FaultyReceiver<S, C> {
+    fn try_pop(&mut self) -> Option<PoppedMessage> {
         if std::mem::take(&mut self.is_due) {
             return self.late.take();
         }
         let Some(message) = self.inner.try_pop() else {
-            self.patience = self.patience.saturating_sub(1);
-            return if self.patience == 0 { self.late.take() } else { None };
+            self.polls_left = self.polls_left.saturating_sub(1);
+            return if self.polls_left == 0 { self.late.take() } else { None };
         };
-        if message.0.is_some_and(|producer| producer >= S::HIDES) {
+        if message.0.is_some_and(|producer| producer >= S::HIDES_FROM) {
             (self.late, self.is_due) = (Some(message), true);
             return None;
         }
-        // What was kept back comes behind this one.
-        self.is_due = self.late.is_some_and(|(producer, _)| self.patience == 0 || producer == message.0);
+        // The held-back message follows this one.
+        self.is_due = self.late.is_some_and(|(producer, _)| self.polls_left == 0 || producer == message.0);
         self.popped += 1;
         let before = std::mem::replace(&mut self.before, message.1);
         if !self.popped.is_multiple_of(100) || self.late.is_some() {
             return Some(message);
         }
-        let (now, late) = S::spoil(message, &before);
-        (self.late, self.patience) = (late, if now.is_none() { PATIENCE } else { 0 });
+        let (now, late) = S::corrupt(message, &before);
+        (self.late, self.polls_left) = (late, if now.is_none() { MAX_EMPTY_POLLS } else { 0 });
         now.or_else(|| self.try_pop())
     }
 
@@ -183,16 +187,16 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
     }
 }
 
-impl<S: Spoil, T: Link> Link for Broken<S, T> {
+impl<S: RingFault, T: Link> Link for FaultyRing<S, T> {
     const RECORD: Record = Record { name: S::NAME, reference: None, resumable: false, ..T::RECORD };
 
     type Producer = T::Producer;
-    type Consumer = Receiver<S, T::Consumer>;
+    type Consumer = FaultyReceiver<S, T::Consumer>;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         let mut segments = T::segments(spec);
-        if !S::RENEWS {
-            // No producer's own: nobody makes it anew.
+        if !S::RESETS {
+            // Not owned by a producer, so it is never reset.
             segments.iter_mut().for_each(|segment| segment.ends.only = None);
         }
         segments
@@ -208,14 +212,14 @@ impl<S: Spoil, T: Link> Link for Broken<S, T> {
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
         let inner = T::consumer(spec, attached)?;
-        Ok(Receiver {
+        Ok(FaultyReceiver {
             inner,
             popped: 0,
             before: [0; MESSAGE_WORDS],
             late: None,
             is_due: false,
-            patience: 0,
-            spoil: PhantomData,
+            polls_left: 0,
+            fault: PhantomData,
         })
     }
 }
