@@ -144,7 +144,7 @@ impl Control {
         if process >= MAX_PROCESSES {
             return None;
         }
-        // Acquire: pairs with the Release in `started`. The upper half is the start.
+        // Acquire: pairs with the Release in `record_start`. The upper half is the start.
         let pid = self.words.load(PROCESSES + process, Ordering::Acquire) as u32;
         Some(pid).filter(|pid| *pid != 0)
     }
@@ -209,7 +209,7 @@ impl ControlWriter {
 
     /// Makes the process that `command` starts publish its own id as that process of the plan,
     /// before `exec`. So the process is found even if the launcher dies before it calls
-    /// [`ControlWriter::started`].
+    /// [`ControlWriter::record_start`].
     ///
     /// # Panics
     /// If `index` is not below [`MAX_PROCESSES`].

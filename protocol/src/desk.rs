@@ -143,10 +143,10 @@ fn entry(view: &ReadOnlyWords, number: u32) -> CommandEntry {
 /// Returns all commands that were appended so far.
 ///
 /// # Panics
-/// If the segment is shorter than [`DESK_WORDS`].
+/// If the segment is shorter than [`COMMANDS_WORDS`].
 pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use<> {
     let desk = desk.window(0, COMMANDS_WORDS);
-    // Acquire: pairs with the Release in `give`.
+    // Acquire: pairs with the Release in `append`.
     let count = desk.load(COUNT, Ordering::Acquire).min(MAX_COMMANDS as u64) as u32;
     (0..count).map(move |number| entry(&desk, number))
 }
@@ -159,7 +159,7 @@ impl CommandWriter {
     /// Wraps the commands segment.
     ///
     /// # Panics
-    /// If the segment is shorter than [`DESK_WORDS`].
+    /// If the segment is shorter than [`COMMANDS_WORDS`].
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.window(0, COMMANDS_WORDS))
     }
@@ -175,7 +175,7 @@ impl CommandWriter {
             // Relaxed: published by the Release store of the count.
             self.0[place].store(value, Ordering::Relaxed);
         }
-        // Release: pairs with the Acquire in `has_news` and `entries`.
+        // Release: pairs with the Acquire in `has_pending` and `entries`.
         self.0[COUNT].store(number + 1, Ordering::Release);
         Some(number as u32)
     }
@@ -224,7 +224,7 @@ impl CommandChannel {
     /// Wraps the commands and the answers segment.
     ///
     /// # Panics
-    /// If one of them is shorter than [`DESK_WORDS`] or [`ANSWERS_WORDS`].
+    /// If one of them is shorter than [`COMMANDS_WORDS`] or [`ANSWERS_WORDS`].
     pub fn new(desk: &ReadOnlyWords, answers: &AtomicWords) -> Self {
         Self { desk: desk.window(0, COMMANDS_WORDS), answers: answers.window(0, ANSWERS_WORDS), taken: 0 }
     }
@@ -233,7 +233,7 @@ impl CommandChannel {
     /// rarely changes.
     #[inline(always)]
     pub fn has_pending(&self) -> bool {
-        // Acquire: pairs with the Release in `give`.
+        // Acquire: pairs with the Release in `append`.
         self.desk.load(COUNT, Ordering::Acquire) > self.taken
     }
 

@@ -54,7 +54,7 @@ pub enum AnyClock {
     Tsc,
     /// The kernel's clock: [`Monotonic`].
     Monotonic,
-    /// See [`Virtual`].
+    /// See [`VirtualClock`].
     Virtual(VirtualClock),
 }
 

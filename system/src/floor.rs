@@ -85,7 +85,7 @@ pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSampl
 
 /// Measures the unsynchronized round trip: each side works for a pseudo-random time before it
 /// stores ([`PseudoRandomWork`]). The time of the work alone is measured for each batch and
-/// subtracted. Takes about 10 ms for [`OUT_OF_STEP_ROUNDS`].
+/// subtracted. Takes about 10 ms for [`UNSYNCHRONIZED_ROUNDS`].
 ///
 /// # Errors
 /// If one of the threads cannot be pinned.

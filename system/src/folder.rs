@@ -140,7 +140,7 @@ impl OpenDir {
     /// With `synced` the bytes are on disk before the file has its name.
     ///
     /// # Errors
-    /// As [`OpenFolder::draft`] and [`Draft::save`].
+    /// As [`OpenDir::draft`] and [`Draft::save`].
     pub fn write_whole(&self, name: impl AsRef<OsStr>, bytes: &[u8], synced: bool) -> io::Result<()> {
         let mut draft = self.draft(name)?;
         draft.write_all(bytes)?;

@@ -175,7 +175,7 @@ impl<const W: usize, const B: usize> BlockArena<W, B> {
     /// Frees a block as the `count`th one. For the only consumer.
     #[inline(always)]
     pub(super) fn free(&self, id: usize, count: u64) {
-        // Release: pairs with the Acquire in `grow` of a producer with a stale view of the block:
+        // Release: pairs with the Acquire in `link_next_block` of a producer with a stale view of the block:
         // it finds a later `last`.
         self.words[self.block_offset(id)].store(self.free_mark(count), Ordering::Release);
         self.words[FREE_RING + (count % self.blocks as u64) as usize].store(id as u64, Ordering::Relaxed);

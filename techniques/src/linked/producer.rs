@@ -133,7 +133,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         number: u64,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<BlockSearch, Full> {
-        // Acquire: pairs with the Release in `grow`; the block's `next` is set, and the consumer's
+        // Acquire: pairs with the Release in `link_next_block`; the block's `next` is set, and the consumer's
         // reads of what the block held before are over.
         let word = self.arena.words[LAST].load(Ordering::Acquire);
         let last = if word == 0 {
@@ -161,7 +161,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         // Acquire: pairs with the Release of the link, and with that of the freeing if the block is
         // free or reused: then the next load finds a later `last`.
         let seen = self.arena.words[block].load(Ordering::Acquire);
-        // Relaxed: an unchanged `last` is what `find` has acquired.
+        // Relaxed: an unchanged `last` is what `find_block` has acquired.
         if self.arena.words[LAST].load(Ordering::Relaxed) != word {
             return Ok(BlockSearch::Retry);
         }
@@ -191,7 +191,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
             reach(at, Step::Linked)?;
             next
         };
-        // Release: pairs with the Acquire in `find`. The first producer succeeds; the others search
+        // Release: pairs with the Acquire in `find_block`. The first producer succeeds; the others search
         // again.
         let _ = self.arena.words[LAST].compare_exchange(
             word,
