@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use core::time::Duration;
 use protocol::barrier::{self, ArriveError, ArrivedThread};
 use protocol::control::Control;
-use protocol::orphan::LauncherWatch;
+use protocol::launcher_watch::LauncherWatch;
 use protocol::plan::{ClockSource, Plan, PlanError, Role, Technique};
 use protocol::segments::{self, submit_link};
 use protocol::status::StatusWriter;

@@ -6,8 +6,8 @@
 //! handed over. That is as far as what is open reaches, however long the run. Where logs are
 //! spilled, that may be further than what is in memory: then the rest is in the file.
 
+use protocol::log_scan::PriorLog;
 use protocol::stamps::{Point, Record, StampLog, key_with};
-use protocol::tally::PriorLog;
 use protocol::wire::{Message, Order, PLACEHOLDER, Report, Side};
 use std::collections::HashSet;
 use std::io;

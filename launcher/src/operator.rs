@@ -8,11 +8,11 @@ use crate::runtime::run_id::RunId;
 use analysis::document::Document;
 use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};
-use protocol::control::{Control, RunState};
-use protocol::desk::{
+use protocol::commands::{
     self, ANSWERS_SEGMENT, COMMANDS_SEGMENT, Command, CommandAnswer, CommandAnswers, CommandEntry,
     CommandStatus, CommandWriter,
 };
+use protocol::control::{Control, RunState};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control};
 use shm::bell::Doorbell;
@@ -62,7 +62,7 @@ impl LiveRun {
         let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind)
             .with_context(|| format!("segment {name}"))?;
         if header.run != run_hash(&self.plan.run)
-            || view.len() < desk::ANSWERS_WORDS.min(desk::COMMANDS_WORDS)
+            || view.len() < commands::ANSWERS_WORDS.min(commands::COMMANDS_WORDS)
         {
             bail!("segment {name} is not of this run");
         }
@@ -74,9 +74,9 @@ impl LiveRun {
     /// # Errors
     /// Segments that are gone or are not the run's.
     pub fn commands(&self) -> Result<(Vec<CommandEntry>, CommandAnswers)> {
-        let desk = self.view(COMMANDS_SEGMENT, desk::COMMANDS_KIND)?;
-        let answers = self.view(ANSWERS_SEGMENT, desk::ANSWERS_KIND)?;
-        Ok((desk::entries(&desk).collect(), CommandAnswers::new(&answers)))
+        let desk = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
+        let answers = self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
+        Ok((commands::entries(&desk).collect(), CommandAnswers::new(&answers)))
     }
 
     /// Gives a command and waits until it is done, or the time is over: when it was given, and the
@@ -95,14 +95,14 @@ impl LiveRun {
             Err(error) => return Err(error).with_context(|| format!("cannot open {name}")),
         };
         let words = Region::map(&name, &file, true)?.words();
-        self.check(&name, &words.clone().into(), desk::COMMANDS_KIND)?;
-        let answers = CommandAnswers::new(&self.view(ANSWERS_SEGMENT, desk::ANSWERS_KIND)?);
+        self.check(&name, &words.clone().into(), commands::COMMANDS_KIND)?;
+        let answers = CommandAnswers::new(&self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?);
         take_turn(&file)?;
         let (ticks, pid) = (self.plan.clock.now(), std::process::id());
         let number = CommandWriter::new(&words).append(command, ticks, pid);
         drop(file.unlock());
         let Some(number) = number else {
-            bail!("the desk is full: a run takes {} commands", desk::MAX_COMMANDS)
+            bail!("the desk is full: a run takes {} commands", commands::MAX_COMMANDS)
         };
         self.ring();
         let entry = CommandEntry { number, ticks, pid, command: Some(command) };

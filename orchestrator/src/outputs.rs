@@ -3,7 +3,7 @@
 //! Nothing here refuses a message. What finds its ring full is queued and goes when there is room.
 //! Each receiver has a queue of its own, so a venue or strategy that takes nothing delays no other.
 
-use protocol::desk::CommandChannel;
+use protocol::commands::CommandChannel;
 use protocol::sender::{SendOutcome, Sender};
 use protocol::supervision::{BlockedClaim, RepairsWriter};
 use protocol::wire::Message;

@@ -12,7 +12,7 @@ use super::outputs::Outputs;
 use super::successor::Successor;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Writer};
 use protocol::checksum::digest;
-use protocol::desk::{ANSWERS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
+use protocol::commands::{ANSWERS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
 use protocol::record::{Point, Record, Stamps};
 use protocol::wire::{Message, Order, OrderId, Report};
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use super::replica::{EngineSnapshot, Replica};
 use super::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};

@@ -1,13 +1,13 @@
 //! The segments of a run: creating those that a plan needs, and attaching those that a process
 //! needs.
 
-mod bells;
+mod doorbells;
 
-pub use bells::{bell_of, listener};
+pub use doorbells::{bell_of, listener};
 
 use crate::codec::{self, CodecError};
+use crate::commands::{self, CommandChannel};
 use crate::control::{self, Control, ControlWriter};
-use crate::desk::{self, CommandChannel};
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::spill::{LogRing, SPILLED_KIND};
@@ -436,8 +436,8 @@ pub(crate) fn log_ring(plan: &Plan, thread: &ThreadPlan) -> Option<LogRing> {
 /// # Errors
 /// As [`Attached::region`].
 pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
-    let desk = attached.view(desk::COMMANDS_SEGMENT, desk::COMMANDS_KIND)?;
-    let answers = attached.region(desk::ANSWERS_SEGMENT, desk::ANSWERS_KIND)?;
+    let desk = attached.view(commands::COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
+    let answers = attached.region(commands::ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
     Ok(CommandChannel::new(&desk, &answers.words()))
 }
 

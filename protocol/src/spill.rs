@@ -36,9 +36,9 @@
 //! being written sees that `saved` has changed. Single records, from the end, are read from the
 //! ring and before that from the file.
 
+use crate::point_totals::{POINTS, PointTotals};
 use crate::record::{Point, RECORD_WORDS};
 use crate::status::{self, LOG_OFFSET, SPILL_CHUNK, SPILL_LOST, SPILL_LOST_FROM, SPILL_LOST_TO};
-use crate::sums::{POINTS, PointTotals};
 use core::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use shm::memory::header::HEADER_WORDS;

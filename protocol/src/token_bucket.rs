@@ -79,7 +79,7 @@ mod tests {
     }
 
     impl Naive {
-        fn takes(&mut self, now: u64) -> bool {
+        fn try_take(&mut self, now: u64) -> bool {
             let grown = u128::from(now - self.last) << PARTS;
             self.last = now;
             self.level = (self.level + grown).min(self.burst * self.step);
@@ -116,7 +116,7 @@ mod tests {
         gaps.iter()
             .filter(|gap| {
                 now += **gap;
-                takes(&mut bucket, now) != naive.takes(now)
+                takes(&mut bucket, now) != naive.try_take(now)
             })
             .count()
     }

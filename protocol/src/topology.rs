@@ -4,10 +4,10 @@
 //! They follow from the plan, so every process derives the same list. A role without rights to a
 //! segment cannot map it.
 
-use crate::control;
-use crate::desk::{
+use crate::commands::{
     ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
 };
+use crate::control;
 use crate::market;
 use crate::plan::{Isolation, Plan, ProcessPlan, ThreadPlan};
 use crate::role::Role;

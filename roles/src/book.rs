@@ -8,10 +8,10 @@ use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, JournalFollower, Options};
+use protocol::log_scan::{self, LogCursor, PriorLog};
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, Trading};
 use protocol::segments::{self, bell_of};
 use protocol::stamps::Point;
-use protocol::tally::{self, LogCursor, PriorLog};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, TapeWriter, TapedLevel, TapedTrade};
 use protocol::topology::{REPLAY_KIND, REPLAY_SEGMENT, ReplayStep};
 use protocol::trading::{session_in, session_out};
@@ -80,7 +80,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let Some(options) = journal_options(trading) else {
         return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).telling(board));
     };
-    let past = tally::prior_log(parts.attached, plan, thread)?;
+    let past = log_scan::prior_log(parts.attached, plan, thread)?;
     past.scan(&mut tally);
     let mut estate = left_behind(&past, &tally, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };

@@ -18,9 +18,9 @@ use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
 use journal::JournalFollower;
 use orchestrator::Replica;
+use protocol::log_scan::{self, PriorLog};
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
-use protocol::tally::{self, PriorLog};
 use protocol::trading::{inbox, session_in, session_out};
 use shm::attached::Attached;
 use shm::ring::spsc_mux;
@@ -85,7 +85,7 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 
 /// The log that the orchestrator stamps.
 pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<PriorLog> {
-    Ok(tally::prior_log(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
+    Ok(log_scan::prior_log(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
 }
 
 /// Maps what the engine's threads will use, ahead of them.

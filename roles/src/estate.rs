@@ -4,10 +4,10 @@ use anyhow::{Context as _, Result};
 use gateway::GatewayResumePoint;
 use journal::JournalFollower;
 use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
+use protocol::log_scan::{LogCursor, PriorLog};
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, StampLog};
-use protocol::tally::{LogCursor, PriorLog};
 use shm::attached::Attached;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -19,11 +19,11 @@ use orchestrator::GatewayPast;
 use protocol::checksum::digest;
 use protocol::control::Control;
 use protocol::log_file::{self, file_name};
+use protocol::log_scan;
 use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments::completion_link;
 use protocol::spill::CHUNK_RECORDS;
 use protocol::supervision::{self, GatewayRepair, REPAIRS, Repairs};
-use protocol::tally;
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, Order, Report};
 use shm::attached::Attached;
@@ -172,7 +172,7 @@ fn mend(
     attached: &mut Attached<'_>,
 ) -> Result<(GatewayLog, Vec<Message>)> {
     let thread = thread_of(plan, Role::Gateway(last.gateway))?;
-    let there = tally::prior_log(attached, plan, thread)?;
+    let there = log_scan::prior_log(attached, plan, thread)?;
     let there = last.found_in(&there, |chunk| saved_keys(plan, thread, chunk));
     let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
     let mut log = GatewayLog::new(log_of(plan, thread, attached)?, there);

@@ -14,7 +14,7 @@ use crate::faults::own;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
 use protocol::control::Control;
-use protocol::orphan::{self, LauncherWatch};
+use protocol::launcher_watch::{self, LauncherWatch};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments;
 use protocol::status::StatusWriter;
@@ -53,7 +53,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
-        bail!(orphan::launcher_death_message(&plan));
+        bail!(launcher_watch::launcher_death_message(&plan));
     }
     result
 }

@@ -22,7 +22,9 @@ pub mod floor;
 pub mod folder;
 #[cfg(not(loom))]
 pub mod memory;
-mod names;
+mod named_enum;
+#[cfg(not(loom))]
+pub mod pid_slot;
 #[cfg(not(loom))]
 pub mod pin;
 #[cfg(not(loom))]
@@ -33,8 +35,6 @@ pub mod process;
 pub mod sandbox;
 #[cfg(not(loom))]
 pub mod scratch;
-#[cfg(not(loom))]
-pub mod starts;
 #[cfg(not(loom))]
 pub mod usage;
 #[cfg(not(loom))]

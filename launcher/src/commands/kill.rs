@@ -6,7 +6,7 @@ use crate::operator::LiveRun;
 use crate::output;
 use analysis::numbers::{count, duration};
 use anyhow::Result;
-use protocol::desk::{Command, CommandStatus};
+use protocol::commands::{Command, CommandStatus};
 use protocol::kill::Scope;
 use protocol::plan::Plan;
 use std::io::Write;

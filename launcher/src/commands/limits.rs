@@ -8,7 +8,7 @@ use crate::output;
 use analysis::numbers::{count, duration};
 use analysis::report::tables::{ruled, table};
 use anyhow::Result;
-use protocol::desk::{Command, CommandStatus};
+use protocol::commands::{Command, CommandStatus};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::reject::Reject;
 use std::io::Write;

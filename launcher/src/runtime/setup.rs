@@ -3,9 +3,9 @@
 use crate::runtime::headers::Headers;
 use analysis::record;
 use anyhow::{Context, Result};
+use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
 use protocol::control::{self, Control, ControlWriter};
-use protocol::desk::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
-use protocol::orphan::LAUNCHER;
+use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
@@ -305,7 +305,7 @@ impl Segments {
             pid: entry.pid,
             what: entry.to_string(),
         };
-        self.desk.iter().flat_map(desk::entries).map(of).collect()
+        self.desk.iter().flat_map(commands::entries).map(of).collect()
     }
 
     /// The descriptors that a process of the plan inherits.

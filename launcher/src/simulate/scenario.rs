@@ -8,7 +8,7 @@ use crate::planner::{self, Counts, Identity, Resolved};
 use analysis::machine::Machine;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Technique, Threading,

@@ -7,7 +7,7 @@ use super::view::Shown;
 use crate::config::limits::{limit_of, limit_text};
 use crate::operator::LiveRun;
 use analysis::numbers::{count, duration};
-use protocol::desk::{Command, CommandStatus};
+use protocol::commands::{Command, CommandStatus};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
 use std::sync::mpsc::{Receiver, Sender, channel};

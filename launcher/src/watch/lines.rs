@@ -4,9 +4,9 @@
 use super::kernel::KernelThread;
 use super::model::{ErrorLine, RingLine, RoleLine, Snapshot, StrategyLine, shown};
 use super::sample::{Before, Sampler};
+use protocol::commands::{ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, CommandAnswers};
 use protocol::control::Control;
 use protocol::counters::AgentCounters;
-use protocol::desk::{ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, CommandAnswers};
 use protocol::kill::{KillCause, Scope};
 use protocol::plan::Role;
 use protocol::reject::Reject;

@@ -1,6 +1,6 @@
 //! Where the core's outputs go, in the order in which it produces them.
 
-use protocol::desk::{CommandChannel, CommandStatus};
+use protocol::commands::{CommandChannel, CommandStatus};
 use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};

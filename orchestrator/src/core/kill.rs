@@ -6,7 +6,7 @@
 
 use super::{Core, Effects, Notice};
 use crate::risk::SettingError;
-use protocol::desk::{Command, CommandStatus, MAX_COMMANDS};
+use protocol::commands::{Command, CommandStatus, MAX_COMMANDS};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;

@@ -6,7 +6,7 @@ mod kills;
 
 use super::*;
 use crate::risk::Reject;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;

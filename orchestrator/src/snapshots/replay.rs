@@ -6,7 +6,7 @@ use crate::core::{Core, Input, SavedCore};
 use crate::replica::Replica;
 use journal::{State, codec};
 use proptest::prelude::*;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::kill::Scope;
 use protocol::wire::Report;
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use journal::{Options, Writer};
+use protocol::commands::{ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandWriter};
 use protocol::control::ControlWriter;
-use protocol::desk::{ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandWriter};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;

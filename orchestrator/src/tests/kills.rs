@@ -1,7 +1,9 @@
 //! Operators' commands at the desk.
 
 use super::*;
-use protocol::desk::{ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter};
+use protocol::commands::{
+    ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
+};
 use protocol::kill::Scope;
 use protocol::limits::RiskControl;
 

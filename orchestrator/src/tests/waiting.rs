@@ -119,7 +119,7 @@ fn kill_recalls_queued_orders_in_same_cycle() {
         bench.cycle();
     }
     assert_eq!(bench.queued(), 6);
-    operator.append(protocol::desk::Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
+    operator.append(protocol::commands::Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
     bench.cycle();
     let reports = bench.reports(1);
     assert!(reports.len() >= 2 && reports.iter().all(|report| report.reason == Reject::Killed as u8));

@@ -2,9 +2,9 @@
 //! `.ci/loom.sh`.
 
 use loom::thread;
+use protocol::point_totals::PointTotals;
 use protocol::spill::{ChunkSpiller, LogRing, SpillLocation, UnspilledTail};
 use protocol::stamps::{Point, Record, StampLog};
-use protocol::sums::PointTotals;
 use protocol::wire::OrderId;
 use shm::memory::{AtomicWords, Region};
 use std::io::Write;

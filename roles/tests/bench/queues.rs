@@ -13,7 +13,7 @@ use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
 use std::time::Duration;
 use system::clock::ClockSource;
-use techniques::conformance::broken::{
+use techniques::conformance::faulty::{
     DropsMessage, DuplicatesMessage, FaultyRing, ReordersMessages, TearsMessage,
 };
 

@@ -13,7 +13,7 @@ use crate::flow::BATCH;
 use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::stream;
-use crate::trip::{self, Line, Step};
+use crate::trip::{self, BouncedLine, Step};
 use shm::ring::{Message, spsc};
 use techniques::element::LineMessage;
 
@@ -21,7 +21,7 @@ const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
 
 impl Push for spsc::Producer {
     #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
+    fn try_send(&mut self, message: &Message) -> bool {
         self.try_push(message).is_ok()
     }
 
@@ -44,7 +44,7 @@ impl Pop for spsc::Consumer {
 
 impl Push for rtrb::Producer<LineMessage> {
     #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
+    fn try_send(&mut self, message: &Message) -> bool {
         rtrb::Producer::push(self, LineMessage(*message)).is_ok()
     }
 
@@ -112,7 +112,7 @@ struct Match {
     capacity: usize,
     ring: Contestant<spsc::Producer, spsc::Consumer>,
     rtrb: Contestant<rtrb::Producer<LineMessage>, rtrb::Consumer<LineMessage>>,
-    line: Contestant<Line, Line>,
+    line: Contestant<BouncedLine, BouncedLine>,
     peer: Peer,
     in_step: Trips,
     out_of_step: Trips,
@@ -127,7 +127,7 @@ impl Match {
         let crates = || rtrb::RingBuffer::<LineMessage>::new(capacity);
         let ring = Contestant::new(&mut parts, ours(), ours());
         let rtrb = Contestant::new(&mut parts, crates(), crates());
-        let (there, back) = Line::ends();
+        let (there, back) = BouncedLine::ends();
         let line = Contestant::new(&mut parts, there, back);
         Self {
             capacity,

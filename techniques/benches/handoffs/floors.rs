@@ -5,13 +5,13 @@
 use crate::Options;
 use crate::pair::{Contestant, Peer};
 use crate::report::{BenchReport, FigureRow, Goal};
-use crate::trip::{Line, Step};
+use crate::trip::{BouncedLine, Step};
 
 /// Measures both floors, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(31, 500, 10_000);
     let mut parts = Vec::new();
-    let (there, back) = Line::ends();
+    let (there, back) = BouncedLine::ends();
     let mut line = Contestant::new(&mut parts, there, back);
     // Before this thread is pinned: the peer is pinned to another core.
     let peer = Peer::start(options.cores.1, parts);

@@ -13,12 +13,12 @@ pub const BATCH: u64 = 64;
 
 /// The sending end of a stream.
 pub trait Push: Send + 'static {
-    fn push(&mut self, message: &Message) -> bool;
+    fn try_send(&mut self, message: &Message) -> bool;
     /// Pushes as many of the messages as fit. Returns their number.
     fn push_many(&mut self, messages: &[Message]) -> usize {
-        messages.iter().take_while(|message| self.push(message)).count()
+        messages.iter().take_while(|message| self.try_send(message)).count()
     }
-    /// Puts that many in, one by one.
+    /// Pushes `count` messages one by one.
     fn send(&mut self, count: u64)
     where
         Self: Sized,
@@ -91,17 +91,17 @@ impl Rate {
         Self { start_ns: Monotonic.now() }
     }
 
-    pub fn of(&self, count: u64) -> f64 {
+    pub fn million_per_second(&self, count: u64) -> f64 {
         count as f64 * 1e3 / (Monotonic.now() - self.start_ns) as f64
     }
 }
 
-/// Puts that many in, one by one.
+/// Pushes `count` messages one by one.
 #[inline(never)]
 pub fn send(producer: &mut impl Push, count: u64) {
     for n in 0..count {
         let message = message(n);
-        wait::<true>(|| producer.push(&message));
+        wait::<true>(|| producer.try_send(&message));
     }
 }
 
@@ -129,7 +129,7 @@ pub fn take(consumer: &mut impl Pop, count: u64) -> f64 {
     for n in 1..count {
         check(n, &receive(consumer));
     }
-    rate.of(count - 1)
+    rate.million_per_second(count - 1)
 }
 
 /// Receives and checks `count` messages, all available ones at a time.
@@ -151,5 +151,5 @@ pub fn take_batches(consumer: &mut impl Pop, count: u64) -> f64 {
             },
         );
     }
-    rate.of(count - 1)
+    rate.million_per_second(count - 1)
 }

@@ -10,7 +10,7 @@
 use crate::Options;
 use crate::pair::{Contestant, Part, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
-use crate::trip::{Line, Step};
+use crate::trip::{BouncedLine, Step};
 use shm::memory::{AtomicWords, Region};
 use shm::prefetch::prefetch;
 use shm::ring::{MESSAGE_WORDS, Message, spsc};
@@ -60,7 +60,7 @@ impl<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> 
     for End<WORDS, SLOTS, HEAD, AHEAD>
 {
     #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
+    fn try_send(&mut self, message: &Message) -> bool {
         if HEAD == READ {
             // The result is ignored: only one message is in flight.
             black_box(self.words[0].load(Ordering::Acquire));
@@ -87,7 +87,7 @@ impl<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> 
     fn pop(&mut self) -> Option<Message> {
         let start = self.start();
         let slot = &self.words[start..start + SLOT];
-        // Acquire: pairs with the store in `push`.
+        // Acquire: pairs with the store in `try_send`.
         if slot[MESSAGE_WORDS].load(Ordering::Acquire) != self.position + 1 {
             return None;
         }
@@ -138,7 +138,7 @@ pub fn run(options: &Options, report: &mut BenchReport) {
         Row::new("… 1,024 slots, the next one asked for ahead", parts, End::<7, 1024, STORED, true>::pair),
         Row::new("the ring, 1,024 slots", parts, || spsc::heap_ring::<MESSAGE_WORDS>(1024)),
     ];
-    let (there, back) = Line::ends();
+    let (there, back) = BouncedLine::ends();
     let mut line = Contestant::new(parts, there, back);
     // Before this thread is pinned: the peer is pinned to another core.
     let peer = Peer::start(options.cores.1, std::mem::take(parts));

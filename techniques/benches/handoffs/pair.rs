@@ -26,7 +26,7 @@ pub type Part = Box<dyn FnMut(Job, u64) + Send>;
 /// The peer's ends, in cache lines of their own: the other thread's ends may be adjacent on the
 /// heap.
 #[repr(align(128))]
-struct Ends<P, C>(P, C);
+struct PeerEnds<P, C>(P, C);
 
 /// The measuring thread's ends of a ring each way.
 #[repr(align(128))]
@@ -39,10 +39,10 @@ pub struct Contestant<P, C> {
 
 /// Makes the peer's part.
 fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
-    let mut ends = Ends(producer, consumer);
+    let mut ends = PeerEnds(producer, consumer);
     Box::new(move |job, count| {
         // The whole struct moves into the closure, and keeps its alignment there.
-        let Ends(producer, consumer) = &mut ends;
+        let PeerEnds(producer, consumer) = &mut ends;
         match job {
             Job::Echo(Step::In) => trip::echo::<false>(producer, consumer, count),
             Job::Echo(Step::Out) => trip::echo::<true>(producer, consumer, count),

@@ -142,9 +142,9 @@ pub struct Peer {
     gate: Gate,
     /// The cache line of the floor between this thread and the peer.
     pub line: AtomicWords,
-    /// To the peer.
+    /// The ring to the peer.
     pub producer: Producer,
-    /// From the peer.
+    /// The ring from the peer.
     pub consumer: Consumer,
 }
 
@@ -170,9 +170,9 @@ impl Peer {
 /// The measuring thread's handle of a peer with rtrb's rings.
 pub struct Rtrb {
     gate: Gate,
-    /// To the peer.
+    /// The ring to the peer.
     pub producer: rtrb::Producer<LineMessage>,
-    /// From the peer.
+    /// The ring from the peer.
     pub consumer: rtrb::Consumer<LineMessage>,
 }
 

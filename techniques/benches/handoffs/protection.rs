@@ -38,7 +38,7 @@ impl<const PROTECTED: bool> Push for linked::Producer<MESSAGE_WORDS, { linked::B
 }
 
 /// Both ends of a queue.
-struct Ends<P, C> {
+struct QueueEnds<P, C> {
     producer: P,
     consumer: C,
 }
@@ -54,10 +54,10 @@ fn announcement() -> AtomicWords {
     intent
 }
 
-fn array<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+fn array<const PROTECTED: bool>(capacity: usize) -> QueueEnds<impl Push, impl SharedQueue> {
     let (ring, intent) = (mapped(array_queue::ring_words(capacity, MESSAGE_WORDS)), announcement());
     array_queue::write_header::<MESSAGE_WORDS>(&ring, capacity);
-    Ends {
+    QueueEnds {
         producer: array_queue::Producer::<MESSAGE_WORDS, PROTECTED>::attach(&ring, &intent)
             .expect("a fresh ring has good headers"),
         consumer: array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![intent])
@@ -65,12 +65,12 @@ fn array<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQ
     }
 }
 
-fn list<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+fn list<const PROTECTED: bool>(capacity: usize) -> QueueEnds<impl Push, impl SharedQueue> {
     const SLOTS: usize = linked::BLOCK_SLOTS;
     let blocks = linked::reserved_blocks(capacity, 1);
     let (arena, intent) = (mapped(linked::arena_words(blocks, SLOTS, MESSAGE_WORDS)), announcement());
     linked::write_header::<MESSAGE_WORDS, SLOTS>(&arena, blocks);
-    Ends {
+    QueueEnds {
         producer: linked::Producer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, &intent)
             .expect("a fresh list has good headers"),
         consumer: linked::Consumer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, vec![intent])
@@ -78,7 +78,7 @@ fn list<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQu
     }
 }
 
-impl<P: Push, C: SharedQueue> Ends<P, C> {
+impl<P: Push, C: SharedQueue> QueueEnds<P, C> {
     /// Pushes and takes `count` messages on this thread.
     #[inline(always)]
     fn one_thread(&mut self, count: u64) {
@@ -124,12 +124,12 @@ impl<P: Push, C: SharedQueue> Ends<P, C> {
 }
 
 #[inline(never)]
-fn with_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+fn with_it(ends: &mut QueueEnds<impl Push, impl SharedQueue>, count: u64) {
     ends.one_thread(count);
 }
 
 #[inline(never)]
-fn without_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+fn without_it(ends: &mut QueueEnds<impl Push, impl SharedQueue>, count: u64) {
     ends.one_thread(count);
 }
 
@@ -161,8 +161,8 @@ fn compare(
 fn on_one_thread(
     options: &Options,
     what: Technique,
-    mut ours: Ends<impl Push, impl SharedQueue>,
-    mut bare: Ends<impl Push, impl SharedQueue>,
+    mut ours: QueueEnds<impl Push, impl SharedQueue>,
+    mut bare: QueueEnds<impl Push, impl SharedQueue>,
 ) -> Vec<FigureRow> {
     compare(options, what, Goal::AtMost(1.03), |count| {
         [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))]
@@ -174,8 +174,8 @@ fn on_one_thread(
 fn on_two_threads(
     options: &Options,
     what: Technique,
-    mut ours: Ends<impl Push, impl SharedQueue>,
-    mut bare: Ends<impl Push, impl SharedQueue>,
+    mut ours: QueueEnds<impl Push, impl SharedQueue>,
+    mut bare: QueueEnds<impl Push, impl SharedQueue>,
 ) -> Vec<FigureRow> {
     let cores = options.cores;
     compare(options, what, Goal::None, |count| {

@@ -80,7 +80,7 @@ struct Samples {
 
 impl Samples {
     /// Adds a sample unless its floors differ too much. Returns `true` if it was added.
-    fn add(&mut self, before: f64, ns: f64, after: f64) -> bool {
+    fn try_add(&mut self, before: f64, ns: f64, after: f64) -> bool {
         if (before - after).abs() > 0.1 * before.min(after) {
             self.dropped += 1;
             return false;
@@ -113,7 +113,7 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
         let swapped = floor_by_swapping(across, rounds);
         let ns = ring::<true>(across, rounds);
         let mut after = floor::<true>(across, rounds);
-        if process.add(before, ns, after) {
+        if process.try_add(before, ns, after) {
             swaps.push(swapped);
             over_swaps.push(ns / swapped);
         }
@@ -121,12 +121,12 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
         before = floor::<false>(across, rounds);
         let ns = ring::<false>(across, rounds);
         after = floor::<false>(across, rounds);
-        bare.add(before, ns, after);
+        bare.try_add(before, ns, after);
 
         before = floor::<true>(within, rounds);
         let ns = ring::<true>(within, rounds);
         after = floor::<true>(within, rounds);
-        thread.add(before, ns, after);
+        thread.try_add(before, ns, after);
 
         before = after;
         let ns = other.job(Job::Echo, rounds, |rtrb| {
@@ -136,7 +136,7 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
             })
         });
         after = floor::<true>(within, rounds);
-        rtrb.add(before, ns, after);
+        rtrb.try_add(before, ns, after);
     }
 
     let floors = [

@@ -51,7 +51,7 @@ pub fn take_lines(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64
         rate.get_or_insert_with(Rate::start);
         n += 1;
     }
-    rate.map_or(f64::NAN, |rate| rate.of(count - 1))
+    rate.map_or(f64::NAN, |rate| rate.million_per_second(count - 1))
 }
 
 fn ours(peer: &mut Peer, count: u64) -> f64 {
@@ -84,7 +84,7 @@ fn take_chunks(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
         rate.get_or_insert_with(|| (Rate::start(), n));
     }
     let (rate, first) = rate.expect("at least one chunk");
-    rate.of(count - first)
+    rate.million_per_second(count - first)
 }
 
 /// Measures all contestants, alternated.

@@ -51,7 +51,7 @@ pub fn echo<const OUT: bool>(producer: &mut impl Push, consumer: &mut impl Pop, 
         if OUT {
             pauses.run();
         }
-        wait::<true>(|| producer.push(&message));
+        wait::<true>(|| producer.try_send(&message));
     }
 }
 
@@ -68,20 +68,20 @@ pub fn call<const OUT: bool>(
         if OUT {
             pauses.run();
         }
-        wait::<true>(|| producer.push(&message));
+        wait::<true>(|| producer.try_send(&message));
         assert_eq!(receive(consumer), message, "what comes back is what was sent");
     }
 }
 
 /// An end of one cache line that two threads bounce with the loops above: it holds a number, and
 /// which side stored it.
-pub struct Line {
+pub struct BouncedLine {
     words: AtomicWords,
     /// `true` for the ends of the echo's direction.
     is_echo: bool,
 }
 
-impl Line {
+impl BouncedLine {
     /// Makes the caller's sending end and the echo's receiving end, then the echo's sending end and
     /// the caller's receiving end.
     pub fn ends() -> ((Self, Self), (Self, Self)) {
@@ -93,19 +93,19 @@ impl Line {
     }
 }
 
-impl Push for Line {
+impl Push for BouncedLine {
     #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
+    fn try_send(&mut self, message: &Message) -> bool {
         // Release: pairs with the load in `pop`.
         self.words[0].store(message[0] << 1 | u64::from(self.is_echo), Ordering::Release);
         true
     }
 }
 
-impl Pop for Line {
+impl Pop for BouncedLine {
     #[inline(always)]
     fn pop(&mut self) -> Option<Message> {
-        // Acquire: pairs with the store in `push`.
+        // Acquire: pairs with the store in `try_send`.
         let word = self.words[0].load(Ordering::Acquire);
         (word & 1 == u64::from(self.is_echo)).then_some([word >> 1; 7])
     }

@@ -15,8 +15,8 @@
 //! every interleaving (that needs a model checker), other processes, or hostile peers. The faulty
 //! rings in [`faulty`] validate the suite itself.
 
-pub mod broken;
 mod checks;
+pub mod faulty;
 mod ledger;
 
 use shm::queue::{Queue, QueueError};

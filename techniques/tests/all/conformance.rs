@@ -15,7 +15,7 @@ use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{Consumer, Link, LinkSpec, Producer, Record, SegmentSpec};
 use std::time::{Duration, Instant};
-use techniques::conformance::broken::{
+use techniques::conformance::faulty::{
     DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages,
     SkipsRetirement, TearsMessage,
 };

@@ -102,7 +102,7 @@ impl<'a, T: Link> World<'a, T> {
         })
     }
 
-    fn push(&mut self, who: usize) -> bool {
+    fn try_push(&mut self, who: usize) -> bool {
         let Some(producer) = &mut self.producers[who] else { return true };
         let message = message(who, self.next);
         let pushed = producer.try_push(&message).is_ok();
@@ -166,7 +166,7 @@ impl<'a, T: Link> World<'a, T> {
         self.producers[who] = Some(self.attached.producer::<T>(&self.run.link(), who).unwrap());
         self.lives[who] = Life::Living;
         if late {
-            self.push(who);
+            self.try_push(who);
         }
         self.consumer.revive(who);
     }
@@ -188,7 +188,7 @@ fn play<T: Link>(run: &Run, events: &[Event]) {
     let Some(mut world) = World::<T>::new(run) else { return };
     for event in events {
         match *event {
-            Event::Push(who) => _ = world.push(who),
+            Event::Push(who) => _ = world.try_push(who),
             Event::Pop(times) => _ = world.pop(times),
             Event::Die(who, step) => world.die(who, step),
             Event::Retire => world.retire(),
@@ -201,7 +201,7 @@ fn play<T: Link>(run: &Run, events: &[Event]) {
     world.settle();
     let capacity = run.link().capacity as usize;
     for _ in 0..3 {
-        let fits = (0..100 * capacity).take_while(|_| world.push(0)).count();
+        let fits = (0..100 * capacity).take_while(|_| world.try_push(0)).count();
         let least = if run.plan().technique == Technique::from_link::<linked::Linked>() {
             // All blocks except the current one, and the spare ones of two producers.
             linked::reserved_blocks(capacity, PRODUCERS) * linked::BLOCK_SLOTS - 4 * linked::BLOCK_SLOTS
@@ -235,12 +235,12 @@ fn held<T: Link>(run: &Run) {
     let steps = T::RECORD.steps;
     let Some(mut world) = World::<T>::new(run).filter(|_| steps.contains(&Step::HalfWritten)) else { return };
     let is_shared = steps.contains(&Step::Claimed);
-    assert!(world.push(0));
+    assert!(world.try_push(0));
     assert_eq!(world.consumer.blocked(), None, "it is written");
     let holder = world.producers[1].as_mut().expect("it lives");
     let leave = |at| if at == Step::HalfWritten { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     assert!(holder.try_push_with(&message(1, 100), &mut { leave }).is_err());
-    assert!(world.push(2));
+    assert!(world.try_push(2));
     assert_eq!(world.consumer.blocked(), None, "not before the consumer has come to it");
     world.pop(1);
     let found = world.consumer.blocked();
@@ -278,7 +278,7 @@ fn written_over<T: Link>(run: &Run) {
     let ring = world.segments["submit"].clone();
     let word = |index: usize| ring[index].load(Ordering::Relaxed);
     let before: Vec<u64> = (0..ring.len()).map(word).collect();
-    assert!(world.push(0));
+    assert!(world.try_push(0));
     for (index, was) in before.into_iter().enumerate() {
         // In all techniques the tail is the first word after the header.
         if index != HEADER_WORDS {

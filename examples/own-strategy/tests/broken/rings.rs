@@ -6,7 +6,7 @@ use launcher::roles::registry::Links;
 use launcher::shm::ring::Message;
 use launcher::shm::ring::array_queue::ArrayQueue;
 use launcher::shm::ring::spsc_mux::SpscMux;
-use launcher::techniques::conformance::broken::{
+use launcher::techniques::conformance::faulty::{
     DropsMessage, DuplicatesMessage, FaultyRing, ReordersMessages, RingFault, SkipsRetirement, TearsMessage,
 };
 use launcher::{Strategies, Venues};

@@ -4,7 +4,7 @@ use super::{INIT, PROBE, WEAKER, groups};
 use crate::host::groups::Tree;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
-use protocol::orphan;
+use protocol::launcher_watch;
 use protocol::plan::{Plan, ProcessPlan};
 use protocol::topology;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
@@ -199,7 +199,7 @@ fn wait(program: &Child, launcher: BorrowedFd<'_>) -> Result<()> {
             return Ok(());
         }
         if ready[1] {
-            process::wait_readable(&[program.as_fd()], orphan::GRACE + orphan::GRACE / 2)?;
+            process::wait_readable(&[program.as_fd()], launcher_watch::GRACE + launcher_watch::GRACE / 2)?;
             return Ok(());
         }
     }

@@ -2,7 +2,7 @@
 //! holds the lock for long keeps all commands of operators out, kill switches among them.
 
 use crate::host::locks;
-use protocol::desk::COMMANDS_SEGMENT;
+use protocol::commands::COMMANDS_SEGMENT;
 use protocol::plan::Plan;
 use shm::memory::open_safely;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use protocol::desk::CommandStatus;
+use protocol::commands::CommandStatus;
 use protocol::kill::{KillCause, KillSwitch};
 use protocol::wire::CancelScope;
 

@@ -52,7 +52,7 @@ pub fn producers(technique: Technique, set_up: &SetUp) -> TrialCounts {
             if inherits {
                 inherit(&mut scene);
             } else {
-                if !scene.retire(&[FIRST]) {
+                if !scene.try_retire(&[FIRST]) {
                     scene.problem("unretired", format_args!("the dead one cannot be retired"));
                 }
                 scene.revive(FIRST);

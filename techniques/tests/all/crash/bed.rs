@@ -293,7 +293,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     }
 
     /// Retires the dead producers as the orchestrator does, once in each duty cycle.
-    pub fn retire(&mut self, dead: &[usize]) -> bool {
+    pub fn try_retire(&mut self, dead: &[usize]) -> bool {
         let mut left: Vec<usize> = dead.to_vec();
         for _ in 0..CYCLES {
             self.take_all();

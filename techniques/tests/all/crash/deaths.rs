@@ -181,12 +181,12 @@ pub fn die<T: Link>(
         scene.take_all();
         scene.check_all_received(&[1], "before the repair");
     }
-    let mut retired = scene.retire(&dead);
+    let mut retired = scene.try_retire(&dead);
     if let Some(slow) = &slow {
         tally.add("waited for the slow", u64::from(!retired));
         slow.finish();
         scene.sent[SECOND] += slow.done();
-        retired = scene.retire(&dead);
+        retired = scene.try_retire(&dead);
     }
     if !retired {
         scene.problem("unretired", format_args!("{dead:?} cannot be retired"));

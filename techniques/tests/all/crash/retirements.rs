@@ -63,7 +63,7 @@ fn die<T: Link>(
     tally.add("deaths", 1);
     scene.push(1);
     scene.consumer = scene.bed.resume();
-    if !scene.retire(&[FIRST]) {
+    if !scene.try_retire(&[FIRST]) {
         scene.problem("unretired", format_args!("cannot be retired"));
     }
     let (sent, came) = (scene.sent[FIRST], scene.came[FIRST]);

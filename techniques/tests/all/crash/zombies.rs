@@ -91,7 +91,7 @@ pub fn exhaust_early_repairs<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> T
 /// Continues the victim after a wrong repair, while messages of the others are in every slot.
 fn wake_after_repair<T: Link>(scene: &mut Scene<'_, '_, T>, victim: &Victim) {
     scene.push(2);
-    scene.retire(&[FIRST]);
+    scene.try_retire(&[FIRST]);
     scene.push(UNTIL_FULL);
     // After each of the victim's instructions, every message of the others is taken and replaced.
     for _ in 0..MAX_POLLS {

@@ -43,7 +43,7 @@ pub struct Seen {
 
 impl Seen {
     /// Checks a message. Returns `true` if it is whole and of a correct producer.
-    fn judge(&mut self, from: Option<usize>, got: &Message) -> bool {
+    fn try_record(&mut self, from: Option<usize>, got: &Message) -> bool {
         let whole = read(got).filter(|(producer, _)| from.is_none_or(|from| from == *producer));
         let Some((producer, n)) = whole else {
             self.damaged += 1;
@@ -95,15 +95,15 @@ impl<C: Consumer> Engine<C> {
             black_box((Order::from_message(got), Report::from_message(got), Instruction::from_message(got)))
                 .0
                 .ok();
-            if self.seen.judge(from, &got) {
+            if self.seen.try_record(from, &got) {
                 self.empty = 0;
-                self.give_back(got[0] as usize);
+                self.return_message(got[0] as usize);
             }
         }
         if self.cycles.is_multiple_of(SELDOM) {
             self.seen.checks_failed += u64::from(self.consumer.check().is_err());
             black_box((self.consumer.allocation(), self.consumer.passed_over()));
-            self.give_back(0);
+            self.return_message(0);
             self.read_log();
         }
         if self.empty % PATIENCE == PATIENCE - 1 {
@@ -113,7 +113,7 @@ impl<C: Consumer> Engine<C> {
     }
 
     /// Returns a message to a producer, if its ring is not full.
-    fn give_back(&mut self, producer: usize) {
+    fn return_message(&mut self, producer: usize) {
         let report = message(producer, self.returned[producer]);
         self.returned[producer] += u64::from(self.returns[producer].try_push(&report).is_ok());
     }

@@ -1,11 +1,11 @@
 //! Scans the stamp log of earlier incarnations, for a restarted thread.
 
 use crate::plan::{Plan, ThreadPlan};
+use crate::point_totals::PointTotals;
 use crate::segments;
 use crate::spill::{LogRing, SpillLocation, UnspilledTail};
 use crate::stamps::{self, Point, RECORD_WORDS};
 use crate::status::{self, LOG_OFFSET};
-use crate::sums::PointTotals;
 use crate::topology;
 use shm::attached::Attached;
 use shm::memory::{ReadOnlyWords, RegionError};
