@@ -85,9 +85,9 @@ impl ChildCrowd {
     pub fn add(&mut self, bytes: usize) -> io::Result<()> {
         let (mut told, tell) = io::pipe()?;
         let (wait, hold, tell_fd) = (self.wait.as_raw_fd(), self.hold.as_raw_fd(), tell.as_raw_fd());
-        // SAFETY: the child calls nothing but `run_crowd_child`, which makes system calls and writes to
-        // memory that it has mapped itself: it takes no lock, allocates nothing and drops nothing,
-        // and it does not return.
+        // SAFETY: the child calls nothing but `run_crowd_child`, which makes system calls and
+        // writes to memory that it has mapped itself: it takes no lock, allocates nothing and drops
+        // nothing, and it does not return.
         if let ForkResult::Child = unsafe { fork() }? {
             run_crowd_child(bytes, wait, hold, tell_fd)
         }

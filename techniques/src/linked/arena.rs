@@ -175,8 +175,8 @@ impl<const W: usize, const B: usize> BlockArena<W, B> {
     /// Frees a block as the `count`th one. For the only consumer.
     #[inline(always)]
     pub(super) fn free(&self, id: usize, count: u64) {
-        // Release: pairs with the Acquire in `link_next_block` of a producer with a stale view of the block:
-        // it finds a later `last`.
+        // Release: pairs with the Acquire in `link_next_block` of a producer with a stale view of
+        // the block: it finds a later `last`.
         self.words[self.block_offset(id)].store(self.free_mark(count), Ordering::Release);
         self.words[FREE_RING + (count % self.blocks as u64) as usize].store(id as u64, Ordering::Relaxed);
         // Release: pairs with the Acquire in `allocate`; the id is visible, and our reads of the

@@ -224,8 +224,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         // Acquire: pairs with the claims; `last` is as new as for the producers whose claims, and
         // announcements, we see.
         let tail = words[TAIL].load(Ordering::Acquire);
-        // Acquire: pairs with the Release in `link_next_block`; the next load of the tail is at least as new
-        // as the one before the block was linked.
+        // Acquire: pairs with the Release in `link_next_block`; the next load of the tail is at
+        // least as new as the one before the block was linked.
         let link = words[LAST].load(Ordering::Acquire);
         let later = words[TAIL].load(Ordering::Relaxed);
         let zero = BlockLink { number: 0, id: 0 };

@@ -133,8 +133,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         number: u64,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<BlockSearch, Full> {
-        // Acquire: pairs with the Release in `link_next_block`; the block's `next` is set, and the consumer's
-        // reads of what the block held before are over.
+        // Acquire: pairs with the Release in `link_next_block`; the block's `next` is set, and the
+        // consumer's reads of what the block held before are over.
         let word = self.arena.words[LAST].load(Ordering::Acquire);
         let last = if word == 0 {
             Some(BlockLink { number: 0, id: 0 })
@@ -191,8 +191,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
             reach(at, Step::Linked)?;
             next
         };
-        // Release: pairs with the Acquire in `find_block`. The first producer succeeds; the others search
-        // again.
+        // Release: pairs with the Acquire in `find_block`. The first producer succeeds; the others
+        // search again.
         let _ = self.arena.words[LAST].compare_exchange(
             word,
             next.to_word(),
