@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use system::folder::{NotRegular, OpenFolder, not_regular, read_regular};
+use system::folder::{NotRegular, OpenDir, not_regular, read_regular};
 use thiserror::Error;
 
 /// The largest document that is read, in bytes.
@@ -283,6 +283,6 @@ fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> 
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
     // Synced before the rename, so that a crash of the machine leaves the old one or the new one,
     // never half.
-    let write = || OpenFolder::open(folder)?.write_whole(name, bytes, synced);
+    let write = || OpenDir::open(folder)?.write_whole(name, bytes, synced);
     write().map_err(|error| SaveError::of(path, error))
 }

@@ -11,7 +11,7 @@ use crate::tail::Tail;
 use crate::timeline::Timeline;
 use anyhow::Result;
 use std::path::Path;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// The number of a run's worst orders that are saved one by one.
 const WORST: usize = 10;
@@ -39,7 +39,7 @@ pub enum Step {
 /// # Errors
 /// Logs that cannot be merged, a folder that cannot be written.
 pub fn evaluate(
-    room: &Room,
+    room: &ColumnStore,
     folder: &Path,
     record: &RunRecord,
     mut progress: impl FnMut(Step),

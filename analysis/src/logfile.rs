@@ -12,9 +12,9 @@
 //! and would be a SIGBUS there. Nothing in a file is believed before it was checked, so any bytes
 //! give records or an error.
 
-use protocol::counters::Counters;
+use protocol::counters::ThreadCounters;
 use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, point_of};
-use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, Status};
+use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, ThreadStatus};
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -126,8 +126,8 @@ pub struct LogReader<R = File> {
     source: R,
     file: String,
     header: Header,
-    status: Status,
-    counters: Counters,
+    status: ThreadStatus,
+    counters: ThreadCounters,
     block: Vec<u8>,
     records: u64,
     /// What ended the log, kept until the good records before it were handed out.
@@ -173,7 +173,7 @@ impl<R: Read> LogReader<R> {
         header_words.fill_with(|| words.next().unwrap_or(0));
         let mut status_words = [0; STATUS_WORDS];
         status_words.fill_with(|| words.next().unwrap_or(0));
-        let counters = Counters::from_words(words);
+        let counters = ThreadCounters::from_words(words);
 
         let header = if bytes < HEADER_WORDS * 8 {
             Err(HeaderError::TooShort(bytes as u64))
@@ -193,7 +193,7 @@ impl<R: Read> LogReader<R> {
         if bytes < front.len() {
             return Err(LogError::CutStatus { file, bytes: bytes as u64 });
         }
-        let status = Status::from_words(status_words);
+        let status = ThreadStatus::from_words(status_words);
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
     }
 
@@ -203,12 +203,12 @@ impl<R: Read> LogReader<R> {
     }
 
     /// What the thread said about itself last.
-    pub const fn status(&self) -> &Status {
+    pub const fn status(&self) -> &ThreadStatus {
         &self.status
     }
 
     /// What the thread's agents counted.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &ThreadCounters {
         &self.counters
     }
 

@@ -265,7 +265,7 @@ mod tests {
         ) -> Result<protocol::wire::OrderId, strategy::Refused> {
             Err(if due_ns.is_some() { strategy::Refused::Busy } else { strategy::Refused::Spent })
         }
-        fn next_tick(&mut self) -> Option<protocol::market::Tick> {
+        fn next_tick(&mut self) -> Option<protocol::market::MarketTick> {
             None
         }
         fn hears(&self) -> bool {

@@ -5,9 +5,9 @@ use crate::inbox::Inbox;
 use crate::line::{Facts, Line, Seat};
 use core::mem::MaybeUninit;
 use core::time::Duration;
-use protocol::barrier::{self, ArriveError, Arrived};
+use protocol::barrier::{self, ArriveError, ArrivedThread};
 use protocol::control::Control;
-use protocol::orphan::LauncherWatch;
+use protocol::launcher_watch::LauncherWatch;
 use protocol::plan::{ClockSource, Plan, PlanError, Role, Technique};
 use protocol::segments::{self, submit_link};
 use protocol::status::StatusWriter;
@@ -138,18 +138,18 @@ impl Place {
     ) -> Result<Option<Box<dyn Line>>, AttachError> {
         let watch = LauncherWatch::new(plan, &plan.processes[self.process]).map_err(AttachError::Launcher)?;
         let thread = &plan.threads[self.thread];
-        let epoch = control.life(self.strategy).epoch;
+        let epoch = control.incarnation(self.strategy).epoch;
         let context = strategy::attach::context(plan, self.strategy, epoch, attached)?;
         let submit = attached.producer::<T>(&submit_link(plan), self.strategy.into())?;
         let session = strategy::attach::session(plan, &context, submit, attached)?;
         let market = segments::market(attached, plan)?;
         let agent = StrategyAgent::new(Inbox::new(), session).hearing(market);
-        let idle = barrier::idle(attached, plan, thread)?;
+        let idle = barrier::idle_strategy(attached, plan, thread)?;
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(attached, plan, thread, &segment)?;
-        memory::limit(memory::STRATEGY_ROOM).map_err(AttachError::Memory)?;
+        memory::limit_growth(memory::STRATEGY_MEMORY_BYTES).map_err(AttachError::Memory)?;
         watch.start(plan, control).map_err(AttachError::Launcher)?;
-        let arrived = Arrived::new(plan, thread, &segment, log)?;
+        let arrived = ArrivedThread::new(plan, thread, &segment, log)?;
         let facts = Facts::new(plan, context);
         Ok(match plan.clock {
             ClockSource::Tsc => arrived
@@ -178,7 +178,7 @@ mod tests {
     fn only_a_process_that_is_a_program_has_a_place() {
         let mut trading = Trading::new(2, 1);
         trading.strategy_kinds = vec!["player".into(), "exec:./mine".into()];
-        let plan = Plan::of(trading).arranged();
+        let plan = Plan::for_trading(trading).arranged();
         assert_eq!(plan.validate(), Ok(()));
         let place = Place::find(&plan, "strategy-1").unwrap();
         assert_eq!((place.strategy, plan.threads[place.thread].name.as_str()), (1, "strategy-1"));

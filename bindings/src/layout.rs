@@ -6,8 +6,8 @@
 
 use crate::line::Facts;
 use core::ffi::CStr;
-use protocol::market::{Quote, Tick as Heard};
-use protocol::wire::{self, Condition, Operation, OrderType, SelfTrade, Side, Terms, TimeInForce};
+use protocol::market::{MarketTick as Heard, Quote};
+use protocol::wire::{self, Operation, OrderCondition, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 use strategy::NewOrder;
 use zerocopy::{Immutable, IntoBytes};
 
@@ -253,7 +253,7 @@ impl Order {
                 return Err(c"target: must be 0 of a new order");
             }
             Operation::New => {}
-            _ if terms != Terms::default() => {
+            _ if terms != OrderTerms::default() => {
                 return Err(
                     c"order_type, time_in_force, post_only, self_trade, condition: of a new order only",
                 );
@@ -278,9 +278,9 @@ impl Order {
     }
 
     #[inline]
-    fn terms(&self) -> Result<Terms, &'static CStr> {
+    fn terms(&self) -> Result<OrderTerms, &'static CStr> {
         let value = self.condition_value;
-        Ok(Terms {
+        Ok(OrderTerms {
             order_type: of_code(
                 &OrderType::ALL,
                 self.order_type,
@@ -301,11 +301,11 @@ impl Order {
                 BH_NO_CONDITION if value != 0 => {
                     return Err(c"condition_value: must be 0 without a condition");
                 }
-                BH_NO_CONDITION => Condition::None,
-                BH_STOP_PRICE => Condition::StopPrice(value.cast_signed()),
-                BH_DISPLAY => Condition::Display(value),
-                BH_MINIMUM => Condition::Minimum(value),
-                BH_LIFE => Condition::Life(value),
+                BH_NO_CONDITION => OrderCondition::None,
+                BH_STOP_PRICE => OrderCondition::StopPrice(value.cast_signed()),
+                BH_DISPLAY => OrderCondition::Display(value),
+                BH_MINIMUM => OrderCondition::Minimum(value),
+                BH_LIFE => OrderCondition::Lifetime(value),
                 _ => return Err(c"condition: 0 to 4 (BH_NO_CONDITION to BH_LIFE)"),
             },
         })
@@ -339,7 +339,7 @@ impl Tick {
     #[inline]
     pub(crate) fn of(heard: &Heard, written_ns: u64) -> Self {
         let pair = |quote: Option<Quote>| quote.map_or((0, 0), |quote| (quote.price, quote.quantity));
-        let touch = &heard.touch;
+        let touch = &heard.top;
         let ((bid_price, bid_quantity), (offer_price, offer_quantity), (last_price, last_quantity)) =
             (pair(touch.bid), pair(touch.offer), pair(touch.last));
         Self {

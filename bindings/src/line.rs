@@ -6,11 +6,11 @@
 //! of functions; behind it everything is compiled for its types.
 
 use crate::inbox::Inbox;
-use protocol::agent::{CycleOutcome, Running};
+use protocol::agent::{AgentRunner, CycleOutcome};
 use protocol::control::Control;
-use protocol::market::Tick;
+use protocol::market::MarketTick;
 use protocol::plan::Plan;
-use protocol::status::{Field, StatusWriter};
+use protocol::status::{StatusField, StatusWriter};
 use protocol::wire::{OrderId, Report};
 use shm::idle::Chosen;
 use shm::ring::Producer;
@@ -49,7 +49,7 @@ pub(crate) trait Line {
     fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused>;
 
     /// The next touch that was not heard yet.
-    fn next_tick(&mut self) -> Option<Tick>;
+    fn next_tick(&mut self) -> Option<MarketTick>;
 
     /// Whether there is market data.
     fn hears(&self) -> bool;
@@ -74,7 +74,7 @@ pub(crate) trait Line {
 pub(crate) struct Seat<P, C> {
     agent: StrategyAgent<Inbox, P>,
     cycle: protocol::agent::Cycle<C>,
-    running: Running,
+    running: AgentRunner,
     idle: Chosen,
     status: StatusWriter,
     control: Control,
@@ -91,7 +91,7 @@ impl<P: Producer, C: Clock> Seat<P, C> {
         control: &Control,
         facts: Facts,
     ) -> Self {
-        let running = Running::begin(&mut agent, &mut cycle, &status);
+        let running = AgentRunner::begin(&mut agent, &mut cycle, &status);
         Self { agent, cycle, running, idle, status, control: control.clone(), facts, is_over: false }
     }
 
@@ -99,11 +99,11 @@ impl<P: Producer, C: Clock> Seat<P, C> {
     #[inline]
     fn turn(&mut self, wait_ns: u64) -> Result<(), Over> {
         let Self { agent, cycle, running, idle, status, control, .. } = self;
-        match running.turn(agent, cycle, status, control) {
-            CycleOutcome::Busy => running.busy(idle, cycle),
+        match running.run_once(agent, cycle, status, control) {
+            CycleOutcome::Busy => running.on_busy(idle, cycle),
             CycleOutcome::Idle(_) if wait_ns == 0 => {}
             CycleOutcome::Idle(ns) => running.idle(idle, ns.min(wait_ns), &cycle.clock),
-            CycleOutcome::Over => {
+            CycleOutcome::Finished => {
                 self.is_over = true;
                 return Err(Over);
             }
@@ -138,7 +138,7 @@ impl<P: Producer, C: Clock> Line for Seat<P, C> {
         Ok(sent)
     }
 
-    fn next_tick(&mut self) -> Option<Tick> {
+    fn next_tick(&mut self) -> Option<MarketTick> {
         let tick = self.agent.orders(&mut self.cycle).next_tick()?;
         self.agent.strategy().did();
         Some(tick)
@@ -155,7 +155,7 @@ impl<P: Producer, C: Clock> Line for Seat<P, C> {
     }
 
     fn beat(&self) {
-        self.status.set(Field::HeartbeatTicks, self.cycle.clock.peek());
+        self.status.set(StatusField::HeartbeatTicks, self.cycle.clock.peek());
     }
 
     fn facts(&self) -> &Facts {
@@ -189,7 +189,7 @@ mod tests {
     use shm::ring::spsc;
     use shm::ring::spsc_mux::SpscMuxProducer;
     use strategy::Session;
-    use system::clock::{Timebase, Virtual};
+    use system::clock::{Timebase, VirtualClock};
 
     /// A line of that many orders, and what stands at its other end.
     struct Run {
@@ -197,7 +197,7 @@ mod tests {
         submitted: spsc::Consumer<MESSAGE_WORDS>,
         returns: spsc::Producer<MESSAGE_WORDS>,
         segment: ReadOnlyWords,
-        clock: Virtual,
+        clock: VirtualClock,
         launching: ControlWriter,
     }
 
@@ -209,7 +209,7 @@ mod tests {
             let agent = StrategyAgent::new(Inbox::new(), session);
             let segment = Region::heap(LOG_OFFSET + 256 * RECORD_WORDS).words();
             let (status, log) = (StatusWriter::new(&segment), StampLog::new(&segment));
-            let (clock, time) = (Virtual::default(), Timebase { start_ticks: 0, ns_per_tick: 1.0 });
+            let (clock, time) = (VirtualClock::default(), Timebase { start_ticks: 0, ns_per_tick: 1.0 });
             let cycle = Cycle { clock: clock.clone(), now: 0, time, draining: false, log };
             let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
             launching.go(0);
@@ -231,7 +231,7 @@ mod tests {
             let mut answered = 0;
             while let Some(message) = self.submitted.try_pop().unwrap() {
                 let order = Order::from_message(message).unwrap();
-                let report = Report::whole_fill(&order);
+                let report = Report::full_fill(&order);
                 self.returns.try_push(&report.to_message()).unwrap();
                 answered += 1;
             }
@@ -262,7 +262,7 @@ mod tests {
         assert!(run.poll(16).is_err() && run.poll(16).is_err(), "over, and it stays so");
         run.line.take().unwrap().finish();
         let status = status::read(&run.segment);
-        assert_eq!((status.state(), status.get(Field::RecordsDropped)), (ThreadState::Done, 0));
+        assert_eq!((status.state(), status.get(StatusField::RecordsDropped)), (ThreadState::Done, 0));
         let stamps = [Point::StrategySend, Point::StrategyRecv].map(|point| count_point(&run.segment, point));
         assert_eq!(stamps, [20, 20]);
     }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn every_poll_is_a_sign_of_life_and_so_is_a_beat() {
         let mut run = Run::new(5, 64);
-        let beat = |run: &Run| status::read(&run.segment).get(Field::HeartbeatTicks);
+        let beat = |run: &Run| status::read(&run.segment).get(StatusField::HeartbeatTicks);
         run.line().send(NewOrder::to_venue(0), None).unwrap();
         run.line().send(NewOrder::to_venue(0), None).unwrap();
         run.answer();

@@ -122,9 +122,9 @@ mod tests {
         };
         assert_eq!(desk.to_engine(&cancel).unwrap().target, 40, "the target is the engine's sequence");
         let there = Order { id: OrderId::new(0, 0, 40), ..order };
-        let (report, about) = desk.to_far(&Report::whole_fill(&there)).unwrap();
+        let (report, about) = desk.to_far(&Report::full_fill(&there)).unwrap();
         assert_eq!((report.id, about, desk.open()), (order.id, Some(ECHO), 0));
-        assert!(desk.to_far(&Report::whole_fill(&there)).is_none(), "once");
+        assert!(desk.to_far(&Report::full_fill(&there)).is_none(), "once");
         assert!(desk.to_engine(&cancel).is_none(), "nothing is open any more");
     }
 }

@@ -113,7 +113,7 @@ fn whoami() -> Result<(Plan, u16, u16), String> {
             plan.isolation
         ));
     }
-    let epoch = control.life(index).epoch;
+    let epoch = control.incarnation(index).epoch;
     Ok((plan, index, epoch))
 }
 

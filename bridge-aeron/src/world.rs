@@ -135,7 +135,7 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
                     Told::Order(order, echo) => {
                         came += 1;
                         let due = net.now + dice.roll(30_000_000);
-                        answers.push((due, Report::whole_fill(&order), Some(echo)));
+                        answers.push((due, Report::full_fill(&order), Some(echo)));
                     }
                     Told::Gone(_) => is_gone = true,
                     Told::Up | Told::Over => {}

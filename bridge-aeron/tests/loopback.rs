@@ -23,7 +23,7 @@ struct Side1 {
 
 fn message(side: Side, number: u64) -> Message {
     let order = Order::new(OrderId::new(0, 0, number), 0);
-    if side == Side::Far { order.to_message() } else { Report::whole_fill(&order).to_message() }
+    if side == Side::Far { order.to_message() } else { Report::full_fill(&order).to_message() }
 }
 
 impl Part for Side1 {

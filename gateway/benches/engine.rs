@@ -21,7 +21,7 @@ use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::{Control, ControlWriter, PLAN, RunState};
 use protocol::sender::Sender;
 use protocol::stamps::StampLog;
-use protocol::status::{self, Field, LOG_OFFSET, StatusWriter};
+use protocol::status::{self, LOG_OFFSET, StatusField, StatusWriter};
 use protocol::wire::{MESSAGE_WORDS, Order, OrderId, Side};
 use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc;
@@ -30,7 +30,7 @@ use shm::sync::Ordering;
 use std::cell::Cell;
 use std::rc::Rc;
 use system::clock::{Clock, Timebase, Tsc};
-use system::work::Work;
+use system::work::TimedWork;
 
 /// Slots of a ring, as a run has them.
 const SLOTS: usize = 8_192;
@@ -99,7 +99,7 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
     let outputs = Outputs::new(
         vec![Sender::new(inbox, None, 64)],
         vec![Sender::bounded(return_ring, None, MAX_OPEN as usize)],
-        Work::new(0),
+        TimedWork::new(0),
     );
     let orchestrator =
         Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs, ());
@@ -179,12 +179,12 @@ impl<A: Agent<Jumping>> Engine<A> {
     #[inline(never)]
     fn turn(&mut self) -> bool {
         self.cycle.clock.set(self.now);
-        let turn = self.turns.turn(&mut self.agent, &mut self.cycle, &self.status, &self.control);
+        let turn = self.turns.run_once(&mut self.agent, &mut self.cycle, &self.status, &self.control);
         self.now = self.cycle.clock.peek();
         match turn {
             CycleOutcome::Idle(_) => false,
             CycleOutcome::Busy => true,
-            CycleOutcome::Over => unreachable!("the run goes on"),
+            CycleOutcome::Finished => unreachable!("the run goes on"),
         }
     }
 
@@ -219,7 +219,7 @@ impl<A: Agent<Jumping>> Engine<A> {
         self.written = self.segment.len();
         self.write_anew();
         self.trade(WARM);
-        let busy = |engine: &Self| status::read(&engine.segment.clone().into()).get(Field::BusyTicks);
+        let busy = |engine: &Self| status::read(&engine.segment.clone().into()).get(StatusField::BusyTicks);
         let before = busy(self);
         self.trade(SAMPLE);
         (busy(self) - before) as f64 * ns_per_tick / SAMPLE as f64

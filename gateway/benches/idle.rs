@@ -25,7 +25,7 @@ use std::time::Instant;
 use strategy::schedule::Entry;
 use strategy::{Player, Session, StrategyAgent};
 use system::clock::{Timebase, Tsc};
-use system::work::Work;
+use system::work::TimedWork;
 
 const VENUES: u16 = 4;
 const STRATEGIES: usize = 8;
@@ -50,7 +50,7 @@ fn engine() -> (impl Agent<Tsc>, (Vec<spsc::Producer>, Vec<spsc::Consumer>)) {
     let outputs = Outputs::new(
         inboxes.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
         returns.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
-        Work::new(0),
+        TimedWork::new(0),
     );
     let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs, ());
     let gateways: Vec<_> = (0..VENUES)
@@ -125,10 +125,10 @@ impl<A: Agent<Tsc>> Thread<A> {
         let mut idle = Spin::default();
         let mut busy = 0;
         for _ in 0..cycles {
-            match self.turns.turn(&mut self.agent, &mut self.cycle, &self.status, &control) {
+            match self.turns.run_once(&mut self.agent, &mut self.cycle, &self.status, &control) {
                 CycleOutcome::Idle(ns) => idle.idle(ns),
                 CycleOutcome::Busy => busy += 1,
-                CycleOutcome::Over => unreachable!("the run goes on"),
+                CycleOutcome::Finished => unreachable!("the run goes on"),
             }
         }
         busy

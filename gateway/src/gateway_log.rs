@@ -6,9 +6,9 @@
 //! handed over. That is as far as what is open reaches, however long the run. Where logs are
 //! spilled, that may be further than what is in memory: then the rest is in the file.
 
+use protocol::log_scan::PriorLog;
 use protocol::stamps::{Point, Record, StampLog, key_with};
-use protocol::tally::PriorLog;
-use protocol::wire::{Message, NOTHING, Order, Report, Side};
+use protocol::wire::{Message, Order, PLACEHOLDER, Report, Side};
 use std::collections::HashSet;
 use std::io;
 
@@ -156,7 +156,7 @@ pub fn given(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> V
     let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
     let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
     let message = |report: &Option<Report>| {
-        report.as_ref().filter(|report| is_stamped(report)).map_or(NOTHING, Report::to_message)
+        report.as_ref().filter(|report| is_stamped(report)).map_or(PLACEHOLDER, Report::to_message)
     };
     open[..count].iter().map(message).collect()
 }
@@ -165,7 +165,7 @@ pub fn given(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> V
 mod tests {
     use super::*;
     use protocol::log_file::{RECORDS_AT, keys_at};
-    use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS, Drain, Ring};
+    use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS, ChunkSpiller, LogRing};
     use protocol::status::LOG_OFFSET;
     use protocol::wire::OrderId;
     use shm::memory::Region;
@@ -309,15 +309,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.stamps");
         let file = std::fs::File::create(&path).unwrap();
-        let ring = Ring { chunks: 4, last: 9, instruments: 0 };
+        let ring = LogRing { chunks: 4, max_chunks: 9, instruments: 0 };
         let [words, spilled] =
             [ring.segment_words(), ring.spilled_words()].map(|words| Region::heap(words).words());
         let (looked, asked) = found(&done, |last, keys| {
             let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
             keys.iter().for_each(|key| log.append_record(Record::from_words(*key, 1).unwrap()));
-            let mut drain = Drain::new(words.clone(), spilled.clone(), ring);
+            let mut drain = ChunkSpiller::new(words.clone(), spilled.clone(), ring);
             let save = |chunk: u64, bytes: &[u8]| file.write_all_at(bytes, RECORDS_AT + chunk * CHUNK_BYTES);
-            while drain.step(save).unwrap() {}
+            while drain.spill_next(save).unwrap() {}
             let past = PriorLog::new(words.clone().into(), Some((spilled.clone().into(), ring)));
             let mut asked = Vec::new();
             let looked = last.found_in(&past, |chunk| {
@@ -367,8 +367,8 @@ mod tests {
         let open = [None, Some(report(0)), None, Some(report(1)), Some(report(2)), None];
         let given_of = |stamped: u64| given(&open, |report| report.id.sequence() < stamped);
         assert_eq!(given_of(0), Vec::<Message>::new(), "nothing is known of the first: it is taken again");
-        assert_eq!(given_of(1), [NOTHING, report(0).to_message()]);
-        assert_eq!(given_of(2), [NOTHING, report(0).to_message(), NOTHING, report(1).to_message()]);
+        assert_eq!(given_of(1), [PLACEHOLDER, report(0).to_message()]);
+        assert_eq!(given_of(2), [PLACEHOLDER, report(0).to_message(), PLACEHOLDER, report(1).to_message()]);
         assert_eq!(given_of(3).len(), 5);
     }
 }

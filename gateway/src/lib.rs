@@ -28,7 +28,7 @@ use disconnect::Disconnects;
 use outbox::{Outbox, Sink};
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
-use protocol::counters::Slots;
+use protocol::counters::CounterSlots;
 use protocol::labels::GatewayCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Instruction, Message, Order, OrderId};
@@ -262,14 +262,14 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
         log.append_checksum(LinkEnd::sender(HandOff::Completion, self.index, 0), self.outbox.reported);
     }
 
-    fn keep_warm(&self, _: usize) {
+    fn prefetch_hot(&self, _: usize) {
         prefetch_lines(self, LINES);
         self.venue.keep_warm();
     }
 
     #[inline]
-    fn publish(&mut self, slots: &mut Slots<'_>) {
-        let slot = slots.take();
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
+        let slot = slots.next_agent();
         slot.set(GatewayCounter::Received, self.received);
         slot.set(GatewayCounter::Completed, self.outbox.completed);
         slot.set(GatewayCounter::Full, self.outbox.full);

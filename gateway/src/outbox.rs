@@ -4,10 +4,10 @@
 use crate::venue::{NoRoom, ROOM, Reports, VenueInfo};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
-use protocol::sender::{Sender, Sent};
+use protocol::sender::{SendOutcome, Sender};
 use protocol::session::WITHDRAWN;
 use protocol::stamps::Point;
-use protocol::wire::{Message, NOTHING, OrderStatus, Report, Side};
+use protocol::wire::{Message, OrderStatus, PLACEHOLDER, Report, Side};
 use shm::bell::Doorbell;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
@@ -52,7 +52,7 @@ impl<P: Producer> Outbox<P> {
     /// No report waits.
     #[inline]
     pub fn is_clear(&self) -> bool {
-        !self.completion.is_waiting()
+        !self.completion.has_queued()
     }
 
     /// How many more reports can wait.
@@ -76,7 +76,7 @@ impl<P: Producer> Outbox<P> {
         // the run does not end.
         self.reported.add(digest(message));
         match sent {
-            Sent::Ring => self.completed += 1,
+            SendOutcome::Ring => self.completed += 1,
             _ => self.full += 1,
         }
     }
@@ -152,7 +152,7 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
         self.left -= 1;
         if !self.may_give() {
             self.outbox.refused += 1;
-            self.outbox.push(&NOTHING);
+            self.outbox.push(&PLACEHOLDER);
             return Ok(());
         }
         if (CANCELS || report.reason == WITHDRAWN) && report.status == OrderStatus::Cancelled {
@@ -175,7 +175,7 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
     fn nothing(&mut self) {
         if self.left > 0 {
             self.left -= 1;
-            self.outbox.push(&NOTHING);
+            self.outbox.push(&PLACEHOLDER);
         }
     }
 

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::venue::{Reports, Sweep, Venue, VenueInfo};
-use protocol::session::{Numbers, number_instruction, report_number};
+use protocol::session::{SessionNumbers, number_instruction, report_number};
 use protocol::wire::{CancelScope, Instruction, Message, Order, Report};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
@@ -21,8 +21,8 @@ pub struct SessionVenue {
     reports: spsc::Consumer,
     /// An instruction that found the session full. Nothing overtakes it.
     waiting: Option<Message>,
-    sent: Numbers,
-    received: Numbers,
+    sent: SessionNumbers,
+    received: SessionNumbers,
     /// Reports were taken whose slots are not given back.
     keeps: bool,
     faults: u64,
@@ -38,7 +38,7 @@ impl SessionVenue {
     pub fn new(out: spsc::Producer, bell: Option<Doorbell>, reports: spsc::Consumer) -> Self {
         // What dead predecessors of either end sent and took counts.
         let (sent, received) =
-            (Numbers::behind(out.published() as u32), Numbers::behind(reports.taken() as u32));
+            (SessionNumbers::after(out.published() as u32), SessionNumbers::after(reports.taken() as u32));
         Self { out, bell, reports, waiting: None, sent, received, keeps: false, faults: 0 }
     }
 
@@ -47,12 +47,12 @@ impl SessionVenue {
     #[must_use]
     pub fn in_place_of(mut self, first: Option<Message>, taken: usize) -> Self {
         if let Some(mut message) = first {
-            number_instruction(&mut message, self.sent.give());
+            number_instruction(&mut message, self.sent.next_number());
             self.waiting = Some(message);
         }
         for _ in 0..taken {
             if let Ok(Some(message)) = self.reports.take() {
-                self.faults += u64::from(!self.received.take(report_number(&message)));
+                self.faults += u64::from(!self.received.try_accept(report_number(&message)));
                 self.keeps = true;
             }
         }
@@ -66,7 +66,7 @@ impl SessionVenue {
     #[inline]
     fn send(&mut self, instruction: &Instruction) {
         let mut message = instruction.to_message();
-        number_instruction(&mut message, self.sent.give());
+        number_instruction(&mut message, self.sent.next_number());
         self.waiting = Some(message);
         self.flush();
     }
@@ -123,7 +123,7 @@ impl Venue for SessionVenue {
             self.keeps = true;
             // A gap is counted, and the report is taken all the same: what was lost is found by the
             // orders that stay open.
-            self.faults += u64::from(!self.received.take(report_number(&message)));
+            self.faults += u64::from(!self.received.try_accept(report_number(&message)));
             match Report::from_message(message) {
                 // There is room.
                 Ok(report) => drop(reports.send(report)),

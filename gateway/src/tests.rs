@@ -3,11 +3,11 @@
 use super::*;
 use protocol::stamps::Record;
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{CancelScope, MESSAGE_WORDS, NOTHING, OrderId, OrderStatus, Report};
+use protocol::wire::{CancelScope, MESSAGE_WORDS, OrderId, OrderStatus, PLACEHOLDER, Report};
 use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc_mux::SpscMuxProducer;
 use shm::sync::Ordering;
-use system::clock::{Timebase, Virtual};
+use system::clock::{Timebase, VirtualClock};
 
 fn order(sequence: u64, delay_ns: u64) -> Order {
     Order { delay_ns, price: 100, quantity: 5, ..Order::new(OrderId::new(0, 0, sequence), 0) }
@@ -17,8 +17,8 @@ struct Bench<V> {
     gateway: Gateway<SpscMuxProducer, V>,
     inbox: spsc::Producer,
     completion: spsc::Consumer,
-    clock: Virtual,
-    cycle: Cycle<Virtual>,
+    clock: VirtualClock,
+    cycle: Cycle<VirtualClock>,
     segment: AtomicWords,
 }
 
@@ -26,7 +26,7 @@ struct Bench<V> {
 fn bench_of<V: Venue>(completion_capacity: usize, venue: V) -> Bench<V> {
     let (inbox, inbox_end) = spsc::heap_ring::<MESSAGE_WORDS>(64);
     let (completion, completion_end) = spsc::heap_ring::<MESSAGE_WORDS>(completion_capacity);
-    let clock = Virtual::default();
+    let clock = VirtualClock::default();
     let segment = Region::heap(LOG_OFFSET + 4096).words();
     let cycle = Cycle {
         clock: clock.clone(),
@@ -55,7 +55,7 @@ impl<V: Venue> Bench<V> {
         self.cycle.now = ticks;
         self.gateway.duty_cycle(&mut self.cycle);
         std::iter::from_fn(|| self.completion.try_pop().unwrap())
-            .filter(|message| *message != NOTHING)
+            .filter(|message| *message != PLACEHOLDER)
             .map(|message| Report::from_message(message).unwrap())
             .collect()
     }
@@ -67,7 +67,7 @@ impl<V: Venue> Bench<V> {
     }
 
     fn deadline(&self) -> u64 {
-        Agent::<Virtual>::next_deadline(&self.gateway, false)
+        Agent::<VirtualClock>::next_deadline(&self.gateway, false)
     }
 }
 
@@ -107,7 +107,7 @@ fn a_dead_strategys_orders_are_cancelled_at_once() {
     assert_eq!(bench.at(1), []);
     bench
         .inbox
-        .try_push(&Instruction::CancelAll(CancelScope::of(OrderId::new(0, 1, 0))).to_message())
+        .try_push(&Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 1, 0))).to_message())
         .unwrap();
     let mut reports = bench.at(2);
     reports.extend(bench.at(3));
@@ -246,7 +246,7 @@ fn a_dead_strategys_orders_are_cancelled_between_their_reports() {
     assert_eq!(bench.at(1).len(), 3);
     bench
         .inbox
-        .try_push(&Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0))).to_message())
+        .try_push(&Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0))).to_message())
         .unwrap();
     let mut reports = bench.at(2);
     reports.extend(bench.at(3));
@@ -347,7 +347,7 @@ fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V)
     let segment = Region::heap(LOG_OFFSET + 4096).words();
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let log = StampLog::new(&segment);
-    let mut cycle = Cycle { clock: Virtual::default(), now: 1, time, draining: false, log };
+    let mut cycle = Cycle { clock: VirtualClock::default(), now: 1, time, draining: false, log };
     for (life, turns) in [(0, 1), (1, 3)] {
         for n in life * HARMFUL / 2..(life + 1) * HARMFUL / 2 {
             let mut message = report_of(n).to_message();

@@ -88,7 +88,7 @@ impl Sweep {
     /// Whether it is about an order of this id and instrument.
     #[inline]
     pub const fn concerns(&self, id: OrderId, instrument: u16) -> bool {
-        self.scope.concerns(id, instrument)
+        self.scope.contains(id, instrument)
     }
 }
 

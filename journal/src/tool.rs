@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use system::folder::OpenFolder;
+use system::folder::OpenDir;
 use thiserror::Error;
 
 /// Why a tool could not do it.
@@ -165,7 +165,7 @@ pub fn dump(
 }
 
 /// Copies a file of a folder, whole or not at all.
-fn copy(place: &OpenFolder, from: &OsStr, to: &OsStr) -> io::Result<()> {
+fn copy(place: &OpenDir, from: &OsStr, to: &OsStr) -> io::Result<()> {
     let mut draft = place.draft(to)?;
     io::copy(&mut place.read(from)?, &mut draft)?;
     draft.save()
@@ -202,7 +202,7 @@ pub fn cut(path: &Path) -> Result<u64, ToolError> {
         let io = |what| JournalError::io(&path, what);
         let Ok(open) = OpenSegment::open(&path) else { continue };
         let name = path.file_name().unwrap_or_default();
-        let opened = OpenFolder::open(folder).map_err(io("open its folder"))?;
+        let opened = OpenDir::open(folder).map_err(io("open its folder"))?;
         let file = opened.edit(name).map_err(io("open it"))?;
         if index == last {
             copy(&opened, name, aside.file_name().unwrap_or_default()).map_err(io("copy it"))?;

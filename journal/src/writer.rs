@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use system::folder::OpenFolder;
+use system::folder::OpenDir;
 
 /// What an append promises; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -437,7 +437,7 @@ impl Drop for Lock {
 /// process dies.
 pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
     let path = folder.join("lock");
-    let file = OpenFolder::open(folder).and_then(|folder| folder.edit("lock"));
+    let file = OpenDir::open(folder).and_then(|folder| folder.edit("lock"));
     let file = file.map_err(JournalError::io(&path, "open it"))?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),

@@ -8,8 +8,11 @@ use crate::runtime::run_id::RunId;
 use analysis::document::Document;
 use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};
+use protocol::commands::{
+    self, ANSWERS_SEGMENT, COMMANDS_SEGMENT, Command, CommandAnswer, CommandAnswers, CommandEntry,
+    CommandStatus, CommandWriter,
+};
 use protocol::control::{Control, RunState};
-use protocol::desk::{self, ANSWERS, Answer, Command, CommandAnswers, DESK, Entry, Operator, Status};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control};
 use shm::bell::Doorbell;
@@ -58,7 +61,9 @@ impl LiveRun {
     fn check(&self, name: &str, view: &ReadOnlyWords, kind: SegmentKind) -> Result<()> {
         let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind)
             .with_context(|| format!("segment {name}"))?;
-        if header.run != run_hash(&self.plan.run) || view.len() < desk::ANSWERS_WORDS.min(desk::DESK_WORDS) {
+        if header.run != run_hash(&self.plan.run)
+            || view.len() < commands::ANSWERS_WORDS.min(commands::COMMANDS_WORDS)
+        {
             bail!("segment {name} is not of this run");
         }
         Ok(())
@@ -68,10 +73,10 @@ impl LiveRun {
     ///
     /// # Errors
     /// Segments that are gone or are not the run's.
-    pub fn commands(&self) -> Result<(Vec<Entry>, CommandAnswers)> {
-        let desk = self.view(DESK, desk::DESK_KIND)?;
-        let answers = self.view(ANSWERS, desk::ANSWERS_KIND)?;
-        Ok((desk::entries(&desk).collect(), CommandAnswers::new(&answers)))
+    pub fn commands(&self) -> Result<(Vec<CommandEntry>, CommandAnswers)> {
+        let desk = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
+        let answers = self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
+        Ok((commands::entries(&desk).collect(), CommandAnswers::new(&answers)))
     }
 
     /// Gives a command and waits until it is done, or the time is over: when it was given, and the
@@ -79,8 +84,8 @@ impl LiveRun {
     ///
     /// # Errors
     /// No right to write the desk, no turn at it, no room on it, or an engine that does not answer.
-    pub fn give(&self, command: Command, timeout: Duration) -> Result<(Entry, Answer)> {
-        let name = self.plan.segment_name(DESK);
+    pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
+        let name = self.plan.segment_name(COMMANDS_SEGMENT);
         let file = match open_safely(&name, OpenOptions::new().read(true).write(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -90,19 +95,21 @@ impl LiveRun {
             Err(error) => return Err(error).with_context(|| format!("cannot open {name}")),
         };
         let words = Region::map(&name, &file, true)?.words();
-        self.check(&name, &words.clone().into(), desk::DESK_KIND)?;
-        let answers = CommandAnswers::new(&self.view(ANSWERS, desk::ANSWERS_KIND)?);
+        self.check(&name, &words.clone().into(), commands::COMMANDS_KIND)?;
+        let answers = CommandAnswers::new(&self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?);
         take_turn(&file)?;
         let (ticks, pid) = (self.plan.clock.now(), std::process::id());
-        let number = Operator::new(&words).give(command, ticks, pid);
+        let number = CommandWriter::new(&words).append(command, ticks, pid);
         drop(file.unlock());
-        let Some(number) = number else { bail!("the desk is full: a run takes {} commands", desk::COMMANDS) };
+        let Some(number) = number else {
+            bail!("the desk is full: a run takes {} commands", commands::MAX_COMMANDS)
+        };
         self.ring();
-        let entry = Entry { number, ticks, pid, command: Some(command) };
+        let entry = CommandEntry { number, ticks, pid, command: Some(command) };
         let began = Instant::now();
         loop {
-            let answer = answers.of(number);
-            if !matches!(answer.status, Status::Given | Status::Seen) {
+            let answer = answers.answer(number);
+            if !matches!(answer.status, CommandStatus::Given | CommandStatus::Seen) {
                 return Ok((entry, answer));
             }
             if self.control.state() == RunState::Stop {
@@ -110,7 +117,7 @@ impl LiveRun {
             }
             if began.elapsed() >= timeout {
                 match answer.status {
-                    Status::Given => bail!(
+                    CommandStatus::Given => bail!(
                         "the engine has not seen command {number} in {timeout:?}: it is stopped or hangs. The command stays on \
                          the desk"
                     ),

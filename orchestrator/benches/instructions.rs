@@ -18,7 +18,7 @@ use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use std::cell::Cell;
 use system::clock::{Clock, Timebase};
-use system::work::Work;
+use system::work::TimedWork;
 
 const SLOTS: usize = 1_024;
 
@@ -47,7 +47,7 @@ fn main() {
     let (return_end, mut returns) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
     let core = Core::new(&RiskSetup::open_orders(1, 1, 1_000)).expect("no limits");
     let strategies = vec![Sender::bounded(return_end, None, 1_000)];
-    let outputs = Outputs::new(vec![Sender::new(inbox_end, None, 1_000)], strategies, Work::new(0));
+    let outputs = Outputs::new(vec![Sender::new(inbox_end, None, 1_000)], strategies, TimedWork::new(0));
     let mut engine =
         Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs, ());
     let segment = Region::heap(LOG_OFFSET + 16 * orders as usize + 64).words();
@@ -59,7 +59,7 @@ fn main() {
         submit.try_push(&order.to_message()).expect("the ring is empty");
         engine.duty_cycle(&mut cycle);
         assert!(inbox.try_pop().expect("a message is whole").is_some(), "it is dispatched");
-        completion.try_push(&Report::whole_fill(&order).to_message()).expect("the ring is empty");
+        completion.try_push(&Report::full_fill(&order).to_message()).expect("the ring is empty");
         engine.duty_cycle(&mut cycle);
         assert!(returns.try_pop().expect("a message is whole").is_some(), "it is returned");
     }

@@ -16,7 +16,7 @@ use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
 use shm::memory::Region;
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
-use system::work::Work;
+use system::work::TimedWork;
 
 const STRATEGIES: u64 = 8;
 
@@ -97,7 +97,7 @@ fn outputs(estate: &OutputWatermarks, open: u64) -> Outputs {
     };
     let path = |messages: &u64| Sender::bounded(ring(*messages), None, max_open(open) as usize);
     let returns = estate.returned.iter().map(path).collect();
-    Outputs::new(vec![Sender::new(ring(0), None, 64)], returns, Work::new(0))
+    Outputs::new(vec![Sender::new(ring(0), None, 64)], returns, TimedWork::new(0))
 }
 
 fn comes_back(case: Case<'_>) -> (Duration, u64) {

@@ -9,7 +9,7 @@ use orchestrator::Positions;
 use orchestrator::risk::{Risk, RiskSetup};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitSetting};
+use protocol::limits::{LimitSetting, RiskControl};
 use protocol::wire::{Order, OrderId, Report, Side};
 use std::hint::black_box;
 use std::time::Instant;
@@ -22,33 +22,33 @@ const ROUNDS: usize = 401;
 const GAP: u64 = 1_000;
 
 /// A row: its name, and the controls that are on.
-const ROWS: [(&str, &[(Control, u64)]); 13] = [
+const ROWS: [(&str, &[(RiskControl, u64)]); 13] = [
     ("off", &[]),
     ("off again", &[]),
-    ("order volume", &[(Control::MaxOrderVolume, 1 << 40)]),
-    ("order value", &[(Control::MaxOrderValue, 1 << 40)]),
-    ("price collar", &[(Control::PriceCollar, 1_000)]),
-    ("message rate", &[(Control::MessageRate, 1_000_000)]),
-    ("credential rate", &[(Control::CredentialRate, 10_000_000)]),
-    ("execution throttle", &[(Control::MaxExecutions, 1 << 30)]),
-    ("duplicate", &[(Control::DuplicateWindow, 100_000)]),
-    ("position", &[(Control::MaxPosition, 1 << 60)]),
-    ("gross and net exposure", &[(Control::GrossExposure, 1 << 60), (Control::NetExposure, 1 << 60)]),
-    ("kill by rate", &[(Control::KillMessageRate, 100_000_000)]),
+    ("order volume", &[(RiskControl::MaxOrderVolume, 1 << 40)]),
+    ("order value", &[(RiskControl::MaxOrderValue, 1 << 40)]),
+    ("price collar", &[(RiskControl::PriceCollar, 1_000)]),
+    ("message rate", &[(RiskControl::MessageRate, 1_000_000)]),
+    ("credential rate", &[(RiskControl::CredentialRate, 10_000_000)]),
+    ("execution throttle", &[(RiskControl::MaxExecutions, 1 << 30)]),
+    ("duplicate", &[(RiskControl::DuplicateWindow, 100_000)]),
+    ("position", &[(RiskControl::MaxPosition, 1 << 60)]),
+    ("gross and net exposure", &[(RiskControl::GrossExposure, 1 << 60), (RiskControl::NetExposure, 1 << 60)]),
+    ("kill by rate", &[(RiskControl::KillMessageRate, 100_000_000)]),
     (
         "all",
         &[
-            (Control::MaxOrderVolume, 1 << 40),
-            (Control::MaxOrderValue, 1 << 40),
-            (Control::PriceCollar, 1_000),
-            (Control::MessageRate, 1_000_000),
-            (Control::CredentialRate, 10_000_000),
-            (Control::MaxExecutions, 1 << 30),
-            (Control::DuplicateWindow, 100_000),
-            (Control::MaxPosition, 1 << 60),
-            (Control::GrossExposure, 1 << 60),
-            (Control::NetExposure, 1 << 60),
-            (Control::KillMessageRate, 100_000_000),
+            (RiskControl::MaxOrderVolume, 1 << 40),
+            (RiskControl::MaxOrderValue, 1 << 40),
+            (RiskControl::PriceCollar, 1_000),
+            (RiskControl::MessageRate, 1_000_000),
+            (RiskControl::CredentialRate, 10_000_000),
+            (RiskControl::MaxExecutions, 1 << 30),
+            (RiskControl::DuplicateWindow, 100_000),
+            (RiskControl::MaxPosition, 1 << 60),
+            (RiskControl::GrossExposure, 1 << 60),
+            (RiskControl::NetExposure, 1 << 60),
+            (RiskControl::KillMessageRate, 100_000_000),
         ],
     ),
 ];
@@ -62,7 +62,7 @@ struct Row {
     books: Vec<f64>,
 }
 
-fn row(name: &'static str, controls: &[(Control, u64)]) -> Row {
+fn row(name: &'static str, controls: &[(RiskControl, u64)]) -> Row {
     let instrument = Instrument { tick: 5, lot: 100, reference_price: 100_000, ..Instrument::default() };
     let instruments = vec![instrument; INSTRUMENTS.into()];
     let limits: Vec<LimitSetting> = controls
@@ -121,7 +121,7 @@ impl Row {
             let strategy = usize::from(order.id.strategy());
             let change = self.positions.send(black_box(order));
             self.risk.book(strategy, &change, 0, &self.positions);
-            let report = Report::whole_fill(order);
+            let report = Report::full_fill(order);
             if let Some(change) = self.positions.settle(black_box(&report), true) {
                 self.risk.book(strategy, &change, report.price, &self.positions);
             }

@@ -114,7 +114,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             let Ok(report) = Report::from_message(message) else { continue };
             // Also one whose strategy has died since: which reports have their stamp follows from
             // their order.
-            cycle.pass_with(Point::OrchReturn, report.id, report.number);
+            cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             if self.core.sessions[strategy].is_current(report.id) {
                 self.outputs.send_to_strategy(strategy, &message);

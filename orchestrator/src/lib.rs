@@ -33,8 +33,8 @@ pub use supervision::Supervision;
 use journal::InputLog;
 use live::Live;
 use protocol::agent::{Agent, Cycle};
-use protocol::counters::Slots;
-use protocol::desk::CommandChannel;
+use protocol::commands::CommandChannel;
+use protocol::counters::CounterSlots;
 use protocol::labels::OrchestratorCounter as Counter;
 use protocol::stamps::StampLog;
 use shm::prefetch::prefetch_lines;
@@ -119,7 +119,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         if self.core.dying > 0 {
             self.poll_retirements(cycle);
         }
-        if self.outputs.desk.as_ref().is_some_and(CommandChannel::has_news) {
+        if self.outputs.desk.as_ref().is_some_and(CommandChannel::has_pending) {
             self.poll_commands(cycle);
         }
         if self.supervision.as_ref().is_some_and(|supervision| supervision.must_inspect(cycle.now)) {
@@ -162,7 +162,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         self.core.seal(log);
     }
 
-    fn keep_warm(&self, round: usize) {
+    fn prefetch_hot(&self, round: usize) {
         prefetch_lines(self, AGENT_LINES);
         let Outputs { gateways, strategies, .. } = &self.outputs;
         if let Some(gateway) = round.checked_rem(gateways.len()) {
@@ -175,10 +175,10 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     }
 
     #[inline]
-    fn publish(&mut self, slots: &mut Slots<'_>) {
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         self.core.book();
         let (counts, outputs) = (&self.core.counts, &self.outputs);
-        let slot = slots.take();
+        let slot = slots.next_agent();
         slot.set(Counter::Dispatched, counts.dispatched);
         slot.set(Counter::Settled, counts.settled);
         slot.set(Counter::Reports, counts.reports);
@@ -191,7 +191,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         slot.set(Counter::WaitingPeak, outputs.pending_peak);
         if J::IS_KEPT {
             let (last, recovered) = self.journal.progress();
-            slot.set(Counter::Journalled, last);
+            slot.set(Counter::Journaled, last);
             slot.set(Counter::Recovered, recovered.map_or(0, |end| end.last));
             slot.set(Counter::Replayed, recovered.map_or(0, |end| end.records));
         }

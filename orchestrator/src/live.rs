@@ -23,7 +23,7 @@ pub(crate) struct Live<'a, R, J, C> {
 impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     #[inline(always)]
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
-        self.cycle.pass_with(point, id, detail);
+        self.cycle.stamp_inner_with(point, id, detail);
     }
 
     fn log_now(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
@@ -50,7 +50,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
             self.outputs.deferred.push_back((record, *message));
             return;
         }
-        self.cycle.pass_with(Point::OrchReturn, report.id, report.number);
+        self.cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
         self.outputs.send_to_strategy(report.id.strategy().into(), message);
     }
 
@@ -96,9 +96,9 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 // dead strategy any more.
                 if standstill.is_some_and(|at| at.announcer == Some(strategy)) {
                     *standstill = None;
-                    repairs.stands_still(None);
+                    repairs.set_blocked(None);
                 }
-                repairs.repaired(strategy, epoch, noticed_ticks(noticed), now());
+                repairs.set_repaired(strategy, epoch, noticed_ticks(noticed), now());
             }
             Notice::GatewayRepaired { gateway, epoch, noticed, counts } => {
                 let inbox = &gateways[usize::from(gateway)];
@@ -109,10 +109,10 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                     counts,
                     inbox_end: inbox.ring().published() + inbox.queued() as u64,
                 };
-                repairs.gateway_repaired(gateway, epoch, &repair);
+                repairs.set_gateway_repaired(gateway, epoch, &repair);
             }
             Notice::DeadCounts { strategy, refused, orphaned } => {
-                repairs.count(strategy, refused, orphaned);
+                repairs.set_counts(strategy, refused, orphaned);
             }
             _ => {}
         }

@@ -3,12 +3,12 @@
 //! Nothing here refuses a message. What finds its ring full is queued and goes when there is room.
 //! Each receiver has a queue of its own, so a venue or strategy that takes nothing delays no other.
 
-use protocol::desk::CommandChannel;
-use protocol::sender::{Sender, Sent};
+use protocol::commands::CommandChannel;
+use protocol::sender::{SendOutcome, Sender};
 use protocol::supervision::{BlockedClaim, RepairsWriter};
 use protocol::wire::Message;
 use std::collections::VecDeque;
-use system::work::Work;
+use system::work::TimedWork;
 
 /// Messages of one gateway's queue that a duty cycle moves at most.
 const BATCH: usize = 16;
@@ -24,7 +24,7 @@ pub struct Outputs {
     pub(crate) deferred: VecDeque<(u64, Message)>,
     pub(crate) desk: Option<CommandChannel>,
     pub(crate) repairs: Option<RepairsWriter>,
-    pub(crate) work: Work,
+    pub(crate) work: TimedWork,
     /// A place of the submit hand-off that is claimed and not written, as of the last look.
     pub(crate) standstill: Option<BlockedClaim>,
     /// Reports may be queued for a strategy.
@@ -46,7 +46,7 @@ pub struct Outputs {
 impl Outputs {
     /// Outputs with nothing queued; `gateways` has one entry for each venue and credential, the
     /// credentials of a venue next to each other, `strategies` one for each strategy.
-    pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: Work) -> Self {
+    pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: TimedWork) -> Self {
         Self { gateways, strategies, work, ..Self::default() }
     }
 
@@ -58,7 +58,7 @@ impl Outputs {
 
     #[inline(always)]
     pub(crate) fn send_to_gateway(&mut self, gateway: usize, message: &Message) {
-        if self.gateways[gateway].push(message) != Sent::Ring {
+        if self.gateways[gateway].push(message) != SendOutcome::Ring {
             self.full += 1;
             self.count_pending(1);
         }
@@ -92,14 +92,14 @@ impl Outputs {
     #[inline(always)]
     pub(crate) fn send_to_strategy(&mut self, strategy: usize, message: &Message) {
         match self.strategies[strategy].push(message) {
-            Sent::Ring => self.returned += 1,
-            Sent::Queued => {
+            SendOutcome::Ring => self.returned += 1,
+            SendOutcome::Queued => {
                 self.full += 1;
                 self.has_queued_reports = true;
             }
             // More than the strategy's open orders can have, unless another one sent orders in its
             // name.
-            Sent::Dropped => self.overflowed = Some(strategy),
+            SendOutcome::Dropped => self.overflowed = Some(strategy),
         }
     }
 
@@ -107,7 +107,7 @@ impl Outputs {
     #[cold]
     pub(crate) fn flush_returns(&mut self) -> usize {
         let moved = self.strategies.iter_mut().map(|strategy| strategy.flush(usize::MAX)).sum();
-        self.has_queued_reports = self.strategies.iter().any(Sender::is_waiting);
+        self.has_queued_reports = self.strategies.iter().any(Sender::has_queued);
         self.returned += moved as u64;
         moved
     }

@@ -12,7 +12,7 @@ use super::outputs::Outputs;
 use super::successor::Successor;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Writer};
 use protocol::checksum::digest;
-use protocol::desk::{ANSWERS_WORDS, Answer, COMMANDS, CommandAnswers, CommandChannel};
+use protocol::commands::{ANSWERS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
 use protocol::record::{Point, Record, Stamps};
 use protocol::wire::{Message, Order, OrderId, Report};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub struct Replica {
 pub struct EngineSnapshot {
     pub(crate) ledger: OutputLedger,
     pub(crate) core: SavedCore,
-    answers: Vec<Answer>,
+    answers: Vec<CommandAnswer>,
 }
 
 struct Recorded<'a> {
@@ -164,9 +164,9 @@ impl Replica {
         outputs.recall_is_due = true;
         if let Some(desk) = &mut outputs.desk {
             for (number, answer) in answered(&answers, ledger.commands) {
-                desk.say(number, Answer { seen_ticks: now, done_ticks: now, ..answer });
+                desk.restore_answer(number, CommandAnswer { seen_ticks: now, done_ticks: now, ..answer });
             }
-            (0..).zip(&core.refused).for_each(|(reason, count)| desk.rejections(reason, *count));
+            (0..).zip(&core.refused).for_each(|(reason, count)| desk.set_rejections(reason, *count));
             desk.skip_to(ledger.commands);
         }
         Ok((Successor { core, outputs, journal }, recovered))
@@ -196,9 +196,9 @@ impl Replica {
     }
 }
 
-fn answered(answers: &AtomicWords, commands: u64) -> impl Iterator<Item = (u32, Answer)> {
+fn answered(answers: &AtomicWords, commands: u64) -> impl Iterator<Item = (u32, CommandAnswer)> {
     let answers = CommandAnswers::new(&answers.clone().into());
-    (0..commands.min(COMMANDS as u64) as u32).map(move |number| (number, answers.of(number)))
+    (0..commands.min(MAX_COMMANDS as u64) as u32).map(move |number| (number, answers.answer(number)))
 }
 
 impl State for Replica {
@@ -219,7 +219,7 @@ impl State for Replica {
         }
         let known = self.ledger.known.take();
         self.ledger = OutputLedger { known, ..ledger };
-        (0..).zip(answers).for_each(|(number, answer)| self.desk.say(number, answer));
+        (0..).zip(answers).for_each(|(number, answer)| self.desk.restore_answer(number, answer));
         if let Some(known) = self.ledger.known.clone() {
             self.ledger.has_gone(&known);
         }

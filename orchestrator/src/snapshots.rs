@@ -8,10 +8,10 @@ use super::replica::{EngineSnapshot, Replica};
 use super::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitSetting};
+use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
@@ -29,13 +29,13 @@ fn replica() -> Replica {
 fn core() -> Core {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
-        of(Control::MessageRate, 100_000_000),
-        of(Control::CredentialRate, 100_000_000),
-        of(Control::DuplicateWindow, 40),
-        of(Control::GrossExposure, 1 << 40),
-        of(Control::MaxLoss, 1 << 20),
-        of(Control::MaxRejections, 20),
-        of(Control::MaxExecutions, 30),
+        of(RiskControl::MessageRate, 100_000_000),
+        of(RiskControl::CredentialRate, 100_000_000),
+        of(RiskControl::DuplicateWindow, 40),
+        of(RiskControl::GrossExposure, 1 << 40),
+        of(RiskControl::MaxLoss, 1 << 20),
+        of(RiskControl::MaxRejections, 20),
+        of(RiskControl::MaxExecutions, 30),
     ];
     let instrument = Instrument {
         reference_price: 100,
@@ -152,7 +152,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                     _ => Scope::Credential(strategy % 2),
                 };
                 let limit =
-                    LimitSetting { scope: Scope::All, control: Control::MaxOrderVolume, value: 1 << 19 };
+                    LimitSetting { scope: Scope::All, control: RiskControl::MaxOrderVolume, value: 1 << 19 };
                 let command = match kind {
                     0..=4 => Command::Kill(scope),
                     5..=8 => Command::Revive(scope),

@@ -4,8 +4,8 @@ use super::Orchestrator;
 use crate::core::{GatewayState, Input, SessionState, StrategySession};
 use journal::InputLog;
 use protocol::agent::Cycle;
+use protocol::commands::{CommandChannel, CommandEntry};
 use protocol::control::Control;
-use protocol::desk::{CommandChannel, Entry};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, RepairsWriter};
 use shm::ring::{BlockedSlot, Consumer};
 use system::clock::Clock;
@@ -53,14 +53,14 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         supervision.seen = supervision.control.generation();
         let control = supervision.control.clone();
         for strategy in 0..self.core.sessions.len() as u16 {
-            let (life, session) = (control.life(strategy), &self.core.sessions[usize::from(strategy)]);
+            let (life, session) = (control.incarnation(strategy), &self.core.sessions[usize::from(strategy)]);
             let is_changed = session.is_begun_by(life) || session.is_ended_by(life);
             if is_changed && !self.take(Input::Lifecycle { strategy, life }, |_| (), cycle) {
                 return;
             }
         }
         for gateway in 0..self.core.gateways.len() as u16 {
-            let life = control.gateway_life(gateway);
+            let life = control.gateway_incarnation(gateway);
             let is_changed = self.core.gateways[usize::from(gateway)].is_changed_by(life);
             if is_changed && !self.take(Input::GatewayLife { gateway, life }, |_| (), cycle) {
                 return;
@@ -106,8 +106,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     #[cold]
     pub(crate) fn poll_commands<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        while let Some(Entry { number, command, .. }) =
-            self.outputs.desk.as_mut().and_then(CommandChannel::take)
+        while let Some(CommandEntry { number, command, .. }) =
+            self.outputs.desk.as_mut().and_then(CommandChannel::next_command)
         {
             if !self.take(Input::Command { number, command }, |_| (), cycle) {
                 return;
@@ -125,20 +125,20 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             supervision.is_damaged = true;
             self.take(Input::Violation { from: None, why: ProtocolViolation::RingDamaged }, |_| (), cycle);
             if let Some(repairs) = &self.outputs.repairs {
-                repairs.damaged(ProtocolViolation::RingDamaged);
+                repairs.set_damaged(ProtocolViolation::RingDamaged);
             }
         }
         // Since when is as of the first look: a producer may be about to write the slot, or to take
         // its announcement back.
         let found = self.submit.blocked().map(|BlockedSlot { place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
-            let known = self.outputs.standstill.filter(|at| (at.place, at.announcer) == (place, announcer));
-            known.unwrap_or(BlockedClaim { place, announcer, since_ticks: cycle.now })
+            let known = self.outputs.standstill.filter(|at| (at.slot, at.announcer) == (place, announcer));
+            known.unwrap_or(BlockedClaim { slot: place, announcer, since_ticks: cycle.now })
         });
         if found != self.outputs.standstill {
             self.outputs.standstill = found;
             if let Some(repairs) = &self.outputs.repairs {
-                repairs.stands_still(found);
+                repairs.set_blocked(found);
             }
         }
     }
@@ -159,14 +159,14 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             let StrategySession { strategy, epoch, state, refused, orphaned, why, .. } = *session;
             match (state, why) {
                 (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
-                    repairs.repaired(strategy, epoch, now, now);
+                    repairs.set_repaired(strategy, epoch, now, now);
                 }
                 (SessionState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy, epoch) => {
                     repairs.quarantine(strategy, epoch, why, now);
                 }
                 _ => {}
             }
-            repairs.count(strategy, refused, orphaned);
+            repairs.set_counts(strategy, refused, orphaned);
         }
         for (gateway, session) in (0..).zip(&self.core.gateways) {
             if session.state == GatewayState::Down {
@@ -174,7 +174,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 let counts = session.counts;
                 let repair =
                     GatewayRepair { noticed_ticks: now, repaired_ticks: now, counts, ..Default::default() };
-                repairs.gateway_repaired(gateway, session.epoch, &repair);
+                repairs.set_gateway_repaired(gateway, session.epoch, &repair);
             }
         }
         self.supervised(supervision, repairs)

@@ -11,8 +11,8 @@ use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use shm::sync::Ordering;
-use system::clock::{Timebase, Virtual};
-use system::work::Work;
+use system::clock::{Timebase, VirtualClock};
+use system::work::TimedWork;
 
 struct Bench<J = ()> {
     orchestrator: Orchestrator<Mux, J>,
@@ -20,7 +20,7 @@ struct Bench<J = ()> {
     inboxes: Vec<spsc::Consumer>,
     completion: spsc::Producer,
     returns: Vec<spsc::Consumer>,
-    cycle: Cycle<Virtual>,
+    cycle: Cycle<VirtualClock>,
     segment: shm::memory::AtomicWords,
 }
 
@@ -35,7 +35,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
     let (return_ends, returns) = rings(2);
     let segment = Region::heap(LOG_OFFSET + 4096).words();
     let cycle = Cycle {
-        clock: Virtual::default(),
+        clock: VirtualClock::default(),
         now: 0,
         time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
         draining: false,
@@ -48,7 +48,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
         Outputs::new(
             inbox_ends.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
             return_ends.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
-            Work::new(0),
+            TimedWork::new(0),
         ),
         (),
     );
@@ -72,7 +72,7 @@ fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
 }
 
 fn report(order: &Order) -> Report {
-    Report::whole_fill(order)
+    Report::full_fill(order)
 }
 
 impl<J: InputLog> Bench<J> {
@@ -80,7 +80,7 @@ impl<J: InputLog> Bench<J> {
     fn cycle(&mut self) -> usize {
         let work = self.turn();
         let status = StatusWriter::new(&Region::heap(LOG_OFFSET).words());
-        Agent::<Virtual>::publish(&mut self.orchestrator, &mut status.slots());
+        Agent::<VirtualClock>::publish(&mut self.orchestrator, &mut status.slots());
         work
     }
 
@@ -201,7 +201,9 @@ fn a_strategy_that_never_reads_is_quarantined_once_nothing_fits_any_more() {
 fn what_is_kept_warm_may_be_dead() {
     let mut bench = bench(8, 8);
     bench.orchestrator.core.sessions[1].close(SessionState::Dead);
-    (0..10).chain([usize::MAX]).for_each(|round| Agent::<Virtual>::keep_warm(&bench.orchestrator, round));
+    (0..10)
+        .chain([usize::MAX])
+        .for_each(|round| Agent::<VirtualClock>::prefetch_hot(&bench.orchestrator, round));
     bench.send(&order(0, 0, 1), 0);
     assert_eq!((bench.cycle(), bench.position(0).0), (1, 1));
 }

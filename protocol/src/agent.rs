@@ -1,34 +1,33 @@
-//! Agents and their runner: a role is one method that does what there is to do now and returns how
-//! much it did (Agrona's `Agent`). The runner owns a thread and hands the count to an idle
-//! strategy.
+//! Agents and their runner. A role is one method that does the work available now and returns its
+//! amount (Agrona's `Agent`); the runner owns a thread and passes the amount to an idle strategy.
 
 use crate::control::{Control, RunState};
-use crate::counters::Slots;
+use crate::counters::CounterSlots;
 use crate::gaps;
-use crate::stamps::{Point, StampLog, Switches};
-use crate::status::{Field, StatusWriter, ThreadState};
+use crate::stamps::{KernelEvents, Point, StampLog};
+use crate::status::{StatusField, StatusWriter, ThreadState};
 use crate::wire::OrderId;
 use shm::idle::Idle;
 use system::alloc;
 use system::clock::{Clock, Timebase};
-use system::usage::Usage;
+use system::usage::ThreadUsage;
 
-/// What a duty cycle works with: its thread's clock and stamp log.
+/// The context of a duty cycle: its thread's clock and stamp log.
 pub struct Cycle<C> {
     /// The run's clock.
     pub clock: C,
-    /// The time when this cycle began, in ticks (unordered; for what is due, not for stamps).
+    /// The time at which this cycle began, in ticks (unordered: for deadlines, not for stamps).
     pub now: u64,
-    /// Turns nanoseconds of the schedule into ticks.
+    /// Converts nanoseconds of the schedule to ticks.
     pub time: Timebase,
-    /// The run is draining: nothing new is sent.
+    /// `true` if the run is draining: no new orders are sent.
     pub draining: bool,
     /// The thread's stamp log.
     pub log: StampLog,
 }
 
 impl<C: Clock> Cycle<C> {
-    /// Takes a stamp now and logs it; returns it.
+    /// Reads the clock, logs a stamp with that time, and returns the time.
     #[inline(always)]
     pub fn stamp(&mut self, point: Point, id: OrderId) -> u64 {
         let ticks = self.clock.now();
@@ -36,7 +35,7 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// The same with a detail: the venue, or the number of the report.
+    /// As [`Cycle::stamp`], with a detail: the venue, or the number of the report.
     #[inline(always)]
     pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
         let ticks = self.clock.now();
@@ -44,77 +43,78 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run
-    /// stamps only the ends.
+    /// Logs the stamp of an inner point of the order's path; does nothing if the run stamps only
+    /// the ends.
     #[inline(always)]
-    pub fn pass(&mut self, point: Point, id: OrderId) {
-        self.pass_with(point, id, 0);
+    pub fn stamp_inner(&mut self, point: Point, id: OrderId) {
+        self.stamp_inner_with(point, id, 0);
     }
 
-    /// The same with a detail.
+    /// As [`Cycle::stamp_inner`], with a detail.
     #[inline(always)]
-    pub fn pass_with(&mut self, point: Point, id: OrderId, detail: u8) {
-        if self.log.takes_all() {
+    pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
+        if self.log.has_inner_stamps() {
             self.stamp_with(point, id, detail);
         }
     }
 }
 
-/// A role.
+/// A role of a run, as a duty cycle.
 pub trait Agent<C: Clock> {
-    /// Does what there is to do now, in bounded time, and returns how much that was; 0 lets the
-    /// thread idle.
+    /// Does the work available now, in bounded time, and returns its amount; 0 lets the thread
+    /// idle.
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
 
-    /// When the agent next has something to do of its own accord, in ticks; `u64::MAX` if only a
-    /// message can bring it something. Parked threads sleep no longer than that: one that names a
-    /// time at which it can do nothing keeps its core busy.
+    /// Returns the time of the agent's next work that no message triggers, in ticks; `u64::MAX` if
+    /// it only reacts to messages. A parked thread sleeps no longer than that, so a deadline at
+    /// which the agent has no work wastes its core.
     fn next_deadline(&self, draining: bool) -> u64 {
         let _ = draining;
         u64::MAX
     }
 
-    /// Whether the agent has done all that it ever will.
+    /// Returns `true` if the agent has no more work to do in this run.
     fn finished(&self, draining: bool) -> bool {
         let _ = draining;
         false
     }
 
-    /// Why the agent cannot go on, if it cannot: its thread ends and says so. Asked only after a
-    /// turn without work.
+    /// Returns the reason why the agent cannot continue, if there is one: its thread then ends and
+    /// reports it. Called only after a cycle without work.
     fn failure(&self) -> Option<&str> {
         None
     }
 
-    /// Writes into the log what is known only at the end; called once, after the last duty cycle.
+    /// Appends the records that are final only at the end, such as checksums. Called once, after
+    /// the last duty cycle.
     fn seal(&self, log: &mut StampLog) {
         let _ = log;
     }
 
-    /// Asks the processor for the memory that the next message will need, and changes nothing.
-    /// Called after some turns in which there was nothing to do: what a thread does not use leaves
-    /// its caches, and on a machine that others share within a millisecond. `round` counts the
-    /// calls: who serves many asks for the part of one, so that no call takes long.
-    fn keep_warm(&self, round: usize) {
+    /// Prefetches the memory that the next message will need, and changes nothing. Called after
+    /// some idle cycles, because unused lines are evicted from the caches, on a shared machine
+    /// within a millisecond. `round` counts the calls: an agent with many peers prefetches for one
+    /// of them per call, so that no call takes long.
+    fn prefetch_hot(&self, round: usize) {
         let _ = round;
     }
 
-    /// Takes its place among the thread's counters and stores its own there; called after each duty
-    /// cycle with work.
-    fn publish(&mut self, slots: &mut Slots<'_>) {
-        let _ = slots.take();
+    /// Takes the next slot of the thread's counters and stores the agent's own counters there.
+    /// Called after each duty cycle with work.
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
+        let _ = slots.next_agent();
     }
 }
 
-/// Several agents on one thread are one agent: each has its turn in each cycle. The first hands
-/// over to the second, which takes it in the same cycle; what the second hands back the first takes
-/// in a second turn, before counters are published and the clock is read again: else an order would
-/// wait for both on its way home.
+/// Several agents on one thread are one composite agent: each runs once in each cycle. What the
+/// first sends to the second is handled in the same cycle. If the second had work, the first runs
+/// again at once, before counters are published and the clock is read: otherwise a report would
+/// wait for both on its way back.
 impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let (mut work, mut came_back) = (0, false);
-        // A loop, so that the first one's turn is compiled once.
+        // A loop, so that the first agent's cycle is compiled once.
         loop {
             work += self.0.duty_cycle(cycle);
             if came_back {
@@ -146,13 +146,13 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
         self.1.seal(log);
     }
 
-    fn keep_warm(&self, round: usize) {
-        self.0.keep_warm(round);
-        self.1.keep_warm(round);
+    fn prefetch_hot(&self, round: usize) {
+        self.0.prefetch_hot(round);
+        self.1.prefetch_hot(round);
     }
 
     #[inline]
-    fn publish(&mut self, slots: &mut Slots<'_>) {
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         self.0.publish(slots);
         self.1.publish(slots);
     }
@@ -181,17 +181,17 @@ impl<C: Clock, A: Agent<C> + ?Sized> Agent<C> for Box<A> {
         (**self).seal(log);
     }
 
-    fn keep_warm(&self, round: usize) {
-        (**self).keep_warm(round);
+    fn prefetch_hot(&self, round: usize) {
+        (**self).prefetch_hot(round);
     }
 
     #[inline]
-    fn publish(&mut self, slots: &mut Slots<'_>) {
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         (**self).publish(slots);
     }
 }
 
-/// As the pair.
+/// Runs each agent once in each cycle.
 impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
@@ -214,58 +214,58 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
         self.iter().for_each(|agent| agent.seal(log));
     }
 
-    fn keep_warm(&self, round: usize) {
+    fn prefetch_hot(&self, round: usize) {
         if let Some(agent) = round.checked_rem(self.len()).map(|turn| &self[turn]) {
-            agent.keep_warm(round / self.len());
+            agent.prefetch_hot(round / self.len());
         }
     }
 
     #[inline]
-    fn publish(&mut self, slots: &mut Slots<'_>) {
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         self.iter_mut().for_each(|agent| agent.publish(slots));
     }
 }
 
-/// After so many turns with work it is looked whether the run is stopped; after one without it
-/// always is.
-const BUSY_LOOK: u64 = 256;
-/// So many such looks find it stopped before a thread ends that still finds work: what is on its
-/// way is handed over first, and the launcher waits for seconds.
-const STOPPED_LOOKS: u32 = 64;
+/// The run's state is polled after this many cycles with work, and after every cycle without work.
+const BUSY_POLL_INTERVAL: u64 = 256;
+/// A thread that still finds work ends after this many polls that find the run stopped: messages in
+/// flight are handed over first, and the launcher waits for seconds.
+const MAX_STOPPED_POLLS: u32 = 64;
 
-/// Each so manyth turn, if it finds nothing to do, asks for what the next message will need: every
-/// two to six microseconds where threads spin.
-const WARM: u64 = 128;
+/// One idle cycle in this many prefetches the memory for the next message: every two to six
+/// microseconds where threads spin.
+const PREFETCH_INTERVAL: u64 = 128;
 
-/// What one turn of an agent's loop came to.
+/// The result of one cycle of an agent's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleOutcome {
-    /// There was work; the next turn follows at once.
+    /// There was work; the next cycle follows at once.
     Busy,
-    /// There was none; the agent wants its next turn within so many nanoseconds (0: at once,
-    /// `u64::MAX`: when a message comes).
+    /// There was no work; the agent needs its next cycle within this many nanoseconds (0: at once,
+    /// `u64::MAX`: when a message arrives).
     Idle(u64),
     /// The agent has finished, or the run is stopped.
-    Over,
+    Finished,
 }
 
-/// An agent's loop, one turn at a time: what [`run`] repeats on a thread of its own, and a
-/// simulation in an order of its choice.
+/// An agent's loop, one cycle at a time: [`run`] repeats it on a thread, a simulation schedules it
+/// in any order.
 ///
-/// Each turn reads the clock once (unordered), which gives heartbeat, longest gap and utilisation.
-/// A busy one reads it once more.
+/// Each cycle reads the clock once (unordered), for the heartbeat, the longest gap and the
+/// utilization. A busy cycle reads it twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DutyCycle {
     cycles: u64,
     busy_cycles: u64,
     busy_ticks: u64,
     longest_gap: u64,
-    /// Looks in the middle of work that found the run stopped.
-    stopped: u32,
+    /// Polls between cycles with work that found the run stopped.
+    stopped_polls: u32,
 }
 
 impl DutyCycle {
-    /// Says that the agent runs, behind what it counts: one that comes back has counted before.
+    /// Publishes the agent's counters and then the state `Running`: the counters of a restarted
+    /// agent do not start at zero.
     pub fn begin<C: Clock>(
         agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
@@ -279,16 +279,16 @@ impl DutyCycle {
     /// The part of the beginning that is the same for all agents: compiled once.
     #[inline(never)]
     fn begin_at(now: u64, status: &StatusWriter) -> Self {
-        status.set(Field::StartedTicks, now);
+        status.set(StatusField::StartedTicks, now);
         // Before the state: a reader that sees `Running` sees a heartbeat.
-        status.set(Field::HeartbeatTicks, now);
+        status.set(StatusField::HeartbeatTicks, now);
         status.set_state(ThreadState::Running);
         Self::default()
     }
 
-    /// One duty cycle.
+    /// Runs one duty cycle and returns its outcome.
     #[inline(always)]
-    pub fn turn<C: Clock>(
+    pub fn run_once<C: Clock>(
         &mut self,
         agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
@@ -296,56 +296,56 @@ impl DutyCycle {
         control: &Control,
     ) -> CycleOutcome {
         let now = cycle.clock.peek();
-        // Saturating: the counters of two cores may differ by a tick if the thread was moved.
+        // Saturating: the counters of two cores may differ by a tick if the thread was migrated.
         let gap = now.saturating_sub(cycle.now);
         if gap > self.longest_gap {
             self.longest_gap = gap;
-            status.set(Field::LongestGapTicks, gap);
+            status.set(StatusField::LongestGapTicks, gap);
         }
         cycle.now = now;
-        status.set(Field::HeartbeatTicks, now);
+        status.set(StatusField::HeartbeatTicks, now);
         let work = agent.duty_cycle(cycle);
         self.cycles += 1;
         if work > 0 {
             self.busy_cycles += 1;
             self.busy_ticks += cycle.clock.peek().saturating_sub(now);
             agent.publish(&mut status.slots());
-            status.set(Field::BusyTicks, self.busy_ticks);
-            return if self.busy_cycles.is_multiple_of(BUSY_LOOK) && self.ends_busy(control) {
-                CycleOutcome::Over
+            status.set(StatusField::BusyTicks, self.busy_ticks);
+            return if self.busy_cycles.is_multiple_of(BUSY_POLL_INTERVAL) && self.try_stop(control) {
+                CycleOutcome::Finished
             } else {
                 CycleOutcome::Busy
             };
         }
-        if self.cycles.is_multiple_of(WARM) {
-            self.keep_warm(agent, cycle);
+        if self.cycles.is_multiple_of(PREFETCH_INTERVAL) {
+            self.prefetch_hot(agent, cycle);
         }
         let state = control.state();
         cycle.draining = state == RunState::Drain;
         if state == RunState::Stop || agent.finished(cycle.draining) || agent.failure().is_some() {
-            return CycleOutcome::Over;
+            return CycleOutcome::Finished;
         }
         let ticks_left = agent.next_deadline(cycle.draining).saturating_sub(now);
         CycleOutcome::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
     }
 
-    /// A call of its own: the idle loop is to be small.
+    /// Not inlined: the idle loop stays small.
     #[cold]
     #[inline(never)]
-    fn keep_warm<C: Clock>(&self, agent: &(impl Agent<C> + ?Sized), cycle: &Cycle<C>) {
-        agent.keep_warm((self.cycles / WARM) as usize);
-        cycle.log.keep_warm();
+    fn prefetch_hot<C: Clock>(&self, agent: &(impl Agent<C> + ?Sized), cycle: &Cycle<C>) {
+        agent.prefetch_hot((self.cycles / PREFETCH_INTERVAL) as usize);
+        cycle.log.prefetch_next();
     }
 
-    /// Whether one that always finds something, a flood for example, ends all the same.
+    /// Ends an agent that always finds work, such as a flood, some polls after the run was stopped.
     #[cold]
-    fn ends_busy(&mut self, control: &Control) -> bool {
-        self.stopped += u32::from(control.state() == RunState::Stop);
-        self.stopped >= STOPPED_LOOKS
+    fn try_stop(&mut self, control: &Control) -> bool {
+        self.stopped_polls += u32::from(control.state() == RunState::Stop);
+        self.stopped_polls >= MAX_STOPPED_POLLS
     }
 
-    /// Seals the log and stores the final counters; [`ThreadState::Done`] is for the caller to say,
-    /// behind what it has to add.
+    /// Seals the log and stores the final counters. The caller sets [`ThreadState::Done`], after
+    /// its own final values.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -361,44 +361,45 @@ impl DutyCycle {
     #[inline(never)]
     fn store(self, ended_ticks: u64, records_dropped: u64, status: &StatusWriter) {
         for (field, value) in [
-            (Field::EndedTicks, ended_ticks),
-            (Field::Cycles, self.cycles),
-            (Field::BusyCycles, self.busy_cycles),
-            (Field::BusyTicks, self.busy_ticks),
-            (Field::RecordsDropped, records_dropped),
+            (StatusField::EndedTicks, ended_ticks),
+            (StatusField::Cycles, self.cycles),
+            (StatusField::BusyCycles, self.busy_cycles),
+            (StatusField::BusyTicks, self.busy_ticks),
+            (StatusField::RecordsDropped, records_dropped),
         ] {
             status.set(field, value);
         }
     }
 }
 
-/// Writes down when the thread was away. Looks after each turn, and asks the kernel only after a
-/// gap that is kept.
-struct Gaps {
-    least_ticks: [u64; gaps::PARTS],
+/// Logs the times at which the thread did not run. Checks after each cycle, and reads the kernel's
+/// counters only for a gap that is kept.
+struct GapDetector {
+    min_ticks: [u64; gaps::LEVELS],
     last: u64,
-    usage: Usage,
+    usage: ThreadUsage,
 }
 
-impl Gaps {
+impl GapDetector {
     #[inline(never)]
     fn new(time: Timebase, now: u64) -> Self {
-        let least_ticks = gaps::LEAST_NS.map(|ns| time.ticks(ns));
-        Self { least_ticks, last: now, usage: Usage::of_this_thread() }
+        let least_ticks = gaps::MIN_NS.map(|ns| time.ticks(ns));
+        Self { min_ticks: least_ticks, last: now, usage: ThreadUsage::current_thread() }
     }
 
-    /// After a turn that began at `cycle.now`.
+    /// Checks the time between the last two cycles; the last one began at `cycle.now`.
     #[inline(always)]
-    fn look<C>(&mut self, cycle: &mut Cycle<C>) {
+    fn check<C>(&mut self, cycle: &mut Cycle<C>) {
         let ticks = cycle.now.saturating_sub(self.last);
         self.last = cycle.now;
-        if ticks > self.least_ticks[0] {
+        if ticks > self.min_ticks[0] {
             self.record(&mut cycle.log, cycle.now, ticks);
         }
     }
 
-    /// Until then the thread had given its core away, which is no gap; how long that was.
-    fn slept_until(&mut self, woke: u64) -> u64 {
+    /// Excludes a sleep that ended at `woke`: the thread gave its core away, which is not a gap.
+    /// Returns the length of the sleep in ticks.
+    fn skip_sleep(&mut self, woke: u64) -> u64 {
         woke.saturating_sub(core::mem::replace(&mut self.last, woke))
     }
 
@@ -406,112 +407,113 @@ impl Gaps {
     #[inline(never)]
     fn record(&mut self, log: &mut StampLog, now: u64, ticks: u64) {
         let switches = || {
-            let usage = Usage::of_this_thread();
+            let usage = ThreadUsage::current_thread();
             let since = usage.since(self.usage);
             self.usage = usage;
             let bit = |count: u64, bit: u8| if count > 0 { bit } else { 0 };
-            Switches(
-                bit(since.involuntary_switches, Switches::INVOLUNTARY)
-                    | bit(since.voluntary_switches, Switches::VOLUNTARY)
-                    | bit(since.minor_faults, Switches::MINOR_FAULT)
-                    | bit(since.major_faults, Switches::MAJOR_FAULT),
+            KernelEvents(
+                bit(since.involuntary_switches, KernelEvents::INVOLUNTARY)
+                    | bit(since.voluntary_switches, KernelEvents::VOLUNTARY)
+                    | bit(since.minor_faults, KernelEvents::MINOR_FAULT)
+                    | bit(since.major_faults, KernelEvents::MAJOR_FAULT),
             )
         };
-        log.offer_gap(now, ticks, &self.least_ticks, switches);
+        log.offer_gap(now, ticks, &self.min_ticks, switches);
     }
 }
 
-/// An agent on its thread, from the open barrier to its end: what [`run`] repeats, and what a
-/// program that has a loop of its own calls turn by turn.
-pub struct Running {
-    turns: DutyCycle,
-    gaps: Gaps,
-    /// When the idle strategy before the last turn came back, and for how long it had given the
-    /// core away; 0: it had not.
+/// An agent on its thread, from the start barrier to its end. [`run`] drives it; a program with a
+/// loop of its own calls it cycle by cycle.
+pub struct AgentRunner {
+    duty_cycle: DutyCycle,
+    gaps: GapDetector,
+    /// When the idle strategy before the last cycle returned, and for how long it had given the
+    /// core away (ticks); 0: it had not.
     slept: (u64, u64),
-    usage_before: Usage,
-    /// `None`: this program's allocator does not count.
+    usage_before: ThreadUsage,
+    /// `None` if this program's allocator does not count.
     allocations_before: Option<u64>,
 }
 
-impl Running {
-    /// Begins on the calling thread, on which all the rest is called as well.
+impl AgentRunner {
+    /// Starts the agent on the calling thread; all other methods are called on the same thread.
     pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
-        let usage_before = Usage::of_this_thread();
+        let usage_before = ThreadUsage::current_thread();
         let allocations_before = alloc::is_counted().then(alloc::allocations);
         let turns = DutyCycle::begin(agent, cycle, status);
-        let gaps = Gaps::new(cycle.time, cycle.now);
-        Self { turns, gaps, slept: (0, 0), usage_before, allocations_before }
+        let gaps = GapDetector::new(cycle.time, cycle.now);
+        Self { duty_cycle: turns, gaps, slept: (0, 0), usage_before, allocations_before }
     }
 
-    /// One duty cycle, and a look at when the thread was away before it.
+    /// Runs one duty cycle, and logs the gap before it if the thread did not run.
     #[inline(always)]
-    pub fn turn<C: Clock>(
+    pub fn run_once<C: Clock>(
         &mut self,
         agent: &mut impl Agent<C>,
         cycle: &mut Cycle<C>,
         status: &StatusWriter,
         control: &Control,
     ) -> CycleOutcome {
-        let turn = self.turns.turn(agent, cycle, status, control);
-        self.gaps.look(cycle);
+        let turn = self.duty_cycle.run_once(agent, cycle, status, control);
+        self.gaps.check(cycle);
         turn
     }
 
-    /// Idles after a [`Turn::Idle`], for no longer than that many nanoseconds.
+    /// Idles after a [`CycleOutcome::Idle`], for at most `max_ns` nanoseconds.
     #[inline(always)]
-    pub fn idle<C: Clock, I: Idle>(&mut self, idle: &mut I, at_most_ns: u64, clock: &C) {
+    pub fn idle<C: Clock, I: Idle>(&mut self, idle: &mut I, max_ns: u64, clock: &C) {
         let gives_core = I::MAY_GIVE && idle.gives_core();
-        idle.idle(at_most_ns);
+        idle.idle(max_ns);
         if gives_core {
-            // What a caller of one turn does before its next one is no idling.
+            // The caller's own work between two cycles is not idling.
             let woke = clock.peek();
-            self.slept = (woke, self.gaps.slept_until(woke));
+            self.slept = (woke, self.gaps.skip_sleep(woke));
         } else if I::MAY_GIVE {
             self.slept = (0, 0);
         }
     }
 
-    /// After a [`Turn::Busy`]. If the thread had given its core away before it, somebody may have
-    /// waited: that is logged, and nothing where it came back for nothing.
+    /// Resets the idle strategy after a [`CycleOutcome::Busy`]. If the thread had slept before that
+    /// cycle, a message may have waited, so the sleep is logged.
     #[inline(always)]
-    pub fn busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
+    pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::MAY_GIVE {
             let (woke, ticks) = core::mem::take(&mut self.slept);
-            if ticks > self.gaps.least_ticks[0] {
-                cycle.log.offer_sleep(woke, ticks, &self.gaps.least_ticks);
+            if ticks > self.gaps.min_ticks[0] {
+                cycle.log.offer_sleep(woke, ticks, &self.gaps.min_ticks);
             }
         }
         idle.reset();
     }
 
-    /// Seals the log, stores the final counters and says that the thread is done, or why it failed.
+    /// Seals the log, stores the final counters, and publishes that the thread is done or why it
+    /// failed.
     pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);
-        self.turns.end(agent, cycle, status);
+        self.duty_cycle.end(agent, cycle, status);
         store_end(usage, agent.failure(), status);
     }
 
     /// What the thread has used, before anything of its end allocates or faults. Stores the
     /// allocations.
     #[inline(never)]
-    fn used(&self, status: &StatusWriter) -> Usage {
+    fn used(&self, status: &StatusWriter) -> ThreadUsage {
         if let Some(before) = self.allocations_before {
-            status.set(Field::AllocationsPlusOne, alloc::allocations() - before + 1);
+            status.set(StatusField::AllocationsPlusOne, alloc::allocations() - before + 1);
         }
-        Usage::of_this_thread().since(self.usage_before)
+        ThreadUsage::current_thread().since(self.usage_before)
     }
 }
 
 /// Stores what a thread has used, and that it is done or why it failed. Compiled once for all agents.
 #[inline(never)]
-fn store_end(usage: Usage, failure: Option<&str>, status: &StatusWriter) {
+fn store_end(usage: ThreadUsage, failure: Option<&str>, status: &StatusWriter) {
     for (field, value) in [
-        (Field::VoluntarySwitches, usage.voluntary_switches),
-        (Field::InvoluntarySwitches, usage.involuntary_switches),
-        (Field::MinorFaults, usage.minor_faults),
-        (Field::MajorFaults, usage.major_faults),
-        (Field::CpuNs, usage.cpu_ns),
+        (StatusField::VoluntarySwitches, usage.voluntary_switches),
+        (StatusField::InvoluntarySwitches, usage.involuntary_switches),
+        (StatusField::MinorFaults, usage.minor_faults),
+        (StatusField::MajorFaults, usage.major_faults),
+        (StatusField::CpuNs, usage.cpu_ns),
     ] {
         status.set(field, value);
     }
@@ -521,8 +523,7 @@ fn store_end(usage: Usage, failure: Option<&str>, status: &StatusWriter) {
     }
 }
 
-/// Runs an agent on the calling thread, from the open barrier until it has finished or the run is
-/// stopped.
+/// Runs an agent on the calling thread until it has finished or the run is stopped.
 pub fn run<C: Clock, I: Idle>(
     agent: &mut impl Agent<C>,
     idle: &mut I,
@@ -530,12 +531,12 @@ pub fn run<C: Clock, I: Idle>(
     status: &StatusWriter,
     control: &Control,
 ) {
-    let mut running = Running::begin(agent, cycle, status);
+    let mut running = AgentRunner::begin(agent, cycle, status);
     loop {
-        match running.turn(agent, cycle, status, control) {
-            CycleOutcome::Busy => running.busy(idle, cycle),
+        match running.run_once(agent, cycle, status, control) {
+            CycleOutcome::Busy => running.on_busy(idle, cycle),
             CycleOutcome::Idle(ns) => running.idle(idle, ns, &cycle.clock),
-            CycleOutcome::Over => break,
+            CycleOutcome::Finished => break,
         }
     }
     running.end(agent, cycle, status);

@@ -1,12 +1,12 @@
-//! A thread of a run on its way to its first duty cycle: how it will idle, where it runs, and the
-//! barrier.
+//! The start of a thread: its idle strategy, its core and priority, and the barrier before its
+//! first duty cycle.
 
 use crate::agent::Cycle;
 use crate::control::{Control, RunState};
 use crate::plan::{Idle, Plan, ThreadPlan};
 use crate::segments;
 use crate::stamps::StampLog;
-use crate::status::{Field, StatusWriter, ThreadState};
+use crate::status::{StatusField, StatusWriter, ThreadState};
 use shm::attached::Attached;
 use shm::idle::{Backoff, Chosen, Park, Spin, Yield};
 use shm::memory::{AtomicWords, RegionError};
@@ -16,15 +16,19 @@ use system::pin::{self, PinError};
 use system::{priority, process};
 use thiserror::Error;
 
-/// What a thread of the plan does when there is nothing to do; one that parks does so on its own
-/// bell.
+/// Returns the idle strategy of a thread of the plan; a parking one sleeps on the thread's own
+/// doorbell.
 ///
 /// # Errors
-/// A bell that is missing or not what it should be.
+/// A doorbell that is missing or invalid.
 ///
 /// # Panics
 /// If the plan has no such thread.
-pub fn idle(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<Chosen, RegionError> {
+pub fn idle_strategy(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    thread: &ThreadPlan,
+) -> Result<Chosen, RegionError> {
     Ok(match thread.idle {
         Idle::Spin => Chosen::Spin(Spin::default()),
         Idle::Yield => Chosen::Yield(Yield),
@@ -33,30 +37,30 @@ pub fn idle(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Re
     })
 }
 
-/// Why a thread does not come to the barrier.
+/// A reason why a thread cannot reach the barrier.
 #[derive(Debug, Error)]
 pub enum ArriveError {
-    /// It cannot have its core.
+    /// The thread cannot be pinned to its core.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// It cannot have its priority.
+    /// The thread cannot get its priority.
     #[error("it may not have priority fifo:{0}: {1}")]
     Priority(u8, #[source] io::Error),
 }
 
-/// A thread that has taken its core and said who it is.
-pub struct Arrived {
+/// A thread that is pinned and has published its identity, and waits for the start.
+pub struct ArrivedThread {
     status: StatusWriter,
     log: StampLog,
 }
 
-impl Arrived {
-    /// Pins the calling thread to its core of the plan, if it has one, gives it the run's priority,
-    /// if there is one, and says in its segment who it is. It will write that log
+impl ArrivedThread {
+    /// Pins the calling thread to its core and gives it the run's priority, if the plan has them,
+    /// and publishes its roles and ids in its segment. `log` is the thread's stamp log
     /// ([`segments::stamp_log`]).
     ///
     /// # Errors
-    /// A core or a priority that it cannot have.
+    /// [`ArriveError`] if the core or the priority is refused.
     pub fn new(
         plan: &Plan,
         thread: &ThreadPlan,
@@ -64,22 +68,22 @@ impl Arrived {
         log: StampLog,
     ) -> Result<Self, ArriveError> {
         let status = StatusWriter::new(segment);
-        process::precise_timers();
+        process::set_precise_timers();
         if let Some(core) = thread.core {
-            pin::move_to(core)?;
-            status.set(Field::CorePlusOne, u64::from(core) + 1);
+            pin::pin_beyond_mask(core)?;
+            status.set(StatusField::CorePlusOne, u64::from(core) + 1);
         }
         if let Some(fifo) = plan.priority {
             priority::set_fifo(fifo).map_err(|error| ArriveError::Priority(fifo, error))?;
         }
         status.announce(&thread.roles);
-        status.set(Field::Pid, std::process::id().into());
-        status.set(Field::Tid, process::thread_id().into());
+        status.set(StatusField::Pid, std::process::id().into());
+        status.set(StatusField::Tid, process::thread_id().into());
         Ok(Self { status, log })
     }
 
-    /// Says that the thread is ready and sleeps until the barrier opens: then it may begin. `None`:
-    /// the run was stopped before, and the thread is done.
+    /// Publishes that the thread is ready and sleeps until the barrier opens. Returns `None` if the
+    /// run was stopped before that.
     pub fn wait<C: Clock>(
         self,
         clock: C,

@@ -1,12 +1,13 @@
-//! Checksums of hand-offs: what was pushed against what was taken, word for word.
+//! Checksums of hand-offs: compare the messages that were pushed with those that were received,
+//! word for word.
 //!
 //! Each end of a link adds the digest of every message to a running sum and writes the sum into its
-//! stamp log when the run ends. The sum is the same in any order, so two threads that never meet
-//! can be compared afterwards: a message that was lost, doubled, made up or torn makes the two sums
-//! differ. What came in the wrong order the stamps tell.
+//! stamp log when the run ends. The sum does not depend on the order, so the two ends can be
+//! compared afterwards: a lost, duplicated, invented or torn message makes the two sums differ.
+//! Reordering is detected from the stamps.
 //!
-//! A digest mixes each message by itself before it is added. A plain sum of the words would not see
-//! halves of two messages exchanged.
+//! Each message is hashed before it is added: a plain sum of the words would not detect that halves
+//! of two messages were exchanged.
 
 use serde::{Deserialize, Serialize};
 use shm::ring::{MESSAGE_WORDS, Message};
@@ -17,38 +18,38 @@ const SPREAD: u64 = 0xBF58_476D_1CE4_E5B9;
 
 const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
 
-/// The digest of one message. About twenty instructions, no branch.
+/// Returns the digest of one message. About twenty instructions, no branch.
 #[inline(always)]
 pub fn digest(message: &Message) -> u64 {
-    // Each word is rotated by nine bits more than the one behind it. No rotation waits for another,
-    // nor one half for the other: the stamp behind this waits for all of it.
+    // Each word is rotated by nine bits more than the next one. The rotations and the two halves
+    // are independent, because the stamp that follows waits for the result.
     let [a, b, c, d, e, f, g] = *message;
     let front = (a.rotate_left(54) ^ b.rotate_left(45)) ^ (c.rotate_left(36) ^ d.rotate_left(27));
     let mixed = front ^ ((e.rotate_left(18) ^ f.rotate_left(9)) ^ g);
-    // The high half, which every bit reaches, is folded into the low one, which only the low bits
-    // have.
+    // Every input bit reaches the high half; it is folded into the low half, which depends on low
+    // bits only.
     let spread = mixed.wrapping_mul(SPREAD);
     spread ^ (spread >> 32)
 }
 
-/// The sum over the messages of one link at one end.
+/// The sum of the digests of all messages at one end of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// Counts a message by its digest.
+    /// Adds a message by its digest.
     #[inline(always)]
     pub const fn add(&mut self, digest: u64) {
         self.0 = self.0.wrapping_add(digest);
     }
 
-    /// Takes back a message that was counted and not sent.
+    /// Removes a message that was added and not sent.
     #[inline(always)]
     pub const fn remove(&mut self, digest: u64) {
         self.0 = self.0.wrapping_sub(digest);
     }
 
-    /// The sum so far; 0 before the first message.
+    /// Returns the sum so far; 0 before the first message.
     pub const fn value(self) -> u64 {
         self.0
     }
@@ -67,21 +68,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_order_gives_the_same_sum(messages in prop::collection::vec(any::<Message>(), 0..20)) {
+        fn checksum_ignores_message_order(messages in prop::collection::vec(any::<Message>(), 0..20)) {
             let mut turned = messages.clone();
             turned.reverse();
             prop_assert_eq!(sum(&messages), sum(&turned));
         }
 
         #[test]
-        fn a_changed_bit_changes_it(message: Message, word in 0..MESSAGE_WORDS, bit in 0u32..64) {
+        fn changed_bit_changes_checksum(message: Message, word in 0..MESSAGE_WORDS, bit in 0u32..64) {
             let mut other = message;
             other[word] ^= 1 << bit;
             prop_assert_ne!(digest(&message), digest(&other));
         }
 
         #[test]
-        fn exchanged_halves_change_it(a: Message, b: Message, at in 1..MESSAGE_WORDS) {
+        fn exchanged_halves_change_checksum(a: Message, b: Message, at in 1..MESSAGE_WORDS) {
             let (mut torn_a, mut torn_b) = (a, b);
             torn_a[at..].copy_from_slice(&b[at..]);
             torn_b[at..].copy_from_slice(&a[at..]);
@@ -90,7 +91,7 @@ mod tests {
         }
 
         #[test]
-        fn a_repeat_or_a_loss_changes_it(messages in prop::collection::vec(any::<Message>(), 1..20)) {
+        fn repeat_or_loss_changes_checksum(messages in prop::collection::vec(any::<Message>(), 1..20)) {
             prop_assume!(digest(&messages[0]) != 0);
             let mut doubled = messages.clone();
             doubled.push(messages[0]);
@@ -100,9 +101,9 @@ mod tests {
     }
 
     proptest! {
-        /// As one word after the other is mixed in: what logs of earlier versions hold.
+        /// The digest of earlier versions, word by word: saved logs hold it.
         #[test]
-        fn it_is_what_it_was(message: Message) {
+        fn digest_equals_that_of_earlier_versions(message: Message) {
             let mixed = message.iter().fold(0u64, |mixed, word| mixed.rotate_left(9) ^ word);
             let spread = mixed.wrapping_mul(SPREAD);
             prop_assert_eq!(digest(&message), spread ^ (spread >> 32));
@@ -110,9 +111,9 @@ mod tests {
     }
 
     /// Real messages are mostly zeros and small numbers that grow by one: the worst case for a weak
-    /// mix.
+    /// hash.
     #[test]
-    fn neighbouring_orders_have_digests_of_their_own() {
+    fn neighboring_orders_have_distinct_digests() {
         let mut seen = std::collections::HashSet::new();
         for sequence in 0..if cfg!(miri) { 50 } else { 20_000u64 } {
             for price in 0..4 {

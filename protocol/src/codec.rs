@@ -1,38 +1,40 @@
-//! The one module that names bincode: the plan's bytes in the control segment. Cold paths only.
+//! Encoding of the plan in the control segment; the only module that uses bincode. Cold paths only.
 //!
-//! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); what it decodes here was
-//! written by a launcher of the same build, is length-limited and is validated afterwards.
+//! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); the input here was written by
+//! a launcher of the same build, is limited in length and is validated afterwards.
 
 use crate::plan::PlanError;
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
-/// Decoding stops at this many bytes, so that a scribbled length cannot ask for all memory.
+/// Maximum number of bytes decoded, so that a corrupt length cannot allocate all memory.
 const LIMIT: usize = 1 << 20;
 
-/// A plan that could not be written or read.
+/// A plan that cannot be encoded or decoded.
 #[derive(Debug, Error)]
 pub enum CodecError {
-    /// Not encodable.
+    /// The plan cannot be encoded.
     #[error("the plan cannot be encoded: {0}")]
     Encode(#[from] bincode::error::EncodeError),
-    /// Not decodable.
+    /// The bytes cannot be decoded.
     #[error("the control segment holds no plan of this build: {0}")]
     Decode(#[from] bincode::error::DecodeError),
-    /// Longer than the segment.
-    #[error("a plan of {bytes} bytes, the control segment has room for {room}: fewer strategies or venues")]
+    /// The plan is longer than the segment.
+    #[error(
+        "a plan of {bytes} bytes, the control segment has room for {capacity}: fewer strategies or venues"
+    )]
     TooLarge {
-        /// The plan's.
+        /// Size of the encoded plan in bytes.
         bytes: usize,
-        /// The segment's.
-        room: usize,
+        /// Capacity of the segment in bytes.
+        capacity: usize,
     },
-    /// Decoded, but not valid.
+    /// The plan was decoded, but is not valid.
     #[error(transparent)]
     Invalid(#[from] PlanError),
 }
 
-/// Encodes a value.
+/// Encodes a value with bincode.
 ///
 /// # Errors
 /// [`CodecError::Encode`].
@@ -40,7 +42,7 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
     Ok(bincode::serde::encode_to_vec(value, bincode::config::standard())?)
 }
 
-/// Decodes a value, which must use all of the bytes.
+/// Decodes a value with bincode; all bytes must be used.
 ///
 /// # Errors
 /// [`CodecError::Decode`].

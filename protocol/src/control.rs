@@ -1,13 +1,13 @@
-//! The control segment: the plan and the state of the run. The launcher writes it, every process
-//! reads it.
+//! The control segment: plan, run state, fences and process ids. The launcher writes it, every
+//! process reads it.
 //!
 //! ```text
 //! word 0        16      17            18           32                   288                 352                       864           865
 //!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ a fence a gateway │ a word for each process │ plan: bytes │ plan (bincode) …
 //! ```
 //!
-//! The start is a barrier: each thread says `Ready` in its own status block when it has attached
-//! and prefaulted all it needs; the launcher waits for all of them, then stores the start ticks and
+//! The start is a barrier. Each thread sets `Ready` in its own status block when it has attached
+//! and prefaulted its memory; the launcher waits for all of them, then stores the start ticks and
 //! the state `Go` (Release). A thread that sees `Go` (Acquire) sees the start ticks, and everything
 //! that the launcher saw before.
 
@@ -25,24 +25,25 @@ use std::sync::Arc;
 #[cfg(not(loom))]
 use system::process;
 
-/// Where the run's state is.
+/// Offset of the run's state (words).
 pub const STATE: usize = HEADER_WORDS;
-/// Where the start ticks are.
+/// Offset of the start ticks (words).
 pub const START: usize = HEADER_WORDS + 1;
-/// Where fences and revivals are counted; see `supervision`.
+/// Offset of the count of fences and revivals (words); see `supervision`.
 pub const GENERATION: usize = HEADER_WORDS + 2;
-/// Where the strategies' fences are, a word each.
+/// Offset of the strategies' fences (words), one word each.
 pub const LIVES: usize = HEADER_WORDS + 16;
-/// Where the gateways' fences are, a word each.
+/// Offset of the gateways' fences (words), one word each.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Where the plan's processes are, a word each: the id, and above it when the process was started
-/// or by when, in clock ticks since boot, of which the lower half; 0 while one is not started.
+/// Offset of the process ids (words), one word each: the process id in the lower half, the lower
+/// half of its start time (clock ticks since boot) in the upper half; 0 while the process is not
+/// started.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_GATEWAYS;
-/// The most processes that a plan can have.
+/// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
-/// Where the plan is: its length in bytes, then its bytes.
+/// Offset of the plan (words): its length in bytes, then its bytes.
 pub const PLAN: usize = PROCESSES + MAX_PROCESSES;
-/// The plan and the run's state; written by the launcher.
+/// The kind of a control segment: plan and run state; written by the launcher.
 pub const KIND: SegmentKind = SegmentKind::new(
     1,
     "control",
@@ -57,7 +58,7 @@ pub const KIND: SegmentKind = SegmentKind::new(
 )
 .of_slots(PLAN, 1);
 
-/// Where a run is in its life.
+/// The life cycle state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub enum RunState {
@@ -67,7 +68,7 @@ pub enum RunState {
     Go = 1,
     /// No strategy sends any more; open orders are still collected.
     Drain = 2,
-    /// Everybody ends now.
+    /// All threads end now.
     Stop = 3,
 }
 
@@ -82,37 +83,37 @@ impl RunState {
     }
 }
 
-/// The control segment as every process sees it: read-only.
+/// The read-only view of the control segment that every process has.
 #[derive(Clone)]
 pub struct Control {
     words: ReadOnlyWords,
-    /// This process's own: 1 once the launcher, the one writer, is dead.
+    /// Local to this process: 1 once the launcher, the only writer, is dead.
     orphaned: Arc<AtomicU64>,
 }
 
-/// The control segment as the launcher has it: the one writer.
+/// The launcher's end of the control segment: its only writer.
 pub struct ControlWriter {
     words: AtomicWords,
 }
 
 impl Control {
-    /// The control segment in these words.
+    /// Wraps the words of a control segment.
     ///
     /// # Panics
-    /// If they are not longer than [`PLAN`]: the header's check comes first.
+    /// If there are not more words than [`PLAN`]; the header is checked before this.
     pub fn new(words: impl Into<ReadOnlyWords>) -> Self {
         let words = words.into();
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
         Self { words, orphaned: Arc::new(AtomicU64::new(0)) }
     }
 
-    /// The launcher is dead: from now on the run is stopped, for this value and its clones.
+    /// Marks the launcher as dead: from now on the run is stopped, for this value and its clones.
     pub fn abandon(&self) {
-        // Relaxed: nothing else is passed on.
+        // Relaxed: no other data is published by it.
         self.orphaned.store(1, Ordering::Relaxed);
     }
 
-    /// Whether it is.
+    /// Returns `true` if the launcher was marked as dead.
     pub fn is_abandoned(&self) -> bool {
         self.orphaned.load(Ordering::Relaxed) != 0
     }
@@ -122,7 +123,7 @@ impl Control {
         &self.words
     }
 
-    /// The state of the run; [`RunState::Stop`] once nobody is there to change it.
+    /// Returns the state of the run; [`RunState::Stop`] once the launcher is dead.
     #[inline(always)]
     pub fn state(&self) -> RunState {
         if self.is_abandoned() {
@@ -132,30 +133,30 @@ impl Control {
         RunState::from_code(self.words.load(STATE, Ordering::Acquire))
     }
 
-    /// The tick of time zero; meaningful after [`RunState::Go`] was seen.
+    /// Returns the tick of time zero of the schedule; meaningful after [`RunState::Go`] was seen.
     pub fn start_ticks(&self) -> u64 {
         self.words.load(START, Ordering::Relaxed)
     }
 
-    /// The id of a process of the plan, as the launcher that started it says; `None` if it is not
-    /// started, or its end was dealt with.
+    /// Returns the process id of a process of the plan, as published by the launcher; `None` if it
+    /// is not started, or its end was already handled.
     pub fn pid(&self, process: usize) -> Option<u32> {
         if process >= MAX_PROCESSES {
             return None;
         }
-        // Acquire: pairs with the Release in `started`. The upper half is the start.
+        // Acquire: pairs with the Release in `record_start`. The upper half is the start.
         let pid = self.words.load(PROCESSES + process, Ordering::Acquire) as u32;
         Some(pid).filter(|pid| *pid != 0)
     }
 
-    /// A descriptor of that process, while it runs: of the very one that the launcher started, not
-    /// of a later one that was given the same id.
+    /// Returns a pidfd of a process of the plan while it runs. It is the process that the launcher
+    /// started, not a later one with the same id.
     #[cfg(not(loom))]
     pub fn pidfd(&self, process: usize) -> Option<OwnedFd> {
         let pid = self.pid(process)?;
         let pidfd = process::pidfd_open(pid).ok()?;
-        // The descriptor came first: if the process of that id is the right one now, it was then.
-        // Halves of times: less than half of them apart is not later.
+        // The pidfd was opened first: if the process with that id is the right one now, it was
+        // then. Only the lower halves of the start times are compared, modulo 2^32.
         let started = (self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32) as u32;
         let had_started = |now: &u64| started.wrapping_sub(*now as u32) <= u32::MAX / 2;
         start_time(pid).filter(had_started).map(|_| pidfd)
@@ -168,7 +169,7 @@ impl Control {
             if state != RunState::Setup {
                 return state;
             }
-            // Woken by `set_state`; the bound is for a launcher that dies in between.
+            // Woken by `set_state`; the timeout is for a launcher that dies in between.
             let bound = Duration::from_millis(100);
             self.words.wait(STATE, RunState::Setup as u32, bound);
         }
@@ -176,10 +177,10 @@ impl Control {
 }
 
 impl ControlWriter {
-    /// The control segment in these words.
+    /// Wraps the words of a control segment.
     ///
     /// # Panics
-    /// As [`Control::new`].
+    /// If there are not more words than [`PLAN`].
     pub fn new(words: AtomicWords) -> Self {
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
         Self { words }
@@ -190,49 +191,49 @@ impl ControlWriter {
         &self.words
     }
 
-    /// The same segment as the others see it.
+    /// Returns the read-only view of the segment.
     pub fn control(&self) -> Control {
         Control::new(self.words.clone())
     }
 
-    /// A process of the plan was started, with that id: from now on it is believed to be who it
-    /// says it is. Whoever started it has not waited for it yet, so the id is not another's.
+    /// Publishes the id of a process of the plan that was started. The caller has not waited for
+    /// the process yet, so the id cannot belong to another one.
     ///
     /// # Panics
-    /// If there can be no such process.
+    /// If `index` is not below [`MAX_PROCESSES`].
     #[cfg(not(loom))]
-    pub fn started(&self, index: usize, pid: u32) {
+    pub fn record_start(&self, index: usize, pid: u32) {
         let since = start_time(pid).unwrap_or(0);
-        self.is_process(index, u64::from(pid) | since << 32);
+        self.set_process(index, u64::from(pid) | since << 32);
     }
 
-    /// What this command starts will be that process of the plan, and says so itself before it runs
-    /// a program: who looks after the launcher's death finds it also if the launcher died before it
-    /// could say [`ControlWriter::started`].
+    /// Makes the process that `command` starts publish its own id as that process of the plan,
+    /// before `exec`. So the process is found even if the launcher dies before it calls
+    /// [`ControlWriter::record_start`].
     ///
     /// # Panics
-    /// If there can be no such process.
+    /// If `index` is not below [`MAX_PROCESSES`].
     #[cfg(not(loom))]
-    pub fn will_start(&self, index: usize, command: &mut Command) {
+    pub fn prepare_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);
-        system::starts::say_who_starts(command, &self.words.window(PROCESSES + index, 1));
+        system::pid_slot::publish_pid_before_exec(command, &self.words.window(PROCESSES + index, 1));
     }
 
-    fn is_process(&self, process: usize, word: u64) {
+    fn set_process(&self, process: usize, word: u64) {
         assert!(process < MAX_PROCESSES);
         // Release: pairs with the Acquire in `pid`.
         self.words[PROCESSES + process].store(word, Ordering::Release);
     }
 
-    /// A process has ended and nothing of it is still to be taken: its id is believed no more.
+    /// Removes the id of a process that has ended and whose messages are all received.
     ///
     /// # Panics
-    /// If there can be no such process.
-    pub fn ended(&self, process: usize) {
-        self.is_process(process, 0);
+    /// If `index` is not below [`MAX_PROCESSES`].
+    pub fn record_end(&self, index: usize) {
+        self.set_process(index, 0);
     }
 
-    /// Moves the run on and wakes everybody who waits for it.
+    /// Sets the run's state and wakes all threads that wait for it.
     pub fn set_state(&self, state: RunState) {
         // Release: pairs with the Acquire in `state`.
         self.words[STATE].store(state as u64, Ordering::Release);
@@ -253,13 +254,13 @@ mod plan_bytes {
     use crate::codec::{self, CodecError};
     use crate::plan::Plan;
 
-    /// The most bytes that an encoded plan may have in a segment of that many words.
-    const fn plan_room(words: usize) -> usize {
+    /// Returns the maximum size in bytes of an encoded plan in a segment of `words` words.
+    const fn plan_capacity(words: usize) -> usize {
         words.saturating_sub(PLAN + 1) * 8
     }
 
     impl ControlWriter {
-        /// Returns the control segment's memory, to look at.
+        /// Returns a read-only view of the control segment's memory.
         pub fn memory(&self) -> ReadOnlyWords {
             self.words.clone().into()
         }
@@ -270,9 +271,9 @@ mod plan_bytes {
         /// [`CodecError`] if it cannot be encoded or does not fit.
         pub fn write_plan(&self, plan: &Plan) -> Result<(), CodecError> {
             let bytes = codec::encode(plan)?;
-            let room = plan_room(self.words.len());
+            let room = plan_capacity(self.words.len());
             if bytes.len() > room {
-                return Err(CodecError::TooLarge { bytes: bytes.len(), room });
+                return Err(CodecError::TooLarge { bytes: bytes.len(), capacity: room });
             }
             for (word, chunk) in self.words[PLAN + 1..].iter().zip(bytes.chunks(8)) {
                 let mut eight = [0; 8];
@@ -289,13 +290,13 @@ mod plan_bytes {
         /// Copies the plan out, decodes and validates it.
         ///
         /// # Errors
-        /// [`CodecError`] if what is there is no valid plan.
+        /// [`CodecError`] if the segment holds no valid plan.
         pub fn read_plan(&self) -> Result<Plan, CodecError> {
             // Acquire: pairs with the Release in `write_plan`.
             let len = usize::try_from(self.words.load(PLAN, Ordering::Acquire)).unwrap_or(usize::MAX);
-            let room = plan_room(self.words.len());
+            let room = plan_capacity(self.words.len());
             if len > room {
-                return Err(CodecError::TooLarge { bytes: len, room });
+                return Err(CodecError::TooLarge { bytes: len, capacity: room });
             }
             let mut bytes: Vec<u8> = (PLAN + 1..PLAN + 1 + len.div_ceil(8))
                 .flat_map(|index| self.words.load(index, Ordering::Relaxed).to_le_bytes())
@@ -316,7 +317,7 @@ mod tests {
     use shm::memory::Region;
 
     #[test]
-    fn the_plan_survives_the_segment() {
+    fn plan_round_trips_through_segment() {
         let launching = ControlWriter::new(Region::heap(1024).words());
         let plan = small_plan();
         launching.write_plan(&plan).unwrap();
@@ -324,25 +325,25 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_does_not_fit_is_refused() {
+    fn oversized_plan_is_refused() {
         let launching = ControlWriter::new(Region::heap(PLAN + 4).words());
         assert!(launching.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn a_process_that_says_itself_who_it_is_is_found_and_a_later_one_is_not() {
+    fn self_published_pid_is_found_only_for_that_process() {
         let launching = ControlWriter::new(Region::memfd("will", 1024).unwrap().words());
         let mut command = Command::new("sleep");
-        launching.will_start(3, command.arg("60"));
+        launching.prepare_start(3, command.arg("60"));
         let mut child = command.spawn().unwrap();
         let control = launching.control();
         let found = control.pidfd(3);
-        // As one that has its id and started later would be seen.
+        // The state of a later process with the same id.
         let since = start_time(child.id()).unwrap();
-        launching.is_process(3, u64::from(child.id()) | (since - 1) << 32);
+        launching.set_process(3, u64::from(child.id()) | (since - 1) << 32);
         let later = control.pidfd(3);
-        launching.is_process(3, u64::from(child.id()) | since << 32);
+        launching.set_process(3, u64::from(child.id()) | since << 32);
         let exact = control.pidfd(3);
         let _ = (child.kill(), child.wait());
         assert_eq!((found.is_some(), later.is_some(), exact.is_some()), (true, false, true));

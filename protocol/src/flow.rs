@@ -1,63 +1,63 @@
-//! The flow of an order as data: the stages of its way, each from one point to the next. What is
-//! measured of an order, drawn, tabled and checked goes by this list.
+//! The stages of an order's path as data, each from one stamped point to the next. Measurements,
+//! tables, charts and checks all use this list.
 //!
 //! ```text
 //!  t1 ─ submit ─ t2 ─ pre-dispatch ─ t3 ─ dispatch ─ t4 ─ venue service ─ t5 ─ completion ─ t6 ─ post-process ─ t7 ─ return ─ t8
 //! │                                of the order                          │                  of each report                  │
 //! ```
 //!
-//! Where the venue is an exchange, the time at it has parts of its own ([`ExchangeStage`]):
+//! If the venue is an exchange, the time there is split further ([`ExchangeStage`]):
 //!
 //! ```text
 //!  t4 ─ session out ─ exchange-recv ─ match ─ exchange-done ─ session back ─ t5
 //! ```
 //!
-//! A venue may answer an order with several reports. The order's way runs to its first; each
-//! further one has the stages of [`StageScope::Report`] once more.
+//! A venue may answer an order with several reports. The order's path runs to the first one; each
+//! further report has the stages of [`StageScope::Report`] again.
 
 use crate::stamps::Point;
 
-/// What a stage happens once for.
+/// How often a stage occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageScope {
-    /// Each order.
+    /// Once for each order.
     Order,
-    /// Each report of an order.
+    /// Once for each report of an order.
     Report,
 }
 
-/// Where a stage's time goes.
+/// Where the time of a stage is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StagePlace {
+pub enum StageLocation {
     /// A hand-off between two threads.
     HandOff,
     /// Within one thread of the engine.
     Engine,
-    /// At the venue: not the engine's.
+    /// At the venue: not part of the engine's time.
     Venue,
 }
 
-/// What there is to know of a stage.
+/// The static information about a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageInfo {
-    /// Its name in summaries, tables and charts.
+    /// The name of the stage in summaries, tables and charts.
     pub name: &'static str,
-    /// The point that it begins with.
+    /// The point at which it begins.
     pub from: Point,
-    /// The point that it ends with.
+    /// The point at which it ends.
     pub to: Point,
-    /// What it happens once for.
+    /// How often it occurs.
     pub scope: StageScope,
-    /// Where its time goes.
-    pub place: StagePlace,
-    /// What happens in it, in a few words.
+    /// Where its time is spent.
+    pub location: StageLocation,
+    /// A short description for people.
     pub meaning: &'static str,
 }
 
 macro_rules! stages {
     (
         $(#[$of:meta])* $list:ident
-        $($(#[$doc:meta])* $stage:ident = $name:literal: $from:ident to $to:ident, $scope:ident, $place:ident, $meaning:literal;)+
+        $($(#[$doc:meta])* $stage:ident = $name:literal: $from:ident to $to:ident, $scope:ident, $location:ident, $meaning:literal;)+
     ) => {
         $(#[$of])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,37 +65,37 @@ macro_rules! stages {
         pub enum $list { $($(#[$doc])* $stage,)+ }
 
         impl $list {
-            /// Every one, in the order of an order's way.
+            /// All values, in the order of an order's path.
             pub const ALL: [$list; [$($list::$stage),+].len()] = [$($list::$stage),+];
 
-            /// What there is to know of it.
-            pub const fn record(self) -> &'static StageInfo {
+            /// Returns the static information about the stage.
+            pub const fn info(self) -> &'static StageInfo {
                 match self {
                     $($list::$stage => &StageInfo {
                         name: $name,
                         from: Point::$from,
                         to: Point::$to,
                         scope: StageScope::$scope,
-                        place: StagePlace::$place,
+                        location: StageLocation::$location,
                         meaning: $meaning,
                     },)+
                 }
             }
 
-            /// Its name in summaries, tables and charts.
+            /// Returns the name of the stage in summaries, tables and charts.
             pub const fn name(self) -> &'static str {
-                self.record().name
+                self.info().name
             }
         }
     };
 }
 
 stages! {
-    /// A stage of the flow, in the order of an order's way.
+    /// A stage of an order's path through the run.
     Stage
     /// Through the submit hand-off.
     Submit = "submit": StrategySend to OrchRecvSubmit, Order, HandOff, "strategy → orchestrator";
-    /// Risk checks and work.
+    /// Risk checks, and the configured extra work.
     OrchPreDispatch = "orch_pre_dispatch": OrchRecvSubmit to OrchDispatch, Order, Engine, "risk checks and work";
     /// Through the gateway's inbox.
     Dispatch = "dispatch": OrchDispatch to GatewayRecv, Order, HandOff, "orchestrator → gateway";
@@ -103,14 +103,14 @@ stages! {
     VenueService = "venue_service": GatewayRecv to GatewayDone, Order, Venue, "at the venue";
     /// Through the completion hand-off.
     Completion = "completion": GatewayDone to OrchRecvCompletion, Report, HandOff, "gateway → orchestrator";
-    /// Positions.
+    /// Position keeping.
     OrchPostProcess = "orch_post_process": OrchRecvCompletion to OrchReturn, Report, Engine, "positions";
     /// Through the return ring.
     Return = "return": OrchReturn to StrategyRecv, Report, HandOff, "orchestrator → strategy";
 }
 
 stages! {
-    /// A part of the time at a venue that is an exchange: the parts of an order sum to its
+    /// A part of the time at an exchange: the parts of an order sum up to its
     /// [`Stage::VenueService`], to the tick.
     ExchangeStage
     /// Through the session to the exchange.
@@ -121,58 +121,58 @@ stages! {
     SessionBack = "session_back": ExchangeDone to GatewayDone, Order, Venue, "exchange → gateway";
 }
 
-/// How many points the whole way has.
+/// Number of points of the whole path.
 const POINTS: usize = Stage::ALL.len() + 1;
 
-/// The points of the whole way, from the first stage's beginning to the last one's end.
+/// The points of the whole path, from the beginning of the first stage to the end of the last one.
 pub const PATH: [Point; POINTS] = {
-    let mut path = [Stage::ALL[0].record().from; POINTS];
-    let mut place = 0;
-    while place < Stage::ALL.len() {
-        let stage = Stage::ALL[place].record();
-        assert!(stage.from as u8 == path[place] as u8, "each stage begins where the one before it ends");
-        path[place + 1] = stage.to;
-        // A row of the merge keeps them in this order, and what is once for each report comes last.
+    let mut path = [Stage::ALL[0].info().from; POINTS];
+    let mut index = 0;
+    while index < Stage::ALL.len() {
+        let stage = Stage::ALL[index].info();
+        assert!(stage.from as u8 == path[index] as u8, "each stage begins where the one before it ends");
+        path[index + 1] = stage.to;
+        // A row of the merge keeps the points in this order, with those of each report at the end.
         assert!((stage.from as u8) < (stage.to as u8));
         assert!(
-            place == 0
+            index == 0
                 || matches!(stage.scope, StageScope::Report)
-                || matches!(Stage::ALL[place - 1].record().scope, StageScope::Order)
+                || matches!(Stage::ALL[index - 1].info().scope, StageScope::Order)
         );
-        place += 1;
+        index += 1;
     }
     path
 };
 
-/// The bits of these points: `1 << (code - 1)` each.
-pub const fn mask(points: &[Point]) -> u64 {
-    let (mut mask, mut place) = (0, 0);
-    while place < points.len() {
-        mask |= 1 << (points[place] as u64 - 1);
-        place += 1;
+/// Returns the bit mask of these points: `1 << (code - 1)` for each.
+pub const fn points_mask(points: &[Point]) -> u64 {
+    let (mut mask, mut index) = (0, 0);
+    while index < points.len() {
+        mask |= 1 << (points[index] as u64 - 1);
+        index += 1;
     }
     mask
 }
 
-/// Where the stages of a report begin in [`PATH`]: its first point is stamped for each report.
+/// Index in [`PATH`] of the first point that is stamped for each report.
 const REPORT_AT: usize = {
-    let mut place = 0;
-    while matches!(Stage::ALL[place].record().scope, StageScope::Order) {
-        place += 1;
+    let mut index = 0;
+    while matches!(Stage::ALL[index].info().scope, StageScope::Order) {
+        index += 1;
     }
-    place
+    index
 };
 
-/// The points that each report has, in their order.
+/// The points that are stamped for each report, in their order.
 pub const REPORT_PATH: &[Point] = PATH.split_at(REPORT_AT).1;
 
 impl Stage {
-    /// The stage that ends with this point.
+    /// Returns the stage that ends with this point.
     pub fn ending_with(point: Point) -> Option<Self> {
-        Self::ALL.into_iter().find(|stage| stage.record().to == point)
+        Self::ALL.into_iter().find(|stage| stage.info().to == point)
     }
 
-    /// The stage of that name.
+    /// Returns the stage with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.name() == name)
     }
@@ -183,10 +183,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_is_whole() {
+    fn stages_form_one_contiguous_path() {
         assert_eq!(PATH.map(Point::name), ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"]);
         assert_eq!(REPORT_PATH, &PATH[4..]);
-        assert_eq!((mask(&PATH), mask(REPORT_PATH)), (0xFF, 0xF0));
+        assert_eq!((points_mask(&PATH), points_mask(REPORT_PATH)), (0xFF, 0xF0));
         assert_eq!(Stage::ending_with(Point::GatewayRecv), Some(Stage::Dispatch));
         assert_eq!(Stage::ending_with(Point::StrategySend), None);
         for stage in Stage::ALL {
@@ -195,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_an_exchange_are_the_whole_time_at_the_venue() {
-        let [first, .., last] = ExchangeStage::ALL.map(ExchangeStage::record);
-        let whole = Stage::VenueService.record();
+    fn exchange_stages_cover_the_venue_service_stage() {
+        let [first, .., last] = ExchangeStage::ALL.map(ExchangeStage::info);
+        let whole = Stage::VenueService.info();
         assert_eq!((first.from, last.to), (whole.from, whole.to));
-        assert!(ExchangeStage::ALL.windows(2).all(|pair| pair[0].record().to == pair[1].record().from));
+        assert!(ExchangeStage::ALL.windows(2).all(|pair| pair[0].info().to == pair[1].info().from));
     }
 }

@@ -1,157 +1,158 @@
-//! The gaps of a thread, and which of them its log keeps: at first all, then only the longer ones,
-//! so that the longest have room whatever comes before them.
+//! Gaps: times at which a thread did not run, and the rule by which its log keeps them: at first
+//! all, then only longer ones, so that long gaps always find space.
 //!
-//! The room is used in four parts. In each only gaps of at least that part's length are kept, and
-//! what is shorter is counted with its time: nothing is forgotten without a trace. The first part
-//! keeps all that is recorded: a virtual machine's neighbour was seen to take a core away for 11 µs
-//! ten thousand times a second, which it bears for six seconds. In the last one a thread that is
-//! away for 1.5 ms at a time fills the room only after three seconds of standing still. Nothing
-//! kept is ever moved or overwritten, so that a killed thread leaves what it had, and when each
-//! part began can be read off the log.
+//! The capacity is used in four levels. Each level keeps only gaps of at least its minimum length;
+//! shorter ones are counted with their time. The first level keeps every recorded gap: a neighbor
+//! of a virtual machine was seen to take a core away for 11 µs ten thousand times a second, and the
+//! level has space for six seconds of that. At the last level, a thread that is away for 1.5 ms at
+//! a time fills the space only after three seconds of standing still. A kept gap is never moved or
+//! overwritten, so a killed thread leaves all it had, and the log itself shows when each level
+//! began.
 //!
-//! *Sleeps*, times in which the thread had given its core away by its idle strategy, are no gaps:
-//! nobody took the core from it. Those behind which it had work are kept by the same rule in a room
-//! of their own, which the plan has for threads that do not spin. So they push out no gap, however
-//! many there are.
+//! *Sleeps*, times at which the thread's idle strategy gave the core away, are not gaps. Sleeps
+//! that ended with work are kept by the same rule in a capacity of their own, which the plan has
+//! for threads that do not spin. So they never displace a gap.
 
 use crate::record::{Point, Record};
 use crate::wire::ID_WIDTH;
 use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
-/// Parts of the room.
-pub const PARTS: usize = 4;
-/// The most gaps that a log holds, all incarnations of its thread together; how much room it has
-/// for them: 1 MiB.
+/// Number of levels.
+pub const LEVELS: usize = 4;
+/// Maximum number of gaps in a log, all incarnations of its thread together: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
-/// The most sleeps that a plan may have room for in a log: 4 MiB.
+/// Maximum number of sleeps that a plan may reserve in a log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
-/// From which length on each part keeps gaps, in nanoseconds. The first is longer than any duty
+/// Minimum length of a gap that each level keeps, in nanoseconds. The first is longer than any duty
 /// cycle that finds all its rings in the cache; each further one is eight times as long.
-pub const LEAST_NS: [u64; PARTS] = [3_000, 24_000, 192_000, 1_536_000];
+pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 
 /// Gaps that a log did not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
-    /// How many.
+pub struct DroppedGaps {
+    /// Number of gaps.
     pub count: u64,
-    /// How long they were together, in ticks.
+    /// Their total length, in ticks.
     pub ticks: u64,
 }
 
-/// Where each part of a room ends: the first has nine tenths of it.
-pub(crate) const fn ends(room: u64) -> [u64; PARTS] {
-    const SIXTY_FOURTHS: [u64; PARTS] = [58, 60, 62, 64];
-    let mut ends = [0; PARTS];
-    let mut part = 0;
-    while part < PARTS {
-        ends[part] = room / 64 * SIXTY_FOURTHS[part] + room % 64 * SIXTY_FOURTHS[part] / 64;
-        part += 1;
+/// Returns how many gaps are kept when each level ends: the first level has nine tenths of the
+/// capacity.
+pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
+    const SIXTY_FOURTHS: [u64; LEVELS] = [58, 60, 62, 64];
+    let mut ends = [0; LEVELS];
+    let mut level = 0;
+    while level < LEVELS {
+        ends[level] = capacity / 64 * SIXTY_FOURTHS[level] + capacity % 64 * SIXTY_FOURTHS[level] / 64;
+        level += 1;
     }
     ends
 }
 
-/// How much room keeps all of so many gaps: they are its first part.
-pub const fn room_for(gaps: u64) -> u64 {
+/// Returns the capacity at which all of `gaps` gaps fit into the first level.
+pub const fn capacity_for(gaps: u64) -> u64 {
     gaps.saturating_add(gaps / 58 * 6).saturating_add(8)
 }
 
-/// The part that is filled when so many have been kept; [`PARTS`]: the room is used up.
-pub const fn part(kept: u64, room: u64) -> usize {
-    let ends = ends(room);
-    let mut part = 0;
-    while part < PARTS && kept >= ends[part] {
-        part += 1;
+/// Returns the current level when `kept` gaps have been kept; [`LEVELS`] if the capacity is used
+/// up.
+pub const fn level(kept: u64, capacity: u64) -> usize {
+    let ends = level_ends(capacity);
+    let mut level = 0;
+    while level < LEVELS && kept >= ends[level] {
+        level += 1;
     }
-    part
+    level
 }
 
-/// When a log ceased to keep shorter gaps: the time (ticks), and from which length on it kept them
-/// from then on (nanoseconds; `None`: none at all). `kept`: its gaps in the order of the log, out
-/// of so much room.
-pub fn raised(kept: &[Gap], room: u64) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
-    ends(room).into_iter().zip(1..).map_while(|(end, next): (u64, usize)| {
+/// Returns when a log raised its minimum length: the time (ticks) and the new minimum (nanoseconds;
+/// `None`: no more gaps are kept). `kept` are its gaps in the order of the log, out of that
+/// capacity.
+pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
+    level_ends(capacity).into_iter().zip(1..).map_while(|(end, next): (u64, usize)| {
         let last = kept.get(usize::try_from(end.checked_sub(1)?).ok()?)?;
-        Some((last.ended, LEAST_NS.get(next).copied()))
+        Some((last.ended, MIN_NS.get(next).copied()))
     })
 }
 
-/// The writing end of a room: how much of it is used, and what had none. Both stand in the thread's
-/// status block too, of all its incarnations.
-pub(crate) struct Keeper {
-    room: u64,
-    /// Kept so far.
+/// The quota of gaps (or sleeps) of a log: how many were kept, and how many were dropped. Both
+/// counts are also in the thread's status block, for all its incarnations.
+pub(crate) struct GapQuota {
+    capacity: u64,
+    /// Number kept so far.
     pub kept: u64,
-    /// Kept, plus one.
+    /// Number kept, plus one.
     counted: AtomicWords,
-    /// Not kept: how many, and their time.
+    /// Number of those not kept, and their total time.
     dropped: AtomicWords,
 }
 
-impl Keeper {
-    /// A room with what earlier incarnations of the thread have kept in it: what the status block
-    /// says, or else the `count` of the log.
-    pub fn new(room: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
-        // Relaxed: a dead predecessor's, whose death is certain. It says no more than that some
-        // room is used up.
+impl GapQuota {
+    /// Makes a quota that continues after earlier incarnations of the thread: with the number in
+    /// the status block, or else with `count`.
+    pub fn new(capacity: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
+        // Relaxed: the store of a predecessor whose death is certain. A wrong value only wastes
+        // capacity.
         let kept = match counted[0].load(Ordering::Relaxed) {
             0 => count(),
             kept => kept - 1,
         };
-        Self { room: 0, kept, counted, dropped }.with_room(room)
+        Self { capacity: 0, kept, counted, dropped }.with_capacity(capacity)
     }
 
-    /// The same with so much room. Who has none says nothing.
+    /// Sets the capacity. Publishes the count unless the capacity is 0.
     #[must_use]
-    pub fn with_room(self, room: u64) -> Self {
-        if room > 0 {
+    pub fn with_capacity(self, capacity: u64) -> Self {
+        if capacity > 0 {
             self.counted[0].store(self.kept.saturating_add(1), Ordering::Relaxed);
         }
-        Self { room, ..self }
+        Self { capacity: capacity, ..self }
     }
 
-    /// Whether one of that length is kept; counts it if not. `least`: [`LEAST_NS`] in ticks.
-    pub fn takes(&mut self, ticks: u64, least: &[u64; PARTS]) -> bool {
-        let is_kept = least.get(part(self.kept, self.room)).is_some_and(|least| ticks >= *least);
-        if !is_kept && self.room > 0 {
+    /// Returns `true` if a gap of that length is kept; counts it as dropped if not. `min_ticks` is
+    /// [`MIN_NS`] in ticks.
+    pub fn try_admit(&mut self, ticks: u64, least: &[u64; LEVELS]) -> bool {
+        let is_kept = least.get(level(self.kept, self.capacity)).is_some_and(|least| ticks >= *least);
+        if !is_kept && self.capacity > 0 {
             for (word, by) in self.dropped.iter().zip([1, ticks]) {
-                // Relaxed: our own words, for whoever reads the status.
+                // Relaxed: only this thread writes these words.
                 word.store(word.load(Ordering::Relaxed).saturating_add(by), Ordering::Relaxed);
             }
         }
         is_kept
     }
 
-    /// Takes room for one; `false`: there is none.
-    pub fn keep(&mut self) -> bool {
-        let is_kept = self.kept < self.room;
+    /// Reserves space for one gap; returns `false` if the capacity is used up.
+    pub fn try_reserve(&mut self) -> bool {
+        let is_kept = self.kept < self.capacity;
         if is_kept {
             self.kept += 1;
-            // Before the record: who dies between them has one room less, not one too many.
-            // Relaxed: our own word.
+            // Before the record: a death between the two wastes one place and never exceeds the
+            // capacity. Relaxed: only this thread writes the word.
             self.counted[0].store(self.kept + 1, Ordering::Relaxed);
         }
         is_kept
     }
 }
 
-/// A time in which a thread began no duty cycle: its own work, somebody else on its core; or a *sleep*,
-/// its idling.
+/// A time in which a thread began no duty cycle, because of its own work or another thread on its
+/// core; or a *sleep*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// When it ended, in ticks.
+    /// The end of the gap, in ticks.
     pub ended: u64,
-    /// How long it was, in ticks; [`Gap::LONGEST`] and more are that.
+    /// The length in ticks, at most [`Gap::MAX_TICKS`].
     pub ticks: u64,
-    /// What the kernel counted for the thread since the last gap that was kept; of a sleep nothing.
-    pub switches: Switches,
+    /// The kernel events of the thread since the last kept gap; none for a sleep.
+    pub events: KernelEvents,
 }
 
-/// What the kernel counted for a thread, a bit each.
+/// Kernel events of a thread, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switches(pub u8);
+pub struct KernelEvents(pub u8);
 
-impl Switches {
+impl KernelEvents {
     /// The kernel took the core away.
     pub const INVOLUNTARY: u8 = 1;
     /// The thread gave the core away: it slept or yielded.
@@ -161,8 +162,8 @@ impl Switches {
     /// A page fault that read from a device.
     pub const MAJOR_FAULT: u8 = 8;
 
-    /// Whether that was counted.
-    pub const fn has(self, bit: u8) -> bool {
+    /// Returns `true` if the event `bit` occurred.
+    pub const fn has_counted(self, bit: u8) -> bool {
         self.0 & bit != 0
     }
 }
@@ -172,12 +173,12 @@ impl core::fmt::Display for Gap {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} ticks", self.ticks)?;
         for (bit, name) in [
-            (Switches::INVOLUNTARY, "preempted"),
-            (Switches::VOLUNTARY, "slept"),
-            (Switches::MINOR_FAULT, "minor fault"),
-            (Switches::MAJOR_FAULT, "major fault"),
+            (KernelEvents::INVOLUNTARY, "preempted"),
+            (KernelEvents::VOLUNTARY, "slept"),
+            (KernelEvents::MINOR_FAULT, "minor fault"),
+            (KernelEvents::MAJOR_FAULT, "major fault"),
         ] {
-            if self.switches.has(bit) {
+            if self.events.has_counted(bit) {
                 write!(f, ", {name}")?;
             }
         }
@@ -186,25 +187,25 @@ impl core::fmt::Display for Gap {
 }
 
 impl Gap {
-    /// The longest that a record holds, in ticks: 2^50 − 1, far beyond any run.
-    pub const LONGEST: u64 = (1 << (ID_WIDTH - 8)) - 1;
+    /// Maximum length of a gap in a record, in ticks: 2^50 − 1, far beyond any run.
+    pub const MAX_TICKS: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
-    /// The words of its record, of [`Point::Gap`] or [`Point::Slept`]: the length stands where
-    /// strategy, epoch and sequence of an order do.
+    /// Encodes the gap as a record of [`Point::Gap`] or [`Point::Slept`]: the length is in the bits
+    /// of an order's strategy, epoch and sequence.
     pub(crate) const fn words(self, point: Point) -> [u64; 2] {
-        let ticks = if self.ticks < Self::LONGEST { self.ticks } else { Self::LONGEST };
+        let ticks = if self.ticks < Self::MAX_TICKS { self.ticks } else { Self::MAX_TICKS };
         let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);
-        let key = ((point as u64) << ID_WIDTH) | (high << 40) | ((self.switches.0 as u64) << 32) | low;
+        let key = ((point as u64) << ID_WIDTH) | (high << 40) | ((self.events.0 as u64) << 32) | low;
         [key, self.ended]
     }
 
-    /// The gap or the sleep of a record, as its point says; `None` if it is of something else.
-    pub const fn of(record: &Record) -> Option<Self> {
+    /// Decodes the gap or sleep of a record; `None` for a record of another point.
+    pub const fn from_record(record: &Record) -> Option<Self> {
         if !matches!(record.point, Point::Gap | Point::Slept) {
             return None;
         }
         let word = record.id.word();
         let ticks = (word & 0xFFFF_FFFF) | ((word >> 40) << 32);
-        Some(Self { ended: record.value, ticks, switches: Switches(record.detail) })
+        Some(Self { ended: record.value, ticks, events: KernelEvents(record.detail) })
     }
 }

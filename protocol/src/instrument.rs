@@ -3,99 +3,98 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The most instruments of a run.
+/// Maximum number of instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// The highest price and the largest quantity that anything is reckoned with: sums and products of
-/// them fit 128 bits, and what is open of them fits 64.
-pub const MOST: u64 = 1 << 62;
+/// Maximum price and quantity: sums and products of them fit 128 bits, and open quantities fit 64.
+pub const MAX_VALUE: u64 = 1 << 62;
 
-system::names! {
-    /// What the reference price of an instrument is: what collars, market orders and exposure are
-    /// reckoned with.
+system::named_enum! {
+    /// The source of an instrument's reference price, which collars, market orders and exposure
+    /// use.
     ReferenceKind {
-        /// The price of the last trade that the engine saw a report of; before the first the given
-        /// one.
+        /// The price of the last trade that was reported to the engine; the given price before the
+        /// first trade.
         LastTrade = "last-trade",
-        /// Always the given one.
+        /// Always the given price.
         Given = "given",
     }
 }
 
-/// An instrument. Its index in the plan is what orders name.
+/// An instrument that can be traded. Orders refer to it by its index in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Instrument {
-    /// Its name, for people.
+    /// The name shown to people.
     pub name: String,
-    /// Prices are multiples of it, in cents; above 0.
+    /// Tick size: prices are multiples of it, in cents; above 0.
     pub tick: i64,
-    /// Quantities are multiples of it, in 1e-8 units; above 0.
+    /// Lot size: quantities are multiples of it, in 1e-8 units; above 0.
     pub lot: u64,
     /// The lowest price of the band, in cents; above 0.
     pub price_low: i64,
-    /// The highest, in cents; at most [`MOST`].
+    /// The highest price of the band, in cents; at most [`MAX_VALUE`].
     pub price_high: i64,
-    /// The largest quantity of an order, in 1e-8 units; a lot to [`MOST`].
+    /// The largest quantity of an order, in 1e-8 units; from one lot to [`MAX_VALUE`].
     pub max_quantity: u64,
     /// The given reference price, in cents, inside of the band; 0: none.
     pub reference_price: i64,
-    /// Whether it follows the trades.
+    /// The source of the reference price.
     pub reference: ReferenceKind,
 }
 
 impl Default for Instrument {
-    /// Takes every price above 0 and every quantity, and has no reference price.
+    /// An instrument with any price above 0 and any quantity, without a reference price.
     fn default() -> Self {
         Self {
             name: String::new(),
             tick: 1,
             lot: 1,
             price_low: 1,
-            price_high: MOST as i64,
-            max_quantity: MOST,
+            price_high: MAX_VALUE as i64,
+            max_quantity: MAX_VALUE,
             reference_price: 0,
             reference: ReferenceKind::LastTrade,
         }
     }
 }
 
-/// What is wrong with an instrument.
+/// An invalid field of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InstrumentError {
-    /// The tick.
+    /// The tick size is not positive.
     #[error("the tick is {0}, and must be 1 or more")]
     Tick(i64),
-    /// The lot.
+    /// The lot size is 0.
     #[error("the lot is 0, and must be 1 or more")]
     Lot,
-    /// The band.
+    /// The price band is empty or out of range.
     #[error(
         "the price band is {0} to {1}: it must begin at 1 or more, and end there or above, at most at 2^62"
     )]
     Band(i64, i64),
-    /// The largest quantity.
+    /// The largest quantity is out of range.
     #[error("the largest quantity is {0}: it must be a lot to 2^62")]
     Quantity(u64),
-    /// The reference price.
+    /// The reference price is outside the band.
     #[error("the reference price {0} is outside of the price band")]
     Reference(i64),
 }
 
 impl Instrument {
-    /// Whether it contradicts itself.
+    /// Checks that the fields are consistent.
     ///
     /// # Errors
-    /// The first field that does, in the order of the fields.
+    /// The first invalid field, in the order of the fields.
     pub fn check(&self) -> Result<(), InstrumentError> {
         let band = self.price_low..=self.price_high;
         match () {
             () if self.tick < 1 => Err(InstrumentError::Tick(self.tick)),
             () if self.lot < 1 => Err(InstrumentError::Lot),
-            () if self.price_low < 1 || band.is_empty() || self.price_high > MOST as i64 => {
+            () if self.price_low < 1 || band.is_empty() || self.price_high > MAX_VALUE as i64 => {
                 Err(InstrumentError::Band(self.price_low, self.price_high))
             }
-            () if !(self.lot..=MOST).contains(&self.max_quantity) => {
+            () if !(self.lot..=MAX_VALUE).contains(&self.max_quantity) => {
                 Err(InstrumentError::Quantity(self.max_quantity))
             }
             () if self.reference_price != 0 && !band.contains(&self.reference_price) => {
@@ -106,9 +105,10 @@ impl Instrument {
     }
 }
 
-/// A divisor, prepared to test for multiples without a division: odd ticks and lots. A multiple of
-/// an odd number d, times the inverse of d modulo 2^64, is the quotient; anything else becomes
-/// larger than every quotient. Powers of two are rotated to the top, where they are large as well.
+/// A divisor prepared to test for multiples without a division, for tick and lot sizes. A multiple
+/// of an odd number d, times the inverse of d modulo 2^64, is the quotient; any other number
+/// becomes larger than every quotient. Powers of two are rotated to the top, where they are large
+/// as well.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Multiple {
     inverse: u64,
@@ -121,7 +121,7 @@ impl Multiple {
     pub const fn new(divisor: u64) -> Self {
         let shift = divisor.trailing_zeros();
         let odd = divisor >> shift;
-        // Newton: each round doubles the bits that are right, from three on.
+        // Newton's method: each round doubles the number of correct bits, from three.
         let mut inverse = odd;
         let mut round = 0;
         while round < 5 {
@@ -154,7 +154,10 @@ mod tests {
             (Instrument { price_high: 9, ..good.clone() }, InstrumentError::Band(10, 9)),
             (Instrument { price_high: i64::MAX, ..good.clone() }, InstrumentError::Band(10, i64::MAX)),
             (Instrument { max_quantity: 9, ..good.clone() }, InstrumentError::Quantity(9)),
-            (Instrument { max_quantity: MOST + 1, ..good.clone() }, InstrumentError::Quantity(MOST + 1)),
+            (
+                Instrument { max_quantity: MAX_VALUE + 1, ..good.clone() },
+                InstrumentError::Quantity(MAX_VALUE + 1),
+            ),
             (Instrument { reference_price: 91, ..good.clone() }, InstrumentError::Reference(91)),
         ] {
             assert_eq!(bad.check(), Err(why));

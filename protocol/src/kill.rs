@@ -1,19 +1,19 @@
-//! Kill switches: whom they concern, what turns them, and how the stamp log tells of it.
+//! Kill switches: their scope, their cause, and their records in the stamp log.
 
 use crate::record::{Point, Record};
 use crate::wire::{ID_WIDTH, OrderId};
 use serde::{Deserialize, Serialize};
 
-/// Whom a kill switch or a limit concerns.
+/// The orders that a kill switch or a limit applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Everybody.
+    /// All orders.
     #[default]
     All,
-    /// A strategy, every incarnation of it.
+    /// Orders of a strategy, all its incarnations.
     Strategy(u16),
-    /// The strategies of a credential.
+    /// Orders of all strategies of a credential.
     Credential(u16),
     /// Orders for a venue.
     Venue(u16),
@@ -22,10 +22,10 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether it concerns an order of that strategy and credential, for that venue, in that
-    /// instrument.
+    /// Returns `true` if the scope includes orders of that strategy and credential, for that venue,
+    /// in that instrument.
     #[inline]
-    pub const fn concerns(self, strategy: u16, credential: u16, venue: u16, instrument: u16) -> bool {
+    pub const fn contains(self, strategy: u16, credential: u16, venue: u16, instrument: u16) -> bool {
         match self {
             Self::All => true,
             Self::Strategy(index) => index == strategy,
@@ -35,7 +35,7 @@ impl Scope {
         }
     }
 
-    /// Kind and index as numbers: what segments and logs hold.
+    /// Returns kind and index as numbers, as in segments and logs.
     pub const fn code(self) -> (u8, u16) {
         match self {
             Self::All => (0, 0),
@@ -46,7 +46,7 @@ impl Scope {
         }
     }
 
-    /// The scope with these numbers, if there is one.
+    /// Returns the scope with these numbers, if there is one.
     pub const fn from_code(kind: u8, index: u16) -> Option<Self> {
         match kind {
             0 => Some(Self::All),
@@ -73,18 +73,18 @@ impl core::fmt::Display for Scope {
     }
 }
 
-/// What turned a kill switch.
+/// The cause of a change of a kill switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Cause {
-    /// An operator's command: the switch has the command's number.
+pub enum KillCause {
+    /// A command of an operator, whose number the switch has.
     Operator,
     /// The death of a strategy.
     Death,
-    /// A limit, by the code of its control (0 to 253).
+    /// A limit that was exceeded, by the code of its control (0 to 253).
     Limit(u8),
 }
 
-impl Cause {
+impl KillCause {
     const fn code(self) -> u8 {
         match self {
             Self::Operator => 0,
@@ -102,8 +102,8 @@ impl Cause {
     }
 }
 
-/// A kill switch that was turned: what the records [`Point::KillSeen`] and [`Point::KillDone`] say
-/// beside their time.
+/// A change of a kill switch: the content of the records [`Point::KillSeen`] and
+/// [`Point::KillDone`] besides their time.
 ///
 /// ```text
 /// strategy and epoch    index of the scope: strategy has its bits 10 to 15, epoch bits 0 to 9
@@ -111,16 +111,16 @@ impl Cause {
 /// sequence              cause (8 bits) │ number (24 bits)
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Switch {
-    /// The number of the operator's command; of what the engine does by itself a number of its own,
-    /// from 0. 24 bits.
+pub struct KillSwitch {
+    /// The number of the operator's command; for changes by the engine a number of its own, from 0.
+    /// 24 bits.
     pub number: u32,
-    /// Whom it concerns.
+    /// The scope of the switch.
     pub scope: Scope,
-    /// On: killed. Off: revived.
+    /// `true`: killed; `false`: revived.
     pub is_on: bool,
-    /// What turned it.
-    pub cause: Cause,
+    /// The cause of the change.
+    pub cause: KillCause,
 }
 
 const OFF: u8 = 1 << 7;
@@ -130,11 +130,11 @@ const EPOCH_BITS: u32 = 10;
 // The id has room for the scope's index.
 const _: () = assert!(crate::wire::MAX_EPOCH == (1 << EPOCH_BITS) - 1 && ID_WIDTH >= 58);
 
-impl Switch {
-    /// The largest number.
+impl KillSwitch {
+    /// The largest number of a switch.
     pub const MAX_NUMBER: u32 = (1 << NUMBER_BITS) - 1;
 
-    /// Id and detail of its records.
+    /// Returns the id and the detail of the switch's records.
     pub const fn to_record(self) -> (OrderId, u8) {
         let (kind, index) = self.scope.code();
         let number = if self.number < Self::MAX_NUMBER { self.number } else { Self::MAX_NUMBER };
@@ -143,8 +143,8 @@ impl Switch {
         (id, kind | if self.is_on { 0 } else { OFF })
     }
 
-    /// The switch of a record; `None` if it is of something else.
-    pub const fn of(record: &Record) -> Option<Self> {
+    /// Decodes the switch of a record; `None` for a record of another point.
+    pub const fn from_record(record: &Record) -> Option<Self> {
         if !matches!(record.point, Point::KillSeen | Point::KillDone) {
             return None;
         }
@@ -155,7 +155,7 @@ impl Switch {
             number: sequence as u32 & Self::MAX_NUMBER,
             scope,
             is_on: record.detail & OFF == 0,
-            cause: Cause::from_code((sequence >> NUMBER_BITS) as u8),
+            cause: KillCause::from_code((sequence >> NUMBER_BITS) as u8),
         })
     }
 }
@@ -167,29 +167,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn switches_survive_the_log(
-            number in 0..=Switch::MAX_NUMBER, kind in 0u8..5, index: u16, is_on: bool, cause in 0u8..=255,
+        fn kill_switches_round_trip_through_log(
+            number in 0..=KillSwitch::MAX_NUMBER, kind in 0u8..5, index: u16, is_on: bool, cause in 0u8..=255,
         ) {
             let scope = Scope::from_code(kind, if kind == 0 { 0 } else { index }).unwrap();
-            let switch = Switch { number, scope, is_on, cause: Cause::from_code(cause) };
+            let switch = KillSwitch { number, scope, is_on, cause: KillCause::from_code(cause) };
             for point in [Point::KillSeen, Point::KillDone] {
                 let (id, detail) = switch.to_record();
-                prop_assert_eq!(Switch::of(&Record { point, id, detail, value: 7 }), Some(switch));
+                prop_assert_eq!(KillSwitch::from_record(&Record { point, id, detail, value: 7 }), Some(switch));
             }
         }
 
         #[test]
-        fn what_is_no_switch_is_none(kind in 5u8..128, word: u64) {
+        fn decoding_non_switch_records_returns_none(kind in 5u8..128, word: u64) {
             let id = OrderId::from_word(word);
             let record = |point, detail| Record { point, id, detail, value: 7 };
-            prop_assert_eq!(Switch::of(&record(Point::KillSeen, kind)), None);
-            prop_assert_eq!(Switch::of(&record(Point::Gap, 0)), None);
+            prop_assert_eq!(KillSwitch::from_record(&record(Point::KillSeen, kind)), None);
+            prop_assert_eq!(KillSwitch::from_record(&record(Point::Gap, 0)), None);
         }
     }
 
     #[test]
     fn a_scope_concerns_what_it_names() {
-        let concerns = |scope: Scope| scope.concerns(1, 2, 3, 4);
+        let concerns = |scope: Scope| scope.contains(1, 2, 3, 4);
         for scope in
             [Scope::All, Scope::Strategy(1), Scope::Credential(2), Scope::Venue(3), Scope::Instrument(4)]
         {

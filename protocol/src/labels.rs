@@ -1,18 +1,18 @@
-//! Counters of agents: an enum for each kind of role, with a label for each counter.
+//! The counters of each kind of role, with name, unit and kind.
 
-/// The most counters that an agent may have.
-pub const MOST: usize = 15;
+/// Maximum number of counters of an agent.
+pub const MAX_COUNTERS: usize = 15;
 
-/// What a counter counts.
+/// The unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum CounterUnit {
     /// Orders.
     Orders,
     /// Reports.
     Reports,
-    /// Pushes.
+    /// Pushes into a ring.
     Pushes,
-    /// Sessions.
+    /// Sessions with a venue.
     Sessions,
     /// Messages.
     Messages,
@@ -20,46 +20,46 @@ pub enum Unit {
     Blocks,
     /// Picoseconds.
     Picoseconds,
-    /// Versions of a touch.
+    /// Versions of an instrument's top of book.
     Versions,
 }
 
-impl Unit {
+impl CounterUnit {
     /// The unit's name, as it is printed.
     pub const fn name(self) -> &'static str {
         match self {
-            Unit::Orders => "orders",
-            Unit::Reports => "reports",
-            Unit::Pushes => "pushes",
-            Unit::Sessions => "sessions",
-            Unit::Messages => "messages",
-            Unit::Blocks => "blocks",
-            Unit::Picoseconds => "ps",
-            Unit::Versions => "versions",
+            CounterUnit::Orders => "orders",
+            CounterUnit::Reports => "reports",
+            CounterUnit::Pushes => "pushes",
+            CounterUnit::Sessions => "sessions",
+            CounterUnit::Messages => "messages",
+            CounterUnit::Blocks => "blocks",
+            CounterUnit::Picoseconds => "ps",
+            CounterUnit::Versions => "versions",
         }
     }
 }
 
-/// How a counter moves, which says how two agents' values go together.
+/// The kind of a counter, which tells how the values of two agents are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Only grows: values add up.
+pub enum CounterKind {
+    /// A value that only grows: values are added.
     Total,
-    /// The greatest value so far: of two, the greater one.
+    /// The maximum so far: the larger value counts.
     Peak,
-    /// A value of now: they do not go together.
+    /// A current value: values are not combined.
     Latest,
 }
 
-/// A counter's meaning.
+/// The name, unit and kind of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterLabel {
-    /// Its name; counters of several roles that mean the same have the same name.
+    /// The name; counters of several roles with the same meaning have the same name.
     pub name: &'static str,
-    /// What it counts.
-    pub unit: Unit,
-    /// How it moves.
-    pub shape: Shape,
+    /// The unit of its values.
+    pub unit: CounterUnit,
+    /// How values are combined.
+    pub kind: CounterKind,
 }
 
 /// The counters of one kind of agent: an enum with a label for each value.
@@ -67,13 +67,13 @@ pub trait Counter: Copy {
     /// The labels, in the order of the values; at most 15.
     const LABELS: &'static [CounterLabel];
 
-    /// Which of them it is, from 0.
-    fn place(self) -> usize;
+    /// Returns the index of the counter, from 0.
+    fn index(self) -> usize;
 }
 
 macro_rules! counters {
     ($(#[$doc:meta])* $name:ident {
-        $($(#[$each:meta])* $variant:ident = $label:literal, $unit:ident, $shape:ident;)+
+        $($(#[$each:meta])* $variant:ident = $label:literal, $unit:ident, $kind:ident;)+
     }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,30 +82,31 @@ macro_rules! counters {
 
         impl Counter for $name {
             const LABELS: &'static [CounterLabel] =
-                &[$(CounterLabel { name: $label, unit: Unit::$unit, shape: Shape::$shape }),+];
+                &[$(CounterLabel { name: $label, unit: CounterUnit::$unit, kind: CounterKind::$kind }),+];
 
             #[inline(always)]
-            fn place(self) -> usize {
+            fn index(self) -> usize {
                 self as usize
             }
         }
 
-        const _: () = assert!(<$name as Counter>::LABELS.len() <= MOST);
+        const _: () = assert!(<$name as Counter>::LABELS.len() <= MAX_COUNTERS);
     };
 }
 
-/// Pushes that found a ring full: the name of that counter with every role.
+/// The name of the counter of pushes that found a ring full, in every role.
 pub const FULL: &str = "full";
-/// What a peer wrote that none may: the name of that counter with every role.
+/// The name of the counter of invalid messages of peers, in every role.
 pub const PROTOCOL_ERRORS: &str = "protocol-errors";
 
-/// Touches that a strategy heard: the name of that counter.
+/// The name of the counter of top-of-book updates that a strategy received.
 pub const TICKS: &str = "ticks";
-/// Versions of touches that were written over before it looked: the name of that counter.
+/// The name of the counter of top-of-book versions that were overwritten before the strategy read
+/// them.
 pub const TICKS_MISSED: &str = "ticks-missed";
 
 counters! {
-    /// What a strategy's session counts, since its incarnation began.
+    /// The counters of a strategy's session, since its incarnation began.
     StrategyCounter {
         /// Orders sent.
         Sent = "sent", Orders, Total;
@@ -115,56 +116,57 @@ counters! {
         Rejected = "rejected", Orders, Total;
         /// Pushes that found the submit ring full.
         Full = "full", Pushes, Total;
-        /// Messages that the engine never sends.
+        /// Invalid messages from the engine.
         ProtocolErrors = "protocol-errors", Messages, Total;
-        /// The most orders open at once.
+        /// Maximum number of orders open at once.
         InFlightPeak = "in-flight-peak", Orders, Peak;
-        /// Touches heard: market data.
+        /// Top-of-book updates received.
         Ticks = "ticks", Versions, Total;
-        /// Versions that were written over before it looked.
+        /// Versions that were overwritten before the strategy read them.
         TicksMissed = "ticks-missed", Versions, Total;
     }
 }
 
 counters! {
-    /// What the orchestrator counts.
+    /// The counters of the orchestrator.
     OrchestratorCounter {
         /// Orders dispatched to a gateway.
         Dispatched = "dispatched", Orders, Total;
-        /// Orders whose last report was taken from a gateway.
+        /// Orders whose last report was received from a gateway.
         Settled = "settled", Orders, Total;
         /// Orders rejected, or refused because their sender was dead.
         Rejected = "rejected", Orders, Total;
         /// Pushes that found an inbox or a return ring full.
         Full = "full", Pushes, Total;
-        /// Messages that no honest strategy or gateway sends, and reports that found no room.
+        /// Invalid messages of strategies and gateways, and reports that found the return ring
+        /// full.
         ProtocolErrors = "protocol-errors", Messages, Total;
-        /// The work that was achieved for an order.
+        /// The extra work that was done for an order.
         Work = "work", Picoseconds, Latest;
-        /// Blocks that the contended hand-offs used for the first time; 0 for what never allocates.
+        /// Blocks that the contended hand-offs used for the first time; 0 for techniques that never
+        /// allocate.
         BlocksFresh = "blocks-fresh", Blocks, Total;
-        /// How often they used a block again.
+        /// How often the contended hand-offs reused a block.
         BlocksReused = "blocks-reused", Blocks, Total;
-        /// Reports taken from the gateways.
+        /// Reports received from the gateways.
         Reports = "reports", Reports, Total;
-        /// Reports that were put into a return ring.
+        /// Reports that were pushed into a return ring.
         Returned = "returned", Reports, Total;
-        /// Orders that wait for room in their gateway's inbox now.
+        /// Orders that are pending because their gateway's inbox is full.
         Waiting = "waiting", Orders, Latest;
-        /// The most orders that waited at once.
+        /// Maximum number of orders pending at once.
         WaitingPeak = "waiting-peak", Orders, Peak;
         /// Records in its journal.
-        Journalled = "journalled", Messages, Total;
-        /// Those of them that were there when it came back.
+        Journaled = "journalled", Messages, Total;
+        /// Records that were in its journal when it was restarted.
         Recovered = "recovered", Messages, Latest;
-        /// Those of these that it carried out again; the others were in a state that it went on
-        /// from.
+        /// Recovered records that were replayed; the others were covered by a snapshot.
         Replayed = "replayed", Messages, Latest;
     }
 }
 
 counters! {
-    /// What a gateway counts.
+    /// The counters of a gateway.
     GatewayCounter {
         /// Orders received from the orchestrator.
         Received = "received", Orders, Total;
@@ -172,19 +174,19 @@ counters! {
         Completed = "completed", Reports, Total;
         /// Pushes that found the completion ring full.
         Full = "full", Pushes, Total;
-        /// Messages that the orchestrator never sends.
+        /// Invalid messages from the orchestrator.
         ProtocolErrors = "protocol-errors", Messages, Total;
-        /// Messages to the venue, where there is a session: the number of the last one.
+        /// Messages sent to the venue, if there is a session: the number of the last one.
         SessionSent = "session-sent", Messages, Total;
-        /// Messages from the venue, likewise.
+        /// Messages received from the venue: the number of the last one.
         SessionReceived = "session-received", Messages, Total;
-        /// Messages of the venue that cannot be; none of them was believed.
+        /// Invalid messages of the venue, which were ignored.
         VenueErrors = "venue-errors", Messages, Total;
-        /// Orders that were closed because the venue said nothing about them.
+        /// Orders that were closed because the venue did not answer in time.
         Stuck = "stuck", Orders, Total;
         /// Orders that the venue refused, or that found its session down.
         Refused = "refused", Orders, Total;
-        /// How often the session went down.
+        /// Number of times the session went down.
         Disconnects = "disconnects", Sessions, Total;
         /// Orders that were rejected because the venue's message limit was reached.
         Throttled = "throttled", Orders, Total;
@@ -192,30 +194,29 @@ counters! {
 }
 
 counters! {
-    /// What an exchange counts.
+    /// The counters of an exchange.
     ExchangeCounter {
-        /// Orders, cancels and replaces taken from the sessions.
+        /// Orders, cancels and replaces received from the sessions.
         Received = "received", Orders, Total;
         /// Reports sent.
         Completed = "completed", Reports, Total;
         /// Trades.
         Trades = "trades", Messages, Total;
-        /// The most orders in its books at once.
+        /// Maximum number of orders in its books at once.
         OpenPeak = "open-peak", Orders, Peak;
         /// Orders and requests that it refused.
         Refused = "refused", Orders, Total;
         /// Pushes that found a session full.
         Full = "full", Pushes, Total;
-        /// Messages that a gateway never sends.
+        /// Invalid messages from gateways.
         ProtocolErrors = "protocol-errors", Messages, Total;
         /// Records in its journal.
-        Journalled = "journalled", Messages, Total;
-        /// Those of them that it found there when its last incarnation began.
+        Journaled = "journalled", Messages, Total;
+        /// Records that were in its journal when its last incarnation began.
         Recovered = "recovered", Messages, Latest;
-        /// Those of these that it carried out again; the others were in a state that it went on
-        /// from.
+        /// Recovered records that were replayed; the others were covered by a snapshot.
         Replayed = "replayed", Messages, Latest;
-        /// Touches written to its board.
-        Touches = "touches", Versions, Total;
+        /// Top-of-book updates written to its board.
+        TopOfBookUpdates = "touches", Versions, Total;
     }
 }

@@ -10,26 +10,29 @@ pub mod barrier;
 pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
+pub mod commands;
 pub mod control;
 pub mod counters;
-pub mod desk;
 #[cfg(not(loom))]
 pub mod flow;
 pub mod gaps;
 pub mod instrument;
 pub mod kill;
 pub mod labels;
+#[cfg(not(loom))]
+pub mod launcher_watch;
 pub mod limits;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]
 pub mod log_file;
 #[cfg(not(loom))]
+pub mod log_scan;
+#[cfg(not(loom))]
 pub mod market;
 #[cfg(not(loom))]
-pub mod orphan;
-#[cfg(not(loom))]
 pub mod plan;
+pub mod point_totals;
 pub mod record;
 pub mod reject;
 #[cfg(not(loom))]
@@ -44,11 +47,8 @@ pub mod session;
 pub mod spill;
 pub mod stamps;
 pub mod status;
-pub mod sums;
 #[cfg(not(loom))]
 pub mod supervision;
-#[cfg(not(loom))]
-pub mod tally;
 pub mod tape;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -1,17 +1,17 @@
-//! The pre-trade controls, a record each, and the settings that give them their limits. What each
-//! control does is in `orchestrator::risk`.
+//! The pre-trade risk controls as data, and the settings of their limits. The checks themselves are
+//! in `orchestrator::risk`.
 
 use crate::kill::Scope;
 use crate::reject::Reject;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The value of a limit that is off.
+/// The value of a limit that is switched off.
 pub const OFF: u64 = u64::MAX;
 
-/// What the value of a limit counts.
+/// The unit of a limit's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum LimitUnit {
     /// Orders.
     Orders,
     /// Quantity, in 1e-8 units.
@@ -32,103 +32,103 @@ pub enum Unit {
     Nanoseconds,
     /// Rejections.
     Rejections,
-    /// 1: on.
+    /// A switch: 1 is on.
     Switch,
 }
 
-impl Unit {
+impl LimitUnit {
     /// The unit's name, as it is printed.
     pub const fn name(self) -> &'static str {
         match self {
-            Unit::Orders => "orders",
-            Unit::Quantity => "1e-8 units",
-            Unit::Cents => "cents",
-            Unit::BasisPoints => "basis points",
-            Unit::Ticks => "ticks",
-            Unit::PerSecond => "a second",
-            Unit::Messages => "messages",
-            Unit::Executions => "executions",
-            Unit::Nanoseconds => "ns",
-            Unit::Rejections => "rejections",
-            Unit::Switch => "on",
+            LimitUnit::Orders => "orders",
+            LimitUnit::Quantity => "1e-8 units",
+            LimitUnit::Cents => "cents",
+            LimitUnit::BasisPoints => "basis points",
+            LimitUnit::Ticks => "ticks",
+            LimitUnit::PerSecond => "a second",
+            LimitUnit::Messages => "messages",
+            LimitUnit::Executions => "executions",
+            LimitUnit::Nanoseconds => "ns",
+            LimitUnit::Rejections => "rejections",
+            LimitUnit::Switch => "on",
         }
     }
 }
 
-/// The kinds of scope that a limit can be set for; [`Scope::All`] always is one, and stands for
-/// each of them.
+/// The domain of a limit: what has a limit of its own. [`Scope::All`] sets the limit of every
+/// member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Each {
+pub enum LimitDomain {
     /// Each strategy has its own.
     Strategy,
-    /// Each credential.
+    /// Each credential has its own.
     Credential,
-    /// Each instrument.
+    /// Each instrument has its own.
     Instrument,
-    /// Each account, a strategy in an instrument: set for a strategy, for an instrument, or for
-    /// all.
+    /// Each account (a strategy in an instrument) has its own; set for a strategy, for an
+    /// instrument, or for all.
     Account,
 }
 
-impl Each {
-    /// Whether it can be set for that scope.
-    pub const fn takes(self, scope: Scope) -> bool {
+impl LimitDomain {
+    /// Returns `true` if a limit of this domain can be set for that scope.
+    pub const fn accepts_scope(self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,
-            Scope::Strategy(_) => matches!(self, Each::Strategy | Each::Account),
-            Scope::Credential(_) => matches!(self, Each::Credential),
-            Scope::Instrument(_) => matches!(self, Each::Instrument | Each::Account),
+            Scope::Strategy(_) => matches!(self, LimitDomain::Strategy | LimitDomain::Account),
+            Scope::Credential(_) => matches!(self, LimitDomain::Credential),
+            Scope::Instrument(_) => matches!(self, LimitDomain::Instrument | LimitDomain::Account),
             Scope::Venue(_) => false,
         }
     }
 
-    /// The scopes that it can be set for, in words.
+    /// Returns the scopes that a limit of this domain can be set for, as text.
     pub const fn scopes(self) -> &'static str {
         match self {
-            Each::Strategy => "all or a strategy",
-            Each::Credential => "all or a credential",
-            Each::Instrument => "all or an instrument",
-            Each::Account => "all, a strategy or an instrument",
+            LimitDomain::Strategy => "all or a strategy",
+            LimitDomain::Credential => "all or a credential",
+            LimitDomain::Instrument => "all or an instrument",
+            LimitDomain::Account => "all, a strategy or an instrument",
         }
     }
 }
 
-/// What there is to know of a control.
+/// The static information about a risk control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ControlInfo {
-    /// What has a limit of its own.
-    pub each: Each,
-    /// What the limit counts.
-    pub unit: Unit,
-    /// The smallest value; any other may be given, and [`OFF`].
-    pub least: u64,
-    /// The largest value beside [`OFF`].
-    pub most: u64,
-    /// Why an order is refused; `None`: it refuses nothing, it turns a kill switch or belongs to
-    /// another control.
+pub struct RiskControlInfo {
+    /// The domain of the limit.
+    pub domain: LimitDomain,
+    /// The unit of the limit.
+    pub unit: LimitUnit,
+    /// The smallest valid value.
+    pub min: u64,
+    /// The largest valid value; [`OFF`] is valid too.
+    pub max: u64,
+    /// The reason of a rejection; `None` if the control rejects no order, but uses a kill switch or
+    /// belongs to another control.
     pub reason: Option<Reject>,
-    /// Where regulations ask for it.
+    /// The regulation that requires it.
     pub regulation: &'static str,
-    /// What it does, in a sentence.
+    /// The description of the control, in one sentence.
     pub meaning: &'static str,
 }
 
 macro_rules! controls {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal: $each:ident, $unit:ident, $least:literal to $most:expr, $reason:expr, $regulation:literal, $meaning:literal;)+) => {
-        system::names! {
-            /// A pre-trade control, or what belongs to one.
-            Control { $($(#[$doc])* $variant = $name,)+ }
+    ($($(#[$doc:meta])* $variant:ident = $name:literal: $domain:ident, $unit:ident, $min:literal to $max:expr, $reason:expr, $regulation:literal, $meaning:literal;)+) => {
+        system::named_enum! {
+            /// A pre-trade risk control, or a parameter of one.
+            RiskControl { $($(#[$doc])* $variant = $name,)+ }
         }
 
-        impl Control {
-            /// What there is to know of it.
-            pub const fn record(self) -> &'static ControlInfo {
+        impl RiskControl {
+            /// Returns the static information about the control.
+            pub const fn info(self) -> &'static RiskControlInfo {
                 match self {
-                    $(Control::$variant => &ControlInfo {
-                        each: Each::$each,
-                        unit: Unit::$unit,
-                        least: $least,
-                        most: $most,
+                    $(RiskControl::$variant => &RiskControlInfo {
+                        domain: LimitDomain::$domain,
+                        unit: LimitUnit::$unit,
+                        min: $min,
+                        max: $max,
                         reason: $reason,
                         regulation: $regulation,
                         meaning: $meaning,
@@ -139,16 +139,16 @@ macro_rules! controls {
     };
 }
 
-/// The largest money limit, in cents: what is reckoned with fits 128 bits.
+/// The largest money limit, in cents: sums and products fit 128 bits.
 const MONEY: u64 = 1 << 62;
 /// The largest quantity.
-const QUANTITY: u64 = crate::instrument::MOST;
+const QUANTITY: u64 = crate::instrument::MAX_VALUE;
 /// The longest window, in nanoseconds: an hour.
 const WINDOW: u64 = 3_600_000_000_000;
 const MANY: u64 = u32::MAX as u64;
 
 controls! {
-    /// Orders that a strategy may have at its venues.
+    /// Maximum number of open orders of a strategy.
     MaxOpenOrders = "max-open-orders": Strategy, Orders, 0 to MANY, Some(Reject::TooManyOpen),
         "", "orders that a strategy may have at its venues; never more than the plan has room for";
     /// The largest quantity of an order.
@@ -193,80 +193,80 @@ controls! {
     /// A restricted instrument.
     Restricted = "restricted": Account, Switch, 1 to 1, Some(Reject::Restricted),
         "SEC 15c3-5(c)(2)(ii)", "no new orders in the instrument, or none of the strategy";
-    /// Loss after which a strategy is killed.
+    /// The loss above which a strategy is killed.
     MaxLoss = "max-loss": Strategy, Cents, 0 to MONEY, None,
         "RTS 6 Art. 12 and 15(4)", "a loss, realised and not, at reference prices: above it the strategy's kill switch is turned on";
-    /// Messages a second at which a strategy is killed.
+    /// The message rate above which a strategy is killed.
     KillMessageRate = "kill-message-rate": Strategy, PerSecond, 1 to 1_000_000_000, None,
         "RTS 6 Art. 12", "messages a second, refused ones too, above which the strategy's kill switch is turned on";
-    /// Rejections after which a strategy is killed.
+    /// The number of rejections above which a strategy is killed.
     MaxRejections = "max-rejections": Strategy, Rejections, 0 to MANY, None,
         "RTS 6 Art. 12", "rejections within a window, above which the strategy's kill switch is turned on";
-    /// The window in which they are counted.
+    /// The window in which rejections are counted.
     RejectionWindow = "rejection-window": Strategy, Nanoseconds, 1 to WINDOW, None,
         "", "the window in which rejections are counted, from the first of them on; off: a second";
-    /// The death of a strategy turns its kill switch on.
+    /// Whether the death of a strategy turns its kill switch on.
     KillOnDeath = "kill-on-death": Strategy, Switch, 1 to 1, None,
         "RTS 6 Art. 12", "the death of the strategy turns its kill switch on: the next incarnation is refused until it is revived";
 }
 
-impl Control {
-    /// Its code in commands and logs, from 0.
+impl RiskControl {
+    /// Returns the code of the control in commands and logs, from 0.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The control with that code.
+    /// Returns the control with that code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 }
 
-/// A limit, and for whom. A later setting overrides an earlier one where both apply.
+/// The setting of a limit for a scope. A later setting overrides an earlier one where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {
-    /// For whom.
+    /// The scope of the setting.
     pub scope: Scope,
-    /// Of which control.
-    pub control: Control,
-    /// In the unit of the control; [`OFF`]: no limit.
+    /// The risk control.
+    pub control: RiskControl,
+    /// The limit, in the unit of the control; [`OFF`]: no limit.
     pub value: u64,
 }
 
-/// What is wrong with a setting.
+/// An invalid setting of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LimitError {
     /// The control has no limit of that scope.
-    #[error("{control} cannot be set for {scope}: it is set for {}", control.record().each.scopes())]
+    #[error("{control} cannot be set for {scope}: it is set for {}", control.info().domain.scopes())]
     Scope {
         /// The control.
-        control: Control,
+        control: RiskControl,
         /// The scope.
         scope: Scope,
     },
     /// The value is out of its range.
-    #[error("{control} cannot be {value}: from {} to {} ({}), or off", control.record().least, control.record().most, control.record().unit.name())]
+    #[error("{control} cannot be {value}: from {} to {} ({}), or off", control.info().min, control.info().max, control.info().unit.name())]
     Value {
         /// The control.
-        control: Control,
+        control: RiskControl,
         /// The value.
         value: u64,
     },
 }
 
 impl LimitSetting {
-    /// Whether there can be such a setting in some run.
+    /// Checks the scope and the range of the setting.
     ///
     /// # Errors
-    /// A scope that the control is not set for, or a value out of its range.
+    /// [`LimitError`] if the control has no such scope, or the value is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
         let Self { scope, control, value } = *self;
-        let record = control.record();
-        if !record.each.takes(scope) {
+        let record = control.info();
+        if !record.domain.accepts_scope(scope) {
             return Err(LimitError::Scope { control, scope });
         }
-        if value != OFF && !(record.least..=record.most).contains(&value) {
+        if value != OFF && !(record.min..=record.max).contains(&value) {
             return Err(LimitError::Value { control, value });
         }
         Ok(())
@@ -279,31 +279,31 @@ mod tests {
 
     #[test]
     fn codes_and_names_lead_back() {
-        for control in Control::ALL {
-            assert_eq!(Control::from_code(control.code()), Some(*control));
-            assert_eq!(Control::from_name(control.name()), Some(*control));
-            let record = control.record();
-            assert!(record.least <= record.most && record.most < OFF && !record.meaning.is_empty());
+        for control in RiskControl::ALL {
+            assert_eq!(RiskControl::from_code(control.code()), Some(*control));
+            assert_eq!(RiskControl::from_name(control.name()), Some(*control));
+            let record = control.info();
+            assert!(record.min <= record.max && record.max < OFF && !record.meaning.is_empty());
         }
-        assert_eq!(Control::from_code(Control::ALL.len() as u8), None);
+        assert_eq!(RiskControl::from_code(RiskControl::ALL.len() as u8), None);
     }
 
     #[test]
-    fn settings_have_a_range_and_scopes() {
+    fn settings_outside_range_or_scope_are_refused() {
         let setting = |scope, control, value| LimitSetting { scope, control, value }.check();
-        let rate = Control::MessageRate;
+        let rate = RiskControl::MessageRate;
         assert_eq!(setting(Scope::Strategy(3), rate, 1), Ok(()));
         assert_eq!(setting(Scope::All, rate, OFF), Ok(()));
         assert_eq!(setting(Scope::All, rate, 0), Err(LimitError::Value { control: rate, value: 0 }));
         let scope = Scope::Credential(1);
         assert_eq!(setting(scope, rate, 5), Err(LimitError::Scope { control: rate, scope }));
-        for control in Control::ALL {
-            let record = control.record();
-            for value in [record.least, record.most, OFF] {
+        for control in RiskControl::ALL {
+            let record = control.info();
+            for value in [record.min, record.max, OFF] {
                 assert_eq!(setting(Scope::All, *control, value), Ok(()), "{control}");
             }
-            assert!(setting(Scope::All, *control, record.most + 1).is_err(), "{control}");
-            assert!(setting(Scope::Venue(0), *control, record.least).is_err(), "{control}");
+            assert!(setting(Scope::All, *control, record.max + 1).is_err(), "{control}");
+            assert!(setting(Scope::Venue(0), *control, record.min).is_err(), "{control}");
         }
     }
 }

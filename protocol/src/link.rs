@@ -1,41 +1,40 @@
-//! The links of a run: who writes, who reads, and what carries the messages.
+//! The links of a run: writers, readers and the carrier of each.
 
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
 use shm::ring::{LinkSpec, SegmentSpec, spsc_mux};
 use std::collections::HashSet;
-use system::names;
+use system::named_enum;
 use techniques::Technique;
 use thiserror::Error;
 
-/// The most slots of a ring.
+/// Maximum number of slots of a ring.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
-/// A link that no run can have.
+/// An invalid link.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("link {link}: {why}")]
 pub struct LinkError {
-    /// Its name.
+    /// The name of the link.
     pub link: String,
-    /// What is wrong.
+    /// The reason.
     pub why: &'static str,
 }
 
-names! {
-    /// How many ends a link has.
-    Shape {
-        /// Any number of writers, one reader: contended, carried by the technique under test.
+named_enum! {
+    /// The number of writers and readers of a link.
+    LinkShape {
+        /// Many writers, one reader: contended, carried by the technique under test.
         ManyToOne = "n-to-1",
         /// One writer, one reader.
         OneToOne = "1-to-1",
-        /// One writer, any number of readers, who never hold it up. No carrier of this shape is
-        /// built yet.
+        /// One writer, many readers that never block it. No carrier of this shape exists yet.
         OneToMany = "1-to-n",
     }
 }
 
-names! {
-    /// What carries a link.
+named_enum! {
+    /// The carrier of a link.
     Carrier {
         /// The technique under test.
         Technique = "technique",
@@ -47,24 +46,24 @@ names! {
 /// A link: messages of one size from its writers to its readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
-    /// Unique in the run; its segments' names begin with it.
+    /// The name, unique in the run; the names of its segments begin with it.
     pub name: String,
-    /// How many ends it has.
-    pub shape: Shape,
-    /// What carries it.
+    /// The number of writers and readers.
+    pub shape: LinkShape,
+    /// The carrier of the messages.
     pub carrier: Carrier,
-    /// Who sends through it; the position is the producer's index.
+    /// The writing roles; the position is the producer's index.
     pub writers: Vec<Role>,
-    /// Who receives.
+    /// The reading roles.
     pub readers: Vec<Role>,
     /// Slots of each ring, a power of two.
     pub slots: u32,
-    /// Words of a message.
+    /// Words per message.
     pub words: u32,
 }
 
 impl LinkPlan {
-    /// A contended hand-off, carried by the technique under test.
+    /// Makes a contended hand-off, carried by the technique under test.
     pub fn many_to_one(
         name: &str,
         writers: impl IntoIterator<Item = Role>,
@@ -73,7 +72,7 @@ impl LinkPlan {
     ) -> Self {
         Self {
             name: name.into(),
-            shape: Shape::ManyToOne,
+            shape: LinkShape::ManyToOne,
             carrier: Carrier::Technique,
             writers: writers.into_iter().collect(),
             readers: vec![reader],
@@ -82,11 +81,11 @@ impl LinkPlan {
         }
     }
 
-    /// A ring from one role to another.
+    /// Makes a ring from one role to another.
     pub fn one_to_one(name: String, writer: Role, reader: Role, slots: u32) -> Self {
         Self {
             name,
-            shape: Shape::OneToOne,
+            shape: LinkShape::OneToOne,
             carrier: Carrier::Spsc,
             writers: vec![writer],
             readers: vec![reader],
@@ -95,29 +94,29 @@ impl LinkPlan {
         }
     }
 
-    /// The link as techniques take it.
+    /// Returns the link as a technique's specification.
     pub fn spec(&self) -> LinkSpec<'_> {
         LinkSpec { name: &self.name, producers: self.writers.len(), capacity: self.slots }
     }
 
-    /// The segments that carry it, where that is the technique under test.
+    /// Returns the segments of the link, carried by `technique` if it is contended.
     pub(crate) fn segments(&self, technique: Technique) -> Vec<SegmentSpec> {
         match self.carrier {
             Carrier::Technique => technique.segments(&self.spec()),
             Carrier::Spsc => {
-                // The header says which of the run's links of this kind it is.
+                // The header holds the index of the link among those of its kind.
                 let index = self.writers[0].index().max(self.readers[0].index());
                 spsc_mux::ring_segments(self.name.clone(), self.slots, index.into(), 0).into()
             }
         }
     }
 
-    /// What is wrong with it.
+    /// Returns an error about this link.
     pub(crate) fn error(&self, why: &'static str) -> LinkError {
         LinkError { link: self.name.clone(), why }
     }
 
-    /// That the ends fit the shape and the carrier.
+    /// Checks that name, ends and slots fit the shape and the carrier.
     pub(crate) fn validate(&self) -> Result<(), LinkError> {
         let no = |why| Err(self.error(why));
         let name_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -125,15 +124,16 @@ impl LinkPlan {
             return no("its name is not of a-z, 0-9 and -");
         }
         let fits = match self.shape {
-            Shape::ManyToOne => !self.writers.is_empty() && self.readers.len() == 1,
-            Shape::OneToOne => self.writers.len() == 1 && self.readers.len() == 1,
-            Shape::OneToMany => self.writers.len() == 1 && !self.readers.is_empty(),
+            LinkShape::ManyToOne => !self.writers.is_empty() && self.readers.len() == 1,
+            LinkShape::OneToOne => self.writers.len() == 1 && self.readers.len() == 1,
+            LinkShape::OneToMany => self.writers.len() == 1 && !self.readers.is_empty(),
         };
         if !fits {
             return no("its writers and readers do not fit its shape");
         }
         match (self.carrier, self.shape) {
-            (Carrier::Technique, Shape::ManyToOne | Shape::OneToOne) | (Carrier::Spsc, Shape::OneToOne) => {}
+            (Carrier::Technique, LinkShape::ManyToOne | LinkShape::OneToOne)
+            | (Carrier::Spsc, LinkShape::OneToOne) => {}
             _ => return no("its carrier cannot have that shape"),
         }
         if !self.slots.is_power_of_two() || !(2..=MAX_SLOTS).contains(&self.slots) {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_fit_the_shape_and_the_carrier() {
+    fn ends_must_fit_shape_and_carrier() {
         let link =
             || LinkPlan::many_to_one("submit", [Role::Strategy(0), Role::Strategy(1)], Role::Orchestrator, 8);
         assert_eq!(link().validate(), Ok(()));
@@ -171,7 +171,7 @@ mod tests {
         assert!(broken(|l| l.slots = 9).contains("power of two"));
         assert!(broken(|l| l.words = 8).contains("size"));
         assert!(broken(|l| l.name = "../x".into()).contains("name"));
-        let board = LinkPlan { shape: Shape::OneToMany, writers: vec![Role::Orchestrator], ..link() };
+        let board = LinkPlan { shape: LinkShape::OneToMany, writers: vec![Role::Orchestrator], ..link() };
         assert!(board.validate().unwrap_err().to_string().contains("carrier cannot have that shape"));
     }
 }

@@ -1,4 +1,4 @@
-//! A log in a file: how it is named and written, and how the keys of a part of it are read back.
+//! Stamp logs in files: their names, writing one, and reading back the keys of a part.
 //!
 //! The layout and the reader that checks every record are in `analysis::logfile`.
 
@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use system::folder::open_regular;
 
-/// What the names of saved logs end in.
+/// The extension of saved logs.
 pub const EXTENSION: &str = "stamps";
 
-/// The name of a thread's log in the run's folder.
+/// Returns the file name of a thread's log in the run's directory.
 pub fn file_name(thread: &str) -> String {
     format!("{thread}.{EXTENSION}")
 }
@@ -22,21 +22,21 @@ pub fn file_name(thread: &str) -> String {
 /// Bytes before the first record.
 pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
 
-/// Words that are copied out and written at a time: 1 MiB.
+/// Number of words copied and written at a time: 1 MiB.
 const CHUNK: usize = 1 << 17;
 
-/// Writes one thread's log: `header`, which goes before what the segment has there, then status
-/// block and records.
+/// Writes one thread's log: `header` in place of the segment's own header, then status block and
+/// records.
 ///
 /// # Errors
-/// What `out` refused.
+/// An error of `out`.
 pub fn write(header: &[u64], segment: &ReadOnlyWords, out: &mut impl Write) -> io::Result<()> {
     let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
     let mut bytes = Vec::with_capacity(CHUNK.min(words) * 8);
     for start in (0..words).step_by(CHUNK) {
         bytes.clear();
         for index in start..words.min(start + CHUNK) {
-            // Relaxed: the records below the count are complete, the thread that wrote them has
+            // Relaxed: the records below the count are complete, and the thread that wrote them has
             // ended.
             let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
             bytes.extend_from_slice(&word.to_le_bytes());
@@ -46,11 +46,11 @@ pub fn write(header: &[u64], segment: &ReadOnlyWords, out: &mut impl Write) -> i
     Ok(())
 }
 
-/// The keys of so many records of a log in that file, from that number on: of one that is still
-/// being written, as far as it is.
+/// Reads the keys of `records` records of a saved log, beginning with record `first`. The file may
+/// still be growing.
 ///
 /// # Errors
-/// What the system refused; a file that ends before.
+/// An error of the system; a file that ends too early.
 pub fn keys_at(path: &Path, first: u64, records: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; records * RECORD_BYTES];
     open_regular(path)?.read_exact_at(&mut bytes, RECORDS_AT + first * RECORD_BYTES as u64)?;

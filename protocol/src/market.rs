@@ -1,9 +1,9 @@
-//! Market data of a run: the touch of each instrument, on a board that its exchange writes and
-//! every strategy reads.
+//! Market data of a run: the top of book of each instrument, on a seqlock-based board that its
+//! exchange writes and every strategy reads.
 //!
-//! A venue has a board of its own (`shm::board`), with a cell for each instrument: who reads cannot
-//! write it, and the exchange waits for nobody. A value is seven words, which with the time of the
-//! write fill one cache line:
+//! Each venue has a board of its own (`shm::board`), with a cell for each instrument. Readers
+//! cannot write it, and the exchange never waits for them. A value has seven words, which with the
+//! time of the write fill one cache line:
 //!
 //! | word | what |
 //! |---|---|
@@ -12,59 +12,60 @@
 //! | 4, 5 | the last trade's price and quantity, likewise |
 //! | 6 | bits 0–62 trades so far, 63 whether the instrument is in a call auction |
 //!
-//! The version of a cell names one touch: an order that it triggers carries that version
-//! ([`Order::trigger`](crate::wire::Order::trigger)), of the instrument and the venue that it goes
-//! to. The exchange logs each version that it writes, so what an order claims can be checked.
+//! The version of a cell identifies one top of book. An order that it triggers carries that version
+//! ([`Order::trigger`](crate::wire::Order::trigger)). The exchange logs each version that it
+//! writes, so the trigger of an order can be checked.
 
 use shm::board::{BoardError, Reader, Shape};
 use shm::memory::ReadOnlyWords;
 
 /// Words of a value.
-pub const TOUCH_WORDS: usize = 7;
+pub const TOP_OF_BOOK_WORDS: usize = 7;
 
 const AUCTION: u64 = 1 << 63;
 
-/// The name within the run of a venue's board.
+/// Returns the name of a venue's board within the run.
 pub fn market_segment(venue: u16) -> String {
     format!("market-{venue}")
 }
 
-/// The shape of a board for so many instruments.
+/// Returns the shape of a board for that number of instruments.
 ///
 /// # Errors
-/// No instrument.
+/// If `instruments` is 0.
 pub fn shape(instruments: usize) -> Result<Shape, BoardError> {
-    Shape::of_cells(instruments, TOUCH_WORDS)
+    Shape::of_cells(instruments, TOP_OF_BOOK_WORDS)
 }
 
-/// A price and how much there is of it.
+/// A price and the quantity at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
-    /// In cents, above 0.
+    /// The price in cents, above 0.
     pub price: i64,
-    /// In 1e-8 units, above 0.
+    /// The quantity in 1e-8 units, above 0.
     pub quantity: u64,
 }
 
-/// What everybody may see of an instrument: the best of both sides, and the last trade.
+/// The public state of an instrument (best bid and offer, BBO): the best price of both sides, and
+/// the last trade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopOfBook {
-    /// The best bid, with all that is shown at its price.
+    /// The best bid, with the total quantity shown at its price.
     pub bid: Option<Quote>,
-    /// The best offer.
+    /// The best offer, with the total quantity shown at its price.
     pub offer: Option<Quote>,
-    /// The last trade.
+    /// Price and quantity of the last trade.
     pub last: Option<Quote>,
-    /// Trades so far, below 2^63.
+    /// Number of trades so far, below 2^63.
     pub trades: u64,
-    /// Whether it is in a call auction.
+    /// `true` during a call auction.
     pub auction: bool,
 }
 
 impl TopOfBook {
-    /// Its words.
+    /// Encodes the value as words.
     #[inline]
-    pub fn words(&self) -> [u64; TOUCH_WORDS] {
+    pub fn words(&self) -> [u64; TOP_OF_BOOK_WORDS] {
         let pair = |quote: Option<Quote>| {
             quote.map_or([0; 2], |quote| [quote.price.cast_unsigned(), quote.quantity])
         };
@@ -74,9 +75,9 @@ impl TopOfBook {
         [bid, bids, offer, offers, last, lasts, self.trades & !AUCTION | auction]
     }
 
-    /// Reads words that others can write; `None`: no exchange says that.
+    /// Decodes words that other processes can write; `None` if they are invalid.
     #[inline]
-    pub fn parse(words: &[u64; TOUCH_WORDS]) -> Option<Self> {
+    pub fn parse(words: &[u64; TOP_OF_BOOK_WORDS]) -> Option<Self> {
         let quote = |price: u64, quantity: u64| match (price.cast_signed(), quantity) {
             (0, 0) => Some(None),
             (price @ 1.., quantity @ 1..) => Some(Some(Quote { price, quantity })),
@@ -93,119 +94,126 @@ impl TopOfBook {
     }
 }
 
-/// A touch, as a strategy hears it.
+/// A top-of-book update, as a strategy receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tick {
+pub struct MarketTick {
     /// The venue's index.
     pub venue: u16,
     /// The instrument's index.
     pub instrument: u16,
-    /// The version of its cell: what an order that it triggers says.
+    /// The version of the cell, which an order that it triggers carries.
     pub version: u64,
-    /// When the exchange wrote it, in ticks of the run's clock.
+    /// The time at which the exchange wrote it, in ticks of the run's clock.
     pub written: u64,
-    /// Versions that were written over before this strategy looked.
+    /// Number of versions that were overwritten before this strategy read them.
     pub missed: u64,
-    /// What there is to see.
-    pub touch: TopOfBook,
+    /// The value itself.
+    pub top: TopOfBook,
 }
 
-/// Cells that one duty cycle looks at; with more instruments the next cycle goes on where this one
-/// stopped.
-const LOOKS: usize = 16;
+/// Maximum number of cells polled per duty cycle; with more instruments the next cycle continues
+/// where this one stopped.
+const MAX_POLLS: usize = 16;
 
-/// A cell that is followed.
-struct Cell {
+/// A cell of a board that is polled.
+struct BoardCell {
     board: usize,
     venue: u16,
     instrument: u16,
     seen: u64,
 }
 
-/// The boards of a run's exchanges, as one strategy reads them. Nobody knows of it, and it can
-/// write nothing.
+/// The boards of a run's exchanges, as one strategy reads them. Reading leaves no trace in shared
+/// memory.
 #[derive(Default)]
 pub struct Market {
     boards: Vec<Reader>,
-    cells: Vec<Cell>,
-    /// The next cell to look at.
+    cells: Vec<BoardCell>,
+    /// The next cell to poll.
     next: usize,
-    /// Cells that this duty cycle has still to look at.
+    /// Number of cells that this duty cycle has still to poll.
     left: usize,
-    heard: u64,
+    received: u64,
     missed: u64,
-    bad: u64,
+    invalid: u64,
 }
 
 impl Market {
-    /// Follows the board of a venue too.
+    /// Adds the board of a venue.
     ///
     /// # Errors
-    /// Memory that does not have the size of a board for so many instruments.
+    /// Memory that does not have the size of a board for that number of instruments.
     pub fn follow(&mut self, venue: u16, view: &ReadOnlyWords, instruments: usize) -> Result<(), BoardError> {
         let reader = Reader::attach_as(shape(instruments)?, view)?;
         let board = self.boards.len();
-        let cell = |instrument| Cell { board, venue, instrument: instrument as u16, seen: 0 };
+        let cell = |instrument| BoardCell { board, venue, instrument: instrument as u16, seen: 0 };
         self.cells.extend((0..instruments).map(cell));
         self.boards.push(reader);
-        self.begin();
+        self.restart_cycle();
         Ok(())
     }
 
-    /// The next touch that is newer than what was heard of its instrument; `None`: this duty cycle
-    /// has looked at all that it looks at, and the next call begins anew. One load for a cell that
-    /// has nothing new; no system call, no allocation.
+    /// Returns the next update that is newer than the last one of its instrument; `None` if this
+    /// duty cycle has polled its share of cells, and the next call starts a new one. An unchanged
+    /// cell costs one load, without system calls and allocations.
     #[inline]
-    pub fn next_tick(&mut self) -> Option<Tick> {
+    pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {
             self.left -= 1;
             let place = self.next;
             self.next = if place + 1 == self.cells.len() { 0 } else { place + 1 };
             let cell = &self.cells[place];
             if self.boards[cell.board].version(usize::from(cell.instrument)) != cell.seen
-                && let Some(tick) = self.take(place)
+                && let Some(tick) = self.read_cell(place)
             {
                 return Some(tick);
             }
         }
-        self.begin();
+        self.restart_cycle();
         None
     }
 
-    fn begin(&mut self) {
-        self.left = self.cells.len().min(LOOKS);
+    fn restart_cycle(&mut self) {
+        self.left = self.cells.len().min(MAX_POLLS);
     }
 
     #[inline(never)]
-    fn take(&mut self, place: usize) -> Option<Tick> {
-        let Cell { board, venue, instrument, ref mut seen } = self.cells[place];
-        let mut words = [0; TOUCH_WORDS];
-        // Overtaken a thousand times: the next look tries again.
+    fn read_cell(&mut self, place: usize) -> Option<MarketTick> {
+        let BoardCell { board, venue, instrument, ref mut seen } = self.cells[place];
+        let mut words = [0; TOP_OF_BOOK_WORDS];
+        // The writer overtook a thousand attempts: the next poll tries again.
         let stamp = self.boards[board].read(instrument.into(), &mut words).ok()??;
         let missed = stamp.version.saturating_sub(seen.saturating_add(1));
         *seen = stamp.version;
         self.missed = self.missed.saturating_add(missed);
         let Some(touch) = TopOfBook::parse(&words) else {
-            self.bad += 1;
+            self.invalid += 1;
             return None;
         };
-        self.heard += 1;
-        Some(Tick { venue, instrument, version: stamp.version, written: stamp.ticks, missed, touch })
+        self.received += 1;
+        Some(MarketTick {
+            venue,
+            instrument,
+            version: stamp.version,
+            written: stamp.ticks,
+            missed,
+            top: touch,
+        })
     }
 
-    /// Touches heard.
-    pub const fn heard(&self) -> u64 {
-        self.heard
+    /// Returns the number of updates received.
+    pub const fn received(&self) -> u64 {
+        self.received
     }
 
-    /// Versions that were written over before they were read.
+    /// Returns the number of versions that were overwritten before they were read.
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Values that no honest exchange writes; none of them was heard.
-    pub const fn bad(&self) -> u64 {
-        self.bad
+    /// Returns the number of invalid values, which were ignored.
+    pub const fn invalid(&self) -> u64 {
+        self.invalid
     }
 }
 
@@ -243,12 +251,12 @@ mod tests {
         (made.collect(), market)
     }
 
-    fn cycle(market: &mut Market) -> Vec<Tick> {
+    fn cycle(market: &mut Market) -> Vec<MarketTick> {
         core::iter::from_fn(|| market.next_tick()).collect()
     }
 
     #[test]
-    fn the_newest_touch_is_heard_once_and_what_was_missed_is_counted() {
+    fn newest_update_is_received_once_and_missed_are_counted() {
         let (mut writers, mut market) = market(&[(0, 1), (3, 2)]);
         assert_eq!(cycle(&mut market), []);
         let touch = |price| TopOfBook { bid: quote(price), trades: 2, auction: true, ..TopOfBook::default() };
@@ -256,21 +264,22 @@ mod tests {
             writers[1].write(1, 500, &touch(price).words());
         }
         let [tick] = cycle(&mut market)[..] else { panic!("one tick") };
-        let wanted = Tick { venue: 3, instrument: 1, version: 3, written: 500, missed: 2, touch: touch(3) };
+        let wanted =
+            MarketTick { venue: 3, instrument: 1, version: 3, written: 500, missed: 2, top: touch(3) };
         assert_eq!(tick, wanted);
         assert_eq!(cycle(&mut market), [], "once");
-        writers[0].write(0, 0, &[u64::MAX; TOUCH_WORDS]);
+        writers[0].write(0, 0, &[u64::MAX; TOP_OF_BOOK_WORDS]);
         assert_eq!(cycle(&mut market), [], "no exchange says that");
-        assert_eq!((market.heard(), market.missed(), market.bad()), (1, 2, 1));
+        assert_eq!((market.received(), market.missed(), market.invalid()), (1, 2, 1));
     }
 
     #[test]
-    fn a_cycle_looks_at_some_cells_and_the_next_one_goes_on() {
+    fn next_cycle_continues_where_polling_stopped() {
         let (mut writers, mut market) = market(&[(0, 40)]);
         (0..40).for_each(|cell| _ = writers[0].write(cell, 0, &TopOfBook::default().words()));
         let heard: Vec<usize> = (0..4).map(|_| cycle(&mut market).len()).collect();
         assert_eq!(heard, [16, 16, 8, 0]);
-        // One that always writes holds nobody for longer than a cycle.
+        // A writer that always writes occupies a reader for one cycle only.
         let mut looks = 0;
         while market.next_tick().is_some() || looks == 0 {
             writers[0].write(looks, 0, &TopOfBook::default().words());
@@ -291,7 +300,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_are_a_touch_or_refused(words in proptest::array::uniform7(0u64..5), sign: bool) {
+        fn invalid_top_of_book_words_are_refused(words in proptest::array::uniform7(0u64..5), sign: bool) {
             let mut words = words;
             words[6] |= if sign { AUCTION } else { 0 };
             if let Some(touch) = TopOfBook::parse(&words) {

@@ -1,8 +1,8 @@
-//! The plan: one plain value that says everything about a run, validated before anything starts.
+//! The plan: one plain value that describes a run completely, validated before anything starts.
 //!
-//! Every process derives itself from it: which threads it has, which agents a thread runs, which
-//! segments it attaches and where its core is. The launcher makes it from the settings and the
-//! facts of the host, writes it into the control segment, and nothing else is told to a child.
+//! Every process derives its setup from the plan: its threads, the agents of each thread, the
+//! segments it attaches and its cores. The launcher makes the plan from the settings and the host,
+//! and writes it into the control segment. Child processes get no other configuration.
 
 mod fault;
 mod version;
@@ -12,38 +12,37 @@ use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 pub use crate::spill::Spill;
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
-pub use crate::workload::{ExchangePlacement, Journalling, Pacing, Sequence, Trading, Workload};
+pub use crate::workload::{ExchangePlacement, Journaling, OrderSequence, Pacing, Trading, Workload};
 pub use fault::FaultKind;
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
 use std::collections::HashSet;
-use system::names;
-use system::sandbox::{self, Profile};
+use system::named_enum;
+use system::sandbox::{self, SandboxProfile};
 use thiserror::Error;
 
-/// What carries the two contended hand-offs (submit and completion): the technique table.
+/// The carriers of the two contended hand-offs (submit and completion): the technique table.
 pub use system::clock::ClockSource;
 pub use techniques::Technique;
 
-names! {
-    /// What stands between the strategies and the engine.
+named_enum! {
+    /// The isolation between the strategies and the engine.
     Isolation {
-        /// Nothing: strategies and engine are threads of one process, over the same rings.
+        /// None: strategies and engine are threads of one process, with the same rings.
         Thread = "thread",
         /// An address space: every strategy is a process of its own.
         Process = "process",
-        /// The same, and each strategy in namespaces of its own: of users, processes, networks,
-        /// interprocess communication and mounts, with a read-only root and limits of its control
-        /// group. For programs with a runtime.
+        /// A process in namespaces of its own (users, processes, networks, IPC and mounts), with a
+        /// read-only root and the limits of its cgroup. For programs with a runtime.
         Container = "container",
-        /// A process in a sandbox: sealed memory handed over as descriptors, read-only where the
-        /// engine writes, and no system call but those needed to trade.
+        /// A process in a sandbox: sealed memory handed over as file descriptors, read-only where
+        /// the engine writes, and no system calls except those needed to trade.
         Sandbox = "sandbox",
     }
 }
 
-names! {
-    /// How the engine's agents share threads.
+named_enum! {
+    /// How the engine's agents are distributed over threads.
     Threading {
         /// A thread for each role, each on a core of its own.
         Dedicated = "dedicated",
@@ -52,26 +51,27 @@ names! {
     }
 }
 
-names! {
-    /// Which processes the engine's roles are in, where strategies have processes of their own.
+named_enum! {
+    /// How the engine's roles are distributed over processes, if strategies have processes of their
+    /// own.
     Placement {
         /// Orchestrator and gateways are one process.
         Engine = "engine",
-        /// All gateways are a process beside the orchestrator's.
+        /// All gateways are one process, separate from the orchestrator's.
         Gateways = "gateways",
         /// Each gateway is a process of its own.
         EachGateway = "each-gateway",
     }
 }
 
-names! {
-    /// What an agent's thread does when a duty cycle found nothing to do.
+named_enum! {
+    /// The idle strategy of a thread: what it does after a duty cycle without work.
     Idle {
-        /// Polls again at once, every eighth time with the processor's pause hint.
+        /// Polls again at once, every eighth time with the CPU's pause hint.
         Spin = "spin",
-        /// Gives the core to whoever else wants it (`sched_yield`).
+        /// Gives the core to other runnable threads (`sched_yield`).
         Yield = "yield",
-        /// Spins, then yields, then sleeps for longer and longer up to a bound.
+        /// Spins, then yields, then sleeps for increasing times up to a bound.
         Backoff = "backoff",
         /// Waits on a futex that the sender rings.
         Park = "park",
@@ -81,25 +81,25 @@ names! {
 pub use crate::record::Stamps;
 pub use version::PlanVersion;
 
-names! {
-    /// What the launcher does when a strategy's process dies, hangs or is quarantined.
+named_enum! {
+    /// The launcher's reaction when a strategy's process dies, hangs or is quarantined.
     OnDeath {
         /// Ends the run.
         Stop = "stop",
-        /// Goes on without it.
+        /// Continues without it.
         Continue = "continue",
-        /// Starts it again in a new epoch; one that was quarantined stays down.
+        /// Restarts it in a new epoch; a quarantined one stays down.
         Restart = "restart",
     }
 }
 
-/// To whom a fault is done.
+/// The target of an injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
+pub enum FaultTarget {
     /// The strategy with this index.
     Strategy(u16),
-    /// A strategy drawn by the run's seed, each time anew.
+    /// A strategy drawn with the run's seed, again for each fault.
     Any,
     /// The process of the engine.
     Engine,
@@ -113,120 +113,122 @@ pub enum Target {
     Gateway(u16),
 }
 
-/// When a fault is due.
+/// The time at which a fault is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum When {
-    /// So many nanoseconds after the start.
+pub enum FaultTime {
+    /// A time after the start.
     At {
-        /// Nanoseconds.
+        /// Nanoseconds after the start.
         ns: u64,
     },
-    /// At this step of the push of the strategy's order of that number in its incarnation, from 0.
+    /// At a step of a push of the strategy.
     Push {
-        /// The order.
+        /// The number of the order in its incarnation, from 0.
         order: u64,
-        /// The step.
+        /// The step of the push.
         step: shm::ring::Step,
     },
 }
 
-/// A fault on purpose.
+/// A fault that is injected into a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What.
+    /// The kind of the fault.
     pub kind: FaultKind,
-    /// To whom.
-    pub target: Target,
-    /// When.
-    pub when: When,
-    /// Again after so many nanoseconds, and again; `None`: once. Only for faults at a time.
+    /// The target.
+    pub target: FaultTarget,
+    /// The time.
+    pub when: FaultTime,
+    /// The period in nanoseconds after which the fault repeats; `None`: once. Only for faults at a
+    /// time.
     pub every_ns: Option<u64>,
-    /// Of a venue: it is over after so many nanoseconds; `None`: it lasts.
+    /// For venue faults: the duration in nanoseconds; `None`: until the end of the run.
     #[serde(default)]
     pub lasts_ns: Option<u64>,
 }
 
-/// A thread: one or more agents, composed into one, in the order in which its duty cycle visits
-/// them.
+/// A thread of a run: one or more agents, in the order in which its duty cycle visits them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlan {
-    /// Unique in the run: the role's name, or `engine` for the composite of orchestrator and
-    /// gateways.
+    /// The name, unique in the run: the role's name, or `engine` for the composite of orchestrator
+    /// and gateways.
     pub name: String,
-    /// Its agents, at least one.
+    /// The roles of its agents, at least one.
     pub roles: Vec<Role>,
-    /// The core that it is pinned to; `None`: the kernel's choice among the allowed ones.
+    /// The core that it is pinned to; `None`: the kernel chooses among the allowed ones.
     pub core: Option<u32>,
-    /// What it does when there is nothing to do.
+    /// The idle strategy.
     pub idle: Idle,
-    /// Room in its stamp log, in records of 16 bytes.
+    /// Capacity of its stamp log, in records of 16 bytes.
     pub log_records: u64,
-    /// Of that, for times in which it gave its core away ([`crate::gaps`]); 0: it never does.
+    /// The part of that capacity for sleeps ([`crate::gaps`]); 0 if it never gives its core away.
     #[serde(default)]
     pub sleep_records: u64,
 }
 
-/// A process and the threads in it (indices into [`Plan::threads`]).
+/// A process of a run and its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// Unique in the run; what `ps` shows: `strategy-3`, `engine`, or `all` under thread isolation.
+    /// The name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all` under thread
+    /// isolation.
     pub name: String,
-    /// Its threads.
+    /// Its threads, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,
 }
 
-/// Everything about a run. See the module's documentation. Unknown keys are ignored: earlier builds
-/// wrote some that are gone.
+/// The complete description of a run. Unknown keys are ignored, because earlier builds wrote keys
+/// that no longer exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Of its form.
+    /// The version of the plan's format.
     pub version: PlanVersion,
-    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 64 characters.
+    /// The run's id, which names its segments and its directory: `[0-9a-z-]`, at most 64
+    /// characters.
     pub run: String,
-    /// The run's folder, absolute: where the logs are saved, also if the launcher dies.
+    /// The absolute path of the run's directory, where the logs are saved, even if the launcher
+    /// dies.
     pub folder: String,
     /// The launcher's process id.
     pub launcher_pid: u32,
-    /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process
-    /// of that id.
+    /// The launcher's start time (`/proc/PID/stat`, field 22), which distinguishes it from a later
+    /// process with the same id.
     pub launcher_start: u64,
-    /// Where ticks come from.
+    /// The source of ticks.
     pub clock: ClockSource,
-    /// Nanoseconds a tick, as calibrated before the run (children turn the schedule into ticks with
-    /// it; the merge uses the calibration over the whole run instead).
+    /// Nanoseconds per tick, as calibrated before the run. Child processes convert the schedule to
+    /// ticks with it; the merge uses the calibration over the whole run instead.
     pub ns_per_tick: f64,
-    /// What carries the contended hand-offs.
+    /// The carrier of the contended hand-offs.
     pub technique: Technique,
-    /// What stands between strategies and engine.
+    /// The isolation between strategies and engine.
     pub isolation: Isolation,
-    /// How the engine's agents share threads.
+    /// How the engine's agents are distributed over threads.
     pub threading: Threading,
-    /// Which processes the engine's roles are in.
+    /// How the engine's roles are distributed over processes.
     pub placement: Placement,
-    /// Which points are stamped.
+    /// The points that are stamped.
     pub stamps: Stamps,
-    /// The priority of every thread under `SCHED_FIFO`, 1 to 99; `None`: the threads are ordinary
-    /// ones.
+    /// The priority of every thread under `SCHED_FIFO`, 1 to 99; `None`: ordinary scheduling.
     #[serde(default)]
     pub priority: Option<u8>,
-    /// The logs are rings that a process of its own moves to disk; `None`: each is as long as it
-    /// may become.
+    /// The rings of logs that the spiller moves to disk; `None`: each log has its full length in
+    /// memory.
     #[serde(default)]
     pub spill: Option<Spill>,
-    /// The descriptors that processes inherit; empty where segments have names.
+    /// The file descriptors that processes inherit; empty if segments have names.
     pub handles: Vec<Handle>,
-    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    /// `true` if a kernel without some feature of the sandbox is accepted.
     pub weaker_sandbox: bool,
-    /// What happens when a strategy dies.
+    /// The reaction to the death of a strategy.
     pub on_death: OnDeath,
-    /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
+    /// The liveness timeout in nanoseconds: a thread that begins no duty cycle for this long hangs.
     pub liveness_ns: u64,
-    /// The faults on purpose, in the order in which they were asked for.
+    /// The injected faults, in the order of the command line.
     pub faults: Vec<Fault>,
-    /// What the run is for, and what only that knows.
+    /// The workload and its own settings.
     pub workload: Workload,
-    /// Who sends messages to whom.
+    /// The links between the roles.
     pub links: Vec<LinkPlan>,
     /// All threads of the run, strategies first.
     pub threads: Vec<ThreadPlan>,
@@ -234,31 +236,31 @@ pub struct Plan {
     pub processes: Vec<ProcessPlan>,
 }
 
-/// A plan that cannot be run.
+/// A plan that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// More strategies, or none.
+    /// No strategy, or too many.
     #[error("{0} strategies: a run holds 1 to {MAX_STRATEGIES}")]
     Strategies(u64),
-    /// More venues, or none.
+    /// No venue, or too many.
     #[error("{0} venues: a run holds 1 to {MAX_VENUES}")]
     Venues(u64),
-    /// More gateways and exchanges, or none.
+    /// No gateway, or too many gateways and exchanges.
     #[error(
         "{0} gateways and exchanges: a run holds 1 to {MAX_GATEWAYS}, a gateway for each venue and credential, an exchange for \
          each venue that is a book"
     )]
     Gateways(u64),
-    /// A capacity that rings cannot have.
+    /// An invalid capacity of a ring.
     #[error("capacity {0}: rings take a power of two from 2 to {max}", max = Plan::MAX_CAPACITY)]
     Capacity(u64),
-    /// A run id that cannot name files.
+    /// An invalid run id.
     #[error("run id {0:?}: 1 to 64 characters of a-z, 0-9 and -")]
     RunId(String),
-    /// A link that no run can have.
+    /// An invalid link.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Threads, processes and roles that do not fit together.
+    /// Inconsistent threads, processes or roles.
     #[error("inconsistent plan: {0}")]
     Inconsistent(&'static str),
 }
@@ -273,92 +275,93 @@ impl Plan {
     /// The prefix of the names of all segments of all runs.
     pub const PREFIX: &'static str = shm::memory::PREFIX;
 
-    /// The name of one of this run's segments in `/dev/shm`.
+    /// Returns the name of one of this run's segments in `/dev/shm`.
     pub fn segment_name(&self, what: &str) -> String {
         format!("{}{}.{what}", Self::PREFIX, self.run)
     }
 
-    /// The thread that runs a role.
+    /// Returns the index of the thread that runs a role.
     pub fn thread_of(&self, role: Role) -> Option<usize> {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles',
-    /// if they have one and the same, or that of who writes a journal, if it does
-    /// ([`Plan::has_journal`]). `None`: a role of it is trusted, or they may do different things.
-    pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
-        let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
+    /// Returns the sandbox profile of a process under isolation `sandbox`: the common profile of
+    /// its roles, or the one with a journal if it writes one ([`Plan::has_journal`]). `None` if one
+    /// of its roles is trusted, or their profiles differ.
+    pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static SandboxProfile> {
+        let mut profiles = self.roles_of(process).map(|role| role.info().sandbox);
         let first = profiles.next()??;
-        let profile = if self.has_journal(process) { &sandbox::JOURNALLED } else { first };
+        let profile = if self.has_journal(process) { &sandbox::JOURNALED } else { first };
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
-    /// Whether a process of the plan is in a container: a strategy, under isolation `container`.
-    /// All others are bulkhead's own, and are trusted there as at `process`.
+    /// Returns `true` if a process of the plan runs in a container: a strategy, under isolation
+    /// `container`. All other processes are part of bulkhead, and are trusted as at level
+    /// `process`.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation == Isolation::Container
             && self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
     }
 
-    /// The process that runs a role.
+    /// Returns the index of the process that runs a role.
     pub fn process_of(&self, role: Role) -> Option<usize> {
         let thread = u32::try_from(self.thread_of(role)?).ok()?;
         self.processes.iter().position(|process| process.threads.contains(&thread))
     }
 
-    /// What only trading knows.
+    /// Returns the settings of the trading workload.
     pub const fn trading(&self) -> &Trading {
         match &self.workload {
             Workload::Trading(trading) => trading,
         }
     }
 
-    /// The same, to change.
+    /// Returns the settings of the trading workload for changes.
     pub const fn trading_mut(&mut self) -> &mut Trading {
         match &mut self.workload {
             Workload::Trading(trading) => trading,
         }
     }
 
-    /// Whether a gateway does not simply believe its venue: the plan has a fault for the venue, or
-    /// a limit of its messages. Such a gateway may answer for its venue: it closes what the venue
-    /// says nothing about, and refuses what is above the limit.
-    pub fn is_checked(&self, gateway: u16) -> bool {
+    /// Returns `true` if a gateway validates its venue: the plan has a fault for the venue, or a
+    /// message limit. Such a gateway closes orders that the venue does not answer, and rejects
+    /// orders above the limit.
+    pub fn validates_venue(&self, gateway: u16) -> bool {
         let trading = self.trading();
-        let venue = Target::Venue(trading.venue_of(gateway));
+        let venue = FaultTarget::Venue(trading.venue_of(gateway));
         trading.venue_limit > 0 || self.faults.iter().any(|fault| fault.target == venue)
     }
 
-    /// The link of that name.
+    /// Returns the link with that name.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)
     }
 
-    /// The roles of a process.
+    /// Returns the roles of a process.
     pub fn roles_of<'a>(&'a self, process: &'a ProcessPlan) -> impl Iterator<Item = Role> + 'a {
         let threads = process.threads.iter().filter_map(|thread| self.threads.get(*thread as usize));
         threads.flat_map(|thread| thread.roles.iter().copied())
     }
 
-    /// Checks that every process can derive itself from this plan: the topology (each role has one
-    /// thread, each thread one process, each link ends that run), and what the workload demands of
-    /// it.
+    /// Checks that every process can derive its setup from this plan: the topology (each role has
+    /// one thread, each thread one process, each link ends that run), and the requirements of the
+    /// workload.
     ///
     /// # Errors
-    /// The first thing that does not fit.
+    /// The first violation that was found.
     pub fn validate(&self) -> Result<(), PlanError> {
         let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if self.run.is_empty() || self.run.len() > Self::MAX_RUN_ID || !self.run.bytes().all(run_id_ok) {
             return Err(PlanError::RunId(self.run.clone()));
         }
-        check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
+        ensure(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
         let is_fifo = |priority| system::priority::FIFO.contains(&priority);
-        check(self.priority.is_none_or(is_fifo), "a priority is one of 1 to 99")?;
+        ensure(self.priority.is_none_or(is_fifo), "a priority is one of 1 to 99")?;
         self.validate_topology()?;
         let has_room = |thread: &ThreadPlan| thread.sleep_records <= MAX_SLEEPS.min(thread.log_records);
-        check(self.threads.iter().all(has_room), "each log has the room that its sleeps may take")?;
+        ensure(self.threads.iter().all(has_room), "each log has the room that its sleeps may take")?;
         if let Some(spill) = &self.spill {
-            check(
+            ensure(
                 spill.fits(self.threads.iter().map(|thread| thread.log_records)),
                 "each log has a ring that fits it",
             )?;
@@ -369,17 +372,17 @@ impl Plan {
     }
 
     fn validate_topology(&self) -> Result<(), PlanError> {
-        check(self.threads.iter().all(|t| !t.roles.is_empty()), "no thread without a role")?;
+        ensure(self.threads.iter().all(|t| !t.roles.is_empty()), "no thread without a role")?;
         let mut running = HashSet::new();
         let roles = self.threads.iter().flat_map(|thread| &thread.roles);
-        check(roles.into_iter().all(|role| running.insert(*role)), "each role runs on exactly one thread")?;
+        ensure(roles.into_iter().all(|role| running.insert(*role)), "each role runs on exactly one thread")?;
         let mut owned: Vec<u32> = self.processes.iter().flat_map(|p| p.threads.clone()).collect();
         owned.sort_unstable();
-        check(owned.iter().copied().eq(0..self.threads.len() as u32), "each thread belongs to one process")?;
+        ensure(owned.iter().copied().eq(0..self.threads.len() as u32), "each thread belongs to one process")?;
         let mut names = HashSet::new();
-        check(self.threads.iter().all(|t| names.insert(t.name.as_str())), "thread names are unique")?;
+        ensure(self.threads.iter().all(|t| names.insert(t.name.as_str())), "thread names are unique")?;
         let mut names = HashSet::new();
-        check(self.processes.iter().all(|p| names.insert(p.name.as_str())), "process names are unique")?;
+        ensure(self.processes.iter().all(|p| names.insert(p.name.as_str())), "process names are unique")?;
         let mut names = HashSet::new();
         for link in &self.links {
             link.validate()?;
@@ -395,8 +398,8 @@ impl Plan {
     }
 }
 
-/// A condition of a valid plan.
-pub(crate) fn check(ok: bool, what: &'static str) -> Result<(), PlanError> {
+/// Checks one condition of a valid plan.
+pub(crate) fn ensure(ok: bool, what: &'static str) -> Result<(), PlanError> {
     if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) }
 }
 
@@ -406,16 +409,16 @@ pub(crate) mod tests {
 
     /// A valid plan with one strategy process and a shared engine of two venues.
     pub(crate) fn small_plan() -> Plan {
-        Plan::of(Trading { orders: vec![10], ..Trading::new(1, 2) }).arranged()
+        Plan::for_trading(Trading { orders: vec![10], ..Trading::new(1, 2) }).arranged()
     }
 
     #[test]
-    fn a_plan_that_fits_is_valid() {
+    fn consistent_plan_is_valid() {
         assert_eq!(small_plan().validate(), Ok(()));
     }
 
     #[test]
-    fn each_thing_that_does_not_fit_is_named() {
+    fn each_inconsistency_is_named() {
         let broken = |change: fn(&mut Plan)| {
             let mut plan = small_plan();
             change(&mut plan);
@@ -434,13 +437,13 @@ pub(crate) mod tests {
         assert!(broken(|p| p.processes[1].name = "strategy-0".into()).contains("process names"));
         assert!(broken(|p| p.processes.truncate(1)).contains("each thread"));
         assert!(broken(|p| p.trading_mut().venue_kinds.clear()).contains("a kind"));
-        assert!(broken(|p| p.trading_mut().reports_an_order = 0).contains("has reports"));
+        assert!(broken(|p| p.trading_mut().reports_per_order = 0).contains("has reports"));
         assert!(broken(|p| p.trading_mut().orders.clear()).contains("order count"));
         assert!(broken(|p| p.trading_mut().venue_orders = vec![10]).contains("each strategy and venue"));
     }
 
     #[test]
-    fn a_plan_of_another_form_is_refused() {
+    fn plan_of_another_format_is_refused() {
         let saved = serde_json::to_value(small_plan()).unwrap();
         assert_eq!(serde_json::from_value::<Plan>(saved.clone()).unwrap(), small_plan());
         let refused = |change: &dyn Fn(&mut serde_json::Value)| {

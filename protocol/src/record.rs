@@ -1,96 +1,96 @@
-//! Records of a stamp log: stamps, checksums, positions, touches.
+//! Records of a stamp log: stamps, checksums, positions, top-of-book updates.
 //!
-//! How a record's two words are laid out is drawn in [`crate::stamps`].
+//! The layout of a record's two words is drawn in [`crate::stamps`].
 
 use crate::wire::{ID_WIDTH, OrderId};
 
-system::names! {
-    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way
-    /// that is measured.
+system::named_enum! {
+    /// Which points of an order's path are stamped. A stamp costs a clock read on the measured
+    /// path.
     Stamps {
-        /// All: every stage of the way has its figures.
+        /// All: every stage of the path is measured.
         All = "all",
-        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all`
-        /// is what observing costs.
+        /// Only t1, t4, t5 and t8, which give rt_venue. The difference to `all` is the cost of
+        /// observation.
         Ends = "ends",
     }
 }
 
-/// Words in a record.
+/// Words per record.
 pub const RECORD_WORDS: usize = 2;
-/// Bytes in a record.
+/// Bytes per record.
 pub const RECORD_BYTES: usize = 16;
 
-/// What a record says about its order. The first eight are the stamps t1 to t8 of the round trip.
+/// The kind of a record: the point of an order's path, or another event. The first eight are the
+/// stamps t1 to t8 of the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Point {
     /// t1: the strategy is about to push the order for the first time (ticks).
     StrategySend = 1,
-    /// t2: the orchestrator has taken it from the submit hand-off (ticks).
+    /// t2: the orchestrator has received the order from the submit hand-off (ticks).
     OrchRecvSubmit = 2,
-    /// t3: the orchestrator is about to push it into a gateway's inbox (ticks).
+    /// t3: the orchestrator is about to push the order into a gateway's inbox (ticks).
     OrchDispatch = 3,
-    /// t4: the gateway has taken it from its inbox (ticks).
+    /// t4: the gateway has received the order from its inbox (ticks).
     GatewayRecv = 4,
     /// t5: the venue's delay has passed, the gateway is about to push the report (ticks).
     GatewayDone = 5,
-    /// t6: the orchestrator has taken the report from the completion hand-off (ticks).
+    /// t6: the orchestrator has received the report from the completion hand-off (ticks).
     OrchRecvCompletion = 6,
     /// t7: the orchestrator is about to push the report into the strategy's return ring (ticks).
     OrchReturn = 7,
-    /// t8: the strategy has taken the report (ticks).
+    /// t8: the strategy has received the report (ticks).
     StrategyRecv = 8,
-    /// When the schedule wanted the order sent (ticks). Absent under closed pacing.
+    /// The time at which the order was scheduled (ticks). Absent under closed pacing.
     Due = 9,
-    /// When the venue's delay ends: t4 + D (ticks). Lateness of the gateway is t5 minus this.
+    /// The end of the venue's delay: t4 + D (ticks). The gateway's lateness is t5 minus this.
     Release = 10,
-    /// The orchestrator refused the order; the value is the reason's code, not a time.
+    /// The orchestrator rejected the order; the value is the reason's code, not a time.
     Rejected = 11,
     /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5
-    /// follows at once.
+    /// follows immediately.
     Cancelled = 12,
-    /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written
-    /// once, behind all stamps.
+    /// The checksum of one end of a link ([`LinkEnd`] instead of an order). Written once, after all
+    /// stamps.
     Checksum = 13,
-    /// No order but the thread itself: it was away from its duty cycles (`gaps::Gap`). The value is
-    /// when it came back (ticks).
+    /// A gap of the thread (`gaps::Gap` instead of an order). The value is the end of the gap
+    /// (ticks).
     Gap = 14,
-    /// What the order trades, by its index. Absent: instrument 0.
+    /// The index of the order's instrument. Absent: instrument 0.
     Instrument = 15,
-    /// What was filled with a report, in 1e-8 units; bought above 0, sold below (two's complement).
-    /// Absent without a fill.
+    /// The quantity filled with a report, in 1e-8 units; positive for buys, negative for sells
+    /// (two's complement). Absent without a fill.
     FillQuantity = 16,
-    /// At which price, in cents (two's complement). Follows the quantity of the same report.
+    /// The price of the fill, in cents (two's complement). Follows the quantity of the same report.
     FillPrice = 17,
-    /// No order but an account, that of a strategy in an instrument: a figure of its final position
-    /// ([`PositionField`]).
+    /// A figure of an account's final position ([`PositionField`]); the id is the account, a
+    /// strategy in an instrument.
     Position = 18,
-    /// No order but a kill switch: the orchestrator has seen it (ticks); the sequence is the
-    /// command's number.
+    /// A kill switch that the orchestrator has seen (ticks); the id is the switch.
     KillSeen = 19,
-    /// The last order that it cancels is confirmed (ticks).
+    /// The last cancel of a kill switch is confirmed (ticks).
     KillDone = 20,
-    /// The exchange has taken the order from its gateway's session (ticks): behind t4.
+    /// The exchange has received the order from its gateway's session (ticks): after t4.
     ExchangeRecv = 21,
     /// The exchange is about to push a report into that session (ticks): before its t5.
     ExchangeDone = 22,
-    /// The version of the touch that, by the order's own word, made its strategy send it: taken
-    /// down by the exchange. Absent: none.
+    /// The version of the top of book that triggered the order, as the order itself states it;
+    /// logged by the exchange. Absent: none.
     Trigger = 23,
-    /// No order but an instrument's touch: the exchange has written this version of it to its board
-    /// ([`TouchWritten`]). The value is the time of the write (ticks).
-    Touch = 24,
-    /// No order but the thread itself: it had given its core away by its idle strategy, and then
-    /// had work (`gaps::Gap`). The value is when the strategy came back (ticks).
+    /// A top-of-book version that the exchange has written to its board ([`TopOfBookWritten`]
+    /// instead of an order). The value is the time of the write (ticks).
+    TopOfBook = 24,
+    /// A sleep of the thread that was followed by work (`gaps::Gap` instead of an order). The value
+    /// is the end of the sleep (ticks).
     Slept = 25,
 }
 
-// Six bits, none of which is the end of a log.
+// Codes have six bits; 0 marks the end of a log.
 const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] as u8 == 1);
 
 impl Point {
-    /// Every point, in the order of its codes.
+    /// Every point, in the order of the codes.
     pub const ALL: [Point; 25] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
@@ -115,18 +115,18 @@ impl Point {
         Point::ExchangeRecv,
         Point::ExchangeDone,
         Point::Trigger,
-        Point::Touch,
+        Point::TopOfBook,
         Point::Slept,
     ];
 
-    /// The point with this code, if there is one.
+    /// Returns the point with this code, if there is one.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
         if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`,
-    /// `checksum`, `gap`, and so on.
+    /// Returns the name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`,
+    /// `checksum`, `gap`, and others.
     pub const fn name(self) -> &'static str {
         [
             "t1",
@@ -157,7 +157,7 @@ impl Point {
         ][self as usize - 1]
     }
 
-    /// Whether its records are about an order.
+    /// Returns `true` if its records are about an order.
     pub const fn is_of_order(self) -> bool {
         !matches!(
             self,
@@ -166,12 +166,12 @@ impl Point {
                 | Point::Position
                 | Point::KillSeen
                 | Point::KillDone
-                | Point::Touch
+                | Point::TopOfBook
                 | Point::Slept
         )
     }
 
-    /// Whether its records hold a time, in ticks.
+    /// Returns `true` if its records hold a time, in ticks.
     pub const fn is_time(self) -> bool {
         !matches!(
             self,
@@ -186,22 +186,22 @@ impl Point {
     }
 
     /// Returns `true` if the time is read when the record is appended, so that these times never
-    /// fall within a log. Not so: a schedule ([`Point::Due`]), the end of a delay
-    /// ([`Point::Release`]), when a thread came back and when a touch was written, which are
-    /// appended later.
+    /// decrease within a log. `false` for times that are appended later: a schedule
+    /// ([`Point::Due`]), the end of a delay ([`Point::Release`]), the end of a gap or a sleep, and
+    /// the write of a top of book.
     pub const fn is_stamped_when_logged(self) -> bool {
         self.is_time()
-            && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::Touch)
+            && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::TopOfBook)
     }
 
-    /// Whether a run that stamps so stamps this.
-    pub const fn is_taken(self, stamps: Stamps) -> bool {
+    /// Returns `true` if a run with that setting stamps this point.
+    pub const fn is_stamped_with(self, stamps: Stamps) -> bool {
         use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
         matches!(stamps, Stamps::All)
             || !matches!(self, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | OrchReturn)
     }
 
-    /// What happened, in the words of the design.
+    /// Returns a short description for tools.
     pub const fn meaning(self) -> &'static str {
         [
             "strategy_send",
@@ -233,28 +233,28 @@ impl Point {
     }
 }
 
-/// What a record of [`Point::Position`] holds: its detail. The order id names the account: the
-/// strategy, and as the sequence the instrument.
+/// The figure that a record of [`Point::Position`] holds; the code is the record's detail. The
+/// order id is the account: the strategy, and the instrument as its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PositionField {
     /// Bought minus sold, in 1e-8 units (two's complement).
     Net = 0,
-    /// What was paid minus what was got, price times quantity of every fill: the lower 64 bits
-    /// (two's complement, 128 bits).
+    /// The amount paid minus the amount received, price times quantity of every fill: the lower 64
+    /// bits (two's complement, 128 bits).
     CostLow = 1,
-    /// Its higher 64 bits.
+    /// The higher 64 bits of the previous figure.
     CostHigh = 2,
     /// Realised profit, in the units of price times quantity: the lower 64 bits (two's complement,
     /// 128 bits).
     RealisedLow = 3,
-    /// Its higher 64 bits.
+    /// The higher 64 bits of the previous figure.
     RealisedHigh = 4,
-    /// Fills.
+    /// Number of fills.
     Fills = 5,
-    /// What is open of its buy orders.
+    /// Open quantity of its buy orders.
     OpenBuy = 6,
-    /// What is open of its sell orders.
+    /// Open quantity of its sell orders.
     OpenSell = 7,
 }
 
@@ -271,23 +271,22 @@ impl PositionField {
         PositionField::OpenSell,
     ];
 
-    /// The field with this code, if there is one.
+    /// Returns the field with this code, if there is one.
     pub const fn from_code(code: u8) -> Option<Self> {
         if (code as usize) < Self::ALL.len() { Some(Self::ALL[code as usize]) } else { None }
     }
 }
 
-/// One end of a link whose messages are summed up: see [`crate::checksum`].
+/// One end of a link whose messages are checksummed: see [`crate::checksum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkEnd {
-    /// Which hand-off.
+    /// The hand-off.
     pub hand_off: HandOff,
-    /// The strategy or the venue at the one end of it; 0 for a hand-off that is summed up as a
-    /// whole.
+    /// The strategy or the venue at one end; 0 for a hand-off that is checksummed as a whole.
     pub peer: u16,
     /// The strategy's incarnation; 0 where the peer is a venue.
     pub epoch: u16,
-    /// The end that takes, not the one that pushes.
+    /// `true` for the receiving end, `false` for the sending end.
     pub is_receiver: bool,
 }
 
@@ -295,21 +294,21 @@ pub struct LinkEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum HandOff {
-    /// Strategy to orchestrator, summed up for each strategy.
+    /// Strategy to orchestrator, one checksum for each strategy.
     Submit = 0,
-    /// Orchestrator to gateway, for each venue.
+    /// Orchestrator to gateway, one checksum for each venue.
     Inbox = 1,
-    /// Gateways to orchestrator, all together.
+    /// Gateways to orchestrator, one checksum for all.
     Completion = 2,
-    /// Orchestrator to strategy, for each strategy.
+    /// Orchestrator to strategy, one checksum for each strategy.
     Return = 3,
 }
 
 impl HandOff {
-    /// Every hand-off, in the order of an order's way.
+    /// Every hand-off, in the order of an order's path.
     pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
 
-    /// Its name: `submit`, `inbox`, `completion`, `return`.
+    /// Returns the name: `submit`, `inbox`, `completion`, `return`.
     pub const fn name(self) -> &'static str {
         ["submit", "inbox", "completion", "return"][self as usize]
     }
@@ -326,24 +325,24 @@ impl core::fmt::Display for LinkEnd {
 }
 
 impl LinkEnd {
-    /// The end that pushes.
+    /// Makes the sending end.
     pub const fn sender(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
         Self { hand_off, peer, epoch, is_receiver: false }
     }
 
-    /// The end that takes.
+    /// Makes the receiving end.
     pub const fn receiver(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
 
-    /// As the order id of its record: peer and epoch in their places, hand-off and end as the
-    /// sequence.
+    /// Encodes the end as the order id of its record: peer and epoch as strategy and epoch,
+    /// hand-off and end as the sequence.
     pub const fn id(self) -> OrderId {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }
 
-    /// The end that a record names; `None` if there is no such hand-off.
-    pub const fn of(id: OrderId) -> Option<Self> {
+    /// Decodes the end of a record; `None` if the hand-off does not exist.
+    pub const fn from_id(id: OrderId) -> Option<Self> {
         let code = id.sequence();
         if code >> 1 >= HandOff::ALL.len() as u64 {
             return None;
@@ -353,60 +352,59 @@ impl LinkEnd {
     }
 }
 
-/// A version of an instrument's touch that an exchange has written to its board: see
-/// [`crate::market`].
+/// A top-of-book version that an exchange has written to its board: see [`crate::market`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TouchWritten {
-    /// The venue that the exchange is.
+pub struct TopOfBookWritten {
+    /// The venue of the exchange.
     pub venue: u16,
     /// The instrument.
     pub instrument: u16,
-    /// The version of its cell, from 1; 2^32 − 1 and more are that.
+    /// The version of the cell, from 1; capped at 2^32 − 1.
     pub version: u64,
     /// When it was written, in ticks.
     pub ticks: u64,
 }
 
-impl TouchWritten {
-    /// Its record: the venue stands where an order's strategy does, the instrument in epoch and
+impl TopOfBookWritten {
+    /// Encodes the update as a record: the venue as the strategy, the instrument in epoch and
     /// detail, the version as the sequence.
     #[inline]
     pub const fn record(self) -> Record {
         let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };
         let id = OrderId::new(self.venue, self.instrument >> 8, version);
-        Record { point: Point::Touch, id, detail: self.instrument as u8, value: self.ticks }
+        Record { point: Point::TopOfBook, id, detail: self.instrument as u8, value: self.ticks }
     }
 
-    /// The touch of a record; `None` if it is of something else.
-    pub const fn of(record: &Record) -> Option<Self> {
-        let Record { point: Point::Touch, id, detail, value } = *record else { return None };
+    /// Decodes the update of a record; `None` for a record of another point.
+    pub const fn from_record(record: &Record) -> Option<Self> {
+        let Record { point: Point::TopOfBook, id, detail, value } = *record else { return None };
         let instrument = id.epoch() << 8 | detail as u16;
         Some(Self { venue: id.strategy(), instrument, version: id.sequence(), ticks: value })
     }
 }
 
-/// Where the detail stands in a key.
+/// The position of the detail in a key (bits).
 const DETAIL_SHIFT: u32 = 32;
 
-/// The point of a key; `None` if it is not one of ours.
+/// Returns the point of a key; `None` if its code is unknown.
 #[inline]
 pub const fn point_of(key: u64) -> Option<Point> {
     Point::from_code(code_of(key))
 }
 
-/// The code of a key's point, known or not.
+/// Returns the code of a key's point, known or not.
 #[inline]
 pub const fn code_of(key: u64) -> u8 {
     (key >> ID_WIDTH) as u8
 }
 
-/// The key word of a record without a detail.
+/// Returns the key word of a record without a detail.
 #[inline]
 pub const fn key(point: Point, id: OrderId) -> u64 {
     ((point as u64) << ID_WIDTH) | id.word()
 }
 
-/// The key word of a record.
+/// Returns the key word of a record.
 #[inline]
 pub const fn key_with(point: Point, id: OrderId, detail: u8) -> u64 {
     key(point, id) | ((detail as u64) << DETAIL_SHIFT)
@@ -414,22 +412,22 @@ pub const fn key_with(point: Point, id: OrderId, detail: u8) -> u64 {
 
 const _: () = assert!(key_with(Point::Gap, OrderId::from_word(u64::MAX), 0) & (0xFF << DETAIL_SHIFT) == 0);
 
-/// One record, decoded.
+/// A decoded record of a stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it says.
+    /// The kind of the record.
     pub point: Point,
-    /// About which order; of [`Point::Checksum`] a [`LinkEnd`].
+    /// The order, or for other points their own id, such as a [`LinkEnd`].
     pub id: OrderId,
-    /// The venue of t4, the number of the report of t5 to t8 and of a fill, the field of a
-    /// position, part of a touch's instrument, else 0.
+    /// The venue for t4, the number of the report for t5 to t8 and fills, the field of a position,
+    /// a part of a top of book's instrument; else 0.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,
 }
 
 impl Record {
-    /// Decodes the two words of a record; `None` if the key is not one of ours (zero ends a log).
+    /// Decodes the two words of a record; `None` if the code is unknown (a key of zero ends a log).
     #[inline]
     pub const fn from_words(key: u64, value: u64) -> Option<Self> {
         match point_of(key) {
@@ -441,7 +439,7 @@ impl Record {
         }
     }
 
-    /// The words of the record.
+    /// Encodes the record as two words.
     #[inline]
     pub const fn words(&self) -> [u64; 2] {
         [key_with(self.point, self.id, self.detail), self.value]

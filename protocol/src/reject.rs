@@ -1,17 +1,17 @@
-//! Why orders are refused before they reach a venue.
+//! The reasons for rejecting orders before they reach a venue.
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = $code:literal, $fix:literal, $name:literal, $text:literal;)+) => {
-        /// Why an order was refused; the code travels in the report and in the stamp log.
+        /// The reason of a rejection; its code is in the report and in the stamp log.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Reject { $($(#[$doc])* $variant = $code,)+ }
 
         impl Reject {
-            /// Every reason, in the order of their codes.
+            /// Every reason, in the order of the codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The reason with this code.
+            /// Returns the reason with this code.
             #[inline]
             pub const fn from_code(code: u8) -> Option<Self> {
                 match code {
@@ -20,17 +20,17 @@ macro_rules! reasons {
                 }
             }
 
-            /// FIX OrdRejReason (tag 103) that comes closest.
+            /// Returns the closest FIX OrdRejReason (tag 103).
             pub const fn fix_code(self) -> u16 {
                 match self { $(Self::$variant => $fix,)+ }
             }
 
-            /// Its name in tables and files.
+            /// Returns the name in tables and files.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// What it says to people: FIX Text (tag 58).
+            /// Returns the text for people: FIX Text (tag 58).
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
@@ -39,7 +39,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// There is no such venue.
+    /// The venue does not exist.
     UnknownVenue = 1, 99, "unknown-venue", "there is no such venue";
     /// The strategy has as many orders open as it may.
     TooManyOpen = 2, 3, "too-many-open", "the strategy has as many orders open as it may";
@@ -52,25 +52,25 @@ reasons! {
     Killed = 5, 21, "killed", "a kill switch is on";
     /// The incarnation of the strategy that sent it is dead.
     Gone = 6, 99, "gone", "the strategy that sent it is dead";
-    /// The strategy has sent as many orders to that venue as the plan has.
+    /// The strategy has already sent all orders that the plan has for that venue.
     NotPlanned = 7, 3, "not-planned", "the plan has no more orders of the strategy for that venue";
-    /// The venue's gateway takes no orders now, and as many as may wait for it wait already.
+    /// The venue's gateway accepts no orders now, and the pending queue is full.
     VenueBusy = 8, 99, "venue-busy", "the venue's gateway takes no orders, and as many as may wait already";
-    /// The gateway has sent as many messages as the venue allows.
+    /// The gateway has reached the venue's message limit.
     Throttled = 9, 99, "throttled", "the gateway has sent as many messages as the venue allows";
     /// The venue has not answered in time.
     VenueSilent = 10, 99, "venue-silent", "the venue has not answered in time";
     /// The venue is disconnected, or its gateway is dead. The order was not sent to the venue.
     VenueDown = 11, 2, "venue-down", "the venue is disconnected";
-    /// The venue refuses it.
+    /// The venue refuses the order.
     VenueRefuses = 12, 0, "venue-refuses", "the venue refuses it";
-    /// There is no such instrument.
+    /// The instrument does not exist.
     UnknownInstrument = 13, 1, "unknown-instrument", "there is no such instrument";
-    /// Nobody may trade the instrument, or not this strategy.
+    /// The instrument is restricted for everybody, or for this strategy.
     Restricted = 14, 0, "restricted", "the instrument is restricted";
-    /// The price is no multiple of the instrument's tick.
+    /// The price is not a multiple of the instrument's tick.
     OddTick = 15, 18, "odd-tick", "the price is no multiple of the tick";
-    /// The quantity is no multiple of the instrument's lot, or is 0.
+    /// The quantity is not a multiple of the instrument's lot, or is 0.
     OddLot = 16, 13, "odd-lot", "the quantity is no multiple of the lot";
     /// The price is outside of the instrument's price band.
     PriceBand = 17, 16, "price-band", "the price is outside of the instrument's band";
@@ -84,27 +84,26 @@ reasons! {
     MessageRate = 21, 21, "message-rate", "the strategy sends faster than it may";
     /// The strategies of its credential together send faster than they may.
     CredentialRate = 22, 21, "credential-rate", "the credential's strategies send faster than they may";
-    /// So many executions without anybody having looked: off until re-enabled.
+    /// The maximum number of executions is reached: off until re-enabled.
     ExecutionThrottle = 23, 21, "execution-throttle", "as many executions as may be without re-enabling";
     /// The same order was sent a moment ago.
     Duplicate = 24, 6, "duplicate", "the same order was sent a moment ago";
-    /// With all that is open filled, the position would be over its limit.
+    /// If all open orders were filled, the position would exceed its limit.
     Position = 25, 3, "position", "the position could exceed its limit";
-    /// With all that is open filled, the credential's gross exposure would be over its limit.
+    /// If all open orders were filled, the credential's gross exposure would exceed its limit.
     GrossExposure = 26, 25, "gross-exposure", "the credential's gross exposure could exceed its limit";
-    /// The same of its net exposure.
+    /// If all open orders were filled, the credential's net exposure would exceed its limit.
     NetExposure = 27, 25, "net-exposure", "the credential's net exposure could exceed its limit";
-    /// Price, quantity or what is open are too large to be added up.
+    /// Price, quantity or the open quantity are too large to be added.
     Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
-    /// A replace of an order in another instrument than its target's.
+    /// A replace with another instrument than that of its target.
     WrongInstrument = 29, 1, "wrong-instrument", "a replace names another instrument than its order";
-    /// The order's gateway died. The order may have reached the venue, and what became of it there
-    /// is unknown.
+    /// The order's gateway died. The order may have reached the venue; its state there is unknown.
     VenueUnknown = 30, 99, "venue-unknown", "the venue's gateway died, and what became of the order is unknown";
 }
 
 impl Reject {
-    /// The code in reports and stamp logs, from 1.
+    /// Returns the code in reports and stamp logs, from 1.
     #[inline]
     pub const fn code(self) -> u8 {
         self as u8

@@ -1,83 +1,85 @@
-//! Which roles of a run come back when they die, and why others do not.
+//! The restart policy: which roles of a run are restarted after a crash, and why others are not.
 
-use crate::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Placement, Plan, ProcessPlan, Role};
+use crate::plan::{ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role};
 
 impl Plan {
-    /// Whether its exchanges come back: each has a journal, and a process that can be killed alone.
+    /// Returns `true` if the exchanges are restarted: each has a journal, and a process that can be
+    /// killed alone.
     pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();
         self.on_death == OnDeath::Restart
             && self.isolation != Isolation::Thread
             && trading.exchange == ExchangePlacement::Process
-            && trading.journal != Journalling::None
+            && trading.journal != Journaling::None
     }
 
-    /// Whether its engine comes back: beside that, everything that it knows of its venues is in
-    /// rings that live on, each with one writer and one reader, so that counts say what a dead one
-    /// had done.
+    /// Returns `true` if the engine is restarted. This requires restartable exchanges, and that its
+    /// state at the venues is in rings that survive it, each with one writer and one reader: the
+    /// counts then tell how far a crashed engine had come.
     pub fn engine_is_restartable(&self) -> bool {
         let trading = self.trading();
-        let record = self.technique.record();
+        let record = self.technique.info();
         self.exchanges_are_restartable()
             && trading.books().count() == usize::from(trading.venues)
             && record.resumable
             && record.inheritable
             && self.placement == Placement::Engine
-            && !(0..trading.gateways()).any(|gateway| self.is_checked(gateway))
+            && !(0..trading.gateways()).any(|gateway| self.validates_venue(gateway))
     }
 
-    /// Returns `true` if the run outlives the death of this process: it has gateways and nothing
-    /// else, and can be killed alone.
-    pub fn outlives(&self, process: &ProcessPlan) -> bool {
+    /// Returns `true` if the run continues after the death of this process: it has only gateways,
+    /// and can be killed alone.
+    pub fn can_lose_process(&self, process: &ProcessPlan) -> bool {
         let is_gateway = |role| matches!(role, Role::Gateway(_));
         self.on_death != OnDeath::Stop
             && self.isolation != Isolation::Thread
             && self.roles_of(process).all(is_gateway)
     }
 
-    /// Returns `true` if a gateway may die and the run goes on.
-    pub fn gateways_may_die(&self) -> bool {
-        self.processes.iter().any(|process| self.outlives(process))
+    /// Returns `true` if the run continues after the death of a gateway.
+    pub fn can_lose_gateways(&self) -> bool {
+        self.processes.iter().any(|process| self.can_lose_process(process))
     }
 
-    /// Returns `true` if a process of gateways is started again after its death. What a checked
-    /// gateway knows of its exchange dies with it, and the exchange does not: such a process is
-    /// not.
-    pub fn restarts_gateways_of(&self, process: &ProcessPlan) -> bool {
-        let is_checked_book = |role: Role| self.is_book_of(role.index()) && self.is_checked(role.index());
-        self.outlives(process)
+    /// Returns `true` if a process of gateways is restarted after its death. A gateway that
+    /// validates an exchange is not: its state of the session dies with it, and the exchange keeps
+    /// running.
+    pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
+        let is_checked_book =
+            |role: Role| self.is_book_of(role.index()) && self.validates_venue(role.index());
+        self.can_lose_process(process)
             && self.on_death == OnDeath::Restart
             && !self.roles_of(process).any(is_checked_book)
     }
 
-    /// The gateways of such processes.
-    pub fn restarted_gateways(&self) -> impl Iterator<Item = Role> + '_ {
-        let restarted = self.processes.iter().filter(|process| self.restarts_gateways_of(process));
+    /// Returns the gateways of all processes that are restarted.
+    pub fn restartable_gateways(&self) -> impl Iterator<Item = Role> + '_ {
+        let restarted = self.processes.iter().filter(|process| self.should_restart_gateways(process));
         restarted.flat_map(|process| self.roles_of(process))
     }
 
-    /// Returns `true` if a gateway's successor resumes its session with an exchange, so that no
-    /// order there is lost with the gateway.
-    pub fn resumes_gateway(&self, gateway: u16) -> bool {
+    /// Returns `true` if a restarted gateway resumes its session with an exchange, so that no order
+    /// there is lost with the gateway.
+    pub fn can_resume_gateway(&self, gateway: u16) -> bool {
         let has_it =
             |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
         self.is_book_of(gateway)
-            && self.processes.iter().find(has_it).is_some_and(|process| self.restarts_gateways_of(process))
+            && self.processes.iter().find(has_it).is_some_and(|process| self.should_restart_gateways(process))
     }
 
     fn is_book_of(&self, gateway: u16) -> bool {
         self.trading().is_book(self.trading().venue_of(gateway))
     }
 
-    /// Whether a process keeps a journal of an exchange: it opens files all the time, and has
-    /// threads for them.
+    /// Returns `true` if a process writes the journal of an exchange: it keeps opening files, and
+    /// has threads for them.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));
-        self.trading().journal != Journalling::None && self.roles_of(process).any(is_exchange)
+        self.trading().journal != Journaling::None && self.roles_of(process).any(is_exchange)
     }
 
-    /// Whether its engine keeps a journal.
+    /// Returns `true` if the engine writes a journal.
     pub fn engine_has_journal(&self) -> bool {
-        self.trading().journal != Journalling::None
+        self.trading().journal != Journaling::None
     }
 }

@@ -1,36 +1,36 @@
-//! The roles of a run, a record each: what the rest of bulkhead has to know of a role is a field
-//! here. How a role is built is in the launcher, beside the crates that implement the roles.
+//! The roles of a run, with the static information about each kind. How a role is built is in the
+//! launcher and in the crates that implement the roles.
 
 use crate::labels::{
     Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter,
 };
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
-use system::names;
+use system::named_enum;
 #[cfg(not(loom))]
-use system::sandbox::{self, Profile};
+use system::sandbox::{self, SandboxProfile};
 
-names! {
-    /// The kinds of roles.
+named_enum! {
+    /// A kind of role.
     #[derive(Hash)]
     RoleKind {
-        /// Sends orders and takes their reports.
+        /// Sends orders and receives their reports.
         Strategy = "strategy",
-        /// The central event loop.
+        /// The central event loop of the engine.
         Orchestrator = "orchestrator",
         /// Trades with a venue, for one credential.
         Gateway = "gateway",
-        /// Matches orders: what stands behind the gateways of a venue.
+        /// Matches orders: the venue's side of its gateways.
         Exchange = "exchange",
     }
 }
 
-/// One agent of a run: a kind, and which of its kind.
+/// One agent of a run: its kind and its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// The strategy with this index.
     Strategy(u16),
-    /// The central event loop.
+    /// The central event loop of the engine.
     Orchestrator,
     /// The gateway with this index: of a venue and a credential, see
     /// [`Trading::gateway`](crate::workload::Trading::gateway).
@@ -40,7 +40,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its kind.
+    /// Returns the kind of the role.
     pub const fn kind(self) -> RoleKind {
         match self {
             Role::Strategy(_) => RoleKind::Strategy,
@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// Which of its kind, from 0.
+    /// Returns the index among the roles of its kind, from 0.
     pub const fn index(self) -> u16 {
         match self {
             Role::Strategy(index) | Role::Gateway(index) | Role::Exchange(index) => index,
@@ -58,51 +58,51 @@ impl Role {
         }
     }
 
-    /// What there is to know of its kind.
-    pub const fn record(self) -> &'static RoleInfo {
-        self.kind().record()
+    /// Returns the static information about its kind.
+    pub const fn info(self) -> &'static RoleInfo {
+        self.kind().info()
     }
 }
 
 impl core::fmt::Display for Role {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.record().is_numbered {
+        match self.info().is_numbered {
             true => write!(f, "{}-{}", self.kind(), self.index()),
             false => f.pad(self.kind().name()),
         }
     }
 }
 
-/// What there is to know of a kind of role.
+/// The static information about a kind of role.
 #[derive(Debug)]
 pub struct RoleInfo {
-    /// There may be several: the name carries the index.
+    /// `true` if there may be several, whose names have an index.
     pub is_numbered: bool,
-    /// The points that it stamps; nobody else stamps them.
+    /// The points that only this kind stamps.
     pub points: &'static [Point],
-    /// The most records of one order with one report in its stamp log.
-    pub records_an_order: u64,
-    /// The records of each further report.
-    pub records_a_report: u64,
-    /// Whether the run can go on without it after its death, and it be started again.
+    /// Maximum number of stamp records of one order with one report.
+    pub records_per_order: u64,
+    /// Maximum number of stamp records of each further report.
+    pub records_per_report: u64,
+    /// `true` if the run can continue after its death, and it can be restarted.
     pub is_restartable: bool,
-    /// What its process may do under isolation `sandbox`; its memory is limited at every level.
-    /// `None`: it is the engine, which is trusted.
+    /// The sandbox profile of its process under isolation `sandbox`; memory is limited at every
+    /// level. `None` for the engine, which is trusted.
     #[cfg(not(loom))]
-    pub sandbox: Option<&'static Profile>,
-    /// What it counts.
+    pub sandbox: Option<&'static SandboxProfile>,
+    /// The labels of its counters.
     pub counters: &'static [CounterLabel],
 }
 
 impl RoleKind {
-    /// The record of this kind.
-    pub const fn record(self) -> &'static RoleInfo {
+    /// Returns the static information about this kind.
+    pub const fn info(self) -> &'static RoleInfo {
         match self {
             RoleKind::Strategy => &RoleInfo {
                 is_numbered: true,
                 points: &[Point::StrategySend, Point::StrategyRecv, Point::Due],
-                records_an_order: 3,
-                records_a_report: 1,
+                records_per_order: 3,
+                records_per_report: 1,
                 is_restartable: true,
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::STRATEGY),
@@ -120,9 +120,9 @@ impl RoleKind {
                     Point::KillSeen,
                     Point::KillDone,
                 ],
-                // One that is refused has t2, the reason and t7.
-                records_an_order: 4,
-                records_a_report: 2,
+                // A rejected order has t2, the reason and t7.
+                records_per_order: 4,
+                records_per_report: 2,
                 is_restartable: false,
                 #[cfg(not(loom))]
                 sandbox: None,
@@ -139,8 +139,8 @@ impl RoleKind {
                     Point::FillQuantity,
                     Point::FillPrice,
                 ],
-                records_an_order: 7,
-                records_a_report: 3,
+                records_per_order: 7,
+                records_per_report: 3,
                 is_restartable: true,
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::GATEWAY),
@@ -148,9 +148,9 @@ impl RoleKind {
             },
             RoleKind::Exchange => &RoleInfo {
                 is_numbered: true,
-                points: &[Point::ExchangeRecv, Point::ExchangeDone, Point::Trigger, Point::Touch],
-                records_an_order: 2,
-                records_a_report: 1,
+                points: &[Point::ExchangeRecv, Point::ExchangeDone, Point::Trigger, Point::TopOfBook],
+                records_per_order: 2,
+                records_per_report: 1,
                 is_restartable: false,
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::GATEWAY),
@@ -161,7 +161,7 @@ impl RoleKind {
 }
 
 impl RoleInfo {
-    /// Its points, a bit each: the lowest for the point with code 1.
+    /// Returns the bit mask of its points; the lowest bit is for code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {
@@ -179,11 +179,11 @@ mod tests {
     #[test]
     fn every_point_is_stamped_by_one_kind_of_role() {
         for point in Point::ALL.into_iter().filter(|point| point.is_of_order()) {
-            let by = RoleKind::ALL.iter().filter(|kind| kind.record().points.contains(&point)).count();
-            // What is of no order, every role may write.
+            let by = RoleKind::ALL.iter().filter(|kind| kind.info().points.contains(&point)).count();
+            // Records that are not about an order may be written by every role.
             let wanted = usize::from(point.is_of_order());
             assert_eq!(by, wanted, "{point:?}");
-            let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.record().points_mask()).sum();
+            let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.info().points_mask()).sum();
             assert_eq!((masks >> (point as u64 - 1)) & 1, wanted as u64);
         }
     }

@@ -1,19 +1,19 @@
-//! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a
-//! process needs.
+//! The segments of a run: creating those that a plan needs, and attaching those that a process
+//! needs.
 
-mod bells;
+mod doorbells;
 
-pub use bells::{bell_of, listener};
+pub use doorbells::{bell_of, listener};
 
 use crate::codec::{self, CodecError};
+use crate::commands::{self, CommandChannel};
 use crate::control::{self, Control, ControlWriter};
-use crate::desk::{self, CommandChannel};
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Plan, ProcessPlan, Role, ThreadPlan};
-use crate::spill::{Ring, SPILLED_KIND};
+use crate::spill::{LogRing, SPILLED_KIND};
 use crate::stamps::StampLog;
 use crate::status;
-use crate::topology::{self, Segment};
+use crate::topology::{self, RunSegment};
 pub use crate::topology::{
     CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, spilled_segment,
     thread_segment,
@@ -30,7 +30,7 @@ use shm::sync::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The submit hand-off of a trading plan: strategies to orchestrator.
+/// Returns the submit hand-off of a trading plan: strategies to orchestrator.
 ///
 /// # Panics
 /// If the plan has no such link.
@@ -38,7 +38,7 @@ pub fn submit_link(plan: &Plan) -> LinkSpec<'_> {
     plan.link(SUBMIT).expect("a trading plan has it").spec()
 }
 
-/// The completion hand-off of a trading plan: gateways to orchestrator.
+/// Returns the completion hand-off of a trading plan: gateways to orchestrator.
 ///
 /// # Panics
 /// If the plan has no such link.
@@ -49,8 +49,8 @@ pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
 
-/// The header of a thread's segment as it was created: for who saves the segment after its thread
-/// may have written over it.
+/// Returns the header of a thread's segment as it was created. Used by the log saver: the thread
+/// may have overwritten its own header.
 ///
 /// # Panics
 /// If the plan has no such thread.
@@ -58,33 +58,32 @@ pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::thread(plan, index).spec)
 }
 
-/// The header of a thread's log as it is saved: that of its segment, but where the log is spilled
-/// and all of it has more room than its ring.
+/// Returns the header of a thread's saved log: that of its segment, or, for a spilled log, one with
+/// the capacity of the whole log.
 ///
 /// # Panics
-/// As [`thread_header`].
+/// If the plan has no such thread.
 pub fn log_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::log(plan, index, plan.threads[index].log_records))
 }
 
-/// The words of a segment's header as they were written when it was created.
+/// Returns the words of a segment's header as they were written when it was created.
 pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
     write_header(plan, spec, &words);
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
-/// Makes a dead strategy's segment anew: all zero, and its header as it was created, whatever the
-/// dead one has written there.
-pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
+/// Resets the segment of a dead strategy: zeroes it and writes its original header.
+pub fn reset(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     for word in &words[HEADER_WORDS..] {
-        // Relaxed: published by the Release store of the next life.
+        // Relaxed: published by the Release store of the next incarnation.
         word.store(0, Ordering::Relaxed);
     }
     write_header(plan, spec, words);
 }
 
-/// Creates a run's segment, with its header if it is memory: then its words.
+/// Creates a segment of a run. Returns its words, with the header written, if it is memory.
 ///
 /// # Errors
 /// See [`Region::create`], [`fifo::create`], [`folder::create`].
@@ -101,12 +100,12 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<AtomicWords>, Re
     Ok(Some(words))
 }
 
-/// A segment of zeroed words on the heap, with its header: what [`Attached::adopt`] takes, for
-/// tests and benches.
+/// Makes a segment of zeroed words on the heap, with its header, for [`Attached::adopt`] in tests
+/// and benches.
 ///
 /// # Panics
 /// If the segment is not memory.
-pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
+pub fn heap_segment(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
     assert!(
         matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve),
         "{} is not memory",
@@ -117,39 +116,38 @@ pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
     region
 }
 
-/// As [`create`], without a name: sealed memory to hand over.
+/// Creates a segment without a name, as sealed memory that is handed over to processes.
 ///
 /// # Errors
 /// See [`Shared::create`].
-pub fn create_shared(plan: &Plan, segment: &Segment) -> Result<(Shared, AtomicWords), RegionError> {
+pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, AtomicWords), RegionError> {
     let spec = &segment.spec;
-    let create = if segment.is_final() { Shared::create_read_only } else { Shared::create };
+    let create = if segment.is_read_only_after_start() { Shared::create_read_only } else { Shared::create };
     let is_prefaulted = spec.place == SegmentPlace::Memory;
     let (shared, words) = create(&spec.what, plan.segment_name(&spec.what), spec.words, is_prefaulted)?;
     write_header(plan, spec, &words);
     Ok((shared, words))
 }
 
-/// The size in words of the control segment of a run with these segments: room for its plan, also
-/// when that lists both descriptors of each segment that is handed over.
+/// Returns the size in words of the control segment of a run with these segments. The plan still
+/// fits when it lists both file descriptors of each segment that is handed over.
 ///
 /// # Errors
 /// [`CodecError`] if the plan cannot be encoded.
-pub fn control_words(plan: &Plan, segments: &[Segment]) -> Result<usize, CodecError> {
+pub fn control_words(plan: &Plan, segments: &[RunSegment]) -> Result<usize, CodecError> {
     let names = segments.iter().map(|segment| segment.spec.what.as_str()).chain([CONTROL]);
-    // The longest that a descriptor's number can be.
+    // The longest encoding of a file descriptor.
     let handle = |what: &str| Handle { what: what.into(), fd: i32::MAX, writable: true };
     let handles = names.flat_map(|what| [handle(what), handle(what)]).collect();
     let bytes = codec::encode(&Plan { handles, ..plan.clone() })?.len();
     Ok((control::PLAN + 1 + bytes.div_ceil(8)).next_multiple_of(PAGE_WORDS))
 }
 
-/// Creates the control segment of a run with these segments and writes the plan into it: a run is
-/// found by it.
+/// Creates the control segment of a run, by which a run is found, and writes the plan into it.
 ///
 /// # Errors
 /// See [`Region::create_control`]; a plan that cannot be encoded.
-pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<ControlWriter, RegionError> {
+pub fn create_control(plan: &Plan, segments: &[RunSegment]) -> Result<ControlWriter, RegionError> {
     let name = plan.segment_name(CONTROL);
     let unwritable = |error: CodecError| RegionError::Os {
         name: name.clone(),
@@ -164,7 +162,7 @@ pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<ControlWriter
     Ok(control)
 }
 
-/// The header that a segment of a run is created with.
+/// Returns the header with which a segment of a run is created.
 fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
     let header = Header {
         kind: spec.kind,
@@ -182,7 +180,7 @@ fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
     }
 }
 
-/// Writes the header of a fresh segment, all zero so far; that of a board says its shape too.
+/// Writes the header of a fresh, zeroed segment; a board's header includes its shape.
 fn write_header(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     match market::shape(spec.capacity as usize) {
         Ok(shape) if spec.kind == board::KIND => shape.write_header(words, header(plan, spec)),
@@ -193,7 +191,7 @@ fn write_header(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
 /// Finds a run by its id and copies its plan.
 ///
 /// # Errors
-/// No such run, or a control segment that is not one of this build.
+/// No such run, or a control segment of another build.
 pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
     let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
     let view = Region::open_read_only(&name)?;
@@ -203,7 +201,7 @@ pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
 /// Finds a run by the inherited, read-only descriptor of its control segment and copies its plan.
 ///
 /// # Errors
-/// As [`open_control`].
+/// A control segment of another build, or one without a valid plan.
 pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
     let handle = Handle { what: CONTROL.into(), fd, writable: false };
     let os = |source| RegionError::Os { name: CONTROL.into(), what: "take the descriptor of it", source };
@@ -211,11 +209,11 @@ pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
     read_control(CONTROL.into(), view)
 }
 
-/// What begins the address of a control segment that is handed over.
+/// The prefix of the address of a control segment that is handed over.
 const HANDLE_PREFIX: &str = "fd:";
 
-/// How a child finds the control segment of its run: by the run's id, or by an inherited
-/// descriptor, `fd:N`.
+/// Returns the address by which a child finds its control segment: the run's id, or an inherited
+/// file descriptor as `fd:N`.
 pub fn address(plan: &Plan) -> String {
     let control = plan.handles.iter().find(|handle| handle.what == CONTROL && !handle.writable);
     control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
@@ -224,7 +222,7 @@ pub fn address(plan: &Plan) -> String {
 /// Opens the control segment at an [`address`] and copies its plan.
 ///
 /// # Errors
-/// As [`open_control`]; no such descriptor.
+/// As [`open_control`]; an invalid descriptor.
 pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
     let Some(fd) = address.strip_prefix(HANDLE_PREFIX) else { return open_control(address) };
     inherit_control(fd.parse().map_err(|_| RegionError::Os {
@@ -234,10 +232,10 @@ pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
     })?)
 }
 
-/// Checks a control segment that was found and copies its plan.
+/// Checks a mapped control segment and copies its plan.
 ///
 /// # Errors
-/// As [`open_control`].
+/// A control segment of another build, or one without a valid plan.
 pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan), RegionError> {
     let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), topology::CONTROL_KIND)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
@@ -251,46 +249,46 @@ pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan)
     Ok((control, plan))
 }
 
-/// Who maps segments of a run.
-enum Who {
-    /// The launcher, which may do everything.
+/// The process that maps segments of a run.
+enum SegmentUser {
+    /// The launcher, with all rights.
     Launcher,
-    /// Somebody else, with these rights.
+    /// Another process, with these rights.
     Other(HashMap<String, Access>),
 }
 
-impl Who {
-    fn of(plan: &Plan, process: Option<&ProcessPlan>) -> Self {
+impl SegmentUser {
+    fn from_process(plan: &Plan, process: Option<&ProcessPlan>) -> Self {
         process.map_or(Self::Launcher, |process| Self::Other(topology::rights(plan, process).collect()))
     }
 }
 
 /// The segments of a plan, as one process sees them.
-struct Segments<'a> {
+struct RunSegments<'a> {
     plan: &'a Plan,
-    who: Who,
-    /// What each segment's header was when it was created, by the segment's name.
+    who: SegmentUser,
+    /// The original header of each segment, by the segment's name.
     headers: HashMap<String, Header>,
-    /// Who knows the processes' ids.
+    /// The control segment with the process ids.
     control: Option<Control>,
 }
 
-impl<'a> Segments<'a> {
-    fn new(plan: &'a Plan, who: Who, control: Option<Control>) -> Self {
-        let of = |segment: Segment| (header(plan, &segment.spec), segment.spec.what);
+impl<'a> RunSegments<'a> {
+    fn new(plan: &'a Plan, who: SegmentUser, control: Option<Control>) -> Self {
+        let of = |segment: RunSegment| (header(plan, &segment.spec), segment.spec.what);
         let headers = topology::segments(plan).into_iter().map(of).map(|(header, what)| (what, header));
         Self { plan, who, headers: headers.collect(), control }
     }
 }
 
-/// The ends of a link, as places among the plan's processes, and who knows their ids.
-struct Ends {
+/// The ends of a link as indices of the plan's processes, and the control segment with their ids.
+struct LinkPeers {
     control: Control,
     producers: Vec<usize>,
     consumer: usize,
 }
 
-impl Peers for Ends {
+impl Peers for LinkPeers {
     fn producer(&self, index: usize) -> Option<u32> {
         self.control.pid(*self.producers.get(index)?)
     }
@@ -300,7 +298,7 @@ impl Peers for Ends {
     }
 }
 
-impl Source for Segments<'_> {
+impl Source for RunSegments<'_> {
     fn name(&self, what: &str) -> String {
         self.plan.segment_name(what)
     }
@@ -315,8 +313,8 @@ impl Source for Segments<'_> {
 
     fn right(&self, what: &str) -> Option<Access> {
         match &self.who {
-            Who::Launcher => Some(Access::Write),
-            Who::Other(rights) => rights.get(what).copied(),
+            SegmentUser::Launcher => Some(Access::Write),
+            SegmentUser::Other(rights) => rights.get(what).copied(),
         }
     }
 
@@ -326,35 +324,35 @@ impl Source for Segments<'_> {
 
     fn peers(&self, link: &str) -> Box<dyn Peers> {
         let Some(control) = self.control.clone() else { return Box::new(SameProcess) };
-        // A role that has no process is nobody's.
+        // A role without a process has no peer.
         let of = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
         let link = self.plan.link(link);
         let ends =
             |roles: Option<&Vec<Role>>| roles.into_iter().flatten().copied().map(of).collect::<Vec<_>>();
         let producers = ends(link.map(|link| &link.writers));
         let consumer = ends(link.map(|link| &link.readers)).first().copied().unwrap_or(usize::MAX);
-        Box::new(Ends { control, producers, consumer })
+        Box::new(LinkPeers { control, producers, consumer })
     }
 }
 
-/// Nothing attached yet; by `process`, one of the plan's, with the rights of its roles, or by the
-/// launcher, which has all.
+/// Prepares to attach segments with the rights of a process of the plan; `None` is the launcher,
+/// which has all rights.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
-    Attached::new(Segments::new(plan, Who::of(plan, process), None))
+    Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), None))
 }
 
-/// As [`attach`], with the other ends of links in other processes, whose ids the control segment
-/// has.
+/// As [`attach`], for links whose other ends are in other processes, with the ids in the control
+/// segment.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
-    Attached::new(Segments::new(plan, Who::of(plan, process), Some(control.clone())))
+    Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), Some(control.clone())))
 }
 
-/// Nothing attached yet; by the warden, which reads the threads' logs.
+/// Prepares to attach segments as the reaper, which reads the threads' logs.
 pub fn attach_as_warden(plan: &Plan) -> Attached<'_> {
     attach_logs(plan, Access::Read)
 }
 
-/// Nothing attached yet; by the spiller, which moves them.
+/// Prepares to attach segments as the spiller, which moves the threads' logs to disk.
 pub fn attach_as_spiller(plan: &Plan) -> Attached<'_> {
     attach_logs(plan, Access::Write)
 }
@@ -362,10 +360,10 @@ pub fn attach_as_spiller(plan: &Plan) -> Attached<'_> {
 fn attach_logs(plan: &Plan, access: Access) -> Attached<'_> {
     let of = |thread: &ThreadPlan| [thread_segment(&thread.name), spilled_segment(&thread.name)];
     let logs = plan.threads.iter().flat_map(of).map(|what| (what, access));
-    Attached::new(Segments::new(plan, Who::Other(logs.collect()), None))
+    Attached::new(RunSegments::new(plan, SegmentUser::Other(logs.collect()), None))
 }
 
-/// A strategy's schedule, which it only reads, and its number of entries.
+/// Attaches a strategy's schedule, read-only. Returns it and its number of entries.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -375,7 +373,7 @@ pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyW
     Ok((view, entries))
 }
 
-/// A thread's segment: status block and stamp log, for the thread itself.
+/// Attaches a thread's segment (status block and stamp log) for the thread itself.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -383,7 +381,7 @@ pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, Re
     Ok(attached.region(&thread_segment(name), status::KIND)?.words())
 }
 
-/// A thread's segment, for who saves it.
+/// Attaches a thread's segment read-only, to save its log.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -391,7 +389,7 @@ pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, Reg
     attached.view(&thread_segment(name), status::KIND)
 }
 
-/// What the spiller says of a thread's log, for who reads it.
+/// Attaches the spiller's state of a thread's log, read-only.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -399,15 +397,15 @@ pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords,
     attached.view(&spilled_segment(name), SPILLED_KIND)
 }
 
-/// The same, for the spiller.
+/// Attaches the spiller's state of a thread's log for the spiller itself.
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn spilling(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
+pub fn spilled_writer(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
     Ok(attached.region(&spilled_segment(name), SPILLED_KIND)?.words())
 }
 
-/// The writing end of the log of that thread of the plan, in its segment.
+/// Attaches the writing end of a thread's stamp log in its segment.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -420,33 +418,33 @@ pub fn stamp_log(
     thread: &ThreadPlan,
     segment: &AtomicWords,
 ) -> Result<StampLog, RegionError> {
-    let log = match ring_of(plan, thread) {
+    let log = match log_ring(plan, thread) {
         Some(ring) => StampLog::in_ring(segment, &spilled(attached, &thread.name)?, ring),
         None => StampLog::new(segment),
     };
-    Ok(log.taking(plan.stamps).keeping(thread.sleep_records))
+    Ok(log.with_stamps(plan.stamps).with_sleep_records(thread.sleep_records))
 }
 
-/// The ring of that thread of the plan; `None`: its log is not spilled.
-pub(crate) fn ring_of(plan: &Plan, thread: &ThreadPlan) -> Option<Ring> {
+/// Returns the ring of a thread's log; `None` if its log is not spilled.
+pub(crate) fn log_ring(plan: &Plan, thread: &ThreadPlan) -> Option<LogRing> {
     let index = plan.threads.iter().position(|other| other.name == thread.name);
-    topology::ring(plan, index.expect("a thread of the plan"))
+    topology::log_ring(plan, index.expect("a thread of the plan"))
 }
 
-/// The desk, for the engine.
+/// Attaches the engine's end of the command channel.
 ///
 /// # Errors
 /// As [`Attached::region`].
-pub fn desk(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
-    let desk = attached.view(desk::DESK, desk::DESK_KIND)?;
-    let answers = attached.region(desk::ANSWERS, desk::ANSWERS_KIND)?;
+pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
+    let desk = attached.view(commands::COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
+    let answers = attached.region(commands::ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
     Ok(CommandChannel::new(&desk, &answers.words()))
 }
 
-/// The writing end of a venue's board, for its exchange.
+/// Attaches the writing end of a venue's board, for its exchange.
 ///
 /// # Errors
-/// As [`Attached::region`]; memory that is not a board.
+/// As [`Attached::region`]; memory that is not a valid board.
 pub fn market_writer(
     attached: &mut Attached<'_>,
     plan: &Plan,
@@ -455,13 +453,13 @@ pub fn market_writer(
     let what = market_segment(venue);
     let words = attached.region(&what, board::KIND)?.words();
     let shape = market::shape(plan.trading().instrument_count());
-    shape.and_then(|shape| board::Writer::attach_as(shape, &words)).map_err(|error| no_board(what, error))
+    shape.and_then(|shape| board::Writer::attach_as(shape, &words)).map_err(|error| board_error(what, error))
 }
 
-/// The boards of all exchanges, for a strategy; `None`: there are none.
+/// Attaches the boards of all exchanges for a strategy; `None` if there are none.
 ///
 /// # Errors
-/// As [`Attached::view`]; memory that is not a board of the plan's instruments.
+/// As [`Attached::view`]; memory that is not a valid board of the plan's instruments.
 pub fn market(attached: &mut Attached<'_>, plan: &Plan) -> Result<Option<Market>, RegionError> {
     let mut market = None;
     for venue in plan.trading().boards() {
@@ -469,12 +467,12 @@ pub fn market(attached: &mut Attached<'_>, plan: &Plan) -> Result<Option<Market>
         let view = attached.view(&what, board::KIND)?;
         let market = market.get_or_insert_with(Market::default);
         let followed = market.follow(venue, &view, plan.trading().instrument_count());
-        followed.map_err(|error| no_board(what, error))?;
+        followed.map_err(|error| board_error(what, error))?;
     }
     Ok(market)
 }
 
-fn no_board(name: String, error: BoardError) -> RegionError {
+fn board_error(name: String, error: BoardError) -> RegionError {
     let source = std::io::Error::other(error.to_string());
     RegionError::Os { name, what: "attach to the board in it", source }
 }

@@ -1,30 +1,30 @@
-//! The sending end of a hand-off: a ring, the receiver's bell, and a queue for messages that found
-//! the ring full.
+//! The sending end of a hand-off: a ring, the receiver's doorbell, and a queue for messages that
+//! found the ring full.
 //!
-//! Whoever decides about a message never asks whether there is room for its result: a push
-//! succeeds, and order is kept, since nothing is pushed past the queue.
+//! The code that produces a message need not check for space: a push always succeeds, and the order
+//! is kept, since no message is pushed past the queue.
 
 use crate::wire::{MESSAGE_WORDS, Message};
 use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use std::collections::VecDeque;
 
-/// What became of a message.
+/// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Sent {
-    /// It is in the ring.
+pub enum SendOutcome {
+    /// The message is in the ring.
     Ring,
-    /// It is queued: [`Sender::flush`] moves it into the ring.
+    /// The message is queued: [`Sender::flush`] moves it into the ring.
     Queued,
     /// The queue is bounded and full: the message is lost.
     Dropped,
 }
 
-/// A sender over a technique's producer.
+/// A sender over a technique's producer, with a queue.
 pub struct Sender<P = spsc::Producer> {
     ring: P,
-    /// The bell of the receiver's thread, where that parks.
+    /// The doorbell of the receiver's thread, if it parks.
     bell: Option<Doorbell>,
     queue: VecDeque<Message>,
     /// Maximum length of the queue.
@@ -32,7 +32,7 @@ pub struct Sender<P = spsc::Producer> {
 }
 
 impl<P: Producer> Sender<P> {
-    /// A sender whose queue has memory for `capacity` messages and grows beyond that.
+    /// Makes a sender whose queue has memory for `capacity` messages and grows beyond that.
     pub fn new(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
         // Filled once and cleared, so that no page is touched for the first time in the middle of a
         // run.
@@ -41,28 +41,28 @@ impl<P: Producer> Sender<P> {
         Self { ring, bell, queue, max_queued: usize::MAX }
     }
 
-    /// A sender whose queue never holds more than `capacity` messages.
+    /// Makes a sender whose queue never holds more than `capacity` messages.
     pub fn bounded(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
         Self { max_queued: capacity, ..Self::new(ring, bell, capacity) }
     }
 
     /// Sends a message, or queues it after those that are queued already.
     #[inline(always)]
-    pub fn push(&mut self, message: &Message) -> Sent {
+    pub fn push(&mut self, message: &Message) -> SendOutcome {
         if self.queue.is_empty() && self.ring.try_push(message).is_ok() {
             self.ring_bell();
-            return Sent::Ring;
+            return SendOutcome::Ring;
         }
         self.enqueue(message)
     }
 
     #[cold]
-    fn enqueue(&mut self, message: &Message) -> Sent {
+    fn enqueue(&mut self, message: &Message) -> SendOutcome {
         if self.queue.len() >= self.max_queued {
-            return Sent::Dropped;
+            return SendOutcome::Dropped;
         }
         self.queue.push_back(*message);
-        Sent::Queued
+        SendOutcome::Queued
     }
 
     /// Queues messages that a crashed predecessor did not send.
@@ -70,7 +70,7 @@ impl<P: Producer> Sender<P> {
         self.queue.extend(messages);
     }
 
-    /// Moves up to `max` queued messages into the ring, as far as there is room. Returns the number
+    /// Moves up to `max` queued messages into the ring, as far as they fit. Returns the number
     /// moved.
     #[cold]
     pub fn flush(&mut self, max: usize) -> usize {
@@ -88,25 +88,25 @@ impl<P: Producer> Sender<P> {
         moved
     }
 
-    /// Returns the first queued message that `is_meant`.
-    pub fn find(&self, is_meant: impl Fn(&Message) -> bool) -> Option<&Message> {
-        self.queue.iter().find(|message| is_meant(message))
+    /// Returns the first queued message for which `matches` is `true`.
+    pub fn find(&self, matches: impl Fn(&Message) -> bool) -> Option<&Message> {
+        self.queue.iter().find(|message| matches(message))
     }
 
-    /// Removes the first queued message that `is_meant`, and returns it.
-    pub fn recall(&mut self, is_meant: impl Fn(&Message) -> bool) -> Option<Message> {
-        let index = self.queue.iter().position(is_meant)?;
+    /// Removes and returns the first queued message for which `matches` is `true`.
+    pub fn recall(&mut self, matches: impl Fn(&Message) -> bool) -> Option<Message> {
+        let index = self.queue.iter().position(matches)?;
         self.queue.remove(index)
     }
 
-    /// Drops all queued messages: nobody is there to take them.
+    /// Drops all queued messages: their receiver is gone.
     pub fn clear(&mut self) {
         self.queue.clear();
     }
 
     /// Returns `true` if messages are queued.
     #[inline(always)]
-    pub fn is_waiting(&self) -> bool {
+    pub fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
@@ -116,7 +116,7 @@ impl<P: Producer> Sender<P> {
         self.queue.len()
     }
 
-    /// Wakes the receiver: a crashed predecessor may have sent something and not rung.
+    /// Wakes the receiver: a crashed predecessor may have sent a message and not rung.
     #[inline(always)]
     pub fn ring_bell(&self) {
         if let Some(bell) = &self.bell {
@@ -124,12 +124,13 @@ impl<P: Producer> Sender<P> {
         }
     }
 
-    /// Returns the ring.
+    /// Returns the producer of the ring.
     pub const fn ring(&self) -> &P {
         &self.ring
     }
 
-    /// Returns the ring. A message that is pushed into it overtakes those that are queued.
+    /// Returns the producer of the ring. A message that is pushed into it overtakes the queued
+    /// ones.
     pub const fn ring_mut(&mut self) -> &mut P {
         &mut self.ring
     }
@@ -152,10 +153,10 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Push,
-        /// The receiver takes up to that many.
+        /// The receiver takes up to that number of messages.
         Take(usize),
         Flush(usize),
-        /// Every queued message that this divides is recalled.
+        /// Every queued message that is a multiple is recalled.
         Recall(u64),
     }
 
@@ -168,19 +169,19 @@ mod tests {
         ]
     }
 
-    /// The sender under test, or one with a mistake.
+    /// The sender under test, or a faulty one.
     #[derive(Clone, Copy, PartialEq)]
     enum Mistake {
         None,
         /// Pushes past its queue.
         Overtakes,
-        /// Recalls the message after the one that was meant.
+        /// Recalls the message after the matching one.
         RecallsNext,
-        /// Loses what it flushes when the ring is full.
+        /// Loses flushed messages when the ring is full.
         Loses,
     }
 
-    /// Plays steps. `Err`: which promise was broken.
+    /// Runs the steps. Returns the first violation as an error.
     fn play(steps: &[Step], max_queued: usize, mistake: Mistake) -> Result<(), String> {
         let (ring, mut receiver) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
         let mut sender = Sender::bounded(ring, None, max_queued);
@@ -190,15 +191,17 @@ mod tests {
             match *step {
                 Step::Push => {
                     let sent = if mistake == Mistake::Overtakes && sender.ring.try_push(&message(n)).is_ok() {
-                        Sent::Ring
+                        SendOutcome::Ring
                     } else {
                         sender.push(&message(n))
                     };
                     match sent {
-                        Sent::Ring => expected.push(n),
-                        Sent::Queued => queued.push(n),
-                        Sent::Dropped if queued.len() == max_queued => {}
-                        Sent::Dropped => return Err(format!("{n} dropped with {} queued", queued.len())),
+                        SendOutcome::Ring => expected.push(n),
+                        SendOutcome::Queued => queued.push(n),
+                        SendOutcome::Dropped if queued.len() == max_queued => {}
+                        SendOutcome::Dropped => {
+                            return Err(format!("{n} dropped with {} queued", queued.len()));
+                        }
                     }
                 }
                 Step::Take(max) => {
@@ -223,12 +226,12 @@ mod tests {
                     }
                 }
             }
-            if (sender.queued(), sender.is_waiting()) != (queued.len(), !queued.is_empty()) {
+            if (sender.queued(), sender.has_queued()) != (queued.len(), !queued.is_empty()) {
                 return Err(format!("{} queued instead of {queued:?}", sender.queued()));
             }
         }
         expected.append(&mut queued);
-        while sender.is_waiting() || !receiver.looks_empty() {
+        while sender.has_queued() || !receiver.looks_empty() {
             taken.extend(std::iter::from_fn(|| receiver.try_pop().unwrap()).map(|message| message[0]));
             sender.flush(usize::MAX);
         }
@@ -268,10 +271,10 @@ mod tests {
         let mut sender = Sender::new(ring, Some(Doorbell::from_outside(&segment)), 1);
         let is_rung = |listener: &mut Listener| listener.wait(Duration::ZERO) == Woken::Rung;
         listener.arm();
-        assert_eq!(sender.push(&message(1)), Sent::Ring);
+        assert_eq!(sender.push(&message(1)), SendOutcome::Ring);
         assert!(is_rung(&mut listener));
         listener.arm();
-        assert_eq!(sender.push(&message(2)), Sent::Queued);
+        assert_eq!(sender.push(&message(2)), SendOutcome::Queued);
         assert!(!is_rung(&mut listener), "nothing is there");
         receiver.try_pop().unwrap();
         listener.arm();

@@ -1,8 +1,8 @@
-//! Messages between a gateway and its exchange: numbered instructions and numbered reports.
+//! Sequence numbers of a session between a gateway and its exchange, for instructions and reports.
 //!
-//! Both links are rings of one writer and one reader, so a message that is missing, doubled or out
-//! of place is an error of the peer's: the numbers show it. They stand in words of the messages
-//! that mean nothing between these two.
+//! Both links are rings of one writer and one reader, so a missing, duplicated or reordered message
+//! is an error of the peer: the numbers show it. The numbers are in words of the messages that have
+//! no meaning between these two.
 //!
 //! | message | where its number is |
 //! |---|---|
@@ -11,67 +11,67 @@
 
 use crate::wire::Message;
 
-/// The reason in the report of an order that was cancelled because all orders of a scope were: its
-/// strategy is dead, or a kill switch is on.
+/// The reason in the report of an order that was cancelled by a mass cancel: its strategy is dead,
+/// or a kill switch is on.
 pub const WITHDRAWN: u8 = 0xFF;
 
 const REPORT_WORD: usize = 6;
 const REPORT_SHIFT: u32 = 32;
 
-/// Gives an instruction its number.
+/// Writes the number of an instruction.
 #[inline]
 pub const fn number_instruction(message: &mut Message, number: u32) {
     message[1] = number as u64;
 }
 
-/// The number of an instruction; what does not fit 32 bits is none that was ever given.
+/// Returns the number of an instruction; one that does not fit 32 bits is invalid.
 #[inline]
 pub const fn instruction_number(message: &Message) -> u64 {
     message[1]
 }
 
-/// Gives a report its number.
+/// Writes the number of a report.
 #[inline]
 pub const fn number_report(message: &mut Message, number: u32) {
     message[REPORT_WORD] = message[REPORT_WORD] & 0xFFFF_FFFF | (number as u64) << REPORT_SHIFT;
 }
 
-/// The number of a report.
+/// Returns the number of a report.
 #[inline]
 pub const fn report_number(message: &Message) -> u32 {
     (message[REPORT_WORD] >> REPORT_SHIFT) as u32
 }
 
-/// The numbers of one direction of a session: from 0, modulo 2^32.
+/// The sequence counter of one direction of a session: from 0, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Numbers {
+pub struct SessionNumbers {
     next: u32,
 }
 
-impl Numbers {
-    /// The numbers behind so many messages, modulo 2^32.
-    pub const fn behind(count: u32) -> Self {
+impl SessionNumbers {
+    /// Makes a counter that continues after `count` messages, modulo 2^32.
+    pub const fn after(count: u32) -> Self {
         Self { next: count }
     }
 
-    /// The number of the next message that is sent.
+    /// Returns the number of the next message to send, and advances the counter.
     #[inline]
-    pub const fn give(&mut self) -> u32 {
+    pub const fn next_number(&mut self) -> u32 {
         let number = self.next;
         self.next = number.wrapping_add(1);
         number
     }
 
-    /// Whether a message that was taken has the number that it must have. The next one is expected
-    /// to follow it in any case.
+    /// Returns `true` if a received message has the expected number. The following number is
+    /// expected next in any case.
     #[inline]
-    pub const fn take(&mut self, number: u32) -> bool {
+    pub const fn try_accept(&mut self, number: u32) -> bool {
         let is_next = number == self.next;
         self.next = number.wrapping_add(1);
         is_next
     }
 
-    /// Messages so far, modulo 2^32.
+    /// Returns the number of messages so far, modulo 2^32.
     pub const fn count(&self) -> u32 {
         self.next
     }
@@ -83,7 +83,7 @@ mod tests {
     use crate::wire::{Order, OrderId, OrderStatus, Report, Side};
 
     #[test]
-    fn a_number_changes_nothing_else() {
+    fn session_number_changes_no_other_field() {
         let order = Order::new(OrderId::new(3, 1, 7), 2);
         let mut message = order.to_message();
         number_instruction(&mut message, u32::MAX);
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_and_a_repeat_are_seen_once() {
-        let (mut sent, mut taken) = (Numbers { next: u32::MAX }, Numbers { next: u32::MAX });
-        assert!(taken.take(sent.give()) && taken.take(sent.give()));
+    fn gap_and_repeat_are_each_detected_once() {
+        let (mut sent, mut taken) = (SessionNumbers { next: u32::MAX }, SessionNumbers { next: u32::MAX });
+        assert!(taken.try_accept(sent.next_number()) && taken.try_accept(sent.next_number()));
         assert_eq!((sent.count(), taken.count()), (1, 1));
-        sent.give();
-        assert!(!taken.take(sent.give()) && taken.take(sent.give()));
-        assert!(!taken.take(2) && taken.take(3));
+        sent.next_number();
+        assert!(!taken.try_accept(sent.next_number()) && taken.try_accept(sent.next_number()));
+        assert!(!taken.try_accept(2) && taken.try_accept(3));
     }
 }

@@ -1,5 +1,5 @@
-//! `--spill`: stamp logs that are longer than `/dev/shm` has room, as rings of chunks that a
-//! process of its own, the spiller, moves to disk.
+//! Stamp logs that are larger than `/dev/shm` (`--spill`): rings of chunks that a separate process,
+//! the spiller, moves to disk.
 //!
 //! ```text
 //!                    freed              saved                at (the chunk that is written)
@@ -8,37 +8,37 @@
 //!   written over       │ being zeroed     │ the spiller        │ writer's when it comes there
 //! ```
 //!
-//! **One writer each.** A chunk is the thread's until it is full, the spiller's until that has
-//! zeroed it, and then the thread's again. The thread says which chunk it writes (`at`, in its
-//! status block) once a chunk; the spiller says how many it has saved and given back (`saved`,
-//! `freed`, in a segment of its own for each thread), which the thread looks at once a chunk. A
-//! record costs what it costs without: the end of a chunk is found by the check that finds the end
-//! of a log.
+//! **Single writer.** A chunk belongs to the thread until it is full, to the spiller until it is
+//! zeroed, and then to the thread again. The thread publishes the chunk that it writes (`at`, in
+//! its status block) once per chunk. The spiller publishes how many chunks it has saved and freed
+//! (`saved`, `freed`, in a segment of its own for each thread); the thread reads them once per
+//! chunk. A record costs no more than without spilling: the check that finds the end of a log also
+//! finds the end of a chunk.
 //!
-//! **The thread never waits.** If the next chunk is not free when one is full, the spiller is
-//! behind: records are counted as dropped until it is free, with the places of the first and the
-//! last of them. That makes the run invalid, as a log that is full always did; the log goes on
-//! behind the loss.
+//! **The thread never waits.** If the next chunk is not free when one is full, the spiller is late:
+//! records are counted as dropped until it is free, with the positions of the first and the last of
+//! them. That makes the run invalid, like any full log; the log continues after the loss.
 //!
-//! **A spiller may die at any time**, and the next one goes on where the memory says. It writes a
-//! chunk to its own place in the file, says that it is saved, zeroes it, says that it is free: dead
-//! before it has said *saved*, the chunk is written again, the same bytes to the same place; dead
-//! behind it, the chunk is only zeroed. So no chunk is there twice, and none is missing.
+//! **A spiller may die at any time**, and its successor continues from the state in memory. The
+//! spiller writes a chunk to its fixed offset in the file, publishes `saved`, zeroes the chunk, and
+//! publishes `freed`. After a death before `saved`, the chunk is written again, with identical
+//! bytes at the same offset; after a later death the chunk is only zeroed. So no chunk is
+//! duplicated and none is missing.
 //!
-//! **The file** is what a log without a ring would have been saved as, so everything that reads
-//! logs reads it. What is not saved when the run ends is appended from the ring by who saves logs
-//! anyway: the launcher, or its warden.
+//! **The file** has the format of a log without a ring, so all readers of logs can read it. Chunks
+//! that are not saved when the run ends are appended from the ring by the process that saves logs
+//! anyway: the launcher, or its reaper.
 //!
-//! **A thread's next incarnation**, and whoever is ready to be one, asks what its log comes to
-//! ([`PointTotals`]). What has left is summed up by the spiller, in two tables that take turns: the one
-//! that `saved` names is whole, since a table is written before `saved` is, and never the one that
-//! `saved` names. So a spiller may die at any store, and a reader that meets a table that is being
-//! written sees that `saved` has moved. Who asks for records one by one, from the end, finds them
-//! in the ring and behind that in the file.
+//! **A thread's next incarnation**, or its hot standby, needs the totals of its log
+//! ([`PointTotals`]). The spiller keeps the totals of the saved chunks in two tables that alternate
+//! (double buffering): the table that `saved` selects is complete, since the other table is written
+//! before `saved` is advanced. So a spiller may die at any store, and a reader of a table that is
+//! being written sees that `saved` has changed. Single records, from the end, are read from the
+//! ring and before that from the file.
 
+use crate::point_totals::{POINTS, PointTotals};
 use crate::record::{Point, RECORD_WORDS};
-use crate::status::{self, AT, LOG_OFFSET, LOST, LOST_FROM, LOST_TO};
-use crate::sums::{POINTS, PointTotals};
+use crate::status::{self, LOG_OFFSET, SPILL_CHUNK, SPILL_LOST, SPILL_LOST_FROM, SPILL_LOST_TO};
 use core::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use shm::memory::header::HEADER_WORDS;
@@ -46,39 +46,39 @@ use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 use std::io;
 
-/// Records in a chunk: 256 KiB. Loom's are small.
+/// Records per chunk: 256 KiB; one record under loom.
 pub const CHUNK_RECORDS: u64 = if cfg!(loom) { 1 } else { 1 << 14 };
-/// Words in a chunk.
+/// Words per chunk.
 pub const CHUNK_WORDS: usize = CHUNK_RECORDS as usize * RECORD_WORDS;
-/// Bytes in a chunk.
+/// Bytes per chunk.
 pub const CHUNK_BYTES: u64 = CHUNK_WORDS as u64 * 8;
 
-/// The word of a spiller's segment with the number of chunks that it has given back, in a line of
-/// its own: the thread looks at it.
+/// Offset in the spiller's segment of the number of freed chunks, in a cache line of its own: the
+/// thread polls it.
 const FREED: usize = HEADER_WORDS;
-/// The word with the number of chunks that are in the file.
+/// Offset of the number of chunks that are in the file.
 const SAVED: usize = FREED + 16;
-/// Where the two tables of sums begin.
+/// Offset of the two tables of totals.
 const TABLES: usize = SAVED + 16;
-/// What the spiller says of a thread's log; written by the spiller.
+/// The kind of the spiller's segment for a thread's log; written by the spiller.
 pub const SPILLED_KIND: SegmentKind = SegmentKind::new(
     22,
     "spilled",
     &[("freed", FREED), ("saved", SAVED), ("tables", TABLES), ("points", POINTS)],
 );
 
-/// That a run's logs are spilled, as its plan has it.
+/// The plan's setting that a run's logs are spilled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spill {
-    /// Chunks of each thread's ring, in the order of the plan's threads, at least two.
+    /// Number of chunks of each thread's ring, in the order of the plan's threads, at least two.
     pub chunks: Vec<u32>,
-    /// The core of the spiller; `None`: it has none of its own, and runs where the kernel lets it.
+    /// The core of the spiller; `None`: the kernel chooses.
     pub core: Option<u32>,
 }
 
 impl Spill {
-    /// Whether it has a ring for each of these logs, by their room in records: logs are of whole
-    /// chunks, and two or more of them in memory.
+    /// Returns `true` if there is a valid ring for each of these logs, given by their capacity in
+    /// records: logs have whole chunks, and at least two of them are in memory.
     pub fn fits(&self, logs: impl ExactSizeIterator<Item = u64>) -> bool {
         let is_whole = |records: u64| records.is_multiple_of(CHUNK_RECORDS);
         let is_one = |chunks: u32, records: u64| (2..=records / CHUNK_RECORDS).contains(&u64::from(chunks));
@@ -91,48 +91,48 @@ impl Spill {
     }
 }
 
-/// A ring: how many chunks it has, and what the log may have in all.
+/// The dimensions of a log that is a ring of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ring {
-    /// Chunks in memory, at least one.
+pub struct LogRing {
+    /// Number of chunks in memory, at least one.
     pub chunks: u64,
-    /// Chunks in all, at least one.
-    pub last: u64,
-    /// Instruments whose touches are in it.
+    /// Maximum number of chunks of the whole log, at least one.
+    pub max_chunks: u64,
+    /// Number of instruments whose top of book is logged.
     pub instruments: usize,
 }
 
-impl Ring {
-    /// The words of a thread's segment with such a ring.
+impl LogRing {
+    /// Returns the size in words of a thread's segment with this ring.
     pub const fn segment_words(self) -> usize {
         LOG_OFFSET + self.chunks as usize * CHUNK_WORDS
     }
 
-    /// The words of the spiller's segment for it.
+    /// Returns the size in words of the spiller's segment for this ring.
     pub const fn spilled_words(self) -> usize {
-        TABLES + 2 * PointTotals::words(self.instruments)
+        TABLES + 2 * PointTotals::table_words(self.instruments)
     }
 
-    /// Where in that segment the table is that is whole when so many chunks are saved.
-    const fn table(self, saved: u64) -> usize {
-        TABLES + (saved % 2) as usize * PointTotals::words(self.instruments)
+    /// Returns the offset of the table that is complete when `saved` chunks are saved.
+    const fn table_offset(self, saved: u64) -> usize {
+        TABLES + (saved % 2) as usize * PointTotals::table_words(self.instruments)
     }
 
-    /// Where in the segment that chunk begins.
-    pub(crate) const fn place(self, chunk: u64) -> usize {
+    /// Returns the offset of a chunk in the thread's segment (words).
+    pub(crate) const fn chunk_offset(self, chunk: u64) -> usize {
         LOG_OFFSET + (chunk % self.chunks) as usize * CHUNK_WORDS
     }
 
-    /// The chunk that the thread writes, as it says, within what can be where so many have been
-    /// given back.
-    fn at(self, said: u64, freed: u64) -> u64 {
-        said.min(freed.saturating_add(self.chunks - 1)).min(self.last - 1).max(freed)
+    /// Limits the chunk number that a thread reports to those that are possible when `freed` chunks
+    /// have been freed.
+    fn clamp_chunk(self, reported: u64, freed: u64) -> u64 {
+        reported.min(freed.saturating_add(self.chunks - 1)).min(self.max_chunks - 1).max(freed)
     }
 }
 
-/// The records at the beginning of a chunk: those up to the first key that is zero, found by
+/// Returns the number of records in a chunk: those before the first key of zero, found by
 /// bisection.
-fn count_in(key: impl Fn(usize) -> u64) -> usize {
+fn count_chunk_records(key: impl Fn(usize) -> u64) -> usize {
     let (mut low, mut high) = (0, CHUNK_RECORDS as usize);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -141,83 +141,84 @@ fn count_in(key: impl Fn(usize) -> u64) -> usize {
     low
 }
 
-/// The thread's end of a ring: turns to the next chunk, and says what was lost.
+/// The thread's end of a ring: rotates to the next chunk, and records losses.
 pub(crate) struct ChunkRotator {
     segment: AtomicWords,
-    ring: Ring,
+    ring: LogRing,
     at: u64,
     freed: ReadOnlyWords,
     words: AtomicWords,
 }
 
 impl ChunkRotator {
-    /// The ring in a thread's segment, and what the spiller says of it. Goes on in the chunk in
-    /// which an earlier incarnation ended.
+    /// Attaches to the ring in a thread's segment and the spiller's segment. Continues in the chunk
+    /// in which an earlier incarnation ended.
     ///
     /// # Panics
-    /// If a segment is too short for it.
-    pub fn new(segment: &AtomicWords, spilled: &ReadOnlyWords, ring: Ring) -> Self {
+    /// If a segment is too short for the ring.
+    pub fn new(segment: &AtomicWords, spilled: &ReadOnlyWords, ring: LogRing) -> Self {
         assert!(segment.len() >= ring.segment_words(), "the segment is as the plan has it");
         let (words, freed) = (status::spill(segment), spilled.window(FREED, 1));
-        // Acquire: pairs with the spiller's Release; what is given back is zeroed.
-        let at = ring.at(words[AT].load(Ordering::Relaxed), freed.load(0, Ordering::Acquire));
+        // Acquire: pairs with the spiller's Release; a freed chunk is zeroed.
+        let at =
+            ring.clamp_chunk(words[SPILL_CHUNK].load(Ordering::Relaxed), freed.load(0, Ordering::Acquire));
         // Release: pairs with the spiller's Acquire.
-        words[AT].store(at, Ordering::Release);
+        words[SPILL_CHUNK].store(at, Ordering::Release);
         Self { segment: segment.clone(), ring, at, freed, words }
     }
 
-    /// The chunk that is written, and how many records it has.
-    pub fn chunk(&self) -> (AtomicWords, usize) {
-        let words = self.segment.window(self.ring.place(self.at), CHUNK_WORDS);
-        let records = count_in(|word| words[word].load(Ordering::Acquire));
+    /// Returns the current chunk and its number of records.
+    pub fn current_chunk(&self) -> (AtomicWords, usize) {
+        let words = self.segment.window(self.ring.chunk_offset(self.at), CHUNK_WORDS);
+        let records = count_chunk_records(|word| words[word].load(Ordering::Acquire));
         (words, records)
     }
 
-    /// The next chunk, now that this one is full; `None`: it is not free, or the log is as long as
-    /// it may be.
-    pub fn turn(&mut self) -> Option<AtomicWords> {
+    /// Returns the next chunk after the current one is full; `None` if it is not free, or the log
+    /// has reached its maximum length.
+    pub fn rotate(&mut self) -> Option<AtomicWords> {
         let next = self.at + 1;
-        // Acquire: pairs with the spiller's Release; what is given back is zeroed.
+        // Acquire: pairs with the spiller's Release; a freed chunk is zeroed.
         let free = self.freed.load(0, Ordering::Acquire).saturating_add(self.ring.chunks);
-        if next >= free || next >= self.ring.last {
+        if next >= free || next >= self.ring.max_chunks {
             return None;
         }
         self.at = next;
-        // Release: pairs with the spiller's Acquire; the chunk behind us is whole.
-        self.words[AT].store(next, Ordering::Release);
-        Some(self.segment.window(self.ring.place(next), CHUNK_WORDS))
+        // Release: pairs with the spiller's Acquire; the previous chunk is complete.
+        self.words[SPILL_CHUNK].store(next, Ordering::Release);
+        Some(self.segment.window(self.ring.chunk_offset(next), CHUNK_WORDS))
     }
 
-    /// Says that a record was lost behind the chunk that is full; now so many in all.
-    pub fn lost(&self, records: u64) {
+    /// Records that a record was lost after the current chunk; `records` is the total so far.
+    pub fn record_loss(&self, records: u64) {
         let place = (self.at + 1).saturating_mul(CHUNK_RECORDS);
-        // Relaxed: our own words, for whoever reads the status.
-        if self.words[LOST].load(Ordering::Relaxed) == 0 {
-            self.words[LOST_FROM].store(place, Ordering::Relaxed);
+        // Relaxed: only this thread writes these words.
+        if self.words[SPILL_LOST].load(Ordering::Relaxed) == 0 {
+            self.words[SPILL_LOST_FROM].store(place, Ordering::Relaxed);
         }
-        self.words[LOST_TO].store(place, Ordering::Relaxed);
-        self.words[LOST].store(records, Ordering::Relaxed);
+        self.words[SPILL_LOST_TO].store(place, Ordering::Relaxed);
+        self.words[SPILL_LOST].store(records, Ordering::Relaxed);
     }
 
-    /// How many earlier incarnations of the thread have lost.
-    pub fn lost_before(&self) -> u64 {
-        self.words[LOST].load(Ordering::Relaxed)
+    /// Returns how many records earlier incarnations of the thread have lost.
+    pub fn lost_records(&self) -> u64 {
+        self.words[SPILL_LOST].load(Ordering::Relaxed)
     }
 }
 
-/// A thread's log in its ring, for who reads it: what is there beside the file.
+/// The part of a thread's log that is not yet in the file, for readers.
 pub struct UnspilledTail<'a> {
     log: &'a ReadOnlyWords,
     spilled: &'a ReadOnlyWords,
-    ring: Ring,
+    ring: LogRing,
 }
 
 impl<'a> UnspilledTail<'a> {
-    /// The log of a thread and what the spiller says of it.
+    /// Wraps the log of a thread and the spiller's segment.
     ///
     /// # Panics
-    /// If a segment is too short for it.
-    pub fn new(log: &'a ReadOnlyWords, spilled: &'a ReadOnlyWords, ring: Ring) -> Self {
+    /// If a segment is too short for the ring.
+    pub fn new(log: &'a ReadOnlyWords, spilled: &'a ReadOnlyWords, ring: LogRing) -> Self {
         assert!(
             log.len() >= ring.segment_words() && spilled.len() >= ring.spilled_words(),
             "as the plan has them"
@@ -225,40 +226,41 @@ impl<'a> UnspilledTail<'a> {
         Self { log, spilled, ring }
     }
 
-    /// How many chunks are in the file.
+    /// Returns the number of chunks in the file.
     pub fn saved(&self) -> u64 {
-        // Acquire: pairs with the spiller's Release; what is counted is counted.
-        self.spilled.load(SAVED, Ordering::Acquire).min(self.ring.last)
+        // Acquire: pairs with the spiller's Release; the table of totals is complete.
+        self.spilled.load(SAVED, Ordering::Acquire).min(self.ring.max_chunks)
     }
 
-    /// The chunk that is written. What the thread says is used only as far as it can be.
-    fn at(&self) -> u64 {
-        // Acquire: pairs with the thread's Release; the chunks before this one are whole.
-        let said = self.log.load(HEADER_WORDS + status::SPILL_AT + AT, Ordering::Acquire);
-        self.ring.at(said, self.spilled.load(FREED, Ordering::Acquire))
+    /// Returns the chunk that the thread writes, limited to possible values.
+    fn current_chunk(&self) -> u64 {
+        // Acquire: pairs with the thread's Release; the chunks before this one are complete.
+        let said = self.log.load(HEADER_WORDS + status::SPILL_AT + SPILL_CHUNK, Ordering::Acquire);
+        self.ring.clamp_chunk(said, self.spilled.load(FREED, Ordering::Acquire))
     }
 
-    /// The chunks that are not, and how many records each has: all but the last are full.
+    /// Returns the chunks that are not in the file, and the number of records of each: all but the
+    /// last are full.
     fn chunks(&self, saved: u64) -> impl Iterator<Item = (u64, usize)> + '_ {
-        let at = self.at();
+        let at = self.current_chunk();
         (saved..=at).map(move |chunk| {
-            let first = self.ring.place(chunk);
-            let here = || count_in(|word| self.log.load(first + word, Ordering::Acquire));
+            let first = self.ring.chunk_offset(chunk);
+            let here = || count_chunk_records(|word| self.log.load(first + word, Ordering::Acquire));
             (chunk, if chunk < at { CHUNK_RECORDS as usize } else { here() })
         })
     }
 
-    /// Calls with the bytes of what is not in the file, chunk by chunk.
+    /// Calls `each` with the bytes of the part that is not in the file, chunk by chunk.
     ///
     /// # Errors
-    /// What it was called for refused.
-    pub fn each(&self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    /// An error of `each`.
+    pub fn for_each_chunk(&self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut bytes = Vec::new();
         for (chunk, records) in self.chunks(self.saved()) {
             bytes.clear();
-            let first = self.ring.place(chunk);
+            let first = self.ring.chunk_offset(chunk);
             for word in first..first + records * RECORD_WORDS {
-                // Relaxed: whoever wrote them has ended.
+                // Relaxed: the thread that wrote them has ended.
                 bytes.extend_from_slice(&self.log.load(word, Ordering::Relaxed).to_le_bytes());
             }
             each(&bytes)?;
@@ -266,31 +268,30 @@ impl<'a> UnspilledTail<'a> {
         Ok(())
     }
 
-    /// How many records of that point the log has, in the file and here.
+    /// Returns the number of records of a point in the whole log, in the file and in memory.
     pub fn count(&self, point: Point) -> u64 {
         let (mut place, mut sums) = (SpillLocation::default(), PointTotals::new(self.ring.instruments));
-        self.look(&mut place, &mut sums);
+        self.scan(&mut place, &mut sums);
         sums.count(point)
     }
 
-    /// Adds what was appended since these were the sums up to that place. The log may still be
-    /// written, and spilled.
-    pub fn look(&self, place: &mut SpillLocation, sums: &mut PointTotals) {
+    /// Adds the records after `location` to the totals, and advances `location`. The log may still
+    /// be written and spilled.
+    pub fn scan(&self, place: &mut SpillLocation, sums: &mut PointTotals) {
         let mut keys = Vec::new();
         loop {
             let saved = self.saved();
             if place.chunk < saved {
-                let table = self.ring.table(saved);
-                // Acquire: what the spiller writes behind `saved` it stores with Release. Who sees
-                // any of it sees in the next turn that `saved` has moved, and takes the other
-                // table.
+                let table = self.ring.table_offset(saved);
+                // Acquire: the spiller stores the next table with Release. If any of it is seen,
+                // the next iteration sees that `saved` has moved, and reads the other table.
                 let load = |word| self.spilled.load(table + word, Ordering::Acquire);
-                *sums = PointTotals::of_table(self.ring.instruments, load);
+                *sums = PointTotals::from_table(self.ring.instruments, load);
                 *place = SpillLocation { chunk: saved, record: 0 };
                 continue;
             }
-            let at = self.at();
-            if !self.keys_of(*place, &mut keys) {
+            let at = self.current_chunk();
+            if !self.try_read_keys(*place, &mut keys) {
                 continue;
             }
             keys.iter().for_each(|key| sums.add(*key));
@@ -302,31 +303,31 @@ impl<'a> UnspilledTail<'a> {
         }
     }
 
-    /// The keys of a chunk from that place on, as far as there are any; `false`: it is saved, and
-    /// may be no longer here.
-    fn keys_of(&self, place: SpillLocation, keys: &mut Vec<u64>) -> bool {
-        let first = self.ring.place(place.chunk);
-        // Acquire: pairs with the Release of `free` and of the thread's later keys. Who sees any of
-        // them sees that `saved` has moved.
+    /// Reads the keys of a chunk from `location` on. Returns `false` if the chunk is saved, and may
+    /// already be overwritten.
+    fn try_read_keys(&self, place: SpillLocation, keys: &mut Vec<u64>) -> bool {
+        let first = self.ring.chunk_offset(place.chunk);
+        // Acquire: pairs with the Release of `free_oldest_chunk` and of the thread's later keys. If
+        // any of them is seen, so is the change of `saved`.
         let key = |record: usize| self.log.load(first + record * RECORD_WORDS, Ordering::Acquire);
         keys.clear();
         keys.extend((place.record..CHUNK_RECORDS as usize).map(key).take_while(|key| *key != 0));
         self.saved() <= place.chunk
     }
 
-    /// Calls with the keys of all records, the newest first, until that breaks. `saved` reads the
-    /// chunk of that number from the file. The thread has ended; the log may still be spilled.
+    /// Calls `each` with the keys of all records, the newest first, until it breaks. `saved` reads
+    /// a chunk from the file by its number. The thread has ended; the log may still be spilled.
     ///
     /// # Errors
-    /// What `saved` refused.
-    pub fn each_back(
+    /// An error of `saved`.
+    pub fn for_each_key_rev(
         &self,
         mut saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
         mut each: impl FnMut(u64) -> ControlFlow<()>,
     ) -> io::Result<()> {
         let mut keys = Vec::new();
-        for chunk in (0..=self.at()).rev() {
-            if self.saved() > chunk || !self.keys_of(SpillLocation { chunk, record: 0 }, &mut keys) {
+        for chunk in (0..=self.current_chunk()).rev() {
+            if self.saved() > chunk || !self.try_read_keys(SpillLocation { chunk, record: 0 }, &mut keys) {
                 keys = saved(chunk)?;
             }
             if keys.iter().rev().try_for_each(|key| each(*key)).is_break() {
@@ -337,29 +338,29 @@ impl<'a> UnspilledTail<'a> {
     }
 }
 
-/// How far a log was read: chunks, and records of the next one.
+/// A position in a log: the chunk, and the number of its records already read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpillLocation {
     chunk: u64,
     record: usize,
 }
 
-/// The spiller's end of a thread's ring.
-pub struct Drain {
+/// The spiller's end of a thread's ring: saves full chunks and frees them.
+pub struct ChunkSpiller {
     pub(crate) log: AtomicWords,
     spilled: AtomicWords,
-    pub(crate) ring: Ring,
+    pub(crate) ring: LogRing,
     pub(crate) saved: u64,
     pub(crate) freed: u64,
     bytes: Vec<u8>,
 }
 
-impl Drain {
-    /// Goes on where a spiller before this one ended, which is dead.
+impl ChunkSpiller {
+    /// Attaches to a ring, and continues after a dead predecessor.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
-    pub fn new(log: AtomicWords, spilled: AtomicWords, ring: Ring) -> Self {
+    pub fn new(log: AtomicWords, spilled: AtomicWords, ring: LogRing) -> Self {
         assert!(
             log.len() >= ring.segment_words() && spilled.len() >= ring.spilled_words(),
             "as the plan has them"
@@ -368,52 +369,56 @@ impl Drain {
         Self { log, spilled, ring, saved, freed, bytes: Vec::with_capacity(CHUNK_BYTES as usize) }
     }
 
-    /// Chunks that wait to be saved.
-    pub fn waiting(&self) -> u64 {
-        // Acquire: pairs with the thread's Release; the chunks before this one are whole.
-        let said = status::spill(&self.log)[AT].load(Ordering::Acquire);
-        self.ring.at(said, self.freed).saturating_sub(self.saved)
+    /// Returns the number of full chunks that are not saved.
+    pub fn pending_chunks(&self) -> u64 {
+        // Acquire: pairs with the thread's Release; the chunks before this one are complete.
+        let said = status::spill(&self.log)[SPILL_CHUNK].load(Ordering::Acquire);
+        self.ring.clamp_chunk(said, self.freed).saturating_sub(self.saved)
     }
 
-    /// Saves the next chunk that is full and gives it back; `false`: there is none. `save` is told
-    /// its number and its bytes, and says when they are in the file.
+    /// Saves the next full chunk and frees it. Returns `false` if there is none. `save` gets its
+    /// number and bytes, and returns when they are in the file.
     ///
     /// # Errors
-    /// What `save` refused. The chunk is still there, for the next time.
-    pub fn step(&mut self, save: impl FnOnce(u64, &[u8]) -> io::Result<()>) -> io::Result<bool> {
-        // If one is saved already, a spiller before this one has died before it gave it back.
-        let is_saved = self.freed < self.saved || self.save_next(save)?;
+    /// An error of `save`. The chunk is kept for the next call.
+    pub fn spill_next(&mut self, save: impl FnOnce(u64, &[u8]) -> io::Result<()>) -> io::Result<bool> {
+        // A chunk that is already saved was left by a predecessor that died before it freed the
+        // chunk.
+        let is_saved = self.freed < self.saved || self.save_next_chunk(save)?;
         if is_saved {
-            self.free();
+            self.free_oldest_chunk();
         }
         Ok(is_saved)
     }
 
-    pub(crate) fn save_next(&mut self, save: impl FnOnce(u64, &[u8]) -> io::Result<()>) -> io::Result<bool> {
-        if self.waiting() == 0 {
+    pub(crate) fn save_next_chunk(
+        &mut self,
+        save: impl FnOnce(u64, &[u8]) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        if self.pending_chunks() == 0 {
             return Ok(false);
         }
-        let sums = self.copy();
+        let sums = self.copy_next_chunk();
         save(self.saved, &self.bytes)?;
         self.saved += 1;
-        // Not the table that readers are told of: that is the other one, until `saved` says that
-        // this one is whole.
-        sums.store(&self.spilled[self.ring.table(self.saved)..]);
-        // Release: pairs with the Acquire of `Rest::saved`.
+        // Not the table that `saved` selects for readers: they switch to this one when `saved` is
+        // stored below.
+        sums.store(&self.spilled[self.ring.table_offset(self.saved)..]);
+        // Release: pairs with the Acquire of `UnspilledTail::saved`.
         self.spilled[SAVED].store(self.saved, Ordering::Release);
         Ok(true)
     }
 
-    /// Copies the next chunk; the sums with it.
-    fn copy(&mut self) -> PointTotals {
-        let table = self.ring.table(self.saved);
-        let mut sums = PointTotals::of_table(self.ring.instruments, |word| {
+    /// Copies the next chunk, and returns the totals that include it.
+    fn copy_next_chunk(&mut self) -> PointTotals {
+        let table = self.ring.table_offset(self.saved);
+        let mut sums = PointTotals::from_table(self.ring.instruments, |word| {
             self.spilled[table + word].load(Ordering::Relaxed)
         });
         self.bytes.clear();
-        let first = self.ring.place(self.saved);
+        let first = self.ring.chunk_offset(self.saved);
         for record in self.log[first..first + CHUNK_WORDS].chunks_exact(RECORD_WORDS) {
-            // Relaxed: ours since the Acquire in `waiting`.
+            // Relaxed: the chunk is ours since the Acquire in `pending_chunks`.
             let [key, value] = [0, 1].map(|word| record[word].load(Ordering::Relaxed));
             sums.add(key);
             self.bytes.extend_from_slice(&key.to_le_bytes());
@@ -422,15 +427,15 @@ impl Drain {
         sums
     }
 
-    /// Zeroes the oldest chunk that is saved, and gives it back.
-    fn free(&mut self) {
-        let first = self.ring.place(self.freed);
+    /// Zeroes the oldest saved chunk and returns it to the thread.
+    fn free_oldest_chunk(&mut self) {
+        let first = self.ring.chunk_offset(self.freed);
         for word in &self.log[first..first + CHUNK_WORDS] {
-            // Release: `Rest::keys_of` says why.
+            // Release: see `UnspilledTail::try_read_keys`.
             word.store(0, Ordering::Release);
         }
         self.freed += 1;
-        // Release: pairs with the Acquire in `ChunkRotator::turn`.
+        // Release: pairs with the Acquire in `ChunkRotator::rotate`.
         self.spilled[FREED].store(self.freed, Ordering::Release);
     }
 }

@@ -1,22 +1,21 @@
-//! The tape: what an exchange has done, trade after trade, and its books as they were when trading
-//! was over.
+//! The tape (time and sales) of an exchange: all its trades, and its final order books.
 //!
 //! ```text
 //! word 0        16       17        18       19        20                                  T
 //!      │ header  │ trades │ dropped │ closed │ levels … │ (instrument, side, rank) × 3 words  │ trades × 6 words
 //! ```
 //!
-//! Written by the exchange, read by the launcher when the run is over. A level has price, quantity
-//! shown and orders; zeros where there is none. Only the first [`TAPED_INSTRUMENTS`] instruments
-//! have room.
+//! Written by the exchange, read by the launcher after the run. A level has price, quantity shown
+//! and number of orders; zeros if there is none. Only the books of the first [`TAPED_INSTRUMENTS`]
+//! instruments are kept.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Levels of each side that are kept.
+/// Number of levels kept of each side of a book.
 pub const TAPED_LEVELS: usize = 64;
-/// Instruments whose books are kept.
+/// Number of instruments whose books are kept.
 pub const TAPED_INSTRUMENTS: usize = 64;
 
 const TRADES: usize = HEADER_WORDS;
@@ -24,31 +23,31 @@ const DROPPED: usize = HEADER_WORDS + 1;
 const CLOSED: usize = HEADER_WORDS + 2;
 const BOOKS: usize = HEADER_WORDS + 3;
 const LEVEL_WORDS: usize = 3;
-/// Words of a trade.
+/// Words per trade.
 pub const TRADE_WORDS: usize = 6;
 const TRADES_AT: usize = BOOKS + TAPED_INSTRUMENTS * 2 * TAPED_LEVELS * LEVEL_WORDS;
 
-/// The segment of a tape.
+/// The kind of a tape segment; written by the exchange.
 pub const KIND: SegmentKind =
     SegmentKind::new(20, "tape", &[("books", BOOKS), ("trades", TRADES_AT), ("trade-words", TRADE_WORDS)])
         .of_slots(TRADES_AT, TRADE_WORDS);
 
-/// Words of a tape with room for so many trades.
-pub const fn words(trades: usize) -> usize {
+/// Returns the size in words of a tape with space for `trades` trades.
+pub const fn tape_words(trades: usize) -> usize {
     TRADES_AT + trades * TRADE_WORDS
 }
 
-/// The tape of a venue, within the run.
+/// Returns the name of a venue's tape within the run.
 pub fn tape_segment(venue: u16) -> String {
     format!("tape-{venue}")
 }
 
-/// A trade.
+/// A trade on the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapedTrade {
-    /// When, in ticks.
+    /// The time of the trade, in ticks.
     pub ticks: u64,
-    /// What was traded.
+    /// The index of the instrument.
     pub instrument: u16,
     /// The resting order's id; bit 63 is set for one of the opening book.
     pub maker: u64,
@@ -60,26 +59,26 @@ pub struct TapedTrade {
     pub quantity: u64,
 }
 
-/// A price level.
+/// A price level of a final book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapedLevel {
     /// The price, in cents.
     pub price: i64,
     /// The quantity shown, in 1e-8 units.
     pub quantity: u64,
-    /// How many orders.
+    /// Number of orders.
     pub orders: u64,
 }
 
-/// The writing end.
-pub struct Tape {
+/// The writing end of a tape.
+pub struct TapeWriter {
     words: AtomicWords,
     trades: usize,
     dropped: u64,
 }
 
-impl Tape {
-    /// The tape in a segment.
+impl TapeWriter {
+    /// Makes an empty tape in a segment.
     ///
     /// # Panics
     /// If the segment is shorter than one without trades.
@@ -88,25 +87,25 @@ impl Tape {
         Self { words: segment.clone(), trades: 0, dropped: 0 }
     }
 
-    /// The same, going on behind the trades that a dead writer has left there.
+    /// Opens a tape after the trades of a dead writer.
     ///
     /// # Panics
-    /// As [`Tape::new`].
+    /// If the segment is shorter than one without trades.
     pub fn resume(segment: &AtomicWords) -> Self {
         let tape = Self::new(segment);
-        // Relaxed: the dead one's death is certain, and so are all its stores.
+        // Relaxed: the writer's death is certain, so all its stores are visible.
         let [trades, dropped] = [TRADES, DROPPED].map(|word| tape.words[word].load(Ordering::Relaxed));
         Self { trades: trades as usize, dropped, ..tape }
     }
 
-    /// Trades so far, with those that found no room.
-    pub const fn taken(&self) -> u64 {
+    /// Returns the number of trades so far, including those that did not fit.
+    pub const fn total_trades(&self) -> u64 {
         self.trades as u64 + self.dropped
     }
 
-    /// Appends a trade. One that finds no room is counted.
+    /// Appends a trade; one that does not fit is only counted.
     #[inline]
-    pub fn trade(&mut self, trade: &TapedTrade) {
+    pub fn append_trade(&mut self, trade: &TapedTrade) {
         let at = TRADES_AT + self.trades * TRADE_WORDS;
         let Some(slot) = self.words.get(at..at + TRADE_WORDS) else {
             self.dropped += 1;
@@ -120,12 +119,12 @@ impl Tape {
             word.store(value, Ordering::Relaxed);
         }
         self.trades += 1;
-        // Release: pairs with the Acquire of a reader; trades below the count are whole.
+        // Release: pairs with the Acquire of a reader; trades below the count are complete.
         self.words[TRADES].store(self.trades as u64, Ordering::Release);
     }
 
-    /// Writes a level of a book: `rank` 0 is the best. What has no room is left out.
-    pub fn level(&self, instrument: u16, is_sell: bool, rank: usize, level: TapedLevel) {
+    /// Writes a level of a book; `rank` 0 is the best. Levels beyond the capacity are ignored.
+    pub fn write_level(&self, instrument: u16, is_sell: bool, rank: usize, level: TapedLevel) {
         if usize::from(instrument) >= TAPED_INSTRUMENTS || rank >= TAPED_LEVELS {
             return;
         }
@@ -137,7 +136,7 @@ impl Tape {
         }
     }
 
-    /// All levels are written: trading is over.
+    /// Marks the tape as complete: all levels are written.
     pub fn close(&self) {
         // Release: pairs with the Acquire in `TapeView::is_closed`.
         self.words[CLOSED].store(1, Ordering::Release);
@@ -148,19 +147,19 @@ const fn level_at(instrument: usize, is_sell: bool, rank: usize) -> usize {
     BOOKS + ((instrument * 2 + is_sell as usize) * TAPED_LEVELS + rank) * LEVEL_WORDS
 }
 
-/// The reading end.
+/// The reading end of a tape.
 pub struct TapeView {
     words: ReadOnlyWords,
 }
 
 impl TapeView {
-    /// The tape in a segment; `None` if it is too short to be one.
+    /// Opens the tape in a segment; `None` if the segment is too short.
     pub fn new(segment: impl Into<ReadOnlyWords>) -> Option<Self> {
         let words = segment.into();
         (words.len() >= TRADES_AT).then_some(Self { words })
     }
 
-    /// The trades, as far as the segment holds them.
+    /// Returns the trades in the segment.
     pub fn trades(&self) -> impl Iterator<Item = TapedTrade> + '_ {
         let count = self.words.load(TRADES, Ordering::Acquire) as usize;
         let room = (self.words.len() - TRADES_AT) / TRADE_WORDS;
@@ -178,17 +177,17 @@ impl TapeView {
         })
     }
 
-    /// Trades that found no room.
+    /// Returns the number of trades that did not fit.
     pub fn dropped(&self) -> u64 {
         self.words.load(DROPPED, Ordering::Relaxed)
     }
 
-    /// Whether trading was over in order: the books are whole.
+    /// Returns `true` if trading ended regularly and the books are complete.
     pub fn is_closed(&self) -> bool {
         self.words.load(CLOSED, Ordering::Acquire) == 1
     }
 
-    /// The levels of a side of a book, the best first.
+    /// Returns the levels of a side of a book, the best first.
     pub fn levels(&self, instrument: u16, is_sell: bool) -> impl Iterator<Item = TapedLevel> + '_ {
         let ranks = if usize::from(instrument) < TAPED_INSTRUMENTS { TAPED_LEVELS } else { 0 };
         let level = move |rank| {
@@ -206,9 +205,9 @@ mod tests {
     use shm::memory::Region;
 
     #[test]
-    fn what_is_taped_is_read_and_what_has_no_room_is_counted() {
-        let region = Region::heap(words(2));
-        let mut tape = Tape::new(&region.words());
+    fn taped_trades_are_read_and_overflow_is_counted() {
+        let region = Region::heap(tape_words(2));
+        let mut tape = TapeWriter::new(&region.words());
         let trade = |n: u64| TapedTrade {
             ticks: n,
             instrument: 3,
@@ -217,12 +216,12 @@ mod tests {
             price: -7,
             quantity: 9,
         };
-        (0..3).for_each(|n| tape.trade(&trade(n)));
+        (0..3).for_each(|n| tape.append_trade(&trade(n)));
         let level = |price| TapedLevel { price, quantity: 5, orders: 2 };
-        tape.level(63, true, 0, level(10));
-        tape.level(63, true, 1, level(11));
-        tape.level(63, true, TAPED_LEVELS, level(12));
-        tape.level(64, false, 0, level(13));
+        tape.write_level(63, true, 0, level(10));
+        tape.write_level(63, true, 1, level(11));
+        tape.write_level(63, true, TAPED_LEVELS, level(12));
+        tape.write_level(64, false, 0, level(13));
         let view = TapeView::new(region.words()).unwrap();
         assert!(!view.is_closed());
         tape.close();

@@ -1,21 +1,22 @@
-//! A token bucket in ticks: integers, and no division when messages pass.
+//! A token bucket in ticks, with integers and without a division per message.
 //!
-//! It keeps one number, the time at which it is full again (the generic cell rate algorithm). Each
-//! message moves that time by what one token takes to grow.
+//! It keeps one number, the time at which it is full again (the generic cell rate algorithm, GCRA).
+//! Each message advances that time by the time in which one token grows.
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of a tick: a rate is exact to one part in 256 of a tick a message, and never too high.
+/// Fraction bits of a tick: a rate is exact to 1/256 of a tick per message, and never too high.
 const PARTS: u32 = 8;
 
-/// A token bucket; off until it is given a rate.
+/// A token bucket; unlimited until its rate is set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct TokenBucket {
-    /// When it is full again, in parts of ticks; in the past once it is.
+    /// When it is full again, in 1/256 ticks; in the past once it is full.
     full_at: u64,
-    /// Parts in which one token grows.
+    /// Time in which one token grows, in 1/256 ticks.
     step: u64,
-    /// How far `full_at` may lie ahead for another message: the whole bucket less one token.
+    /// Maximum distance of `full_at` in the future for another message: the whole bucket minus one
+    /// token.
     allowance: u64,
 }
 
@@ -26,7 +27,8 @@ impl Default for TokenBucket {
 }
 
 impl TokenBucket {
-    /// Sets rate (messages a second) and size (messages) and fills the bucket. No rate: off.
+    /// Sets rate (messages per second) and size (messages) and fills the bucket. Without a rate it
+    /// is unlimited.
     pub fn set(&mut self, rate: Option<u64>, burst: u64, ns_per_tick: f64) {
         let Some(rate) = rate.filter(|rate| *rate > 0) else {
             *self = Self::default();
@@ -38,20 +40,20 @@ impl TokenBucket {
             Self { full_at: 0, step, allowance: step.saturating_mul(burst.max(1) - 1).min(u64::MAX >> 1) };
     }
 
-    /// Returns `true` if it holds a token at that time, in ticks since a fixed start.
+    /// Returns `true` if the bucket holds a token at that time, in ticks since a fixed start.
     #[inline(always)]
     pub const fn has_token(&self, now: u64) -> bool {
         self.ahead(now) <= self.allowance.cast_signed()
     }
 
-    /// Takes a token, which may be owed.
+    /// Takes a token, even if the bucket is empty.
     #[inline(always)]
     pub const fn take(&mut self, now: u64) {
         let is_full = self.ahead(now) < 0;
         self.full_at = if is_full { now << PARTS } else { self.full_at }.wrapping_add(self.step);
     }
 
-    /// Returns how many ticks pass until it holds a token; 0 if it does.
+    /// Returns the number of ticks until the bucket holds a token; 0 if it does now.
     pub const fn ticks_until_token(&self, now: u64) -> u64 {
         let missing = self.ahead(now).saturating_sub(self.allowance.cast_signed());
         if missing <= 0 { 0 } else { missing.cast_unsigned().div_ceil(1 << PARTS) }
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The bucket as one would tell a child: so many tokens, of which parts grow with time.
+    /// The reference implementation: a number of tokens that grows with time.
     struct Naive {
         level: u128,
         last: u64,
@@ -77,7 +79,7 @@ mod tests {
     }
 
     impl Naive {
-        fn takes(&mut self, now: u64) -> bool {
+        fn try_take(&mut self, now: u64) -> bool {
             let grown = u128::from(now - self.last) << PARTS;
             self.last = now;
             self.level = (self.level + grown).min(self.burst * self.step);
@@ -107,24 +109,24 @@ mod tests {
         has
     }
 
-    /// How often the two disagree.
+    /// Returns the number of differences between the two.
     fn differences(takes: Takes, rate: u64, burst: u64, gaps: &[u64]) -> usize {
         let (mut bucket, mut naive) = bucket(rate, burst);
         let mut now = 0;
         gaps.iter()
             .filter(|gap| {
                 now += **gap;
-                takes(&mut bucket, now) != naive.takes(now)
+                takes(&mut bucket, now) != naive.try_take(now)
             })
             .count()
     }
 
     proptest! {
         #[test]
-        fn it_agrees_with_the_naive_one(
+        fn token_bucket_agrees_with_reference(
             rate in 1u64..=1_000_000_000, burst in 1u64..50, gaps in prop::collection::vec(0u64..4, 1..300), far: u32,
         ) {
-            // Gaps around what one token takes, and now and then a long one.
+            // Gaps around the time of one token, and now and then a long one.
             let unit = (2_000_000_000 / rate).max(1);
             let gaps: Vec<u64> = gaps
                 .iter()
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_never_empties_is_found() {
+    fn bucket_that_never_empties_is_detected() {
         fn never_empty(bucket: &mut TokenBucket, now: u64) -> bool {
             bucket.has_token(now)
         }
@@ -146,16 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn the_last_token_of_a_burst_is_given_and_no_more() {
+    fn burst_gives_exactly_its_tokens() {
         let (mut bucket, _) = bucket(1_000_000, 3);
-        // Two ticks a nanosecond: 2,000 a token.
+        // Two ticks per nanosecond: 2,000 per token.
         let times = [0, 0, 0, 0, 1_999, 2_000, 2_000, 3_999, 4_000];
         let taken = times.map(|now| takes(&mut bucket, 1 << 40 | now));
         assert_eq!(taken, [true, true, true, false, false, true, false, false, true]);
     }
 
     #[test]
-    fn off_it_always_has_one() {
+    fn unlimited_bucket_always_has_a_token() {
         let mut bucket = TokenBucket::default();
         for now in [0, 1, 1 << 40, 1 << 54] {
             assert!(takes(&mut bucket, now));

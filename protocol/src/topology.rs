@@ -1,19 +1,22 @@
-//! The segments of a run as data: purpose, rights of each role, and whose death resets them.
+//! The segments of a run as data: purpose, rights of each role, and the role whose death resets
+//! each.
 //!
-//! They follow from the plan, so every process derives the same list. A role that is not named in
-//! a segment's rights cannot map it.
+//! They follow from the plan, so every process derives the same list. A role without rights to a
+//! segment cannot map it.
 
+use crate::commands::{
+    ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
+};
 use crate::control;
-use crate::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, DESK, DESK_KIND, DESK_WORDS};
 use crate::market;
 use crate::plan::{Isolation, Plan, ProcessPlan, ThreadPlan};
 use crate::role::Role;
-use crate::spill::{CHUNK_RECORDS, Ring, SPILLED_KIND};
+use crate::spill::{CHUNK_RECORDS, LogRing, SPILLED_KIND};
 use crate::stamps::RECORD_WORDS;
 use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
 use crate::tape;
-use crate::workload::Sequence;
+use crate::workload::OrderSequence;
 use shm::attached::Access;
 use shm::bell;
 use shm::board;
@@ -24,8 +27,8 @@ use shm::ring::{Ends, SegmentPlace, SegmentSpec};
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
 
-/// The control segment's kind. Its layout hash covers the layouts of all other segments too, so
-/// that a program of another build is refused without a look at their headers.
+/// The control segment's kind. Its layout hash covers the layouts of all other segments too, so a
+/// program of another build is refused by this header alone.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -39,11 +42,11 @@ pub const CONTROL_KIND: SegmentKind = {
         status::KIND,
         supervision::KIND,
         tape::KIND,
-        DESK_KIND,
+        COMMANDS_KIND,
         ANSWERS_KIND,
         SPILLED_KIND,
         SCHEDULE_KIND,
-        TURNS_KIND,
+        REPLAY_KIND,
     ];
     let mut layouts = [("", 0); 16];
     let mut i = 0;
@@ -57,112 +60,113 @@ pub const CONTROL_KIND: SegmentKind = {
 /// Words in a schedule entry: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
-/// A strategy's schedule; written by the launcher before the start.
+/// The kind of a strategy's schedule; written by the launcher before the start.
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
-/// The name within the run of the segment that says in which order the orders of a recording come.
-pub const TURNS: &str = "turns";
+/// The name within the run of the segment with the sequence of a recording's orders.
+pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The order of a recording, a word for each order; written by the launcher before the start.
-pub const TURNS_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
+/// The kind of that segment, one word for each order; written by the launcher before the start.
+pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
-/// One order of a recording: whose it is and where it goes.
+/// One order in the sequence of a recording: its strategy and its venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayStep {
-    /// The strategy that sends it.
+    /// The strategy that sends the order.
     pub strategy: u16,
-    /// The venue that it goes to.
+    /// The venue of the order.
     pub venue: u16,
 }
 
 impl ReplayStep {
-    /// Its word.
+    /// Encodes the step as a word.
     pub const fn word(self) -> u64 {
         (self.venue as u64) << 16 | self.strategy as u64
     }
 
-    /// The turn in a word.
+    /// Decodes a step.
     pub const fn from_word(word: u64) -> Self {
         Self { strategy: word as u16, venue: (word >> 16) as u16 }
     }
 }
 
-/// The name of a strategy's schedule within the run.
+/// Returns the name of a strategy's schedule within the run.
 pub fn schedule_segment(strategy: u16) -> String {
     format!("schedule-{strategy}")
 }
 
-/// The name of a thread's bell within the run.
+/// Returns the name of a thread's doorbell within the run.
 pub fn bell_segment(thread: &str) -> String {
     format!("bell-{thread}")
 }
 
-/// The name of a thread's segment within the run.
+/// Returns the name of a thread's segment within the run.
 pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
 
-/// The name within the run of what the spiller says of a thread's log.
+/// Returns the name of the spiller's segment for a thread's log within the run.
 pub fn spilled_segment(name: &str) -> String {
     format!("spilled-{name}")
 }
 
-/// What a segment is for.
+/// The purpose of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum SegmentPurpose {
     /// Plan and state of the run.
     Control,
-    /// A part of the link with this place in [`Plan::links`].
+    /// A part of the link with this index in [`Plan::links`].
     Link(usize),
     /// A strategy's schedule.
     Schedule(u16),
-    /// Status block and stamp log of the thread with this place in [`Plan::threads`].
+    /// Status block and stamp log of the thread with this index in [`Plan::threads`].
     Thread(usize),
-    /// What the spiller says of that thread's log.
+    /// The spiller's state of that thread's log.
     Spilled(usize),
-    /// What wakes that thread.
+    /// The doorbell of that thread.
     Bell(usize),
-    /// What the engine says about strategies that died.
+    /// The engine's reports about strategies and gateways that died.
     Repairs,
-    /// What the exchange of a venue has done.
+    /// The tape of a venue's exchange.
     Tape(u16),
-    /// The touches of a venue's instruments.
+    /// The top-of-book board of a venue.
     Market(u16),
-    /// In which order the orders of a recording come.
-    Turns,
-    /// Commands of operators, and what the engine answers: found by their names at every level.
-    Desk,
+    /// The sequence of a recording's orders.
+    ReplaySequence,
+    /// Commands of operators and the engine's answers; they have names at every isolation level.
+    Commands,
 }
 
-/// Who may do what with a segment.
+/// The access rights to a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rights {
-    /// Every process of the run.
+pub enum SegmentRights {
+    /// The same right for every process of the run.
     Everybody(Access),
-    /// These roles; others nothing.
+    /// Rights of these roles only.
     Roles(Vec<(Role, Access)>),
 }
 
-/// A segment of a run: its memory, and what is to be known of it.
+/// A segment of a run: specification, purpose and rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct RunSegment {
     /// Name, place, size and kind.
     pub spec: SegmentSpec,
-    /// What it is for.
-    pub purpose: Purpose,
-    /// The role after whose death it is made anew; `None`: it stays for the whole run.
-    pub renewed_with: Option<Role>,
-    /// Rights. The launcher may do everything, the warden reads logs, the spiller writes them.
-    pub rights: Rights,
+    /// The purpose of the segment.
+    pub purpose: SegmentPurpose,
+    /// The role after whose death it is reset; `None`: it is kept for the whole run.
+    pub reset_with_role: Option<Role>,
+    /// The rights of the roles. Beyond these, the launcher has all rights, the reaper reads logs,
+    /// and the spiller writes them.
+    pub rights: SegmentRights,
 }
 
-impl Segment {
-    /// What a process with these roles may do with it: the most that one of them may.
+impl RunSegment {
+    /// Returns the access of a process with these roles: the highest right of any of them.
     pub fn access(&self, roles: impl IntoIterator<Item = Role>) -> Option<Access> {
         match &self.rights {
-            Rights::Everybody(access) => Some(*access),
-            Rights::Roles(rights) => {
+            SegmentRights::Everybody(access) => Some(*access),
+            SegmentRights::Roles(rights) => {
                 let mut found = None;
                 for role in roles {
                     for (_, access) in rights.iter().filter(|(holder, _)| *holder == role) {
@@ -178,74 +182,79 @@ impl Segment {
     }
 
     /// Returns `true` if the segment is sealed memory without a name in a run of that plan: all
-    /// memory at `sandbox`, what a strategy writes at `container`, never the desk.
+    /// memory at `sandbox`, segments that a strategy writes at `container`, never the command
+    /// channel.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
-        let is_candidate = is_memory && self.purpose != Purpose::Desk;
+        let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
         match plan.isolation {
             Isolation::Thread | Isolation::Process => false,
-            Isolation::Container => is_candidate && self.is_open_to_strategies(),
+            Isolation::Container => is_candidate && self.is_writable_by_strategies(),
             Isolation::Sandbox => is_candidate,
         }
     }
 
-    /// Returns `true` if the launcher writes it before the start, and nobody does afterwards.
-    pub const fn is_final(&self) -> bool {
-        matches!(self.purpose, Purpose::Schedule(_) | Purpose::Turns)
+    /// Returns `true` if the launcher writes the segment before the start, and no process writes it
+    /// afterwards.
+    pub const fn is_read_only_after_start(&self) -> bool {
+        matches!(self.purpose, SegmentPurpose::Schedule(_) | SegmentPurpose::ReplaySequence)
     }
 
-    /// The strategy whose process alone writes it, not counting launcher and spiller.
-    /// `None`: there is none, or another role writes it too.
-    pub fn culprit(&self, plan: &Plan) -> Option<u16> {
-        let Rights::Roles(rights) = &self.rights else { return None };
+    /// Returns the strategy whose process alone writes the segment, not counting launcher and
+    /// spiller; `None` if there is none.
+    pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<u16> {
+        let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
         let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
         let process = &plan.processes[plan.process_of(Role::Strategy(strategy))?];
         (plan.roles_of(process).count() == 1).then_some(strategy)
     }
 
-    /// Whether a strategy can write it.
-    pub fn is_open_to_strategies(&self) -> bool {
-        let Rights::Roles(rights) = &self.rights else { return false };
+    /// Returns `true` if a strategy can write the segment.
+    pub fn is_writable_by_strategies(&self) -> bool {
+        let SegmentRights::Roles(rights) = &self.rights else { return false };
         rights.iter().any(|(role, access)| *access == Access::Write && matches!(role, Role::Strategy(_)))
     }
 
-    /// The one role that writes it; `None`: several do, or only the launcher does.
-    pub fn owner(&self) -> Option<Role> {
-        let Rights::Roles(rights) = &self.rights else { return None };
+    /// Returns the only role that writes the segment; `None` if there are several, or only the
+    /// launcher writes it.
+    pub fn sole_writer(&self) -> Option<Role> {
+        let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write);
         let (owner, other) = (writers.next()?, writers.next());
         other.is_none().then_some(owner.0)
     }
 }
 
-/// All segments of a run but the control segment.
-pub fn segments(plan: &Plan) -> Vec<Segment> {
-    let mut segments: Vec<Segment> = (0..plan.links.len()).flat_map(|link| of_link(plan, link)).collect();
+/// Returns all segments of a run except the control segment.
+pub fn segments(plan: &Plan) -> Vec<RunSegment> {
+    let mut segments: Vec<RunSegment> =
+        (0..plan.links.len()).flat_map(|link| link_segments(plan, link)).collect();
     let strategies = 0..plan.trading().orders.len() as u16;
-    segments.extend(strategies.map(|index| schedule(index, plan.trading().orders_a_lap(index))));
-    // A gateway that is started again reads there what the engine had of its predecessor.
-    let readers = plan.restarted_gateways().map(|role| (role, Access::Read));
+    segments.extend(strategies.map(|index| schedule(index, plan.trading().orders_per_lap(index))));
+    // A restarted gateway reads there how many messages the engine had received from its
+    // predecessor.
+    let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
     let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers).collect();
-    segments.push(Segment {
+    segments.push(RunSegment {
         spec: single(REPAIRS.into(), REPAIRS_WORDS, supervision::KIND, 0),
-        purpose: Purpose::Repairs,
-        renewed_with: None,
-        rights: Rights::Roles(rights),
+        purpose: SegmentPurpose::Repairs,
+        reset_with_role: None,
+        rights: SegmentRights::Roles(rights),
     });
     segments.extend(plan.trading().books().map(|venue| tape(plan, venue)));
     segments.extend(plan.trading().boards().filter_map(|venue| market(plan, venue)));
-    if plan.trading().sequence == Sequence::Recorded {
-        segments.push(turns(plan));
+    if plan.trading().sequence == OrderSequence::Recorded {
+        segments.push(replay_sequence(plan));
     }
-    let desk = |what: &str, words, kind, access| Segment {
+    let desk = |what: &str, words, kind, access| RunSegment {
         spec: single(what.into(), words, kind, 0),
-        purpose: Purpose::Desk,
-        renewed_with: None,
-        rights: Rights::Roles(vec![(Role::Orchestrator, access)]),
+        purpose: SegmentPurpose::Commands,
+        reset_with_role: None,
+        rights: SegmentRights::Roles(vec![(Role::Orchestrator, access)]),
     };
-    segments.push(desk(DESK, DESK_WORDS, DESK_KIND, Access::Read));
-    segments.push(desk(ANSWERS, ANSWERS_WORDS, ANSWERS_KIND, Access::Write));
+    segments.push(desk(COMMANDS_SEGMENT, COMMANDS_WORDS, COMMANDS_KIND, Access::Read));
+    segments.push(desk(ANSWERS_SEGMENT, ANSWERS_WORDS, ANSWERS_KIND, Access::Write));
     for index in 0..plan.threads.len() {
         segments.push(thread(plan, index));
         segments.extend(spilled(plan, index));
@@ -254,17 +263,18 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
     segments
 }
 
-/// The control segment, of so many words: everybody reads it.
-pub fn control(words: usize) -> Segment {
-    Segment {
+/// Returns the control segment with that size: every process reads it.
+pub fn control(words: usize) -> RunSegment {
+    RunSegment {
         spec: single(CONTROL.into(), words, CONTROL_KIND, 0),
-        purpose: Purpose::Control,
-        renewed_with: None,
-        rights: Rights::Everybody(Access::Read),
+        purpose: SegmentPurpose::Control,
+        reset_with_role: None,
+        rights: SegmentRights::Everybody(Access::Read),
     }
 }
 
-/// What a process of the plan may do with each segment; what is not listed it may not map.
+/// Returns the access of a process of the plan to each segment; it cannot map segments that are not
+/// listed.
 pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item = (String, Access)> + use<'a> {
     let roles: Vec<Role> = plan.roles_of(process).collect();
     let all = segments(plan).into_iter().chain([control(0)]);
@@ -273,7 +283,7 @@ pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item =
     })
 }
 
-/// A segment of one entry.
+/// Specifies a segment with a single entry.
 fn single(what: String, words: usize, kind: SegmentKind, index: u64) -> SegmentSpec {
     SegmentSpec {
         what,
@@ -287,7 +297,7 @@ fn single(what: String, words: usize, kind: SegmentKind, index: u64) -> SegmentS
     }
 }
 
-fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
+fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> + '_ {
     let link = &plan.links[index];
     link.segments(plan.technique).into_iter().map(move |spec| {
         let Ends { only, producer, consumer } = spec.ends;
@@ -298,25 +308,25 @@ fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
         let right = |roles: &[Role], access: Option<Access>| -> Vec<(Role, Access)> {
             roles.iter().filter_map(|role| access.map(|access| (*role, access))).collect()
         };
-        // What only one producer and the consumer use dies with either; what all producers share
-        // with none of them. Nor does what an exchange has one end of: it goes on; nor the inbox of
-        // a gateway whose successor goes on with it.
+        // A segment of one producer and the consumer is reset after the death of either; one that
+        // all producers share is never reset. Also kept are segments with an exchange at one end,
+        // which keeps running, and the inbox of a gateway that is resumed.
         let ends = || writers.iter().chain(&link.readers).copied();
         let is_resumed =
-            matches!(link.readers[..], [Role::Gateway(gateway)] if plan.resumes_gateway(gateway));
+            matches!(link.readers[..], [Role::Gateway(gateway)] if plan.can_resume_gateway(gateway));
         let is_kept = is_resumed || ends().any(|role| matches!(role, Role::Exchange(_)));
-        let restartable = ends().find(|role| role.record().is_restartable && !is_kept);
-        Segment {
-            purpose: Purpose::Link(index),
-            renewed_with: restartable.filter(|_| only.is_some()),
-            rights: Rights::Roles([right(writers, producer), right(&link.readers, consumer)].concat()),
+        let restartable = ends().find(|role| role.info().is_restartable && !is_kept);
+        RunSegment {
+            purpose: SegmentPurpose::Link(index),
+            reset_with_role: restartable.filter(|_| only.is_some()),
+            rights: SegmentRights::Roles([right(writers, producer), right(&link.readers, consumer)].concat()),
             spec,
         }
     })
 }
 
-fn schedule(strategy: u16, orders: u64) -> Segment {
-    Segment {
+fn schedule(strategy: u16, orders: u64) -> RunSegment {
+    RunSegment {
         spec: SegmentSpec {
             what: schedule_segment(strategy),
             place: SegmentPlace::Memory,
@@ -327,62 +337,63 @@ fn schedule(strategy: u16, orders: u64) -> Segment {
             index: strategy.into(),
             ends: Ends::NONE,
         },
-        purpose: Purpose::Schedule(strategy),
-        renewed_with: None,
-        rights: Rights::Roles(vec![(Role::Strategy(strategy), Access::Read)]),
+        purpose: SegmentPurpose::Schedule(strategy),
+        reset_with_role: None,
+        rights: SegmentRights::Roles(vec![(Role::Strategy(strategy), Access::Read)]),
     }
 }
 
-fn turns(plan: &Plan) -> Segment {
+fn replay_sequence(plan: &Plan) -> RunSegment {
     let orders = plan.trading().total_orders();
-    Segment {
+    RunSegment {
         spec: SegmentSpec {
-            what: TURNS.into(),
+            what: REPLAY_SEGMENT.into(),
             place: SegmentPlace::Memory,
             words: HEADER_WORDS + orders as usize,
-            kind: TURNS_KIND,
+            kind: REPLAY_KIND,
             capacity: orders,
             slot_words: 1,
             index: 0,
             ends: Ends::NONE,
         },
-        purpose: Purpose::Turns,
-        renewed_with: None,
-        rights: Rights::Roles(
+        purpose: SegmentPurpose::ReplaySequence,
+        reset_with_role: None,
+        rights: SegmentRights::Roles(
             plan.trading().books().map(|venue| (Role::Exchange(venue), Access::Read)).collect(),
         ),
     }
 }
 
-/// The tape of a venue that is an exchange. Each trade closes an order, of a strategy or of the
-/// opening book, but for those with an iceberg: these have as much room again.
-fn tape(plan: &Plan, venue: u16) -> Segment {
+/// Returns the tape of an exchange. Each trade closes an order of a strategy or of the opening
+/// book, except trades with an iceberg, for which the same space is reserved again.
+fn tape(plan: &Plan, venue: u16) -> RunSegment {
     let trading = plan.trading();
-    let closed = trading.total_orders().saturating_add(trading.house_orders);
+    let closed = trading.total_orders().saturating_add(trading.opening_orders);
     let trades = closed.saturating_mul(2);
-    Segment {
+    RunSegment {
         spec: SegmentSpec {
             what: tape::tape_segment(venue),
             place: SegmentPlace::Memory,
-            words: tape::words(trades as usize),
+            words: tape::tape_words(trades as usize),
             kind: tape::KIND,
             capacity: trades,
             slot_words: tape::TRADE_WORDS as u64,
             index: venue.into(),
             ends: Ends::NONE,
         },
-        purpose: Purpose::Tape(venue),
-        renewed_with: None,
-        rights: Rights::Roles(vec![(Role::Exchange(venue), Access::Write)]),
+        purpose: SegmentPurpose::Tape(venue),
+        reset_with_role: None,
+        rights: SegmentRights::Roles(vec![(Role::Exchange(venue), Access::Write)]),
     }
 }
 
-/// The board of a venue's touches: its exchange writes it, every strategy reads it, from read-only
-/// pages if it is a process. `None`: more instruments than boards have cells for.
-fn market(plan: &Plan, venue: u16) -> Option<Segment> {
+/// Returns the top-of-book board of a venue: its exchange writes it, every strategy reads it,
+/// through read-only pages if it is a process. `None` if there are more instruments than a board
+/// has cells.
+fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     let shape = market::shape(plan.trading().instrument_count()).ok()?;
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
-    Some(Segment {
+    Some(RunSegment {
         spec: SegmentSpec {
             what: market::market_segment(venue),
             place: SegmentPlace::Memory,
@@ -393,41 +404,47 @@ fn market(plan: &Plan, venue: u16) -> Option<Segment> {
             index: venue.into(),
             ends: Ends::NONE,
         },
-        purpose: Purpose::Market(venue),
-        renewed_with: None,
-        rights: Rights::Roles(readers.chain([(Role::Exchange(venue), Access::Write)]).collect()),
+        purpose: SegmentPurpose::Market(venue),
+        reset_with_role: None,
+        rights: SegmentRights::Roles(readers.chain([(Role::Exchange(venue), Access::Write)]).collect()),
     })
 }
 
-/// The ring of a thread's log; `None`: it is not spilled.
+/// Returns the ring of a thread's log; `None` if it is not spilled.
 ///
 /// # Panics
 /// If the plan has no such thread, or is not valid.
-pub fn ring(plan: &Plan, index: usize) -> Option<Ring> {
+pub fn log_ring(plan: &Plan, index: usize) -> Option<LogRing> {
     let chunks = u64::from(plan.spill.as_ref()?.chunks[index]);
     let thread = &plan.threads[index];
-    Some(Ring { chunks, last: thread.log_records / CHUNK_RECORDS, instruments: instruments(plan, thread) })
+    Some(LogRing {
+        chunks,
+        max_chunks: thread.log_records / CHUNK_RECORDS,
+        instruments: logged_instruments(plan, thread),
+    })
 }
 
-/// Of how many instruments touches are in a thread's log.
-pub fn instruments(plan: &Plan, thread: &ThreadPlan) -> usize {
+/// Returns the number of instruments whose top of book is in a thread's log.
+pub fn logged_instruments(plan: &Plan, thread: &ThreadPlan) -> usize {
     let has_exchange = thread.roles.iter().any(|role| matches!(role, Role::Exchange(_)));
     if has_exchange { plan.trading().instrument_count() } else { 0 }
 }
 
-/// The segment of a thread's status block and stamp log.
-pub(crate) fn thread(plan: &Plan, index: usize) -> Segment {
+/// Returns the segment of a thread's status block and stamp log.
+pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
     let records =
-        ring(plan, index).map_or(plan.threads[index].log_records, |ring| ring.chunks * CHUNK_RECORDS);
-    Segment {
+        log_ring(plan, index).map_or(plan.threads[index].log_records, |ring| ring.chunks * CHUNK_RECORDS);
+    RunSegment {
         spec: log(plan, index, records),
-        purpose: Purpose::Thread(index),
-        renewed_with: None,
-        rights: Rights::Roles(plan.threads[index].roles.iter().map(|role| (*role, Access::Write)).collect()),
+        purpose: SegmentPurpose::Thread(index),
+        reset_with_role: None,
+        rights: SegmentRights::Roles(
+            plan.threads[index].roles.iter().map(|role| (*role, Access::Write)).collect(),
+        ),
     }
 }
 
-/// Status block and stamp log of a thread, with room for so many records.
+/// Specifies the status block and stamp log of a thread, with a capacity of `records`.
 pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
     SegmentSpec {
         what: thread_segment(&plan.threads[index].name),
@@ -441,25 +458,27 @@ pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
     }
 }
 
-/// What the spiller says of a thread's log, which the thread reads; `None`: it is not spilled.
-fn spilled(plan: &Plan, index: usize) -> Option<Segment> {
-    let ring = ring(plan, index)?;
+/// Returns the spiller's segment for a thread's log, which the thread reads; `None` if it is not
+/// spilled.
+fn spilled(plan: &Plan, index: usize) -> Option<RunSegment> {
+    let ring = log_ring(plan, index)?;
     let thread = &plan.threads[index];
-    Some(Segment {
+    Some(RunSegment {
         spec: single(spilled_segment(&thread.name), ring.spilled_words(), SPILLED_KIND, index as u64),
-        purpose: Purpose::Spilled(index),
-        renewed_with: None,
-        rights: Rights::Roles(thread.roles.iter().map(|role| (*role, Access::Read)).collect()),
+        purpose: SegmentPurpose::Spilled(index),
+        reset_with_role: None,
+        rights: SegmentRights::Roles(thread.roles.iter().map(|role| (*role, Access::Read)).collect()),
     })
 }
 
-/// A thread's bell, which only that thread writes and its peers read: see [`shm::bell`].
-fn bell(plan: &Plan, index: usize) -> Segment {
+/// Returns a thread's doorbell, which only that thread writes and its peers read: see
+/// [`shm::bell`].
+fn bell(plan: &Plan, index: usize) -> RunSegment {
     let roles = &plan.threads[index].roles;
     let readers = peers(plan, index).into_iter().flat_map(|peer| &plan.threads[peer].roles);
     let read = readers.map(|role| (*role, Access::Read));
     let threads = plan.threads.len();
-    Segment {
+    RunSegment {
         spec: SegmentSpec {
             capacity: threads as u64,
             ..single(
@@ -469,13 +488,13 @@ fn bell(plan: &Plan, index: usize) -> Segment {
                 index as u64,
             )
         },
-        purpose: Purpose::Bell(index),
-        renewed_with: None,
-        rights: Rights::Roles(roles.iter().map(|role| (*role, Access::Write)).chain(read).collect()),
+        purpose: SegmentPurpose::Bell(index),
+        reset_with_role: None,
+        rights: SegmentRights::Roles(roles.iter().map(|role| (*role, Access::Write)).chain(read).collect()),
     }
 }
 
-/// The other threads that share a link with that one, in the order of the plan, and each once.
+/// Returns the other threads that share a link with a thread, in the order of the plan, each once.
 pub(crate) fn peers(plan: &Plan, index: usize) -> Vec<usize> {
     let ours = &plan.threads[index].roles;
     let is_ours = |role: &Role| ours.contains(role);

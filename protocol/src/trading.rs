@@ -1,51 +1,51 @@
-//! The trading workload: strategies, an orchestrator, and a gateway for each venue. What its
-//! topology looks like, and what it demands of a plan.
+//! The trading workload: strategies, an orchestrator, and a gateway for each venue. Derives its
+//! topology and checks its requirements.
 
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
 use crate::plan::{
     ClockSource, Idle, Isolation, OnDeath, Placement, Plan, PlanError, PlanVersion, ProcessPlan, Stamps,
-    Technique, ThreadPlan, Threading, Trading, Workload, check,
+    Technique, ThreadPlan, Threading, Trading, Workload, ensure,
 };
 use crate::role::Role;
 use crate::wire::{MAX_GATEWAYS, MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
-use crate::workload::{ExchangePlacement, Sequence};
+use crate::workload::{ExchangePlacement, OrderSequence};
 
-/// The submit hand-off: strategies to orchestrator.
+/// The name of the submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
-/// The environment variable that tells a program of somebody else's where its run is: see
+/// The environment variable with the address of the run, for external programs: see
 /// [`control_at`](crate::segments::control_at).
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
-/// The environment variable that tells it which process of the run it is.
+/// The environment variable with the name of the external program's process in the run.
 pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
 
-/// The completion hand-off: gateways to orchestrator.
+/// The name of the completion hand-off: gateways to orchestrator.
 pub const COMPLETION: &str = "completion";
 
-/// The 1→1 link from the orchestrator to a gateway.
+/// Returns the name of the 1→1 link from the orchestrator to a gateway.
 pub fn inbox(gateway: u16) -> String {
     format!("inbox-{gateway}")
 }
 
-/// The 1→1 link from a gateway to its exchange.
+/// Returns the name of the 1→1 link from a gateway to its exchange.
 pub fn session_out(gateway: u16) -> String {
     format!("session-out-{gateway}")
 }
 
-/// The 1→1 link from an exchange to one of its gateways.
+/// Returns the name of the 1→1 link from an exchange to one of its gateways.
 pub fn session_in(gateway: u16) -> String {
     format!("session-in-{gateway}")
 }
 
-/// The 1→1 link from the orchestrator back to a strategy.
+/// Returns the name of the 1→1 link from the orchestrator back to a strategy.
 pub fn return_path(strategy: u16) -> String {
     format!("return-{strategy}")
 }
 
 impl Plan {
-    /// A plan of this trading with the smallest of everything: what a planner or a test fills in,
-    /// and then gives links, threads and processes with [`Plan::arranged`].
-    pub fn of(trading: Trading) -> Plan {
+    /// Makes a plan of this workload with minimal settings. A planner or a test changes them, and
+    /// then adds links, threads and processes with [`Plan::arranged`].
+    pub fn for_trading(trading: Trading) -> Plan {
         Plan {
             version: PlanVersion,
             run: "test-1".into(),
@@ -73,9 +73,9 @@ impl Plan {
         }
     }
 
-    /// The same with the links, threads and processes that follow from its strategies and venues,
-    /// its isolation, threading and placement. Threads get no core, yield when idle, and have logs
-    /// for 64 records: for the planner to set.
+    /// Adds the links, threads and processes that follow from strategies, venues, isolation,
+    /// threading and placement. The planner sets cores, idle strategies and log sizes afterwards;
+    /// threads are unpinned by default, yield when idle, and have logs of 64 records.
     #[must_use]
     pub fn arranged(mut self) -> Plan {
         self.links = self.trading_links();
@@ -83,7 +83,8 @@ impl Plan {
         self
     }
 
-    /// The command of a process of the plan that is a strategy and a program of somebody else's.
+    /// Returns the command of a process that is an external program; `None` for bulkhead's own
+    /// processes.
     pub fn program_of(&self, process: &ProcessPlan) -> Option<&str> {
         self.roles_of(process).find_map(|role| match role {
             Role::Strategy(index) => self.trading().program_of(index),
@@ -117,8 +118,8 @@ impl Plan {
         links
     }
 
-    /// Threads in the order strategies, orchestrator, gateways, exchanges; processes in the order
-    /// of their threads.
+    /// Arranges the threads in the order strategies, orchestrator, gateways, exchanges, and the
+    /// processes in the order of their threads.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
         let gateways: Vec<Role> = (0..trading.gateways()).map(Role::Gateway).collect();
@@ -171,7 +172,7 @@ impl Plan {
             let roles = &self.threads[thread as usize].roles;
             let name = match (roles[0], self.placement) {
                 (Role::Exchange(venue), _) if trading.exchange == ExchangePlacement::Thread => {
-                    // Beside its venue's first gateway.
+                    // In the process of its venue's first gateway.
                     let first = Role::Gateway(trading.gateway(venue, 0));
                     let holds = |process: &&ProcessPlan| self.roles_of(process).any(|role| role == first);
                     processes.iter().find(holds).map(|process| process.name.clone())
@@ -189,7 +190,7 @@ impl Plan {
         processes
     }
 
-    /// What this workload demands beyond a topology that fits together.
+    /// Checks the requirements of this workload beyond a consistent topology.
     pub(crate) fn validate_trading(&self, trading: &Trading) -> Result<(), PlanError> {
         let (strategies, venues) = (usize::from(trading.strategies), usize::from(trading.venues));
         if !(1..=MAX_STRATEGIES).contains(&strategies) {
@@ -207,45 +208,45 @@ impl Plan {
             return Err(PlanError::Capacity(trading.capacity.into()));
         }
         let has_kinds = !trading.strategy_kinds.is_empty() && !trading.venue_kinds.is_empty();
-        check(has_kinds, "strategies and venues are of a kind")?;
-        check(trading.orders.len() == strategies, "one order count for each strategy")?;
+        ensure(has_kinds, "strategies and venues are of a kind")?;
+        ensure(trading.orders.len() == strategies, "one order count for each strategy")?;
         let laps = u64::from(trading.laps);
-        check(
+        ensure(
             laps > 0 && trading.orders.iter().all(|orders| orders.is_multiple_of(laps)),
             "a schedule is played in whole laps",
         )?;
-        check(laps == 1 || trading.sequence == Sequence::Arrival, "a recording is played once")?;
-        check(
+        ensure(laps == 1 || trading.sequence == OrderSequence::Arrival, "a recording is played once")?;
+        ensure(
             trading.venue_orders.is_empty() || trading.venue_orders.len() == strategies * venues,
             "one order count for each strategy and venue, or none",
         )?;
-        check(trading.max_open > 0 && trading.max_held > 0, "open and held orders have room")?;
-        let reports = usize::from(trading.reports_an_order);
-        check((1..=MAX_REPORTS).contains(&reports), "an order has reports, and no more than are numbered")?;
-        check(
+        ensure(trading.max_open > 0 && trading.max_held > 0, "open and held orders have room")?;
+        let reports = usize::from(trading.reports_per_order);
+        ensure((1..=MAX_REPORTS).contains(&reports), "an order has reports, and no more than are numbered")?;
+        ensure(
             trading.instruments.len() <= MAX_INSTRUMENTS
                 && trading.instruments.iter().all(|instrument| instrument.check().is_ok()),
             "instruments make sense, and are no more than there can be",
         )?;
-        check(trading.limits.iter().all(|limit| limit.check().is_ok()), "limits make sense")?;
+        ensure(trading.limits.iter().all(|limit| limit.check().is_ok()), "limits make sense")?;
         let mut wanted =
             (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
         let mut exchanges = trading.books().map(Role::Exchange);
-        check(
+        ensure(
             runs(Role::Orchestrator) && wanted.all(runs) && exchanges.all(runs),
             "strategies, orchestrator, gateways and exchanges all run",
         )?;
         let is_strategy = |role: &&Role| matches!(role, Role::Strategy(_));
         let roles = || self.threads.iter().flat_map(|thread| &thread.roles);
-        check(roles().filter(is_strategy).count() == strategies, "no strategies but those")?;
+        ensure(roles().filter(is_strategy).count() == strategies, "no strategies but those")?;
         let has = |wanted: &LinkPlan| {
             self.link(&wanted.name).is_some_and(|link| {
                 (link.shape, &link.writers, &link.readers) == (wanted.shape, &wanted.writers, &wanted.readers)
             })
         };
-        // Saved plans of earlier versions name no links; they are read and never run.
-        check(
+        // Saved plans of earlier versions have no links; they are read, but never run.
+        ensure(
             self.links.is_empty() || self.trading_links().iter().all(has),
             "the links of a trading run are there",
         )
@@ -285,18 +286,19 @@ mod tests {
                 "strategy-0[strategy-0] engine[orchestrator] gateways[gateway-0 gateway-1]",
             ),
         ] {
-            let plan = Plan { threading, placement, ..Plan::of(Trading::new(1, 2)) }.arranged();
+            let plan = Plan { threading, placement, ..Plan::for_trading(Trading::new(1, 2)) }.arranged();
             assert_eq!(plan.validate(), Ok(()));
             assert_eq!(processes(&plan), wanted);
         }
     }
 
     #[test]
-    fn an_exchange_runs_where_it_is_placed() {
+    fn exchange_runs_where_it_is_placed() {
         let plan = |exchange, placement, isolation| {
             let mut trading = Trading { credentials: 2, exchange, ..Trading::new(3, 2) };
             trading.venue_kinds = vec![Trading::DELAY_VENUE.into(), Trading::BOOK.into()];
-            Plan { threading: Threading::Shared, placement, isolation, ..Plan::of(trading) }.arranged()
+            Plan { threading: Threading::Shared, placement, isolation, ..Plan::for_trading(trading) }
+                .arranged()
         };
         let strategies = "strategy-0[strategy-0] strategy-1[strategy-1] strategy-2[strategy-2] ";
         for (exchange, placement, wanted) in [
@@ -328,8 +330,8 @@ mod tests {
     }
 
     #[test]
-    fn another_role_beside_those_of_the_workload_is_welcome() {
-        let mut plan = Plan::of(Trading::new(1, 2)).arranged();
+    fn additional_roles_are_valid() {
+        let mut plan = Plan::for_trading(Trading::new(1, 2)).arranged();
         plan.threads[1].roles.push(Role::Gateway(2));
         plan.links.push(LinkPlan::one_to_one("tap".into(), Role::Orchestrator, Role::Gateway(2), 8));
         assert_eq!(plan.validate(), Ok(()));

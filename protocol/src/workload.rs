@@ -1,14 +1,14 @@
-//! Workloads: the part of a plan that depends on what a run is for. Each workload has a variant
-//! with what only it knows; what every run has is in [`Plan`](crate::plan::Plan).
+//! Workloads: the part of a plan that depends on the purpose of the run. Each workload has a
+//! variant with its own settings; settings of every run are in [`Plan`](crate::plan::Plan).
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
 use crate::wire::MAX_REPORTS;
 use serde::{Deserialize, Serialize};
-use system::names;
+use system::named_enum;
 
-names! {
-    /// Where an exchange runs.
+named_enum! {
+    /// The thread and process in which an exchange runs.
     ExchangePlacement {
         /// On the thread of its venue's first gateway.
         Gateway = "gateway",
@@ -19,140 +19,143 @@ names! {
     }
 }
 
-names! {
-    /// What exchanges write down before they act on it, and what that survives.
+named_enum! {
+    /// The journaling of exchanges and engine (write-ahead log), and the failures that it survives.
     #[derive(Default)]
-    Journalling {
-        /// Nothing: an exchange that dies is gone.
+    Journaling {
+        /// None: the state of an exchange that dies is lost.
         #[default]
         None = "none",
-        /// Every instruction, into the page cache: it survives the process, not the machine.
+        /// Every instruction is written to the page cache: survives the process, not the machine.
         Process = "process",
-        /// The same, and reports wait until it is on the disk; a group is synced together.
+        /// Group commit: reports wait until their instructions are on disk; groups are synced
+        /// together.
         Group = "group",
-        /// The same, and each instruction is synced by itself.
+        /// Reports wait until their instructions are on disk; each instruction is synced alone.
         Each = "each",
     }
 }
 
-names! {
-    /// In which order an exchange carries out the orders that have come.
-    Sequence {
-        /// As they come.
+named_enum! {
+    /// The sequence in which an exchange executes orders.
+    OrderSequence {
+        /// In the order of arrival.
         Arrival = "arrival",
-        /// As a recording has them, whichever strategy sends them and however late: see
-        /// [`Turn`](crate::topology::Turn).
+        /// In the sequence of a recording, whichever strategy sends them and however late: see
+        /// [`ReplayStep`](crate::topology::ReplayStep).
         Recorded = "recorded",
     }
 }
 
-names! {
-    /// How a strategy paces its orders.
+named_enum! {
+    /// The pacing of a strategy's orders.
     Pacing {
-        /// Each order has a time at which it is due (open loop).
+        /// Each order has a scheduled time (open loop).
         Scheduled = "scheduled",
-        /// As fast as the rings take them (closed loop): a due time means nothing.
+        /// As fast as the rings accept them (closed loop); scheduled times are ignored.
         Closed = "closed",
     }
 }
 
-/// What a run is for: it says which roles and links there must be, and what they need to know. Each
-/// workload has its own module, which arranges its topology and checks its demands.
+/// The purpose of a run with its settings, which determine its roles and links. Each workload has
+/// its own module, which derives its topology and checks its requirements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
-    /// Strategies send orders through an orchestrator to gateways and get reports:
+    /// Strategies send orders through an orchestrator to gateways and receive reports:
     /// [`crate::trading`].
     Trading(Trading),
 }
 
-/// What only trading knows.
+/// The settings of the trading workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trading {
-    /// Strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
+    /// Number of strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
     pub strategies: u16,
-    /// Venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
+    /// Number of venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
     pub venues: u16,
-    /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their
-    /// number. [`Trading::ON_SCHEDULE`], what the program has added, or [`Trading::PROGRAM`] and a
-    /// command.
+    /// The kinds of strategies by name, at least one, assigned round-robin:
+    /// [`Trading::ON_SCHEDULE`], kinds that the program has registered, or [`Trading::PROGRAM`] and
+    /// a command.
     pub strategy_kinds: Vec<String>,
-    /// The same of venues: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], or what the program has
-    /// added.
+    /// The kinds of venues by name, at least one, assigned round-robin: [`Trading::DELAY_VENUE`],
+    /// [`Trading::BOOK`], or kinds that the program has registered.
     pub venue_kinds: Vec<String>,
-    /// Credentials, at least one: strategy i trades with credential i modulo their number, and each
-    /// venue has a gateway for each credential. At most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS)
-    /// gateways in all.
+    /// Number of credentials, at least one, assigned to strategies round-robin. Each venue has a
+    /// gateway for each credential, at most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS) gateways in
+    /// all.
     pub credentials: u16,
-    /// Where exchanges run: the venues of kind [`Trading::BOOK`].
+    /// Where the exchanges run, which are the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
-    /// What exchanges write down before they act.
+    /// The journaling of exchanges and engine.
     #[serde(default)]
-    pub journal: Journalling,
-    /// The file with the orders that rest in the books of every exchange when the run begins, an
-    /// absolute path; `None`: the books are empty.
+    pub journal: Journaling,
+    /// The absolute path of the file with the opening book, whose orders rest in the books of every
+    /// exchange at the start; `None`: the books are empty.
     pub opening_book: Option<String>,
-    /// How many orders that file has.
-    pub house_orders: u64,
-    /// In which order exchanges carry orders out.
-    pub sequence: Sequence,
-    /// Each exchange writes the touch of its instruments to a board that every strategy reads:
-    /// [`crate::market`].
+    /// Number of orders of the opening book.
+    #[serde(rename = "house_orders")]
+    pub opening_orders: u64,
+    /// The sequence in which exchanges execute orders.
+    pub sequence: OrderSequence,
+    /// `true` if each exchange publishes the top of book of its instruments on a board that every
+    /// strategy reads: [`crate::market`].
     #[serde(default)]
     pub market_data: bool,
-    /// Slots of each of its links, a power of two from 2 to 2^20.
+    /// Slots of each link, a power of two from 2 to 2^20.
     pub capacity: u32,
-    /// The most orders that a strategy may have open; the engine keeps room for the reports of so
-    /// many.
+    /// Maximum number of open orders of a strategy; the engine reserves space for their reports.
     pub max_open: u32,
-    /// The most orders that may be open at one gateway; a new one beyond that is rejected. `None`:
-    /// no limit but that of the strategies.
+    /// Maximum number of open orders at one gateway; further ones are rejected. `None`: only the
+    /// strategies' limits apply.
     #[serde(default)]
     pub max_waiting: Option<u32>,
-    /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
+    /// Maximum number of orders that a gateway holds at once; beyond that it reads no more from its
+    /// inbox.
     pub max_held: u32,
-    /// How long a venue may say nothing about an order before its gateway closes it, in
-    /// nanoseconds, where there is a session; 0: the longest delay and a second more.
+    /// The time without an answer of the venue after which its gateway closes an order, in
+    /// nanoseconds, if there is a session; 0: the longest delay plus one second.
     #[serde(default)]
     pub venue_timeout_ns: u64,
-    /// The messages a second that a venue takes; 0: any number.
+    /// Maximum number of messages per second that a venue accepts; 0: unlimited.
     #[serde(default)]
     pub venue_limit: u32,
-    /// Orders beyond that are rejected. Else they wait.
+    /// `true` if orders above that limit are rejected; otherwise they are queued.
     #[serde(default)]
     pub venue_limit_rejects: bool,
-    /// How the players of the schedule pace their orders; other strategies have times of their own.
+    /// The pacing of strategies that follow a schedule; others have their own times.
     pub pacing: Pacing,
-    /// The orders scheduled for each strategy, in all laps together.
+    /// Number of orders scheduled for each strategy, in all repetitions together.
     pub orders: Vec<u64>,
-    /// How often the schedule is played, at least once: its segment has the orders of one lap.
+    /// Number of times the schedule is played, at least once; its segment has the orders of one
+    /// lap.
     #[serde(default = "once")]
     pub laps: u32,
-    /// How much later each lap is due than the one before it, in nanoseconds.
+    /// The time between the starts of two laps, in nanoseconds.
     #[serde(default)]
     pub lap_ns: u64,
-    /// How many of those go to each venue: a strategy's venues side by side, strategy after
-    /// strategy. One order more to a venue is refused, since the stamp log of a gateway with a
-    /// thread of its own has no room for it. Empty: an order may go to any venue, and each
-    /// gateway's log has room for all.
+    /// Number of orders for each venue: the venues of strategy 0, then of strategy 1, and so on.
+    /// Further orders for a venue are rejected, because the stamp log of a gateway on its own
+    /// thread has no space for them. Empty: an order may go to any venue, and each gateway's log
+    /// has space for all.
     pub venue_orders: Vec<u64>,
-    /// How many reports of each order logs and return paths have room for, on average, 1 to
+    /// Number of reports per order for which logs and return paths have space, on average, 1 to
     /// [`MAX_REPORTS`].
-    pub reports_an_order: u8,
-    /// Each venue says of every order when its first report is due.
+    #[serde(rename = "reports_an_order")]
+    pub reports_per_order: u8,
+    /// `true` if each venue publishes the release time of every order's first report.
     pub tells_release: bool,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
-    /// The orchestrator's extra work for each order, in nanoseconds, as the user asked for it. What
-    /// it took is in the orchestrator's counters.
+    /// The orchestrator's extra work per order, in nanoseconds, as configured. The measured value
+    /// is in the orchestrator's counters.
     pub work_ns: u64,
-    /// What is traded; orders name an instrument by its place here. Empty: everything is, at any
-    /// price.
+    /// The instruments; orders refer to them by index. Empty: one instrument with any price.
     #[serde(default)]
     pub instruments: Vec<Instrument>,
-    /// Limits, in the order in which they apply: a later one overrides an earlier one. Those of
-    /// commands come behind them.
+    /// The limits in the order in which they apply: a later one overrides an earlier one. Limits
+    /// set by commands apply after them.
     #[serde(default)]
     pub limits: Vec<LimitSetting>,
 }
@@ -164,25 +167,24 @@ const fn once() -> u32 {
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
 
 impl Trading {
-    /// The strategy that plays its schedule.
+    /// The kind of strategy that plays its schedule.
     pub const PLAYER: &'static str = "player";
-    /// The strategies that follow the times of their schedule: the player, the market maker and the
+    /// The kinds of strategies that follow the times of their schedule: player, market maker and
     /// taker.
     pub const ON_SCHEDULE: [&'static str; 3] = [Self::PLAYER, "maker", "taker"];
-    /// The venue that executes every order in full after the order's own delay.
+    /// The kind of venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
-    /// The venue that is an exchange: it matches orders.
+    /// The kind of venue that is an exchange with a matching engine.
     pub const BOOK: &'static str = "book";
 
-    /// What begins the kind of a strategy that is a program of somebody else's: its command
-    /// follows.
+    /// The prefix of the kind of a strategy that is an external program; its command follows.
     pub const PROGRAM: &'static str = "exec:";
 
     /// Maximum number of orders that the orchestrator allocates queue memory for, all gateways
     /// together.
-    pub const MOST_WAITING: u32 = 1 << 20;
+    pub const MAX_WAITING_ORDERS: u32 = 1 << 20;
 
-    /// So many strategies and venues with the smallest of everything.
+    /// Makes a workload with that number of strategies and venues and minimal settings.
     pub fn new(strategies: u16, venues: u16) -> Self {
         Self {
             strategies,
@@ -191,10 +193,10 @@ impl Trading {
             venue_kinds: vec![Self::DELAY_VENUE.into()],
             credentials: 1,
             exchange: ExchangePlacement::Gateway,
-            journal: Journalling::None,
+            journal: Journaling::None,
             opening_book: None,
-            house_orders: 0,
-            sequence: Sequence::Arrival,
+            opening_orders: 0,
+            sequence: OrderSequence::Arrival,
             market_data: false,
             capacity: 64,
             max_open: 64,
@@ -208,7 +210,7 @@ impl Trading {
             laps: 1,
             lap_ns: 0,
             venue_orders: Vec::new(),
-            reports_an_order: 1,
+            reports_per_order: 1,
             tells_release: true,
             max_delay_ns: 0,
             work_ns: 0,
@@ -217,42 +219,40 @@ impl Trading {
         }
     }
 
-    /// The kind of a strategy.
+    /// Returns the kind of a strategy.
     pub fn strategy_kind(&self, index: u16) -> &str {
-        of_kind(&self.strategy_kinds, index)
+        kind_at(&self.strategy_kinds, index)
     }
 
-    /// The command of a kind that is a program, in its words; `None`: it is none.
+    /// Returns the command of a kind that is an external program; `None` for other kinds.
     pub fn command_of(kind: &str) -> Option<&str> {
         kind.strip_prefix(Self::PROGRAM)
     }
 
-    /// The command of a strategy that is a program of somebody else's.
+    /// Returns the command of a strategy that is an external program; `None` for other strategies.
     pub fn program_of(&self, strategy: u16) -> Option<&str> {
         Self::command_of(self.strategy_kind(strategy))
     }
 
-    /// Whether its strategies are of several kinds, or programs of somebody else's: then reports
-    /// tell them apart.
+    /// Returns `true` if the strategies are of several kinds or external programs: then reports
+    /// list them separately.
     pub fn has_several_kinds(&self) -> bool {
         self.strategy_kinds.len() > 1
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
-    /// How a strategy paces its orders: the plan knows when they are due only of those that follow
-    /// a schedule.
+    /// Returns the pacing of a strategy. Strategies without a schedule count as closed loop.
     pub fn pacing_of(&self, strategy: u16) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
-    /// How all strategies pace their orders: closed, unless each of them has times at which they
-    /// are due.
+    /// Returns the pacing of the run: closed unless every strategy follows a schedule.
     pub fn overall_pacing(&self) -> Pacing {
         let is_scheduled = |kind: &String| Self::ON_SCHEDULE.contains(&kind.as_str());
         if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
     }
 
-    /// The name of an instrument for people: its own, or `instrument 3`.
+    /// Returns the name of an instrument for people: its own, or `instrument 3`.
     pub fn instrument_name(&self, index: u16) -> String {
         match self.instruments.get(usize::from(index)).map(|instrument| instrument.name.as_str()) {
             None | Some("") => format!("instrument {index}"),
@@ -260,89 +260,89 @@ impl Trading {
         }
     }
 
-    /// The kinds of strategies and of venues for people, ` (quoter, player)`; nothing where they
-    /// are bulkhead's own.
-    pub fn kinds_in_words(&self) -> [String; 2] {
+    /// Returns the kinds of strategies and of venues for people, as ` (quoter, player)`; empty for
+    /// the default kinds.
+    pub fn kind_labels(&self) -> [String; 2] {
         [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(|(kinds, own)| {
             let is_own = kinds.iter().all(|kind| kind == own);
             if is_own { String::new() } else { format!(" ({})", kinds.join(", ")) }
         })
     }
 
-    /// The kind of a venue.
+    /// Returns the kind of a venue.
     pub fn venue_kind(&self, index: u16) -> &str {
-        of_kind(&self.venue_kinds, index)
+        kind_at(&self.venue_kinds, index)
     }
 
-    /// How many gateways there are: one for each venue and credential.
+    /// Returns the number of gateways: one for each venue and credential.
     pub const fn gateways(&self) -> u16 {
         self.venues.saturating_mul(self.credentials)
     }
 
-    /// The credential of a strategy.
+    /// Returns the credential of a strategy.
     pub const fn credential_of(&self, strategy: u16) -> u16 {
         strategy % if self.credentials == 0 { 1 } else { self.credentials }
     }
 
-    /// The gateway of a venue for a credential.
+    /// Returns the gateway of a venue for a credential.
     pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
         venue * self.credentials + credential
     }
 
-    /// The venue of a gateway.
+    /// Returns the venue of a gateway.
     pub const fn venue_of(&self, gateway: u16) -> u16 {
         gateway / if self.credentials == 0 { 1 } else { self.credentials }
     }
 
-    /// The gateways of a venue.
+    /// Returns the gateways of a venue.
     pub const fn gateways_of(&self, venue: u16) -> core::ops::Range<u16> {
         self.gateway(venue, 0)..self.gateway(venue, self.credentials)
     }
 
-    /// Whether the venue is an exchange.
+    /// Returns `true` if the venue is an exchange.
     pub fn is_book(&self, venue: u16) -> bool {
         self.venue_kind(venue) == Self::BOOK
     }
 
-    /// The venues that are exchanges.
+    /// Returns the venues that are exchanges.
     pub fn books(&self) -> impl Iterator<Item = u16> + '_ {
         (0..self.venues).filter(|venue| self.is_book(*venue))
     }
 
-    /// How many instruments are traded: all that there are where the plan names none.
+    /// Returns the number of instruments, at least one.
     pub fn instrument_count(&self) -> usize {
         self.instruments.len().max(1)
     }
 
-    /// The venues whose touches strategies can read.
+    /// Returns the venues whose top of book strategies can read.
     pub fn boards(&self) -> impl Iterator<Item = u16> + '_ {
         self.books().filter(|_| self.market_data)
     }
 
-    /// Orders to one gateway that the orchestrator allocates queue memory for: as many as its
-    /// credential's strategies may have open, and all gateways together at most
-    /// [`Trading::MOST_WAITING`].
-    pub fn waiting_room(&self, gateway: u16) -> usize {
+    /// Returns the number of orders to one gateway for which the orchestrator allocates queue
+    /// memory: all open orders of its credential's strategies, and at most
+    /// [`Trading::MAX_WAITING_ORDERS`] for all gateways together.
+    pub fn pending_capacity(&self, gateway: u16) -> usize {
         let is_its = |strategy: &u16| self.credential_of(*strategy) == gateway % self.credentials.max(1);
         let strategies = (0..self.strategies).filter(is_its).map(usize::from);
         let open = strategies.filter_map(|strategy| self.orders.get(strategy));
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));
-        open.clamp(1, u64::from(Self::MOST_WAITING) / u64::from(self.gateways().max(1))) as usize
+        open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
     }
 
-    /// The orders of a strategy in one lap of the schedule; none for a strategy that there is not.
-    pub fn orders_a_lap(&self, strategy: u16) -> u64 {
+    /// Returns the orders of a strategy in one lap of the schedule; 0 for a nonexistent strategy.
+    pub fn orders_per_lap(&self, strategy: u16) -> u64 {
         self.orders.get(usize::from(strategy)).map_or(0, |orders| orders / u64::from(self.laps.max(1)))
     }
 
-    /// All orders of all strategies; the largest number if there are more.
+    /// Returns the number of orders of all strategies (saturating).
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders))
     }
 }
 
-/// The name at that index, beginning anew at the end of the list; none in an empty one.
-fn of_kind(kinds: &[String], index: u16) -> &str {
+/// Returns the name at that index modulo the number of names; empty for an empty list.
+fn kind_at(kinds: &[String], index: u16) -> &str {
     let place = usize::from(index).checked_rem(kinds.len());
     place.and_then(|place| kinds.get(place)).map_or("", String::as_str)
 }

@@ -17,7 +17,7 @@ use system::clock::{self, Clock};
 pub type MeasuredClock = Tsc;
 /// The clock of the loops that are measured: in debug builds none are.
 #[cfg(debug_assertions)]
-pub type MeasuredClock = clock::Chosen;
+pub type MeasuredClock = clock::AnyClock;
 
 /// Returns `true` if a plan's threads run the loops that are measured.
 pub(super) fn is_measured(plan: &Plan) -> bool {
@@ -52,7 +52,7 @@ impl LoopClock for Tsc {
 }
 
 /// One loop for each agent, on whichever clock the plan names.
-impl LoopClock for clock::Chosen {
+impl LoopClock for clock::AnyClock {
     fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
         let clock = Self::from(runner.plan.clock);
         runner.run(agent, clock, idle)

@@ -8,12 +8,12 @@ use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, JournalFollower, Options};
-use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
+use protocol::log_scan::{self, LogCursor, PriorLog};
+use protocol::plan::{Journaling, OrderSequence, Plan, Role, Trading};
 use protocol::segments::{self, bell_of};
 use protocol::stamps::Point;
-use protocol::tally::{self, LogCursor, PriorLog};
-use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
-use protocol::topology::{ReplayStep, TURNS, TURNS_KIND};
+use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, TapeWriter, TapedLevel, TapedTrade};
+use protocol::topology::{REPLAY_KIND, REPLAY_SEGMENT, ReplayStep};
 use protocol::trading::{session_in, session_out};
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
@@ -70,8 +70,8 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         sessions.push(SessionEnd::new(orders, reports, bell, room));
     }
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
-    let tape = RunTape(Tape::resume(&segment.words()));
-    let trades = tape.0.taken();
+    let tape = RunTape(TapeWriter::resume(&segment.words()));
+    let trades = tape.0.total_trades();
     let (followed, mut tally) = kept.unwrap_or_else(|| (None, tally(plan)));
     let board = match trading.market_data {
         true => Some(MarketBoard::new(segments::market_writer(parts.attached, parts.plan, venue)?)),
@@ -80,8 +80,8 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let Some(options) = journal_options(trading) else {
         return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).telling(board));
     };
-    let past = tally::past(parts.attached, plan, thread)?;
-    past.look(&mut tally);
+    let past = log_scan::prior_log(parts.attached, plan, thread)?;
+    past.scan(&mut tally);
     let mut estate = left_behind(&past, &tally, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
@@ -103,7 +103,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
 /// What of an exchange is in its log, as it was counted. Where records are missing, no count says
 /// what was stamped: all is taken to be. Better one stamp missing more than one there twice.
 fn left_behind(past: &PriorLog, tally: &LogCursor, trades: u64) -> OutputWatermarks {
-    let sums = &tally.sums;
+    let sums = &tally.totals;
     let stamped = |point| if past.is_partial() { u64::MAX } else { sums.count(point) };
     OutputWatermarks {
         orders_stamped: stamped(Point::ExchangeRecv),
@@ -127,8 +127,8 @@ pub(super) fn market(parts: &mut Parts<'_, '_>, venue: u16) -> Result<MarketSetu
     let instruments = instruments(trading, room);
     let exchange = opened(parts.plan, &instruments, room)?;
     let script = match trading.sequence {
-        Sequence::Arrival => None,
-        Sequence::Recorded => Some(ReplaySequencer::new(turns(parts, venue)?)),
+        OrderSequence::Arrival => None,
+        OrderSequence::Recorded => Some(ReplaySequencer::new(turns(parts, venue)?)),
     };
     let (instruments, sessions) = (instruments.len() as u16, trading.gateways_of(venue).count());
     Ok(MarketSetup { venue, exchange, instruments, sessions, room, script })
@@ -171,10 +171,10 @@ pub(super) fn keep(attached: &mut Attached<'_>, venue: u16, what: Kept) {
 /// How the journal is kept; `None`: there is none.
 pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     let durability = match trading.journal {
-        Journalling::None => return None,
-        Journalling::Process => Durability::Process,
-        Journalling::Group => Durability::Group { records: GROUP_RECORDS, within: GROUP_WITHIN },
-        Journalling::Each => Durability::Each,
+        Journaling::None => return None,
+        Journaling::Process => Durability::Process,
+        Journaling::Group => Durability::Group { records: GROUP_RECORDS, within: GROUP_WITHIN },
+        Journaling::Each => Durability::Each,
     };
     let needed = (trading.total_orders().min(SEGMENT_BYTES) * BYTES_AN_ORDER).next_multiple_of(1 << 16);
     let segment_bytes = needed.clamp(1 << 16, SEGMENT_BYTES);
@@ -184,7 +184,7 @@ pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
 /// The plan's instruments as the matching engine takes them; one that takes everything where the
 /// plan has none. What is open of one must fit 64 bits, which bounds the largest order.
 fn instruments(trading: &Trading, room: usize) -> Vec<Instrument> {
-    let orders = room as u64 + trading.house_orders;
+    let orders = room as u64 + trading.opening_orders;
     let of = |planned: &protocol::instrument::Instrument| Instrument {
         tick: planned.tick,
         lot: planned.lot,
@@ -201,7 +201,7 @@ fn instruments(trading: &Trading, room: usize) -> Vec<Instrument> {
 
 /// Whose turn it is at this venue, order after order.
 fn turns(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Vec<u16>> {
-    let words = parts.attached.view(TURNS, TURNS_KIND)?;
+    let words = parts.attached.view(REPLAY_SEGMENT, REPLAY_KIND)?;
     // Relaxed: written before this process started.
     let turns =
         (HEADER_WORDS..words.len()).map(|place| ReplayStep::from_word(words.load(place, Ordering::Relaxed)));
@@ -211,12 +211,12 @@ fn turns(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Vec<u16>> {
 /// The books, with the orders of the opening book in them.
 fn opened(plan: &Plan, instruments: &[Instrument], room: usize) -> Result<Exchange> {
     let trading = plan.trading();
-    let orders = room + trading.house_orders as usize;
+    let orders = room + trading.opening_orders as usize;
     let mut exchange = Exchange::new(instruments, Capacity::orders(orders))?;
     let Some(path) = &trading.opening_book else { return Ok(exchange) };
     let file = File::open(path).with_context(|| format!("cannot read the opening book {path}"))?;
     let resting =
-        book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, trading.house_orders as usize);
+        book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, trading.opening_orders as usize);
     let resting = resting.with_context(|| format!("the opening book {path}"))?;
     open_with(&mut exchange, resting)
         .map_err(|(id, why)| anyhow!("the opening book {path}: order {id} is refused: {why}"))?;
@@ -224,13 +224,13 @@ fn opened(plan: &Plan, instruments: &[Instrument], room: usize) -> Result<Exchan
 }
 
 /// Trades and last books go to the run's tape.
-pub(super) struct RunTape(Tape);
+pub(super) struct RunTape(TapeWriter);
 
 impl Close for RunTape {
     #[inline]
     fn trade(&mut self, trade: &Trade, ticks: u64) {
         let Trade { number: _, instrument, maker, taker, price, quantity } = *trade;
-        self.0.trade(&TapedTrade { ticks, instrument, maker, taker, price, quantity });
+        self.0.append_trade(&TapedTrade { ticks, instrument, maker, taker, price, quantity });
     }
 
     fn close(&mut self, exchange: &Exchange) {
@@ -238,7 +238,7 @@ impl Close for RunTape {
             for (side, is_sell) in [(Side::Buy, false), (Side::Sell, true)] {
                 for (rank, level) in exchange.depth(instrument, side, TAPED_LEVELS).enumerate() {
                     let (price, quantity, orders) = (level.price, level.quantity, level.orders.into());
-                    self.0.level(instrument, is_sell, rank, TapedLevel { price, quantity, orders });
+                    self.0.write_level(instrument, is_sell, rank, TapedLevel { price, quantity, orders });
                 }
             }
         }

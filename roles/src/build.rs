@@ -23,7 +23,7 @@ use shm::ring::{Consumer, Producer};
 use std::sync::PoisonError;
 use strategy::attach::{context, session};
 use strategy::{BuiltIn, Strategy, StrategyAgent};
-use system::work::Work;
+use system::work::TimedWork;
 
 /// Builds the agent of a strategy.
 pub(super) type BuildStrategy<K> =
@@ -41,7 +41,7 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_, K>,
 ) -> Result<Box<dyn RoleAgent<K>>> {
-    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.is_checked(*index));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.validates_venue(*index));
     let has_checked = roles.iter().any(checks);
     // One that checks is not among those whose loops are compiled for what is measured.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
@@ -87,7 +87,7 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
         Ok(match role {
             Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent<K>>,
             Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent<K>>,
-            Role::Gateway(index) if parts.plan.is_checked(*index) => {
+            Role::Gateway(index) if parts.plan.validates_venue(*index) => {
                 let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| checked(parts, context, venue);
                 // Nothing of it is measured: those of all techniques share one agent.
                 let completion = completion(ends, parts, *index).map(BoxedProducer::new)?;
@@ -112,7 +112,7 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
     let is_exchange = |role: &Role| matches!(role, Role::Exchange(_));
     let split = roles.iter().position(is_exchange).unwrap_or(roles.len());
     let (engine, exchanges) = roles.split_at(split);
-    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.is_checked(*index));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.validates_venue(*index));
     let is_journaled = engine.contains(&Role::Orchestrator) && parts.plan.engine_has_journal();
     if is_journaled || exchanges.is_empty() || !exchanges.iter().all(is_exchange) || engine.iter().any(checks)
     {
@@ -147,7 +147,7 @@ pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Stra
     make: &dyn Fn(&strategy::Context) -> S,
 ) -> Result<Box<dyn RoleAgent<K>>> {
     let Parts { plan, control, act, .. } = *parts;
-    let epoch = control.life(index).epoch;
+    let epoch = control.incarnation(index).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
     let submit = (ends.producer)(&submit_link(plan), index.into(), parts.attached)?;
     let Some(faults) = OwnFaults::of(plan, index, epoch) else {
@@ -219,7 +219,7 @@ fn orchestrator<P, C: Consumer>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>) -> 
     let Parts { plan, ref mut attached, .. } = *parts;
     let submit = (ends.consumer)(&submit_link(plan), attached)?;
     let completion = (ends.consumer)(&completion_link(plan), attached)?;
-    let outputs = outputs(plan, false, attached)?.commanded(segments::desk(attached)?);
+    let outputs = outputs(plan, false, attached)?.commanded(segments::command_channel(attached)?);
     let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs, ());
     let (supervision, repairs) = supervision(parts)?;
     Ok(orchestrator.supervised(supervision, repairs))
@@ -235,7 +235,8 @@ fn supervision(parts: &mut Parts<'_, '_>) -> Result<(Supervision, RepairsWriter)
 pub(super) fn core_of(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
-    let resumable: Vec<bool> = (0..trading.gateways()).map(|gateway| plan.resumes_gateway(gateway)).collect();
+    let resumable: Vec<bool> =
+        (0..trading.gateways()).map(|gateway| plan.can_resume_gateway(gateway)).collect();
     let setup = RiskSetup {
         credentials: trading.credentials.into(),
         instruments: &trading.instruments,
@@ -264,16 +265,16 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     for gateway in 0..trading.gateways() {
         let ring = end(inbox(gateway), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
-        inboxes.push(Sender::new(ring, bell, trading.waiting_room(gateway)));
+        inboxes.push(Sender::new(ring, bell, trading.pending_capacity(gateway)));
     }
     let mut returns = Vec::new();
     for index in 0..trading.strategies {
         let ring = end(return_path(index), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
-        let capacity = trading.max_open as usize * usize::from(trading.reports_an_order);
+        let capacity = trading.max_open as usize * usize::from(trading.reports_per_order);
         returns.push(Sender::bounded(ring, bell, capacity));
     }
-    Ok(Outputs::new(inboxes, returns, Work::new(trading.work_ns)))
+    Ok(Outputs::new(inboxes, returns, TimedWork::new(trading.work_ns)))
 }
 
 /// What a gateway hands its reports over through: in the place of a dead one's, if there was one.
@@ -317,7 +318,7 @@ fn gateway_through<P: Producer, V: Venue>(
     // In the place of a predecessor, if there was one; else the same as a first one.
     let inbox = attached.successor(&inbox(index))?;
     let gateway = Gateway::new(index, inbox, completion, bell, venue);
-    let gateway = gateway.logging_fills_first(plan.gateways_may_die());
+    let gateway = gateway.logging_fills_first(plan.can_lose_gateways());
     Ok(match estate {
         Some(estate) => gateway.in_place_of(estate),
         None => gateway,

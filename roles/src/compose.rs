@@ -44,7 +44,7 @@ impl<A> Composed<A> {
 pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::Chosen) -> Result<()> + Send>;
 
 /// An agent that its caller steps, instead of giving it a thread.
-pub type SteppedAgent = Box<dyn Agent<clock::Chosen>>;
+pub type SteppedAgent = Box<dyn Agent<clock::AnyClock>>;
 
 /// Builds the loop of a thread from its roles; `act` is how faults are carried out.
 ///
@@ -81,7 +81,7 @@ pub fn compose_stepped(
 ) -> Result<Composed<SteppedAgent>> {
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
     let Composed { agent, when_attached } =
-        compose_on::<clock::Chosen>(parts, |entry| &entry.any, |entry| &entry.any)?;
+        compose_on::<clock::AnyClock>(parts, |entry| &entry.any, |entry| &entry.any)?;
     Ok(Composed { agent, when_attached })
 }
 
@@ -129,7 +129,7 @@ pub fn compose_stepped_on(
     attached: &mut Attached<'_>,
     act: Act,
 ) -> Result<Composed<SteppedAgent>> {
-    let strategy: BuildStrategy<clock::Chosen> =
+    let strategy: BuildStrategy<clock::AnyClock> =
         Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &player));
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
     let venue = |_: &mut Parts<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));

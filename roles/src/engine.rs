@@ -18,9 +18,9 @@ use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
 use journal::JournalFollower;
 use orchestrator::Replica;
+use protocol::log_scan::{self, PriorLog};
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
-use protocol::tally::{self, PriorLog};
 use protocol::trading::{inbox, session_in, session_out};
 use shm::attached::Attached;
 use shm::ring::spsc_mux;
@@ -44,7 +44,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = past_of_orchestrator(plan, attached)?;
     let (followed, mut tally) = estate::take(attached).unwrap_or_default();
-    logged.look(&mut tally);
+    logged.scan(&mut tally);
     let mut estate = estate::of_log(&logged, &tally);
     for gateway in (0..plan.trading().gateways()).filter(|_| comes_back) {
         estate.sent.push(attached.heir(&session_out(gateway))?.published());
@@ -54,7 +54,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     }
     let folder = journal_folder(plan);
     takeover.of_engine(&mut estate, &folder);
-    let outputs = outputs(plan, comes_back, attached)?.commanded(segments::desk(attached)?);
+    let outputs = outputs(plan, comes_back, attached)?.commanded(segments::command_channel(attached)?);
     let (replica, reader) = match followed.map(JournalFollower::into_parts) {
         Some((replica, mut reader)) => {
             takeover.of_reader(&mut reader);
@@ -85,7 +85,7 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 
 /// The log that the orchestrator stamps.
 pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<PriorLog> {
-    Ok(tally::past(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
+    Ok(log_scan::prior_log(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
 }
 
 /// Maps what the engine's threads will use, ahead of them.
@@ -101,6 +101,6 @@ pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     for strategy in 0..trading.strategies {
         attached.receiver(&spsc_mux::ring_name(&submit_link(plan), strategy.into()))?;
     }
-    segments::desk(attached)?;
+    segments::command_channel(attached)?;
     Ok(())
 }

@@ -4,10 +4,10 @@ use anyhow::{Context as _, Result};
 use gateway::GatewayResumePoint;
 use journal::JournalFollower;
 use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
+use protocol::log_scan::{LogCursor, PriorLog};
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, StampLog};
-use protocol::tally::{LogCursor, PriorLog};
 use shm::attached::Attached;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ fn gateway_place(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<Ga
 /// What of the orchestrator is in its log, as it was counted.
 pub(super) fn of_log(log: &PriorLog, tally: &LogCursor) -> OutputWatermarks {
     let mut estate = OutputWatermarks { log_is_partial: log.is_partial(), ..OutputWatermarks::default() };
-    Point::ALL.into_iter().for_each(|point| estate.count(point, tally.sums.count(point)));
+    Point::ALL.into_iter().for_each(|point| estate.count(point, tally.totals.count(point)));
     estate
 }
 

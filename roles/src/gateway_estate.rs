@@ -19,11 +19,11 @@ use orchestrator::GatewayPast;
 use protocol::checksum::digest;
 use protocol::control::Control;
 use protocol::log_file::{self, file_name};
+use protocol::log_scan;
 use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments::completion_link;
 use protocol::spill::CHUNK_RECORDS;
 use protocol::supervision::{self, GatewayRepair, REPAIRS, Repairs};
-use protocol::tally;
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, Order, Report};
 use shm::attached::Attached;
@@ -43,16 +43,16 @@ pub(super) fn recover(
     control: &Control,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
-    if !plan.restarts_gateways_of(process) {
+    if !plan.should_restart_gateways(process) {
         return Ok(());
     }
     for role in plan.roles_of(process) {
         let index = role.index();
-        if !control.gateway_life(index).fenced {
+        if !control.gateway_incarnation(index).fenced {
             continue;
         }
-        let repair = Repairs::new(attached.view(REPAIRS, supervision::KIND)?).of_gateway(index);
-        let estate = match plan.resumes_gateway(index) {
+        let repair = Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(index);
+        let estate = match plan.can_resume_gateway(index) {
             true => of_session(plan, index, &repair, attached)?,
             // Its venue has died with it, and begins with nothing.
             false => GatewayResumePoint {
@@ -172,7 +172,7 @@ fn mend(
     attached: &mut Attached<'_>,
 ) -> Result<(GatewayLog, Vec<Message>)> {
     let thread = thread_of(plan, Role::Gateway(last.gateway))?;
-    let there = tally::past(attached, plan, thread)?;
+    let there = log_scan::prior_log(attached, plan, thread)?;
     let there = last.found_in(&there, |chunk| saved_keys(plan, thread, chunk));
     let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
     let mut log = GatewayLog::new(log_of(plan, thread, attached)?, there);

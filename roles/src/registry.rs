@@ -18,7 +18,7 @@ use shm::ring::{Consumer, Link, Producer};
 use std::sync::{Arc, OnceLock};
 use strategy::{BuiltIn, Context, Strategy};
 use system::clock;
-use techniques::{RegisterError, Technique, Visitor};
+use techniques::{RegisterError, Technique, TechniqueVisitor};
 
 /// A list of techniques, as types.
 pub trait Links: 'static {
@@ -29,10 +29,10 @@ pub trait Links: 'static {
     fn register() -> Result<(), RegisterError>;
 
     /// Calls the visitor with each of them.
-    fn each_own(visitor: &mut impl Visitor);
+    fn each_own(visitor: &mut impl TechniqueVisitor);
 
     /// Calls the visitor with each built-in technique, and with each of these.
-    fn each(visitor: &mut impl Visitor) {
+    fn each(visitor: &mut impl TechniqueVisitor) {
         techniques::visit(visitor);
         Self::each_own(visitor);
     }
@@ -43,7 +43,7 @@ impl Links for () {
         Ok(())
     }
 
-    fn each_own(_: &mut impl Visitor) {}
+    fn each_own(_: &mut impl TechniqueVisitor) {}
 }
 
 impl<L: Link, Rest: Links> Links for (L, Rest) {
@@ -52,7 +52,7 @@ impl<L: Link, Rest: Links> Links for (L, Rest) {
         Technique::register::<L>().map(drop)
     }
 
-    fn each_own(visitor: &mut impl Visitor) {
+    fn each_own(visitor: &mut impl TechniqueVisitor) {
         Rest::each_own(visitor);
         visitor.visit::<L>();
     }
@@ -81,8 +81,8 @@ pub(super) struct Entry<M, A> {
     pub any: A,
 }
 
-pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::Chosen>>;
-pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::Chosen>>;
+pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::AnyClock>>;
+pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::AnyClock>>;
 
 /// What roles can be built of.
 #[derive(Default)]
@@ -110,13 +110,13 @@ trait Fill {
 /// Lets a [`Fill`] visit techniques.
 struct OnEach<F>(F);
 
-impl<F: Fill> Visitor for OnEach<F> {
+impl<F: Fill> TechniqueVisitor for OnEach<F> {
     fn visit<L: Link>(&mut self) {
-        self.0.add(Technique::of::<L>(), measured::<L>(), BoxedEnds::boxed::<L>());
+        self.0.add(Technique::from_link::<L>(), measured::<L>(), BoxedEnds::boxed::<L>());
     }
 
     fn visit_kernel<L: Link>(&mut self) {
-        self.0.add(Technique::of::<L>(), BoxedEnds::boxed::<L>(), BoxedEnds::boxed::<L>());
+        self.0.add(Technique::from_link::<L>(), BoxedEnds::boxed::<L>(), BoxedEnds::boxed::<L>());
     }
 }
 
@@ -219,9 +219,9 @@ impl Fill for FillBuiltIn<'_> {
 /// Adds the boxed ends.
 struct FillEnds<'a>(&'a mut Registry);
 
-impl Visitor for FillEnds<'_> {
+impl TechniqueVisitor for FillEnds<'_> {
     fn visit<L: Link>(&mut self) {
-        self.0.ends.push((Technique::of::<L>(), BoxedEnds::boxed::<L>()));
+        self.0.ends.push((Technique::from_link::<L>(), BoxedEnds::boxed::<L>()));
     }
 }
 

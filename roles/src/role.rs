@@ -14,13 +14,13 @@ use crate::faults::own;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
 use protocol::control::Control;
-use protocol::orphan::{self, LauncherWatch};
+use protocol::launcher_watch::{self, LauncherWatch};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use std::path::{Path, PathBuf};
-use system::sandbox::Files;
+use system::sandbox::AllowedFiles;
 use system::{memory, process};
 
 /// Runs the process of that name of that run, until the run ends.
@@ -53,7 +53,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
-        bail!(orphan::message(&plan));
+        bail!(launcher_watch::launcher_death_message(&plan));
     }
     result
 }
@@ -93,7 +93,7 @@ fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
     }
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let read: Vec<&Path> = plan.trading().opening_book.iter().map(Path::new).collect();
-    Ok(profile.confine_to(&Files { folders: &folders, read: &read }, plan.weaker_sandbox)?)
+    Ok(profile.confine_to(&AllowedFiles { folders: &folders, read: &read }, plan.weaker_sandbox)?)
 }
 
 fn run_process(
@@ -109,7 +109,7 @@ fn run_process(
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {
         let thread = &plan.threads[index as usize];
-        let idle = barrier::idle(attached, plan, thread)?;
+        let idle = barrier::idle_strategy(attached, plan, thread)?;
         threads.push((
             thread,
             compose(plan, thread, control, attached, own::act)?,
@@ -127,8 +127,8 @@ fn run_process(
     let has_journal = plan.has_journal(me);
     // A journal's segments are memory, more of it the longer the run.
     if profile.is_some() && !has_journal {
-        let room = memory::STRATEGY_ROOM * loops.len() as u64;
-        memory::limit(room).context("cannot limit this process's memory")?;
+        let room = memory::STRATEGY_MEMORY_BYTES * loops.len() as u64;
+        memory::limit_growth(room).context("cannot limit this process's memory")?;
     }
     let profile = profile.filter(|_| plan.isolation == Isolation::Sandbox);
     if let Some(profile) = profile.filter(|_| !has_journal) {

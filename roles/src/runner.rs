@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use protocol::agent::{self, Agent, Cycle};
-use protocol::barrier::Arrived;
+use protocol::barrier::ArrivedThread;
 use protocol::control::Control;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
@@ -14,7 +14,7 @@ use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 use system::clock::Clock;
 use system::process;
-use system::sandbox::{Profile, SandboxError};
+use system::sandbox::{SandboxError, SandboxProfile};
 
 /// What a thread needs beside its agent.
 pub struct Runner<'a> {
@@ -29,14 +29,14 @@ pub struct Runner<'a> {
 
 /// What a process gives up once all its threads are prepared.
 pub struct Confinement {
-    profile: &'static Profile,
+    profile: &'static SandboxProfile,
     /// Threads that still need system calls that will be refused.
     unprepared: AtomicU64,
 }
 
 impl Confinement {
     /// Of a process with so many threads.
-    pub fn new(profile: &'static Profile, threads: usize) -> Self {
+    pub fn new(profile: &'static SandboxProfile, threads: usize) -> Self {
         Self { profile, unprepared: AtomicU64::new(threads as u64) }
     }
 
@@ -77,8 +77,8 @@ impl Runner<'_> {
             // Several threads in this process: `top -H` shows which is which.
             process::set_thread_name(&thread.name);
         }
-        let arrived =
-            Arrived::new(plan, thread, &segment, log).with_context(|| format!("thread {}", thread.name))?;
+        let arrived = ArrivedThread::new(plan, thread, &segment, log)
+            .with_context(|| format!("thread {}", thread.name))?;
         if let Some(confinement) = sandbox {
             confinement.prepared(plan)?;
         }

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use system::clock::Clock;
-use system::names;
+use system::named_enum;
 
-names! {
+named_enum! {
     /// What a broken successor gets wrong.
     Mistake {
         /// The engine believes that the last message to each exchange was not sent.

@@ -2,9 +2,9 @@
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
-use protocol::counters::Slots;
+use protocol::counters::CounterSlots;
 use protocol::labels::StrategyCounter;
-use protocol::market::{Market, Tick};
+use protocol::market::{Market, MarketTick};
 use protocol::stamps::StampLog;
 use protocol::wire::OrderId;
 use shm::prefetch::prefetch_lines;
@@ -99,7 +99,7 @@ impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
         self.session.send(order, self.cycle)
     }
     #[inline]
-    fn next_tick(&mut self) -> Option<Tick> {
+    fn next_tick(&mut self) -> Option<MarketTick> {
         let Hearing { market, looked, deaf } = self.hearing.as_mut()?;
         let tick = market.next_tick();
         if tick.is_none() {
@@ -164,16 +164,16 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
         self.session.seal(log);
     }
 
-    fn keep_warm(&self, _: usize) {
+    fn prefetch_hot(&self, _: usize) {
         prefetch_lines(self, LINES);
     }
 
     #[inline]
-    fn publish(&mut self, slots: &mut Slots<'_>) {
-        let slot = slots.take();
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
+        let slot = slots.next_agent();
         self.session.publish(&slot);
         if let Some(Hearing { market, .. }) = &self.hearing {
-            slot.set(StrategyCounter::Ticks, market.heard());
+            slot.set(StrategyCounter::Ticks, market.received());
             slot.set(StrategyCounter::TicksMissed, market.missed());
         }
     }
@@ -193,7 +193,7 @@ mod tests {
     use shm::ring::{Full, Step, spsc};
     use shm::sync::{AtomicU64, Ordering};
     use std::sync::Arc;
-    use system::clock::Virtual;
+    use system::clock::VirtualClock;
 
     /// The next order is always due.
     struct Overdue;
@@ -212,9 +212,9 @@ mod tests {
         }
     }
 
-    fn cycle() -> Cycle<Virtual> {
+    fn cycle() -> Cycle<VirtualClock> {
         Cycle {
-            clock: Virtual::default(),
+            clock: VirtualClock::default(),
             now: 100,
             time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
             draining: false,
@@ -230,7 +230,7 @@ mod tests {
         let mut agent = StrategyAgent::new(Overdue, session);
         let mut cycle = cycle();
         let deadline =
-            |agent: &StrategyAgent<_, _>, draining| Agent::<Virtual>::next_deadline(agent, draining);
+            |agent: &StrategyAgent<_, _>, draining| Agent::<VirtualClock>::next_deadline(agent, draining);
         assert_eq!(
             (deadline(&agent, false), deadline(&agent, true)),
             (1, u64::MAX),
@@ -241,13 +241,13 @@ mod tests {
         }
         assert_eq!(deadline(&agent, false), u64::MAX, "as many are open as may be");
         let order = Order::from_message(submit_end.try_pop().unwrap().unwrap()).unwrap();
-        returns.try_push(&Report::whole_fill(&order).to_message()).unwrap();
+        returns.try_push(&Report::full_fill(&order).to_message()).unwrap();
         assert!(agent.move_on(&mut cycle) > 0);
         assert_eq!(deadline(&agent, false), 1, "one more may be sent");
         agent.duty_cycle(&mut cycle);
         while let Some(message) = submit_end.try_pop().unwrap() {
             returns
-                .try_push(&Report::whole_fill(&Order::from_message(message).unwrap()).to_message())
+                .try_push(&Report::full_fill(&Order::from_message(message).unwrap()).to_message())
                 .unwrap();
         }
         agent.move_on(&mut cycle);
@@ -285,7 +285,7 @@ mod tests {
         let segment = Region::heap(LOG_OFFSET + RECORD_WORDS).words();
         let mut turns = DutyCycle::default();
         let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
-        let turn = turns.turn(&mut agent, &mut cycle(), &StatusWriter::new(&segment), &control);
+        let turn = turns.run_once(&mut agent, &mut cycle(), &StatusWriter::new(&segment), &control);
         assert!(matches!(turn, CycleOutcome::Busy), "it has sent");
         assert_eq!(stands.load(Ordering::Relaxed), 0);
     }

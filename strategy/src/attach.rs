@@ -2,10 +2,10 @@
 //! program it is.
 
 use crate::{Context, Session};
+use protocol::log_scan;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::Point;
-use protocol::tally;
 use protocol::trading::return_path;
 use shm::attached::Attached;
 use shm::memory::RegionError;
@@ -43,7 +43,7 @@ pub fn context(
     let orders = trading.orders.get(usize::from(index)).copied().unwrap_or(0);
     let sent_before = match epoch {
         0 => 0,
-        _ => tally::stamped(attached, plan, thread(plan, index)?, Point::StrategySend)?,
+        _ => log_scan::count_stamped(attached, plan, thread(plan, index)?, Point::StrategySend)?,
     };
     let context = Context::new(index, schedule, entries, trading.pacing_of(index));
     let mut context = context.in_laps(trading.laps, trading.lap_ns);

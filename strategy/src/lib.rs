@@ -63,8 +63,8 @@ pub use session::Session;
 pub use taker::Taker;
 pub use testing::Event;
 
-pub use protocol::market::{Quote, Tick, TopOfBook};
-use protocol::wire::{Operation, Order, OrderId, Report, Side, Terms};
+pub use protocol::market::{MarketTick, Quote, TopOfBook};
+use protocol::wire::{Operation, Order, OrderId, OrderTerms, Report, Side};
 use thiserror::Error;
 
 /// What a user writes. All methods run on the strategy's thread and must not block: while one runs,
@@ -82,7 +82,7 @@ pub trait Strategy {
     /// heard of it, before [`Strategy::on_cycle`]; never where [`Strategy::ON_MARKET_DATA`] is
     /// `false` or the run has no market data. An order that it sends because of it carries
     /// [`Tick::version`] as its trigger.
-    fn on_market_data(&mut self, tick: &Tick, orders: &mut impl Orders) {
+    fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
         let _ = (tick, orders);
     }
 
@@ -132,7 +132,7 @@ pub trait Orders {
 
     /// The next touch that the strategy has not heard yet; `None`: it has heard all that this duty
     /// cycle has for it. The agent asks: see [`Strategy::on_market_data`].
-    fn next_tick(&mut self) -> Option<Tick> {
+    fn next_tick(&mut self) -> Option<MarketTick> {
         None
     }
 
@@ -182,7 +182,7 @@ pub struct NewOrder {
     /// For a cancel or a replace: the sequence of the order that it is about.
     pub target: u64,
     /// What a new order says beside that.
-    pub terms: Terms,
+    pub terms: OrderTerms,
     /// The version of the market data that made the strategy send it; 0 if none did.
     pub trigger: u64,
     /// How long the venue takes, in nanoseconds.

@@ -15,9 +15,9 @@
 //! a small model of the real thing: it does not fear the better informed.
 
 use crate::player::{Player, Shape};
-use crate::{NewOrder, Orders, Strategy, Tick, TopOfBook};
+use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
 use protocol::market::Quote as Best;
-use protocol::wire::{Operation, OrderId, Report, SelfTrade, Side, Terms};
+use protocol::wire::{Operation, OrderId, OrderTerms, Report, SelfTrade, Side};
 
 /// How far each quote lies from the price that it believes in, in cents.
 pub const HALF_SPREAD: i64 = 10;
@@ -127,11 +127,12 @@ impl Desk {
     fn act(&self, order: NewOrder) -> Option<NewOrder> {
         let place = self.places.get(usize::from(order.venue))?[usize::from(order.side == Side::Sell)];
         let price = self.price(self.fair?, order.venue, order.side);
-        let order = NewOrder { price, quantity: QUOTE, target: 0, terms: Terms::default(), ..order };
+        let order = NewOrder { price, quantity: QUOTE, target: 0, terms: OrderTerms::default(), ..order };
         Some(match place.quote {
             None => {
                 // It waits for others to come; never takes, also not from itself.
-                let terms = Terms { post_only: true, self_trade: SelfTrade::CancelNewest, ..order.terms };
+                let terms =
+                    OrderTerms { post_only: true, self_trade: SelfTrade::CancelNewest, ..order.terms };
                 NewOrder { operation: Operation::New, terms, ..order }
             }
             Some(quote) if quote.moves < MOVES => {
@@ -145,16 +146,16 @@ impl Desk {
     }
 
     /// Takes in what there is to see at a venue.
-    fn hear(&mut self, tick: &Tick) {
+    fn hear(&mut self, tick: &MarketTick) {
         let others = |best: Option<Best>, place: &Place| {
             best.map(|best| best.price).filter(|price| place.quote.is_none_or(|own| own.price != *price))
         };
         let Some([buy, sell]) = self.places.get(usize::from(tick.venue)) else { return };
-        let (bid, offer) = (others(tick.touch.bid, buy), others(tick.touch.offer, sell));
+        let (bid, offer) = (others(tick.top.bid, buy), others(tick.top.offer, sell));
         if let Some(fair) = &mut self.fair {
             *fair = (*fair).max(bid.unwrap_or(i64::MIN)).min(offer.unwrap_or(i64::MAX));
         }
-        self.heard[usize::from(tick.venue)] = Some(Heard { version: tick.version, touch: tick.touch });
+        self.heard[usize::from(tick.venue)] = Some(Heard { version: tick.version, touch: tick.top });
     }
 
     /// What it sends before it is due, because of what it has heard of a venue.
@@ -246,7 +247,7 @@ impl Strategy for Maker {
     const ON_MARKET_DATA: bool = true;
 
     #[inline(never)]
-    fn on_market_data(&mut self, tick: &Tick, orders: &mut impl Orders) {
+    fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
         if tick.instrument == 0 {
             self.desk.hear(tick);
             self.desk.react(tick.venue, orders);
@@ -325,7 +326,10 @@ mod tests {
         let offer = act(&mut desk, Side::Sell, 1);
         assert_eq!((offer.operation, offer.price), (Operation::New, 1_010));
         let moved = act(&mut desk, Side::Buy, 2);
-        assert_eq!((moved.operation, moved.target, moved.terms), (Operation::Replace, 0, Terms::default()));
+        assert_eq!(
+            (moved.operation, moved.target, moved.terms),
+            (Operation::Replace, 0, OrderTerms::default())
+        );
     }
 
     #[test]
@@ -371,7 +375,7 @@ mod tests {
 
     fn hear(desk: &mut Desk, version: u64, bid: Option<Best>, offer: Option<Best>) {
         let touch = TopOfBook { bid, offer, ..TopOfBook::default() };
-        desk.hear(&Tick { venue: 1, instrument: 0, version, written: 3, missed: 0, touch });
+        desk.hear(&MarketTick { venue: 1, instrument: 0, version, written: 3, missed: 0, top: touch });
     }
 
     #[test]

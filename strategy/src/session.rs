@@ -4,9 +4,9 @@
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
-use protocol::counters::Slot;
+use protocol::counters::AgentSlot;
 use protocol::labels::StrategyCounter;
-use protocol::sender::{Sender, Sent};
+use protocol::sender::{SendOutcome, Sender};
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Message, Order, OrderId, OrderStatus, Report};
 use shm::bell::Doorbell;
@@ -105,7 +105,7 @@ impl<P: Producer> Session<P> {
         if self.is_spent() {
             return Err(Refused::Spent);
         }
-        if self.submit.is_waiting() {
+        if self.submit.has_queued() {
             return Err(Refused::Busy);
         }
         if self.open() >= self.max_open {
@@ -143,7 +143,7 @@ impl<P: Producer> Session<P> {
             cycle.log.append(Point::Due, id, due);
         }
         cycle.stamp(Point::StrategySend, id);
-        if self.submit.push(&message) != Sent::Ring {
+        if self.submit.push(&message) != SendOutcome::Ring {
             self.full += 1;
         }
         // Also for one that waits: it is pushed as it is, or the run does not end.
@@ -157,13 +157,13 @@ impl<P: Producer> Session<P> {
     /// Pushes the order that waits for room, if there is one; how many it pushed.
     #[inline]
     pub fn flush(&mut self) -> usize {
-        if self.submit.is_waiting() { self.submit.flush(1) } else { 0 }
+        if self.submit.has_queued() { self.submit.flush(1) } else { 0 }
     }
 
     /// No report is there now, and no order waits.
     #[inline(always)]
     pub fn looks_idle(&self) -> bool {
-        self.returns.looks_empty() && !self.submit.is_waiting()
+        self.returns.looks_empty() && !self.submit.has_queued()
     }
 
     /// Takes the next report, stamped, or `None` if there is none now.
@@ -206,7 +206,7 @@ impl<P: Producer> Session<P> {
 
     /// Whether an order waits for room.
     pub fn is_waiting(&self) -> bool {
-        self.submit.is_waiting()
+        self.submit.has_queued()
     }
 
     /// Writes the checksums of both links into the log.
@@ -217,7 +217,7 @@ impl<P: Producer> Session<P> {
     }
 
     /// Stores the counters, and withdraws what the last push announced.
-    pub fn publish(&mut self, slot: &Slot<'_>) {
+    pub fn publish(&mut self, slot: &AgentSlot<'_>) {
         self.submit.ring_mut().withdraw();
         slot.set(StrategyCounter::Sent, self.sent);
         slot.set(StrategyCounter::Returned, self.returned);

@@ -9,8 +9,8 @@
 //! at the latest it is sent when the next order is due.
 
 use crate::player::{Player, Shape};
-use crate::{NewOrder, Orders, Strategy, Tick, TopOfBook};
-use protocol::wire::{Operation, OrderId, OrderType, SelfTrade, Side, Terms, TimeInForce};
+use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
+use protocol::wire::{Operation, OrderId, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 
 /// How much worse than the scheduled price it takes, in cents.
 pub const REACH: i64 = 100;
@@ -42,7 +42,7 @@ fn at_once(scheduled: &NewOrder) -> Option<NewOrder> {
     if scheduled.operation != Operation::New || scheduled.quantity == 0 {
         return None;
     }
-    let terms = Terms {
+    let terms = OrderTerms {
         time_in_force: TimeInForce::ImmediateOrCancel,
         self_trade: SelfTrade::CancelNewest,
         ..scheduled.terms
@@ -86,12 +86,12 @@ impl Shape for Desk {
 
 impl Desk {
     /// What waits and can take something of that touch, triggered by it.
-    fn hear(&mut self, tick: &Tick, now: u64) -> Option<NewOrder> {
+    fn hear(&mut self, tick: &MarketTick, now: u64) -> Option<NewOrder> {
         if tick.instrument != 0 {
             return None;
         }
-        *self.heard.get_mut(usize::from(tick.venue))? = Some(tick.touch);
-        let waiting = self.waiting.filter(|order| order.venue == tick.venue && takes(order, &tick.touch))?;
+        *self.heard.get_mut(usize::from(tick.venue))? = Some(tick.top);
+        let waiting = self.waiting.filter(|order| order.venue == tick.venue && takes(order, &tick.top))?;
         // It was due when there was somebody to trade with.
         let due = waiting.due.map(|due| tick.written.min(now).max(due));
         Some(NewOrder { trigger: tick.version, due, ..waiting })
@@ -102,7 +102,7 @@ impl Strategy for Taker {
     const ON_MARKET_DATA: bool = true;
 
     #[inline(never)]
-    fn on_market_data(&mut self, tick: &Tick, orders: &mut impl Orders) {
+    fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
         if let Some(order) = self.desk.hear(tick, orders.now())
             && orders.send(order).is_ok()
         {
@@ -159,10 +159,10 @@ mod tests {
         assert_eq!(at_once(&cancel), None);
     }
 
-    fn tick(version: u64, offer: i64) -> Tick {
+    fn tick(version: u64, offer: i64) -> MarketTick {
         let offer = Some(Quote { price: offer, quantity: 5 });
         let touch = TopOfBook { offer, ..TopOfBook::default() };
-        Tick { venue: 1, instrument: 0, version, written: 70, missed: 0, touch }
+        MarketTick { venue: 1, instrument: 0, version, written: 70, missed: 0, top: touch }
     }
 
     #[test]
@@ -173,12 +173,12 @@ mod tests {
         assert_eq!(desk.hear(&tick(1, 1_101), 60), None, "nothing waits");
         assert_eq!(desk.shape(&scheduled), None);
         assert_eq!(desk.hear(&tick(2, 1_101), 60), None, "beyond its limit");
-        assert_eq!(desk.hear(&Tick { venue: 0, ..tick(9, 1_000) }, 60), None, "at another venue");
-        assert_eq!(desk.hear(&Tick { instrument: 1, ..tick(9, 1_000) }, 60), None);
+        assert_eq!(desk.hear(&MarketTick { venue: 0, ..tick(9, 1_000) }, 60), None, "at another venue");
+        assert_eq!(desk.hear(&MarketTick { instrument: 1, ..tick(9, 1_000) }, 60), None);
         let fired = desk.hear(&tick(3, 1_100), 80).unwrap();
         assert_eq!((fired.trigger, fired.due, fired.price), (3, Some(70), 1_100));
         assert_eq!(desk.hear(&tick(3, 1_100), 60).unwrap().due, Some(60), "never later than now");
         assert!(desk.shape(&scheduled).is_some(), "it takes what is there now");
-        assert_eq!(desk.hear(&Tick { venue: 77, ..tick(1, 1) }, 1), None, "no such venue");
+        assert_eq!(desk.hear(&MarketTick { venue: 77, ..tick(1, 1) }, 1), None, "no such venue");
     }
 }

@@ -8,7 +8,7 @@ use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Report};
 use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::SpscMuxProducer;
-use system::clock::{Timebase, Virtual};
+use system::clock::{Timebase, VirtualClock};
 
 /// What happened, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
     let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
     let session = Session::new(0, 1024, SpscMuxProducer(submit), None, returns_end);
     let mut agent = StrategyAgent::new(strategy, session);
-    let clock = Virtual::default();
+    let clock = VirtualClock::default();
     let mut cycle = Cycle {
         clock: clock.clone(),
         now: 0,
@@ -49,12 +49,12 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
             events.push(Event::Sent(order));
             let report = Report {
                 filled: if order.operation == Operation::New { order.quantity } else { 0 },
-                ..Report::whole_fill(&order)
+                ..Report::full_fill(&order)
             };
             returns.try_push(&report.to_message()).expect("as large as the submit ring");
             events.push(Event::Reported(order.id));
         }
-        if Agent::<Virtual>::finished(&agent, false) {
+        if Agent::<VirtualClock>::finished(&agent, false) {
             break;
         }
     }

@@ -8,26 +8,25 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns how many times the calling thread has allocated or grown heap memory; 0 where nobody
-/// counts.
+/// Returns the number of heap allocations and growths of the calling thread; 0 if the program's
+/// allocator does not count.
 pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Returns `true` if this program counts its allocations. Allocates.
+/// Returns `true` if this program's allocator counts. Allocates once to find out.
 pub fn is_counted() -> bool {
     let before = allocations();
     drop(core::hint::black_box(Box::new(0_u8)));
     allocations() != before
 }
 
-/// The system's allocator, and a counter for each thread. A program that declares it as its
-/// `#[global_allocator]` counts.
+/// The system's allocator with a counter for each thread, for use as `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
 fn count() {
-    // A thread that is being torn down has no counter any more.
+    // A thread that is being torn down has no counter.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 

@@ -1,64 +1,64 @@
 //! Ticks: one clock for all processes of a run, read in a few nanoseconds.
 //!
-//! The processor's counter where the kernel itself trusts it (the invariant TSC of x86-64, the
+//! Ticks are the CPU's counter if the kernel itself trusts it (the invariant TSC of x86-64, the
 //! generic timer of aarch64), else CLOCK_MONOTONIC. Libraries that calibrate in each process differ
 //! by some 20 ppm between processes (200 µs after ten seconds), so stamps are raw ticks and the
 //! launcher calibrates once, over the run.
 
-use crate::names;
+use crate::named_enum;
 use std::rc::Rc;
 use std::time::Duration;
 
-names! {
-    /// Where ticks come from; one choice for a run.
+named_enum! {
+    /// The source of ticks, chosen once for a run.
     ClockSource {
-        /// The processor's own counter, where the kernel itself trusts it: the invariant TSC; on
-        /// aarch64 CNTVCT.
+        /// The CPU's own counter, if the kernel itself trusts it: the invariant TSC; on aarch64
+        /// CNTVCT.
         Tsc = "tsc",
         /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
         Monotonic = "monotonic",
     }
 }
 
-/// A source of ticks. Cloned into each agent's thread; monomorphised.
+/// A source of ticks. Cloned into each agent's thread; monomorphized.
 pub trait Clock: Clone {
-    /// The time of a stamp. Ordered after every earlier load of this thread: a message has been
-    /// seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
+    /// Returns the time of a stamp. Ordered after every earlier load of this thread: a message has
+    /// been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
     fn now(&self) -> u64;
 
-    /// The time for deciding what is due. Cheaper, not ordered with loads and stores around it.
+    /// Returns the time for deadlines. Cheaper, not ordered with the loads and stores around it.
     fn peek(&self) -> u64;
 }
 
-/// The processor's counter: TSC; on aarch64 CNTVCT.
+/// The CPU's counter: TSC; on aarch64 CNTVCT.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
 
-/// `clock_gettime(CLOCK_MONOTONIC)`; a tick is a nanosecond.
+/// The clock `CLOCK_MONOTONIC`; a tick is a nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
-/// A clock that a test or a simulation sets; for one thread.
+/// A clock that a test or a simulation sets, for one thread.
 #[derive(Clone, Debug, Default)]
-pub struct Virtual {
+pub struct VirtualClock {
     ticks: Rc<core::cell::Cell<u64>>,
-    /// Called before the time is told.
-    looked: Option<fn()>,
+    /// Called before each read.
+    on_read: Option<fn()>,
 }
 
-/// Any of them, chosen while running: a branch at each look. For loops that nothing is measured in,
-/// so that they are compiled once and not once for each clock.
+/// A clock chosen at run time, with a branch per read. For loops that are not measured, so that
+/// they are compiled only once.
 #[derive(Clone, Debug)]
-pub enum Chosen {
-    /// See [`Tsc`].
+pub enum AnyClock {
+    /// The CPU's counter: [`Tsc`].
     Tsc,
-    /// See [`Monotonic`].
+    /// The kernel's clock: [`Monotonic`].
     Monotonic,
-    /// See [`Virtual`].
-    Virtual(Virtual),
+    /// See [`VirtualClock`].
+    Virtual(VirtualClock),
 }
 
-impl From<ClockSource> for Chosen {
+impl From<ClockSource> for AnyClock {
     fn from(source: ClockSource) -> Self {
         match source {
             ClockSource::Tsc => Self::Tsc,
@@ -67,7 +67,7 @@ impl From<ClockSource> for Chosen {
     }
 }
 
-impl Clock for Chosen {
+impl Clock for AnyClock {
     #[inline]
     fn now(&self) -> u64 {
         match self {
@@ -91,11 +91,11 @@ impl Clock for Chosen {
 impl Clock for Tsc {
     #[inline(always)]
     fn now(&self) -> u64 {
-        // The kernel's own `rdtsc_ordered`: LFENCE waits for all earlier loads, so the counter is
-        // read after the message was seen. RDTSCP orders the same way; where both were timed, this
-        // pair was the cheaper one. SAFETY: LFENCE and RDTSC are part of every x86-64 (SSE2), and
-        // the kernel leaves RDTSC enabled for user space wherever it names the TSC as its clock
-        // source, which is checked before this clock is chosen.
+        // The kernel's `rdtsc_ordered`: LFENCE waits for all earlier loads, so the counter is read
+        // after the message was seen. RDTSCP orders the same way; in our measurements this pair was
+        // cheaper. SAFETY: LFENCE and RDTSC are part of every x86-64 (SSE2), and the kernel leaves
+        // RDTSC enabled for user space wherever it names the TSC as its clock source, which is
+        // checked before this clock is chosen.
         unsafe {
             core::arch::x86_64::_mm_lfence();
             core::arch::x86_64::_rdtsc()
@@ -114,12 +114,12 @@ impl Clock for Tsc {
     #[inline(always)]
     fn now(&self) -> u64 {
         let ticks: u64;
-        // The kernel's own sequence. ISB: the counter is not read before the branch is decided that
-        // looked at the message, and so not before the message was loaded. What follows in the
-        // program is not kept behind the reading; neither is it on x86-64. SAFETY: ISB has no
-        // operands. CNTVCT_EL0 is a counter that only goes forward; the kernel lets user space read
-        // it, because its vDSO does. Memory is not touched, and the compiler may not move accesses
-        // over this (no `nomem`).
+        // The kernel's sequence. ISB: the counter is not read before the branch on the message is
+        // decided, and so not before the message was loaded. Later instructions are not ordered
+        // after the read; neither are they on x86-64. SAFETY: ISB has no operands. CNTVCT_EL0 is a
+        // counter that only goes forward; the kernel lets user space read it, because its vDSO
+        // does. Memory is not touched, and the compiler may not move accesses over this (no
+        // `nomem`).
         unsafe {
             core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nostack, preserves_flags))
         }
@@ -138,9 +138,8 @@ impl Clock for Tsc {
 }
 
 impl Tsc {
-    /// How often the counter counts in a second, where the processor says so: CNTFRQ of aarch64; 0
-    /// means that its firmware has not set it. Runs calibrate all the same: firmware has been
-    /// wrong.
+    /// Returns the counter's frequency if the CPU reports it: CNTFRQ of aarch64, unless the
+    /// firmware left it 0. Runs calibrate nevertheless, because firmware has been wrong.
     pub fn nominal_hz() -> Option<u64> {
         #[cfg(target_arch = "aarch64")]
         {
@@ -180,8 +179,7 @@ impl Clock for Monotonic {
     }
 }
 
-/// The source chosen at run time: for the launcher, which is in no hot loop. Roles use the static
-/// types.
+/// The clock of that source, chosen at run time: for the launcher. Roles use the static types.
 impl Clock for ClockSource {
     fn now(&self) -> u64 {
         match self {
@@ -194,23 +192,23 @@ impl Clock for ClockSource {
     }
 }
 
-impl Virtual {
-    /// Sets the time.
+impl VirtualClock {
+    /// Sets the time in ticks.
     pub fn set(&self, ticks: u64) {
         self.ticks.set(ticks);
     }
 
-    /// The same clock, for somebody whose every look at it is to be known first: `looked` may
-    /// unwind, and so end him in the middle of what he does.
+    /// Returns a handle to this clock that calls `on_read` before each read. The hook may unwind,
+    /// and so crash its caller at that point.
     #[must_use]
-    pub fn watched(&self, looked: fn()) -> Self {
-        Self { ticks: Rc::clone(&self.ticks), looked: Some(looked) }
+    pub fn with_read_hook(&self, looked: fn()) -> Self {
+        Self { ticks: Rc::clone(&self.ticks), on_read: Some(looked) }
     }
 }
 
-impl Clock for Virtual {
+impl Clock for VirtualClock {
     fn now(&self) -> u64 {
-        if let Some(looked) = self.looked {
+        if let Some(looked) = self.on_read {
             looked();
         }
         self.ticks.get()
@@ -220,43 +218,43 @@ impl Clock for Virtual {
     }
 }
 
-/// A clock that ends who looks at it, in the middle of what he does, when its time has come: for
-/// tests of what he leaves behind. Its time is how often it was looked at.
+/// A clock that crashes its reader by unwinding at a given read, for tests of recovery. Its time is
+/// the number of reads.
 #[cfg(feature = "fixtures")]
 #[derive(Clone, Debug, Default)]
-pub struct Deadly {
-    /// How often it was looked at.
-    pub looks: Rc<core::cell::Cell<u64>>,
-    /// The look that unwinds, from 1; the panic's hook is not called.
-    pub dies_at: u64,
+pub struct CrashClock {
+    /// Number of reads so far.
+    pub reads: Rc<core::cell::Cell<u64>>,
+    /// The number of the read that unwinds, from 1; the panic hook is not called.
+    pub crash_at: u64,
 }
 
 #[cfg(feature = "fixtures")]
-impl Clock for Deadly {
+impl Clock for CrashClock {
     fn now(&self) -> u64 {
-        self.looks.set(self.looks.get() + 1);
-        if self.looks.get() == self.dies_at {
+        self.reads.set(self.reads.get() + 1);
+        if self.reads.get() == self.crash_at {
             std::panic::resume_unwind(Box::new("its time has come"));
         }
-        self.looks.get()
+        self.reads.get()
     }
     fn peek(&self) -> u64 {
         self.now()
     }
 }
 
-/// The same instant on both clocks.
+/// The same instant on the run's clock and on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPair {
-    /// On the run's clock.
+    /// Time on the run's clock, in ticks.
     pub ticks: u64,
-    /// On CLOCK_MONOTONIC, in nanoseconds.
+    /// Time on CLOCK_MONOTONIC, in nanoseconds.
     pub monotonic_ns: u64,
 }
 
 impl ClockPair {
-    /// Reads both clocks, several times, and keeps the pair that was read in the shortest time:
-    /// nothing came between its two halves.
+    /// Reads both clocks several times, and returns the pair that was read in the shortest time,
+    /// without an interruption.
     pub fn read(clock: &impl Clock) -> Self {
         let read = || {
             let before = clock.now();
@@ -268,14 +266,15 @@ impl ClockPair {
         pairs.min_by_key(|(width, _)| *width).map(|(_, pair)| pair).expect("fifty pairs")
     }
 
-    /// Nanoseconds a tick between an earlier pair and this one.
+    /// Returns the nanoseconds per tick between an earlier pair and this one.
     pub fn ns_per_tick_since(&self, earlier: &Self) -> f64 {
         let ticks = self.ticks.saturating_sub(earlier.ticks).max(1);
         self.monotonic_ns.saturating_sub(earlier.monotonic_ns) as f64 / ticks as f64
     }
 }
 
-/// What one [`Clock::now`] costs, in nanoseconds: the median of 51 batches of a thousand reads.
+/// Measures the cost of one [`Clock::now`] in nanoseconds: the median of 51 batches of a thousand
+/// reads.
 pub fn read_cost_ns(clock: &impl Clock) -> f64 {
     let batch = || {
         let start = Monotonic.now();
@@ -289,15 +288,15 @@ pub fn read_cost_ns(clock: &impl Clock) -> f64 {
     costs[25]
 }
 
-/// Readings that [`step_ticks`] takes.
+/// Number of reads of [`step_ticks`].
 const STEP_READS: u32 = 20_000;
-/// A difference of two readings that occurs less often than this among them is an interruption.
+/// A difference of two reads that occurs less often than this is an interruption.
 const STEP_COMMON: u32 = STEP_READS / 200;
 
-/// The step in which a clock counts, in its ticks: many counters move by several ticks at once, and
-/// no interval is known finer than that. Where reading takes as long as a step or longer, this is
-/// found from the differences between the intervals that occur, so it is at most 1 or 2 ticks too
-/// large for a clock that counts every tick.
+/// Measures the step of a clock in ticks: many counters advance by several ticks at once, which
+/// limits the resolution. If a read takes a step or longer, the step is derived from the
+/// differences between the intervals that occur, so it is at most 1 or 2 ticks too large for a
+/// clock that counts every tick.
 pub fn step_ticks(clock: &impl Clock) -> f64 {
     let mut counts = std::collections::BTreeMap::<u64, u32>::new();
     let mut last = clock.now();
@@ -310,12 +309,12 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
         *counts.entry(now.saturating_sub(last)).or_default() += 1;
         last = now;
     }
-    // It stood still between two readings: then it moves by a step at a time.
+    // The clock stood still between two reads: then it advances by one step at a time.
     if counts.get(&0).is_some_and(|still| *still >= STEP_COMMON) {
         return counts.keys().find(|ticks| **ticks > 0).map_or(0.0, |ticks| *ticks as f64);
     }
     let common: Vec<(u64, u32)> = counts.into_iter().filter(|(_, count)| *count >= STEP_COMMON).collect();
-    // A step that is no whole number of ticks shows as two neighbouring numbers.
+    // A step with a fraction of a tick shows as two adjacent numbers.
     let intervals: Vec<f64> = common
         .chunk_by(|a, b| b.0 - a.0 <= 1)
         .map(|near| {
@@ -332,29 +331,29 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
     gaps.min_by(f64::total_cmp).or(intervals.first().copied()).unwrap_or(0.0)
 }
 
-/// Turns the schedule's nanoseconds into ticks.
+/// Converts nanoseconds of the schedule to ticks of the run's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timebase {
-    /// The tick at which the barrier opened.
+    /// The tick of the start of the run.
     pub start_ticks: u64,
-    /// Nanoseconds a tick.
+    /// Nanoseconds per tick.
     pub ns_per_tick: f64,
 }
 
 impl Timebase {
-    /// A duration in ticks.
+    /// Converts a duration in nanoseconds to ticks.
     #[inline]
     pub fn ticks(&self, ns: u64) -> u64 {
         (ns as f64 / self.ns_per_tick) as u64
     }
 
-    /// The tick at which that many nanoseconds have passed since the start.
+    /// Returns the tick at which `ns` nanoseconds have passed since the start.
     #[inline]
     pub fn at(&self, ns: u64) -> u64 {
         self.start_ticks.saturating_add(self.ticks(ns))
     }
 
-    /// A duration in nanoseconds.
+    /// Converts a duration in ticks to nanoseconds.
     #[inline]
     pub fn ns(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick) as u64
@@ -378,13 +377,13 @@ mod tests {
 
     /// A clock whose counter moves by `step` at a time and takes `read` and some to be read.
     #[derive(Clone)]
-    struct Stepped {
-        time: Virtual,
+    struct SteppedClock {
+        time: VirtualClock,
         step: f64,
         read: u64,
     }
 
-    impl Clock for Stepped {
+    impl Clock for SteppedClock {
         fn now(&self) -> u64 {
             let time = self.time.now();
             // Spread as the low bits of a product are.
@@ -398,9 +397,9 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "thousands of readings: minutes there")]
-    fn the_step_of_a_counter_is_found() {
+    fn step_of_a_counter_is_measured() {
         let found = |step: f64, read: u64| {
-            let clock = Stepped { time: Virtual::default(), step, read };
+            let clock = SteppedClock { time: VirtualClock::default(), step, read };
             clock.time.set(1_000_000_007);
             step_ticks(&clock)
         };
@@ -413,7 +412,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's clock is not for measuring")]
-    fn the_clocks_here_have_a_step() {
+    fn local_clocks_have_a_step() {
         for ticks in [step_ticks(&Tsc), step_ticks(&Monotonic)] {
             assert!(ticks > 0.0);
         }
@@ -430,7 +429,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's clock is not for measuring")]
-    fn the_counter_counts_as_often_as_it_says() {
+    fn counter_runs_at_its_nominal_frequency() {
         let Some(hz) = Tsc::nominal_hz() else { return };
         let earlier = ClockPair::read(&Tsc);
         std::thread::sleep(Duration::from_millis(20));

@@ -1,14 +1,14 @@
-//! How many files this process, and those that it starts, may have open.
+//! The limit of open files of this process and those that it starts.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Lets this process have so many files open, as far as the hard limit goes, and returns how many
-/// it may have then.
+/// Raises the limit of open files to `wanted`, as far as the hard limit allows. Returns the new
+/// limit.
 ///
 /// # Errors
-/// What the system refused.
-pub fn allow(wanted: u64) -> io::Result<u64> {
+/// An error of the system.
+pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft >= wanted {
         return Ok(soft);

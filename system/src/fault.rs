@@ -1,4 +1,4 @@
-//! Faults that a process does to itself, also inside the sandbox. Also from inside the sandbox.
+//! Faults that a process injects into itself, also inside the sandbox.
 
 use core::num::NonZeroUsize;
 use core::time::Duration;
@@ -13,34 +13,34 @@ use std::os::fd::AsRawFd;
 /// Sends itself SIGKILL.
 pub fn kill() -> ! {
     let _ = raise(Signal::SIGKILL);
-    // Not reached: nothing can be done against that signal.
+    // Not reached: the signal cannot be blocked.
     std::process::abort()
 }
 
-/// Sends itself SIGSTOP; goes on when somebody sends SIGCONT.
+/// Sends itself SIGSTOP; continues after SIGCONT.
 pub fn stop() {
     let _ = raise(Signal::SIGSTOP);
 }
 
-/// Writes to memory that it has no right to: SIGSEGV.
+/// Writes to memory without access rights: SIGSEGV.
 pub fn segv() -> ! {
     const PAGE: NonZeroUsize = NonZeroUsize::new(4096).expect("4096");
-    // SAFETY: a new mapping, at a place of the kernel's choice, of memory that nobody else uses.
+    // SAFETY: a new private mapping at an address that the kernel chooses.
     let page = unsafe { mmap_anonymous(None, PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE) };
     if let Ok(page) = page {
         // SAFETY: the pointer is aligned and not null. The page may not be accessed, so the write
-        // does not take place: the kernel sends SIGSEGV instead, and the program does not go on
-        // behind it.
+        // does not take place: the kernel sends SIGSEGV instead, and the program does not continue
+        // after it.
         unsafe { page.cast::<u8>().write_volatile(1) }
     }
     std::process::abort()
 }
 
-/// Punches a hole into the file behind a region, as far as it is mapped: everybody who has it
-/// mapped reads zeros from there on.
+/// Punches a hole into the file of a mapped region: every process that has it mapped then reads
+/// zeros.
 ///
 /// # Errors
-/// What the system refused.
+/// An error of the system.
 pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     let start = words.as_ptr().cast_mut().cast::<libc::c_void>();
     // SAFETY: the words are mapped and stay so during the call. It makes them zero, which any
@@ -49,51 +49,52 @@ pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Ends with that code at once: nothing is dropped, flushed or said.
+/// Exits with that code immediately: nothing is dropped, flushed or printed.
 pub fn exit(code: i32) -> ! {
     // SAFETY: takes an integer and does not return; no memory is touched.
     unsafe { libc::_exit(code) }
 }
 
-/// Processes that this one has started for nothing but to be there: each holds some memory. They
-/// end with this value, with the process that has it, and after [`Crowd::AT_MOST`].
+/// Child processes that only hold memory. They exit when this value is dropped, when the parent
+/// dies, and after
 #[derive(Debug)]
-pub struct Crowd {
-    /// What they wait on: its other end is this process's alone.
+pub struct ChildCrowd {
+    /// The pipe on which they wait; only this process has its other end.
     wait: PipeReader,
     hold: PipeWriter,
 }
 
-impl Crowd {
-    /// How long one of them lives at most.
-    pub const AT_MOST: Duration = Duration::from_secs(10);
+impl ChildCrowd {
+    /// Maximum lifetime of a child.
+    pub const MAX_LIFETIME: Duration = Duration::from_secs(10);
 
-    /// Nobody yet.
+    /// Makes an empty crowd.
     ///
     /// # Errors
-    /// No descriptors are left.
+    /// No file descriptors are left.
     pub fn new() -> io::Result<Self> {
         let (wait, hold) = io::pipe()?;
         Ok(Self { wait, hold })
     }
 
-    /// Starts one more, and waits until it has written to so many bytes of memory of its own.
+    /// Starts one more child, and waits until it has written to `bytes` bytes of its own memory.
     ///
     /// # Errors
-    /// The system lets no process be started, or one has ended: before it had its memory, or since.
+    /// The system refuses to start a process, or a child has ended, before or after it had its
+    /// memory.
     pub fn add(&mut self, bytes: usize) -> io::Result<()> {
         let (mut told, tell) = io::pipe()?;
         let (wait, hold, tell_fd) = (self.wait.as_raw_fd(), self.hold.as_raw_fd(), tell.as_raw_fd());
-        // SAFETY: the child calls nothing but `stand`, which makes system calls and writes to
-        // memory that it has mapped itself: it takes no lock, allocates nothing and drops nothing,
-        // and it does not return.
+        // SAFETY: the child calls nothing but `run_crowd_child`, which makes system calls and
+        // writes to memory that it has mapped itself: it takes no lock, allocates nothing and drops
+        // nothing, and it does not return.
         if let ForkResult::Child = unsafe { fork() }? {
-            stand(bytes, wait, hold, tell_fd)
+            run_crowd_child(bytes, wait, hold, tell_fd)
         }
         drop(tell);
-        // Nothing comes from one that is dead.
+        // A dead child sends nothing.
         told.read_exact(&mut [0])?;
-        // Where memory is short the kernel may have taken it from another one of them.
+        // If memory is short, the kernel may have killed another child.
         match waitpid(None, Some(WaitPidFlag::WNOHANG))? {
             WaitStatus::StillAlive => Ok(()),
             _ => Err(io::ErrorKind::OutOfMemory.into()),
@@ -101,18 +102,18 @@ impl Crowd {
     }
 }
 
-/// What one of a crowd does, in a process that is a copy of one with other threads.
-fn stand(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
+/// The body of a child, in a forked copy of a process that has other threads.
+fn run_crowd_child(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
     const PAGE: usize = 4096;
     if let Some(length) = NonZeroUsize::new(bytes) {
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new mapping, at a place of the kernel's choice, of memory that nobody else
-        // uses.
+        // SAFETY: a new private mapping at an address that the kernel chooses.
         let Ok(memory) = (unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE) }) else {
             exit(1)
         };
         for place in (0..bytes).step_by(PAGE) {
-            // SAFETY: the place is within what was just mapped for writing, and nobody else has it.
+            // SAFETY: the offset is within the writable mapping made above, which no other thread
+            // uses.
             unsafe { memory.cast::<u8>().add(place).write_volatile(1) };
         }
     }
@@ -123,7 +124,7 @@ fn stand(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
     unsafe {
         libc::close(hold);
         libc::write(tell, [1u8].as_ptr().cast(), 1);
-        libc::poll(&raw mut ends, 1, Crowd::AT_MOST.as_millis() as i32);
+        libc::poll(&raw mut ends, 1, ChildCrowd::MAX_LIFETIME.as_millis() as i32);
     }
     exit(0)
 }
@@ -134,9 +135,9 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn a_crowd_holds_its_memory_and_goes_with_its_owner() {
+    fn crowd_holds_memory_until_owner_ends() {
         let _guard = crate::only_one_has_children();
-        let mut crowd = Crowd::new().unwrap();
+        let mut crowd = ChildCrowd::new().unwrap();
         for bytes in [0, 1, 1 << 20] {
             crowd.add(bytes).unwrap();
         }

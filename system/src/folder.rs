@@ -1,8 +1,8 @@
-//! Files in a folder that somebody else may have filled: a symbolic link, a named pipe or a device
-//! under an expected name is an error, never followed and never waited for.
+//! Safe file access in a directory that other users may write: a symbolic link, a named pipe or a
+//! device under an expected name is an error, is not followed and cannot block.
 //!
-//! Writing goes through [`OpenFolder`]: the folder is opened once, and its files are made under a
-//! random draft name (`O_EXCL`, `O_NOFOLLOW`) and renamed inside the open folder. Reading goes
+//! Writing goes through [`OpenDir`]: the directory is opened once, and its files are made under a
+//! random draft name (`O_EXCL`, `O_NOFOLLOW`) and renamed inside the open directory. Reading goes
 //! through [`open_regular`].
 
 use nix::errno::Errno;
@@ -18,23 +18,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 use thiserror::Error;
 
-/// What every draft's name ends in.
+/// The suffix of every draft's name.
 pub const DRAFT_SUFFIX: &str = ".new";
 
-/// How many draft names are tried; one is enough unless somebody guesses it.
+/// Maximum number of draft names tried; one is enough unless it is guessed.
 const MAX_NAMES: u32 = 16;
 
-/// A file that is not what its name promises. It is the inner error of an [`io::Error`]
-/// ([`not_regular`] finds it).
+/// A file of an unexpected kind. It is the inner error of an [`io::Error`] ([`not_regular`] finds
+/// it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotRegular {
-    /// A symbolic link.
+    /// The file is a symbolic link.
     #[error("a symbolic link, not a regular file: links in a folder of results are not followed")]
     Link,
-    /// A named pipe, a socket, a device or a folder.
+    /// The file is a named pipe, a socket, a device or a directory.
     #[error("not a regular file")]
     Kind,
-    /// A regular file that is also another one: writing into it would change that one.
+    /// The file has several hard links: writing to it would change the others.
     #[error("a file with several names (hard links): writing into it would change the others")]
     Names,
 }
@@ -45,19 +45,19 @@ impl From<NotRegular> for io::Error {
     }
 }
 
-/// Returns what was wrong with the kind of a file, if that is what the error is about.
+/// Returns the reason if the error is about the kind of a file.
 pub fn not_regular(error: &io::Error) -> Option<NotRegular> {
     error.get_ref()?.downcast_ref().copied()
 }
 
-/// Opens a regular file for reading. The last part of the path is not followed if it is a symbolic
-/// link, and nothing is waited for.
+/// Opens a regular file for reading. A symbolic link as the last part of the path is not followed,
+/// and the call does not block.
 ///
 /// # Errors
-/// [`NotRegular`] for every other kind of file; what the system refused.
+/// [`NotRegular`] for every other kind of file; an error of the system.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    regular(open(path, flags, Mode::empty()))
+    check_regular(open(path, flags, Mode::empty()))
 }
 
 /// Reads a whole regular file of at most `max` bytes.
@@ -67,41 +67,41 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let (file, mut bytes) = (open_regular(path)?, Vec::new());
     let is_larger = file.metadata()?.len() > max;
-    // It may grow meanwhile.
+    // The file may grow while it is read.
     if is_larger || file.take(max.saturating_add(1)).read_to_end(&mut bytes)? as u64 > max {
         return Err(io::Error::other(format!("larger than {max} bytes")));
     }
     Ok(bytes)
 }
 
-/// How a file is opened that is written in place, and made where there is none.
-const OWN: OFlag = OFlag::O_CREAT
+/// Flags to open a file that is written in place, and created if it does not exist.
+const IN_PLACE_FLAGS: OFlag = OFlag::O_CREAT
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_NONBLOCK)
     .union(OFlag::O_NOCTTY)
     .union(OFlag::O_CLOEXEC);
 
-/// Opens a regular file with one name to write at its end, and makes an empty one where there is
-/// none. The last part of the path is not followed if it is a symbolic link.
+/// Opens a regular file with one hard link for appending, and creates it if it does not exist. A
+/// symbolic link as the last part of the path is not followed.
 ///
 /// # Errors
-/// [`NotRegular`]; what the system refused.
+/// [`NotRegular`]; an error of the system.
 pub fn append_regular(path: &Path) -> io::Result<File> {
-    with_one_name(open(path, OWN | OFlag::O_WRONLY | OFlag::O_APPEND, all()))
+    check_single_link(open(path, IN_PLACE_FLAGS | OFlag::O_WRONLY | OFlag::O_APPEND, default_mode()))
 }
 
-/// A folder that is opened once; its files are reached through its descriptor, whatever happens to
-/// its path.
+/// An open directory whose files are accessed through its file descriptor, even if its path
+/// changes.
 #[derive(Debug)]
-pub struct OpenFolder {
+pub struct OpenDir {
     descriptor: OwnedFd,
 }
 
-impl OpenFolder {
-    /// Opens a folder. The last part of the path is not followed if it is a symbolic link.
+impl OpenDir {
+    /// Opens a directory. A symbolic link as the last part of the path is not followed.
     ///
     /// # Errors
-    /// There is none, it is something else, or the system refused.
+    /// The directory does not exist, the path is not a directory, or another error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -115,19 +115,19 @@ impl OpenFolder {
         }
     }
 
-    /// Begins a new file: it has a random name until [`Draft::save`] gives it this one.
+    /// Creates a new file under a random name; [`Draft::save`] renames it to `name`.
     ///
     /// # Errors
-    /// A name that leads elsewhere; a full disk; a folder that cannot be written or was removed.
+    /// A name with a path; a full disk; a directory that cannot be written or was removed.
     pub fn draft(&self, name: impl AsRef<OsStr>) -> io::Result<Draft<'_>> {
-        let name = plain(name.as_ref())?.to_owned();
+        let name = file_name(name.as_ref())?.to_owned();
         for _ in 0..MAX_NAMES {
             let mut draft = OsString::from(".");
             draft.push(&name);
             draft.push(format!(".{:016x}{DRAFT_SUFFIX}", RandomState::new().hash_one(&name)));
             let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
             let flags = flags | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-            match openat(&self.descriptor, draft.as_os_str(), flags, all()) {
+            match openat(&self.descriptor, draft.as_os_str(), flags, default_mode()) {
                 Ok(file) => return Ok(Draft { folder: self, name, draft: Some(draft), file: file.into() }),
                 Err(Errno::EEXIST) => {}
                 Err(error) => return Err(error.into()),
@@ -136,11 +136,11 @@ impl OpenFolder {
         Err(Errno::EEXIST.into())
     }
 
-    /// Writes a file, whole or not at all. What stood under its name, a link too, is replaced and
-    /// not written to. With `synced` the bytes are on the disk before the file has its name.
+    /// Writes a file atomically. An existing file or link of that name is replaced, not written to.
+    /// With `synced` the bytes are on disk before the file has its name.
     ///
     /// # Errors
-    /// As [`OpenFolder::draft`] and [`Draft::save`].
+    /// As [`OpenDir::draft`] and [`Draft::save`].
     pub fn write_whole(&self, name: impl AsRef<OsStr>, bytes: &[u8], synced: bool) -> io::Result<()> {
         let mut draft = self.draft(name)?;
         draft.write_all(bytes)?;
@@ -150,11 +150,11 @@ impl OpenFolder {
         draft.save()
     }
 
-    /// Reserves so many bytes of the folder's disk in a file without a name: they are free again
-    /// when it is dropped, or its process dies.
+    /// Reserves `bytes` bytes of the directory's disk in an unnamed file. They are free again when
+    /// the file is dropped or its process dies.
     ///
     /// # Errors
-    /// There is no such room; a file system without files that have no names.
+    /// Not enough disk space; a file system without unnamed files.
     pub fn reserve(&self, bytes: u64) -> io::Result<File> {
         let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
         let file = openat(&self.descriptor, ".", flags, Mode::from_bits_truncate(0o600))?;
@@ -162,55 +162,65 @@ impl OpenFolder {
         Ok(file.into())
     }
 
-    /// Opens a file for reading and writing in place, and makes an empty one where there is none.
+    /// Opens a file for reading and writing in place, and creates it if it does not exist.
     ///
     /// # Errors
-    /// [`NotRegular`] also for a file with several names; what the system refused.
+    /// [`NotRegular`], also for a file with several hard links; an error of the system.
     pub fn edit(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        with_one_name(openat(&self.descriptor, plain(name.as_ref())?, OWN | OFlag::O_RDWR, all()))
+        check_single_link(openat(
+            &self.descriptor,
+            file_name(name.as_ref())?,
+            IN_PLACE_FLAGS | OFlag::O_RDWR,
+            default_mode(),
+        ))
     }
 
-    /// Opens a regular file for reading.
+    /// Opens a regular file of the directory for reading.
     ///
     /// # Errors
     /// As [`open_regular`].
     pub fn read(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        regular(openat(&self.descriptor, plain(name.as_ref())?, flags | OFlag::O_CLOEXEC, Mode::empty()))
+        check_regular(openat(
+            &self.descriptor,
+            file_name(name.as_ref())?,
+            flags | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        ))
     }
 
-    /// Removes a file, or a link itself. One that is gone is no error.
+    /// Removes a file, or a link itself. A missing file is not an error.
     ///
     /// # Errors
-    /// What the system refused.
+    /// An error of the system.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        match unlinkat(&self.descriptor, plain(name.as_ref())?, UnlinkatFlags::NoRemoveDir) {
+        match unlinkat(&self.descriptor, file_name(name.as_ref())?, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// A new file that has a random name, and loses it again unless it is saved.
+/// A new file under a random name, which is removed again unless it is saved.
 #[derive(Debug)]
 pub struct Draft<'a> {
-    folder: &'a OpenFolder,
+    folder: &'a OpenDir,
     name: OsString,
-    /// `None` once it is saved.
+    /// The random name; `None` once it is saved.
     draft: Option<OsString>,
     file: File,
 }
 
 impl Draft<'_> {
-    /// Returns the file, to cut it or to write at a place.
+    /// Returns the file, to truncate it or to write at an offset.
     pub const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Gives the file its name, in place of what stood there.
+    /// Renames the file to its final name, replacing an existing file.
     ///
     /// # Errors
-    /// What the system refused: a folder of that name. The draft is gone then.
+    /// An error of the system, such as a directory of that name. The draft is removed then.
     pub fn save(mut self) -> io::Result<()> {
         let Some(draft) = self.draft.take() else { return Ok(()) };
         let folder = &self.folder.descriptor;
@@ -239,25 +249,25 @@ impl Drop for Draft<'_> {
     }
 }
 
-/// Everything that the process's umask leaves of reading and writing for all.
-const fn all() -> Mode {
+/// Read and write access for all, as far as the process's umask allows.
+const fn default_mode() -> Mode {
     Mode::from_bits_truncate(0o666)
 }
 
-fn regular(opened: nix::Result<OwnedFd>) -> io::Result<File> {
+fn check_regular(opened: nix::Result<OwnedFd>) -> io::Result<File> {
     let file = match opened {
         Ok(file) => File::from(file),
         Err(Errno::ELOOP) => return Err(NotRegular::Link.into()),
-        // A socket; a pipe that nobody reads; a folder that is to be written.
+        // A socket; a pipe without a reader; a directory opened for writing.
         Err(Errno::ENXIO | Errno::ENODEV | Errno::EISDIR) => return Err(NotRegular::Kind.into()),
         Err(error) => return Err(error.into()),
     };
     if file.metadata()?.is_file() { Ok(file) } else { Err(NotRegular::Kind.into()) }
 }
 
-fn with_one_name(opened: nix::Result<OwnedFd>) -> io::Result<File> {
-    let file = regular(opened)?;
-    // One that was removed after it was opened has none.
+fn check_single_link(opened: nix::Result<OwnedFd>) -> io::Result<File> {
+    let file = check_regular(opened)?;
+    // A file that was removed after it was opened has 0.
     if file.metadata()?.nlink() > 1 { Err(NotRegular::Names.into()) } else { Ok(file) }
 }
 
@@ -265,8 +275,8 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink())
 }
 
-/// A name that leads to no other folder.
-fn plain(name: &OsStr) -> io::Result<&OsStr> {
+/// Returns the name if it is a plain file name without a path.
+fn file_name(name: &OsStr) -> io::Result<&OsStr> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
         (Some(Component::Normal(part)), None) if part == name => Ok(name),
@@ -282,8 +292,8 @@ mod tests {
     use std::path::PathBuf;
     use tempfile::TempDir;
 
-    /// A folder with the traps that a stranger can put into it, and the file outside of it that
-    /// must keep its bytes.
+    /// Makes a directory with traps that another user can set, and a file outside that must not
+    /// change.
     fn trapped() -> (TempDir, PathBuf, PathBuf) {
         let outside = tempfile::tempdir().unwrap();
         let (victim, folder) = (outside.path().join("victim"), outside.path().join("folder"));
@@ -302,7 +312,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn written_files_replace_traps_and_follow_none() {
         let (outside, victim, folder) = trapped();
-        let open = OpenFolder::open(&folder).unwrap();
+        let open = OpenDir::open(&folder).unwrap();
         for name in ["link", "dangling", "hard", "fifo", "socket", "new"] {
             open.write_whole(name, b"ours", name == "new").unwrap();
             assert!(fs::symlink_metadata(folder.join(name)).unwrap().is_file(), "{name}");
@@ -318,7 +328,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn opened_files_are_regular_and_have_one_name() {
         let (_outside, victim, folder) = trapped();
-        let open = OpenFolder::open(&folder).unwrap();
+        let open = OpenDir::open(&folder).unwrap();
         for (name, wrong) in [
             ("link", NotRegular::Link),
             ("dangling", NotRegular::Link),
@@ -347,12 +357,12 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no openat")]
-    fn linked_folders_and_names_with_a_way_are_refused() {
+    fn linked_directories_and_names_with_paths_are_refused() {
         let (outside, _, folder) = trapped();
         symlink(&folder, outside.path().join("elsewhere")).unwrap();
-        let error = OpenFolder::open(&outside.path().join("elsewhere")).unwrap_err();
+        let error = OpenDir::open(&outside.path().join("elsewhere")).unwrap_err();
         assert!(error.to_string().contains("symbolic link"), "{error}");
-        let open = OpenFolder::open(&folder).unwrap();
+        let open = OpenDir::open(&folder).unwrap();
         for name in ["", ".", "..", "../victim", "/tmp/x", "folder/x", "x/"] {
             assert!(
                 open.draft(name).is_err() && open.edit(name).is_err() && open.remove(name).is_err(),
@@ -365,7 +375,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn drafts_that_are_not_saved_leave_nothing() {
         let (_outside, _, folder) = trapped();
-        let open = OpenFolder::open(&folder).unwrap();
+        let open = OpenDir::open(&folder).unwrap();
         let before = fs::read_dir(&folder).unwrap().count();
         let mut draft = open.draft("new").unwrap();
         draft.write_all(b"half").unwrap();
@@ -376,7 +386,7 @@ mod tests {
             assert_eq!(room.metadata().unwrap().len(), 5_000);
             assert_eq!(fs::read_dir(&folder).unwrap().count(), before, "it has no name");
         }
-        // The folder is reached wherever it was moved.
+        // The directory is accessible after it was moved.
         fs::rename(&folder, folder.with_file_name("moved")).unwrap();
         open.write_whole("new", b"whole", false).unwrap();
         assert_eq!(fs::read(folder.with_file_name("moved").join("new")).unwrap(), b"whole");

@@ -1,10 +1,10 @@
 //! Interfaces to the operating system: clocks, core pinning and core-to-core latency, priorities,
-//! processes, files, the sandbox, containers; and work that takes a given time. Depends on no
-//! order, venue or plan.
+//! processes, files, the sandbox, containers; and work of a given duration. Independent of orders,
+//! venues and plans.
 //!
 //! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe
-//! wrapper, what runs between fork and exec, columns in files of one's own ([`scratch`]), and a
-//! counting allocator ([`alloc`]). Atomics and the memory of other processes are the crate `shm`'s.
+//! wrapper, code between fork and exec, columns in private files ([`scratch`]), and a counting
+//! allocator ([`alloc`]). Atomics and shared memory are in the crate `shm`.
 
 #[cfg(not(loom))]
 pub mod alloc;
@@ -22,7 +22,9 @@ pub mod floor;
 pub mod folder;
 #[cfg(not(loom))]
 pub mod memory;
-mod names;
+mod named_enum;
+#[cfg(not(loom))]
+pub mod pid_slot;
 #[cfg(not(loom))]
 pub mod pin;
 #[cfg(not(loom))]
@@ -34,14 +36,12 @@ pub mod sandbox;
 #[cfg(not(loom))]
 pub mod scratch;
 #[cfg(not(loom))]
-pub mod starts;
-#[cfg(not(loom))]
 pub mod usage;
 #[cfg(not(loom))]
 pub mod work;
 
-/// For a test that has children, while it has them: one waits for any child of the process, and
-/// would take another's.
+/// Locks for a test while it has child processes: a test that waits for any child would reap those
+/// of others.
 #[cfg(test)]
 pub(crate) fn only_one_has_children() -> std::sync::MutexGuard<'static, ()> {
     static CHILDREN: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -1,27 +1,27 @@
-//! Pinning a thread to a core, and reading back where it really is.
+//! Pinning a thread to a core, and verifying its affinity.
 
 use core_affinity::CoreId;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use thiserror::Error;
 
-/// Why a thread could not be pinned.
+/// A reason why a thread could not be pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PinError {
     /// Outside the affinity mask of this process (a cpuset, a container, taskset).
     #[error("core {core} is not allowed here (allowed: {allowed:?}): choose from these with --cores")]
     NotAllowed {
-        /// What was asked for.
+        /// The requested core.
         core: u32,
-        /// What there is.
+        /// The allowed cores.
         allowed: Vec<u32>,
     },
-    /// The kernel took the request and the thread is still elsewhere.
+    /// The kernel accepted the request, but the affinity is different.
     #[error("core {0}: the kernel accepted the pinning but reads back {1:?}")]
     NotPinned(u32, Vec<u32>),
 }
 
-/// The cores that the calling thread may run on, ascending.
+/// Returns the cores that the calling thread may run on, ascending.
 pub fn allowed_cores() -> Vec<u32> {
     let mut cores: Vec<u32> =
         core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id as u32).collect();
@@ -38,19 +38,17 @@ pub fn pin_to(core: u32) -> Result<(), PinError> {
     if !allowed.contains(&core) {
         return Err(PinError::NotAllowed { core, allowed });
     }
-    move_to(core)
+    pin_beyond_mask(core)
 }
 
-/// The same for a core that the mask need not hold which the thread began with: whoever chose the
-/// core for it may itself keep off it, and the mask is inherited. What a cpuset forbids is
-/// forbidden here as well.
+/// Pins the calling thread to a core even if its inherited affinity mask excludes it: the parent
+/// may avoid the cores that it assigns. A cpuset still applies.
 ///
 /// # Errors
 /// See [`PinError`].
-pub fn move_to(core: u32) -> Result<(), PinError> {
+pub fn pin_beyond_mask(core: u32) -> Result<(), PinError> {
     let id = core as usize;
-    // The crate aborts on ids past the size of a CPU set, and says of anything else that went wrong
-    // only that it did.
+    // The crate aborts on ids past the size of a CPU set, and returns no reason for other failures.
     if id >= CpuSet::count() || !core_affinity::set_for_current(CoreId { id }) {
         return Err(PinError::NotAllowed { core, allowed: allowed_cores() });
     }
@@ -60,11 +58,11 @@ pub fn move_to(core: u32) -> Result<(), PinError> {
     }
 }
 
-/// Lets the calling thread, and those that it starts from then on, run on these cores only.
+/// Restricts the calling thread, and threads that it starts later, to these cores.
 ///
 /// # Errors
-/// What the system refused: there is none of them, or none that a cpuset allows.
-pub fn stay_on(cores: &[u32]) -> std::io::Result<()> {
+/// An error of the system: none of the cores exists or is allowed by the cpuset.
+pub fn restrict_to(cores: &[u32]) -> std::io::Result<()> {
     let mut mask = CpuSet::new();
     for core in cores {
         mask.set(*core as usize)?;
@@ -79,16 +77,16 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no affinity")]
-    fn a_thread_is_pinned_beyond_the_mask_that_it_inherited_only_where_that_is_meant() {
+    fn only_pin_beyond_mask_ignores_inherited_mask() {
         let allowed = allowed_cores();
         let [first, .., last] = allowed[..] else { return eprintln!("SKIPPED: one core only") };
         let found = std::thread::spawn(move || {
             pin_to(first).unwrap();
             let refused = pin_to(last);
-            move_to(last).unwrap();
+            pin_beyond_mask(last).unwrap();
             let at = allowed_cores();
-            stay_on(&[first, last]).unwrap();
-            (refused, at, allowed_cores(), move_to(4095), stay_on(&[]).is_err())
+            restrict_to(&[first, last]).unwrap();
+            (refused, at, allowed_cores(), pin_beyond_mask(4095), restrict_to(&[]).is_err())
         });
         let refused = PinError::NotAllowed { core: last, allowed: vec![first] };
         let both = vec![first, last];

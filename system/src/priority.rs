@@ -1,10 +1,9 @@
-//! Real-time priority of a thread: `SCHED_FIFO`, under which nothing of ordinary priority takes its
-//! core away.
+//! Real-time priority of threads: `SCHED_FIFO`, which ordinary threads cannot preempt.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
-/// The lowest and the highest priority of `SCHED_FIFO` on Linux.
+/// The range of priorities of `SCHED_FIFO` on Linux.
 pub const FIFO: std::ops::RangeInclusive<u8> = 1..=99;
 
 /// The kernel's `sched_param`. The system calls are made directly, because musl's functions for them
@@ -18,8 +17,8 @@ struct SchedParam {
 /// processes that it starts later begin as ordinary ones.
 ///
 /// # Errors
-/// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the control group has no
-/// real-time budget. `EINVAL`: outside of [`FIFO`].
+/// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the cgroup has no real-time
+/// budget. `EINVAL`: outside of [`FIFO`].
 pub fn set_fifo(priority: u8) -> io::Result<()> {
     let parameters = SchedParam { priority: i32::from(priority) };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -35,7 +34,7 @@ pub fn set_fifo(priority: u8) -> io::Result<()> {
     }
 }
 
-/// The calling thread's priority under `SCHED_FIFO`; `None`: it is under another policy.
+/// Returns the calling thread's priority under `SCHED_FIFO`; `None` under another policy.
 pub fn own_fifo() -> Option<u8> {
     let mut parameters = SchedParam { priority: 0 };
     // SAFETY: 0 stands for the calling thread; the first call touches no memory of ours, the second
@@ -50,18 +49,18 @@ pub fn own_fifo() -> Option<u8> {
     u8::try_from(parameters.priority).ok()
 }
 
-/// Whether a thread of this process may have that priority. It is tried, on a thread that ends at
-/// once: whoever reads limits, capabilities and control groups may have missed one.
+/// Checks that a thread of this process may have that priority, by setting it on a short-lived
+/// thread. Limits, capabilities and cgroups together cannot be checked reliably.
 ///
 /// # Errors
-/// As [`set_fifo`]; no thread can be started.
+/// As [`set_fifo`]; or if no thread can be started.
 pub fn try_fifo(priority: u8) -> io::Result<()> {
     let trial = std::thread::Builder::new().spawn(move || set_fifo(priority))?;
     trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
 }
 
-/// Lets this process, and those that it starts, have that priority also without a capability: a
-/// sandboxed one gives up all of them.
+/// Allows this process, and those that it starts, to use that priority without a capability,
+/// because a sandboxed process drops all capabilities.
 ///
 /// # Errors
 /// `EPERM`: the hard limit (`ulimit -Hr`) is lower, and may not be raised.
@@ -80,11 +79,9 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no scheduler")]
-    fn a_priority_is_one_thread_s_alone_and_ends_with_it() {
+    fn priority_applies_to_one_thread_only() {
         if let Err(error) = try_fifo(1) {
-            eprintln!(
-                "SKIPPED a_priority_is_one_thread_s_alone_and_ends_with_it: no SCHED_FIFO here: {error}"
-            );
+            eprintln!("SKIPPED priority_applies_to_one_thread_only: no SCHED_FIFO here: {error}");
             return;
         }
         let within = std::thread::spawn(|| {
@@ -97,7 +94,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no scheduler")]
-    fn what_is_no_priority_is_refused() {
+    fn invalid_priority_is_refused() {
         for wrong in [0, 100] {
             assert_eq!(try_fifo(wrong).unwrap_err().raw_os_error(), Some(libc::EINVAL), "{wrong}");
         }

@@ -1,4 +1,4 @@
-//! Processes: who they are, that they die with their parent, and how their end is noticed.
+//! Process control: identity, death with the parent, signals, reaping, and waiting for the end.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
@@ -13,15 +13,15 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-/// Whether the process of that id and start time still runs. A zombie does not run.
+/// Returns `true` if the process with that id and start time still runs. A zombie does not run.
 pub fn is_running(pid: u32, start: u64) -> bool {
     let state = |stat: String| Some(stat.rsplit_once(')')?.1.trim_start().starts_with(['Z', 'X']));
     start_time(pid) == Some(start)
         && std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(state) == Some(false)
 }
 
-/// Names the calling thread, as `ps -L` and `top -H` show it; the first thread's name is the
-/// process's in `ps`. The kernel keeps 15 bytes.
+/// Sets the name of the calling thread, as `ps -L` and `top -H` show it; the first thread's name is
+/// that of the process in `ps`. The kernel keeps 15 bytes.
 pub fn set_thread_name(name: &str) {
     let short: Vec<u8> = name.bytes().filter(|b| *b != 0).take(15).collect();
     if let Ok(name) = std::ffi::CString::new(short) {
@@ -30,32 +30,31 @@ pub fn set_thread_name(name: &str) {
     }
 }
 
-/// Has the kernel kill this process when its parent dies, and checks that the parent is still the
-/// one expected: it may have died before the request.
+/// Makes the kernel kill this process when its parent dies, and checks that the parent is still the
+/// expected one: it may have died before the request.
 ///
 /// # Errors
 /// If the parent is another process now, or the kernel refuses.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
-    on_parents_death(parent, Signal::SIGKILL)
+    set_parent_death_signal(parent, Signal::SIGKILL)
 }
 
-/// The same, but has this process woken up, should it be stopped then. Whoever watches for the
-/// parent's end ([`pidfd_open`]) gets to see it.
+/// Makes the kernel send SIGCONT to this process when its parent dies, so that a stopped process
+/// wakes up and can notice it ([`pidfd_open`]).
 ///
 /// # Errors
 /// As [`die_with_parent`].
 pub fn wake_with_parent(parent: u32) -> io::Result<()> {
-    on_parents_death(parent, Signal::SIGCONT)
+    set_parent_death_signal(parent, Signal::SIGCONT)
 }
 
-/// Has the kernel kill the process that this command starts when the thread that starts it dies,
-/// from its first instruction on, whatever program it is and whether or not it ever asks for that
-/// itself.
+/// Makes the kernel kill the process that this command starts when the starting thread dies, from
+/// its first instruction on and without its cooperation.
 pub fn die_with_starter(command: &mut Command) {
     let starter = std::process::id();
     let ask = move || -> io::Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // It may have died in between.
+        // The starter may have died before that.
         if getppid().as_raw() as u32 == starter {
             Ok(())
         } else {
@@ -67,7 +66,7 @@ pub fn die_with_starter(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-fn on_parents_death(parent: u32, signal: Signal) -> io::Result<()> {
+fn set_parent_death_signal(parent: u32, signal: Signal) -> io::Result<()> {
     prctl::set_pdeathsig(signal)?;
     if getppid().as_raw() as u32 == parent {
         Ok(())
@@ -76,35 +75,34 @@ fn on_parents_death(parent: u32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Lets timed waits of this thread end on time: the kernel may otherwise delay them by 50 µs to
-/// save wake-ups.
-pub fn precise_timers() {
-    timer_slack(1);
+/// Sets the timer slack of this thread to 1 ns, so that timed waits end on time: by default the
+/// kernel may delay them by 50 µs.
+pub fn set_precise_timers() {
+    set_timer_slack(1);
 }
 
-/// How late the kernel may end timed waits of this thread, in nanoseconds, to save wake-ups. 0:
-/// what the thread began with, 50 µs where nobody changed it.
-pub fn timer_slack(ns: u64) {
-    // A kernel that refuses leaves the waits as late as they were.
+/// Sets the timer slack of this thread: how late the kernel may end timed waits, in nanoseconds. 0
+/// restores the initial value, usually 50 µs.
+pub fn set_timer_slack(ns: u64) {
+    // If the kernel refuses, waits stay as imprecise as before.
     let _ = prctl::set_timerslack(ns);
 }
 
-/// The calling thread's id, as `top -H` and `/proc/PID/task` show it.
+/// Returns the calling thread's id, as `top -H` and `/proc/PID/task` show it.
 pub fn thread_id() -> u32 {
     nix::unistd::gettid().as_raw() as u32
 }
 
-/// Sends SIGKILL to the process behind a pidfd ([`pidfd_open`]). A process id can be given to
-/// another process once its owner was waited for; a pidfd never stands for another process.
+/// Sends SIGKILL to the process of a pidfd ([`pidfd_open`]). A process id can be reused after its
+/// process was waited for; a pidfd never refers to another process.
 ///
 /// # Errors
-/// `ESRCH`: the process was waited for already, and nobody got the signal. `EPERM`: it may not be
-/// signalled.
+/// `ESRCH`: the process was already waited for. `EPERM`: it may not be signalled.
 pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGKILL)
 }
 
-/// Sends SIGSTOP to the process behind a pidfd.
+/// Sends SIGSTOP to the process of a pidfd.
 ///
 /// # Errors
 /// As [`kill`].
@@ -120,47 +118,46 @@ fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// From now on a write that would make a file larger than this process may
-/// ([`setrlimit`](nix::sys::resource::setrlimit) of `RLIMIT_FSIZE`) fails with EFBIG; otherwise the
-/// process would get SIGXFSZ, which ends it.
+/// Makes writes beyond the file size limit (`RLIMIT_FSIZE`) fail with EFBIG, instead of killing the
+/// process with SIGXFSZ.
 ///
 /// # Errors
-/// What the system refused.
+/// An error of the system.
 pub(crate) fn ignore_file_limit() -> io::Result<()> {
     // SAFETY: the signal is ignored: no handler of ours runs.
     unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, nix::sys::signal::SigHandler::SigIgn) }?;
     Ok(())
 }
 
-/// From now on children of this process that end are nobody's to wait for: they are gone at once.
+/// Makes the kernel reap the children of this process when they end.
 ///
 /// # Errors
-/// What the system refused.
-pub(crate) fn leave_no_zombies() -> io::Result<()> {
+/// An error of the system.
+pub(crate) fn ignore_children() -> io::Result<()> {
     // SAFETY: the signal is ignored: no handler of ours runs.
     unsafe { nix::sys::signal::signal(Signal::SIGCHLD, nix::sys::signal::SigHandler::SigIgn) }?;
     Ok(())
 }
 
-/// Makes this process the parent of every descendant whose own parent has died. Without it orphans
-/// go to process 1, which may never reap them: a namespace of process ids is not gone before all of
+/// Makes this process the parent of every descendant whose own parent has died (subreaper).
+/// Otherwise orphans go to process 1, which may never reap them: a PID namespace exists until all
 /// its processes were reaped.
 ///
 /// # Errors
-/// What the system refused.
+/// An error of the system.
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Reaps the process behind a pidfd if it is an ended child of this process, and does nothing
+/// Reaps the process of a pidfd if it is an ended child of this process, and does nothing
 /// otherwise.
 pub fn reap(pidfd: BorrowedFd<'_>) {
     // ECHILD: another process is its parent, or it was reaped before.
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
 }
 
-/// Reaps ended children of this process until the next one is among `own`, which the caller reaps
-/// itself. No other thread may start processes of its own at that time.
+/// Reaps ended children of this process until the next one is in `own`, which the caller reaps
+/// itself. No other thread may start processes at the same time.
 pub fn reap_orphans(own: &[u32]) {
     let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Some(pid) = waitid(Id::All, peek).ok().and_then(|status| status.pid()) {
@@ -171,9 +168,8 @@ pub fn reap_orphans(own: &[u32]) {
     }
 }
 
-/// Ends as that other process has ended: with its code, or by the signal that ended it. Leaves no
-/// core file.
-pub fn end_like(status: ExitStatus) -> ! {
+/// Exits like another process: with its code, or by the signal that ended it. Leaves no core file.
+pub fn exit_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
         // SAFETY: the signal gets its default action: no handler of ours runs.
@@ -183,15 +179,15 @@ pub fn end_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// The id, for who looks from outside, of a thread that calls itself `tid`, in a process whose id
-/// is `pid` for who looks: in a namespace of process ids of their own threads have numbers of their
-/// own. `None`: that process has no such thread.
-pub fn thread_outside(pid: u32, tid: u64) -> Option<u64> {
+/// Returns the thread id in the caller's PID namespace of the thread that has the id `tid` in its
+/// own namespace. `pid` is its process in the caller's namespace. `None` if the thread does not
+/// exist.
+pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {
     let tasks = format!("/proc/{pid}/task");
     if std::path::Path::new(&format!("{tasks}/{tid}")).exists() {
         return Some(tid);
     }
-    // The last one is what the thread itself sees.
+    // The last number is the id in the thread's own namespace.
     let own = |status: String| {
         let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
         ids.split_whitespace().next_back()?.parse::<u64>().ok()
@@ -202,10 +198,10 @@ pub fn thread_outside(pid: u32, tid: u64) -> Option<u64> {
     })
 }
 
-/// A descriptor that becomes readable when a process ends.
+/// Opens a file descriptor that becomes readable when a process ends.
 ///
 /// # Errors
-/// If there is no such process.
+/// If the process does not exist.
 pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers and returns a new descriptor or -1.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
@@ -216,14 +212,14 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Waits until one of the descriptors is readable (a process ended, a signal came) or the time is
-/// over; returns which ones are.
+/// Waits until one of the descriptors is readable (a process ended, a signal arrived) or the
+/// timeout is over. Returns whether each is readable.
 ///
 /// # Errors
-/// What the system refused; a signal that interrupts the wait is no error.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], at_most: Duration) -> io::Result<Vec<bool>> {
+/// An error of the system; an interrupted wait is not an error.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
-    let timeout = PollTimeout::try_from(at_most).unwrap_or(PollTimeout::MAX);
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
     match poll(&mut polled, timeout) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => {
             Ok(polled.iter().map(|fd| fd.revents().is_some_and(|events| !events.is_empty())).collect())
@@ -248,7 +244,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn a_pidfd_tells_the_end() {
+    fn pidfd_reports_process_end() {
         let _guard = crate::only_one_has_children();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();
@@ -266,7 +262,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn an_orphan_is_reaped_by_whoever_adopts_it() {
+    fn orphan_is_reaped_by_its_subreaper() {
         let _guard = crate::only_one_has_children();
         match adopt_orphans() {
             Ok(()) => {}
@@ -292,7 +288,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn a_stopped_process_is_killed_all_the_same() {
+    fn stopped_process_can_be_killed() {
         let _guard = crate::only_one_has_children();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();

@@ -1,9 +1,8 @@
-//! Columns that may be larger than memory: of plain values, in memory, or in a file that nobody
-//! else has.
+//! Columns of plain values that may be larger than memory, in memory or in a private file.
 //!
-//! A column in a file is mapped, so code that uses it is the code that uses one in memory. What of
-//! it is resident can be given back at any time ([`Room::relieve`]): the pages go to the file and
-//! come again when they are touched.
+//! A column in a file is mapped, so it is used like one in memory. Its resident pages can be
+//! released at any time ([`ColumnStore::release_resident`]): they are written to the file and read
+//! again on access.
 
 use core::mem::size_of;
 use core::ops::{Deref, DerefMut};
@@ -20,96 +19,101 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A value that is nothing but its bytes: any bytes are one, and none of them are padding.
+/// A plain value: any bytes are valid, without padding.
 pub trait Plain: FromBytes + IntoBytes + Immutable + Copy {}
 
 impl<T: FromBytes + IntoBytes + Immutable + Copy> Plain for T {}
 
-/// The least that a column in a file grows by, in bytes.
+/// Minimum growth of a column in a file, in bytes.
 const STEP: usize = 1 << 20;
-/// The name that a scratch file has for a moment where files must have one.
+/// The temporary name of a scratch file, on file systems without unnamed files.
 const NAME: &str = ".scratch";
 
-/// Where columns live.
+/// The storage of columns: memory, or unnamed files of a directory.
 #[derive(Clone, Debug, Default)]
-pub struct Room {
-    files: Option<Arc<Files>>,
+pub struct ColumnStore {
+    files: Option<Arc<ScratchFiles>>,
 }
 
 #[derive(Debug)]
-struct Files {
+struct ScratchFiles {
     folder: PathBuf,
-    most_resident: u64,
-    /// Broken on purpose: see [`Room::forgetful`].
-    forgets: bool,
-    /// Where every column is mapped now: address and length.
+    max_resident: u64,
+    /// For tests: see [`ColumnStore::with_data_loss`].
+    loses_data: bool,
+    /// The current mapping of every column: address and length.
     mapped: Mutex<Vec<(usize, usize)>>,
 }
 
-impl Room {
-    /// Columns in memory.
+impl ColumnStore {
+    /// Makes a store for columns in memory.
     pub fn memory() -> Self {
         Self::default()
     }
 
-    /// Columns in files of that folder, which have no names and go with their columns;
-    /// `most_resident` is for [`Room::relieve`].
+    /// Makes a store for columns in unnamed files of a directory, which are freed with their
+    /// columns. `max_resident` is the limit of [`ColumnStore::release_resident`].
     ///
     /// # Errors
-    /// No file can be made there.
+    /// No file can be made in the directory.
     pub fn files(folder: &Path, most_resident: u64) -> io::Result<Self> {
         Self::with(folder, most_resident, false)
     }
 
-    /// Broken on purpose, so that tests can show that they would notice: as [`Room::files`], but a
-    /// column forgets what was in it when it grows beyond its file.
+    /// Makes a faulty store, to validate tests: as [`ColumnStore::files`], but a column loses its
+    /// values when it grows beyond its file.
     #[doc(hidden)]
-    pub fn forgetful(folder: &Path) -> io::Result<Self> {
+    pub fn with_data_loss(folder: &Path) -> io::Result<Self> {
         Self::with(folder, 0, true)
     }
 
     fn with(folder: &Path, most_resident: u64, forgets: bool) -> io::Result<Self> {
         unnamed(folder)?;
         let mapped = Mutex::default();
-        let files = Files { folder: folder.to_owned(), most_resident, forgets, mapped };
+        let files = ScratchFiles {
+            folder: folder.to_owned(),
+            max_resident: most_resident,
+            loses_data: forgets,
+            mapped,
+        };
         Ok(Self { files: Some(Arc::new(files)) })
     }
 
-    /// Where the files of columns are; `None`: columns are in memory.
+    /// Returns the directory of the files; `None` if columns are in memory.
     pub fn folder(&self) -> Option<&Path> {
         self.files.as_ref().map(|files| files.folder.as_path())
     }
 
-    /// How much memory this process may have resident, in bytes, before columns are given back;
-    /// `None`: nobody said.
-    pub fn most_resident(&self) -> Option<u64> {
-        self.files.as_ref().map(|files| files.most_resident)
+    /// Returns the resident memory in bytes above which columns are released; `None` if columns are
+    /// in memory.
+    pub fn max_resident(&self) -> Option<u64> {
+        self.files.as_ref().map(|files| files.max_resident)
     }
 
-    /// An empty column.
+    /// Makes an empty column.
     pub fn column<T: Plain>(&self) -> Column<T> {
         let place = match &self.files {
-            None => Place::Memory(Vec::new()),
-            Some(files) => Place::File { files: Arc::clone(files), mapped: None, len: 0 },
+            None => ColumnStorage::Memory(Vec::new()),
+            Some(files) => ColumnStorage::File { files: Arc::clone(files), mapped: None, len: 0 },
         };
-        Column { place }
+        Column { storage: place }
     }
 
-    /// Gives back what columns have resident, where this process has more resident than it may. To
-    /// be called now and then by whoever goes through columns: a system call or two.
+    /// Releases the resident pages of all columns if this process exceeds its limit. Called now and
+    /// then by code that scans columns; costs a system call or two.
     #[inline]
-    pub fn relieve(&self) {
+    pub fn release_resident(&self) {
         if let Some(files) = &self.files {
-            files.relieve();
+            files.release_resident();
         }
     }
 }
 
-impl Files {
+impl ScratchFiles {
     #[cold]
-    fn relieve(&self) {
-        // Where nobody says how much that is, it is too much.
-        if resident_bytes().is_some_and(|resident| resident <= self.most_resident) {
+    fn release_resident(&self) {
+        // If the resident size is unknown, release the pages.
+        if resident_bytes().is_some_and(|resident| resident <= self.max_resident) {
             return;
         }
         for (start, len) in self.mapped().iter() {
@@ -127,73 +131,72 @@ impl Files {
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn forget(&self, mapped: &Mapped) {
+    fn unregister(&self, mapped: &MappedFile) {
         let start = mapped.map.as_mut_ptr() as usize;
         self.mapped().retain(|(other, _)| *other != start);
     }
 }
 
-/// Values one after the other, as many as there is room for on the disk.
+/// A growable array of plain values, limited by the disk.
 #[derive(Debug)]
 pub struct Column<T> {
-    place: Place<T>,
+    storage: ColumnStorage<T>,
 }
 
 #[derive(Debug)]
-enum Place<T> {
+enum ColumnStorage<T> {
     Memory(Vec<T>),
-    File { files: Arc<Files>, mapped: Option<Mapped>, len: usize },
+    File { files: Arc<ScratchFiles>, mapped: Option<MappedFile>, len: usize },
 }
 
 #[derive(Debug)]
-struct Mapped {
+struct MappedFile {
     file: File,
     map: MmapRaw,
 }
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
-        Self { place: Place::Memory(Vec::new()) }
+        Self { storage: ColumnStorage::Memory(Vec::new()) }
     }
 }
 
 impl<T: Plain> Column<T> {
-    /// Makes it as long as that, with values of zero bytes behind those that there are; shorter
-    /// values are cut off.
+    /// Resizes the column; new values are zero.
     ///
     /// # Errors
-    /// There is no memory, or no room on the disk; then it is as it was.
+    /// Not enough memory or disk space; the column is unchanged then.
     pub fn resize(&mut self, len: usize) -> io::Result<()> {
-        match &mut self.place {
-            Place::Memory(values) => {
+        match &mut self.storage {
+            ColumnStorage::Memory(values) => {
                 let more = len.saturating_sub(values.len());
                 values.try_reserve(more).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
                 values.resize(len, T::new_zeroed());
                 Ok(())
             }
-            Place::File { files, mapped, len: now } => {
+            ColumnStorage::File { files, mapped, len: now } => {
                 let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
                 let has = mapped.as_ref().map_or(0, |mapped| mapped.map.len());
                 if bytes > has {
                     const { assert!(align_of::<T>() <= 4096, "a mapping begins at a page") };
                     let wanted = bytes.max(has + has / 4).next_multiple_of(STEP);
                     let file = match &mapped {
-                        Some(mapped) if !files.forgets => mapped.file.try_clone()?,
+                        Some(mapped) if !files.loses_data => mapped.file.try_clone()?,
                         _ => unnamed(&files.folder)?,
                     };
                     reserve(&file, wanted)?;
                     let map = MmapOptions::new().len(wanted).map_raw(&file)?;
                     files.mapped().push((map.as_mut_ptr() as usize, wanted));
-                    if let Some(before) = mapped.replace(Mapped { file, map }) {
-                        files.forget(&before);
+                    if let Some(before) = mapped.replace(MappedFile { file, map }) {
+                        files.unregister(&before);
                     }
                 }
                 let before = core::mem::replace(now, len);
                 if len < before {
-                    // What is cut off is zero if it comes back.
+                    // Removed values are zero if the column grows again.
                     *now = before;
                     self[len..].iter_mut().for_each(|value| *value = T::new_zeroed());
-                    if let Place::File { len: now, .. } = &mut self.place {
+                    if let ColumnStorage::File { len: now, .. } = &mut self.storage {
                         *now = len;
                     }
                 }
@@ -205,8 +208,8 @@ impl<T: Plain> Column<T> {
 
 impl<T> Drop for Column<T> {
     fn drop(&mut self) {
-        if let Place::File { files, mapped: Some(mapped), .. } = &self.place {
-            files.forget(mapped);
+        if let ColumnStorage::File { files, mapped: Some(mapped), .. } = &self.storage {
+            files.unregister(mapped);
         }
     }
 }
@@ -216,10 +219,10 @@ impl<T: Plain> Deref for Column<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        match &self.place {
-            Place::Memory(values) => values,
-            Place::File { mapped: None, .. } => &[],
-            Place::File { mapped: Some(mapped), len, .. } => {
+        match &self.storage {
+            ColumnStorage::Memory(values) => values,
+            ColumnStorage::File { mapped: None, .. } => &[],
+            ColumnStorage::File { mapped: Some(mapped), len, .. } => {
                 // SAFETY: the mapping begins at a page and so is aligned for a value (`resize` maps
                 // none that wants more), is at least `len` values long (`resize`), readable and
                 // writable, and lives as long as `self`. Every byte is initialised, by the kernel
@@ -235,24 +238,24 @@ impl<T: Plain> Deref for Column<T> {
 impl<T: Plain> DerefMut for Column<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.place {
-            Place::Memory(values) => values,
-            Place::File { mapped: None, .. } => &mut [],
-            Place::File { mapped: Some(mapped), len, .. } => {
-                // SAFETY: as for `deref`; and `self` is borrowed for as long as the slice, so there
-                // is no other reference into it.
+        match &mut self.storage {
+            ColumnStorage::Memory(values) => values,
+            ColumnStorage::File { mapped: None, .. } => &mut [],
+            ColumnStorage::File { mapped: Some(mapped), len, .. } => {
+                // SAFETY: as for `deref`; and `self` is borrowed for as long as the slice, so no
+                // other reference into it exists.
                 unsafe { core::slice::from_raw_parts_mut(mapped.map.as_mut_ptr().cast(), *len) }
             }
         }
     }
 }
 
-/// A file without a name in that folder.
+/// Makes an unnamed file in a directory.
 fn unnamed(folder: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).mode(0o600);
     match options.clone().custom_flags(libc::O_TMPFILE).open(folder) {
-        // Not every file system has files without names.
+        // Not every file system supports unnamed files.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
             named_for_a_moment(folder, &options)
         }
@@ -260,11 +263,11 @@ fn unnamed(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// A file whose name is taken away before anything is in it. Who is killed in between leaves it
-/// there, empty, and the next one takes it away.
+/// Makes a file and removes its name while it is empty. A process killed in between leaves the
+/// empty file, and the next call removes it.
 fn named_for_a_moment(folder: &Path, options: &OpenOptions) -> io::Result<File> {
     let path = folder.join(NAME);
-    // Somebody else's file of the moment loses nothing but a name that it was about to lose.
+    // Another process's file of that name only loses the name, which it was about to remove.
     let unlink = || match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -275,8 +278,7 @@ fn named_for_a_moment(folder: &Path, options: &OpenOptions) -> io::Result<File> 
     Ok(file)
 }
 
-/// Reserves so many bytes of a file: a page that the disk has no room for would end the process
-/// when it is touched.
+/// Reserves `bytes` bytes of a file: an access to a page without disk space would kill the process.
 fn reserve(file: &File, bytes: usize) -> io::Result<()> {
     let bytes = i64::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
     loop {
@@ -287,7 +289,7 @@ fn reserve(file: &File, bytes: usize) -> io::Result<()> {
     }
 }
 
-/// What this process has in memory, in bytes; `None`: nobody says.
+/// Returns the resident memory of this process in bytes; `None` if it is unknown.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
@@ -301,16 +303,16 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no files to map")]
-    fn a_column_in_a_file_is_one_in_memory() {
+    fn column_in_file_equals_column_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         // Nothing may stay resident: every relief gives all back.
-        for room in [Room::memory(), Room::files(folder.path(), 0).unwrap()] {
+        for room in [ColumnStore::memory(), ColumnStore::files(folder.path(), 0).unwrap()] {
             let mut column = room.column::<u64>();
             assert!(column.is_empty());
             for len in [1, 5, 200_000, 1_000_000] {
                 column.resize(len).unwrap();
                 column[len - 1] = len as u64;
-                room.relieve();
+                room.release_resident();
             }
             assert_eq!([column[0], column[4], column[199_999], column[999_999]], [1, 5, 200_000, 1_000_000]);
             assert_eq!(column.iter().sum::<u64>(), 1_200_006, "what nobody wrote is zero");
@@ -323,23 +325,23 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no files to map")]
-    fn what_is_given_back_is_not_resident() {
+    fn released_pages_are_not_resident() {
         let folder = tempfile::tempdir().unwrap();
-        let room = Room::files(folder.path(), 0).unwrap();
+        let room = ColumnStore::files(folder.path(), 0).unwrap();
         let mut column = room.column::<u64>();
         column.resize(8 << 20).unwrap();
         column.iter_mut().zip(0..).for_each(|(value, place)| *value = place);
         let before = resident_bytes().unwrap();
-        room.relieve();
+        room.release_resident();
         let after = resident_bytes().unwrap();
-        // 64 MiB; other tests of this process may take some meanwhile.
+        // 64 MiB; other tests of this process may use some concurrently.
         assert!(before.saturating_sub(after) > 32 << 20, "{before} → {after}");
         assert!(column.iter().zip(0..).all(|(value, place)| *value == place), "and comes again as it was");
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no files to map")]
-    fn a_file_that_had_a_name_for_a_moment_has_none() {
+    fn temporarily_named_file_loses_its_name() {
         let folder = tempfile::tempdir().unwrap();
         // Left behind by one that was killed in that moment.
         std::fs::write(folder.path().join(NAME), "").unwrap();
@@ -352,9 +354,9 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no files to map")]
-    fn a_forgetful_room_forgets() {
+    fn store_with_data_loss_loses_values() {
         let folder = tempfile::tempdir().unwrap();
-        let mut column = Room::forgetful(folder.path()).unwrap().column::<u64>();
+        let mut column = ColumnStore::with_data_loss(folder.path()).unwrap().column::<u64>();
         column.resize(1).unwrap();
         column[0] = 7;
         column.resize(STEP).unwrap();
@@ -363,8 +365,8 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no files to map")]
-    fn a_folder_that_takes_no_file_is_said() {
-        assert!(Room::files(Path::new("/proc"), 0).is_err());
-        assert!(Room::files(Path::new("/no/such/folder"), 0).is_err());
+    fn unwritable_directory_is_reported() {
+        assert!(ColumnStore::files(Path::new("/proc"), 0).is_err());
+        assert!(ColumnStore::files(Path::new("/no/such/folder"), 0).is_err());
     }
 }

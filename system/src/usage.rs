@@ -1,16 +1,16 @@
-//! Kernel accounts of the calling thread.
+//! Resource usage of the calling thread, as the kernel counts it.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// A thread's own figures since it began.
+/// The resource usage of a thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Context switches that it asked for (it slept or yielded).
+pub struct ThreadUsage {
+    /// Voluntary context switches (the thread slept or yielded).
     pub voluntary_switches: u64,
-    /// Context switches that were forced on it.
+    /// Involuntary context switches (the thread was preempted).
     pub involuntary_switches: u64,
     /// Page faults served without reading from a device.
     pub minor_faults: u64,
@@ -20,16 +20,15 @@ pub struct Usage {
     pub cpu_ns: u64,
 }
 
-/// The CPU time of the calling thread in nanoseconds, up to this moment. [`Usage::cpu_ns`] may lie
-/// behind by as much as a tick of the scheduler (4 ms on many kernels): too much for what is over
-/// sooner. 0 if the kernel does not tell.
-pub fn cpu_ns_of_this_thread() -> u64 {
+/// Returns the current CPU time of the calling thread in nanoseconds; 0 if it is unknown.
+/// [`ThreadUsage::cpu_ns`] may lag by a scheduler tick (4 ms on many kernels).
+pub fn thread_cpu_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
-impl Usage {
-    /// The calling thread's figures; zeros if the kernel does not tell.
-    pub fn of_this_thread() -> Self {
+impl ThreadUsage {
+    /// Returns the usage of the calling thread; zeros if it is unknown.
+    pub fn current_thread() -> Self {
         let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return Self::default() };
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
         Self {
@@ -41,7 +40,7 @@ impl Usage {
         }
     }
 
-    /// What was added since `earlier`.
+    /// Returns the usage since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),

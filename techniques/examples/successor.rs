@@ -1,10 +1,10 @@
-//! A producer that is killed, and its successor, without a run: `cargo run -p techniques --example
+//! Replaces killed producers of a queue, without a run: `cargo run -p techniques --example
 //! successor [TECHNIQUE]`.
 //!
-//! The program creates a queue and starts itself again as its producer, several times: each
-//! producer but the last is killed while it pushes. What a producer had pushed comes out once,
-//! whole and in order, and its successor goes on in its place. Each producer counts its pushes on a
-//! board, which outlives it, so that the count can be checked.
+//! The program creates a queue and starts itself several times as its producer; each producer
+//! except the last is killed while it pushes. The pushed messages of each producer arrive once,
+//! whole and in order, and its successor continues. Each producer counts its pushes on a board,
+//! which survives it, so that the count can be checked.
 
 use shm::board::{self, NamedWriter, Shape};
 use shm::queue::Queue;
@@ -16,19 +16,19 @@ use std::time::{Duration, Instant};
 use techniques::Technique;
 use techniques::with_link;
 
-/// Producers, one after the other.
+/// Number of producers, one after the other.
 const PRODUCERS: u64 = 4;
-/// Messages of each; the killed ones do not get so far.
+/// Messages per producer; killed producers send fewer.
 const MESSAGES: u64 = 100_000;
 /// Messages after which a producer is killed.
 const LIFE: u64 = 5_000;
-/// Nothing takes so long unless something is stuck.
+/// Timeout: the program is stuck if a producer takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The producer's process: pushes `[number, 0]`, `[number, 1]` and so on.
+/// Runs the producer's process: pushes `[number, 0]`, `[number, 1]` and so on.
 pub fn produce<T: Link>(name: &str, number: u64) -> Result<(), Box<dyn Error>> {
     let consumer = parent_id();
-    // What the killed predecessor has left of its board is removed.
+    // The board of a killed predecessor is removed.
     let mut count = NamedWriter::create(name, Shape::of_cells(1, 1)?)?;
     let mut producer = Queue::<T>::open(name)?.producer(0)?;
     for n in 0..MESSAGES {
@@ -40,18 +40,18 @@ pub fn produce<T: Link>(name: &str, number: u64) -> Result<(), Box<dyn Error>> {
         }
         count.write(0, 0, &[n + 1]);
     }
-    // The board is read once more.
+    // The board is kept: the consumer reads it once more.
     count.leave();
     Ok(())
 }
 
-/// The messages that came of one producer: their number, if each is the next one.
+/// Checks that a message is the next one of its producer. Returns the number of messages so far.
 fn check(taken: u64, number: u64, message: [u64; 7]) -> Result<u64, Box<dyn Error>> {
     let due = [number, taken, !taken, number, taken, !taken, number];
     if message == due { Ok(taken + 1) } else { Err(format!("{message:?} came instead of {due:?}").into()) }
 }
 
-/// The consumer's process. `start` is how it starts the producer of that number.
+/// Runs the consumer's process. `start` makes the command of a producer by its number.
 pub fn consume<T: Link>(name: &str, start: impl Fn(u64) -> Command) -> Result<(), Box<dyn Error>> {
     let mut queue = Queue::<T>::create(name, 1, 1024)?;
     let mut consumer = queue.consumer()?;
@@ -73,8 +73,8 @@ pub fn consume<T: Link>(name: &str, start: impl Fn(u64) -> Command) -> Result<()
             // Reaped: from here on its death is certain.
             ended = child.try_wait()?;
         }
-        // Its end is made ready for a successor. What it had pushed comes out meanwhile, or
-        // directly after.
+        // Its end is prepared for a successor. Its pushed messages arrive during that, or directly
+        // after it.
         while !queue.renew(0, &mut consumer)? {
             if let Some((_, message)) = consumer.try_pop() {
                 taken = check(taken, number, message)?;
@@ -86,7 +86,7 @@ pub fn consume<T: Link>(name: &str, start: impl Fn(u64) -> Command) -> Result<()
         let mut pushed = [0];
         board::Reader::open(name)?.read(0, &mut pushed)?;
         let [pushed] = pushed;
-        // It may have died between a push and its count.
+        // The producer may have died between a push and its count.
         if !(pushed..=pushed + 1).contains(&taken) || consumer.take_fault().is_some() {
             return Err(format!("producer {number} pushed {pushed} messages, {taken} came").into());
         }

@@ -1,9 +1,8 @@
 //! `array-queue-mux`: a real `crossbeam_queue::ArrayQueue` for every producer, scanned round-robin,
 //! on the heap of one process. The seed benchmark's own fourth technique.
 //!
-//! It is a mux over queues that many could push to and pop from: each push and each pop pays a CAS
-//! that nobody contends for, and a look into a queue loads two cursors. `spsc-mux` is what it stood
-//! for there.
+//! It is a mux over MPMC queues: each push and each pop pays an uncontended CAS, and checking a
+//! queue loads two cursors. `spsc-mux` is its counterpart in shared memory.
 
 use crate::element::{Element, LineMessage};
 use core::marker::PhantomData;
@@ -16,36 +15,36 @@ use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, Record};
 use std::sync::Arc;
 
-/// The technique. `E`: in which form it carries the messages.
+/// The technique `array-queue-mux`. `E` is the form in which it carries messages.
 pub struct ArrayQueueMux<E = LineMessage>(PhantomData<E>);
 
 type Queue<E> = Arc<ArrayQueue<E>>;
 
-/// The sending end: its own queue.
-pub struct Sender<E>(Queue<E>);
+/// The sending end: the producer's own queue.
+pub struct QueueSender<E>(Queue<E>);
 
-/// The receiving end: all queues and where the next scan begins.
-pub struct Mux<E> {
+/// The receiving end: all queues and the start of the next scan.
+pub struct QueueMux<E> {
     queues: Vec<Queue<E>>,
     next: usize,
 }
 
-impl<E: Element> shm::ring::Producer for Sender<E> {
+impl<E: Element> shm::ring::Producer for QueueSender<E> {
     #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        whole(at, || self.0.push(E::of(message)).map_err(|_| Full))
+        whole(at, || self.0.push(E::from_message(message)).map_err(|_| Full))
     }
 }
 
-impl<E: Element> shm::ring::Consumer for Mux<E> {
+impl<E: Element> shm::ring::Consumer for QueueMux<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // The same scan as `spsc_mux`, so that only the queues differ: two walks that only look.
-        // `is_empty` is two loads; `pop` itself would add a fence for each empty queue.
+        // The same scan as `spsc_mux`, so that only the queues differ: two passes of read-only
+        // checks. `is_empty` is two loads; `pop` itself would add a fence for each empty queue.
         let (start, rest) = self.queues.split_at(self.next);
         let place = match rest.iter().position(|queue| !queue.is_empty()) {
             Some(place) => self.next + place,
@@ -64,19 +63,19 @@ fn queue<E: Element>(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>)
 impl<E: Element> Link for ArrayQueueMux<E> {
     const RECORD: Record = Record::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
 
-    type Producer = Sender<E>;
-    type Consumer = Mux<E>;
+    type Producer = QueueSender<E>;
+    type Consumer = QueueMux<E>;
 
     fn producer(
         spec: &LinkSpec,
         index: usize,
         attached: &mut Attached<'_>,
-    ) -> Result<Sender<E>, RegionError> {
-        Ok(Sender(queue(spec, index, attached)))
+    ) -> Result<QueueSender<E>, RegionError> {
+        Ok(QueueSender(queue(spec, index, attached)))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux<E>, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueMux<E>, RegionError> {
         let queues = (0..spec.producers).map(|index| queue(spec, index, attached)).collect();
-        Ok(Mux { queues, next: 0 })
+        Ok(QueueMux { queues, next: 0 })
     }
 }

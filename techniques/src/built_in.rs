@@ -1,4 +1,4 @@
-//! The built-in techniques under one path, where the macros of the table find them.
+//! The built-in techniques under one path, for the macros of the table.
 
 pub use crate::array_queue_mux::ArrayQueueMux;
 pub use crate::channel::Channel;

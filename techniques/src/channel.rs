@@ -1,38 +1,38 @@
-//! `channel`: the ring of `array-queue`, plus a receiver that can sleep and that every push looks
-//! out for.
+//! `channel`: the ring of `array-queue`, plus a receiver that can sleep, for which every push
+//! checks.
 //!
 //! ```text
 //! segment submit         header │ tail │ slots                see `array_queue`
 //! segment submit-waker   header │ 0 awake, 1 parked │ pad     the receiver parks on it, any producer wakes
 //! ```
 //!
-//! What crossbeam-channel's bounded flavour does for select and blocking receivers with a locked
-//! list of wakers and an `is_empty` flag is one word here: a hand-off has one receiver, so the list
-//! has at most one entry. The price that every push pays is the same: one look at a line that
-//! almost never changes. There is no lock that could die with its owner.
+//! For select and blocking receivers, crossbeam-channel's bounded flavor has a locked list of
+//! wakers and an `is_empty` flag. Here they are one word: a hand-off has one receiver, so the list
+//! has at most one entry. The cost of every push is the same: one load of a cache line that rarely
+//! changes. No lock can be lost with its owner.
 //!
-//! [`Receiver::pop_timeout`] parks. The agents of a run poll (a thread with two hand-offs cannot
-//! park on one of them) and leave the parking to their idle strategy; they pay for the look all the
-//! same, as they do with the real crate.
+//! [`Receiver::pop_timeout`] parks. The agents of a run poll instead (a thread with two hand-offs
+//! cannot park on one of them) and leave parking to their idle strategy. They pay for the check
+//! nevertheless, as with the real crate.
 //!
-//! **Why no wake-up is lost.** A producer claims its place (CAS on the tail, SeqCst) and then looks
-//! at the word (SeqCst); the receiver stores 1 (SeqCst) and then looks at the tail (SeqCst). In the
-//! single order of these four one look comes last, and sees the other's store (Dekker's argument):
-//! either the producer finds the receiver parked and wakes it, or the receiver finds a place
-//! claimed and stays awake. No fence is needed in the push, because its claim is one.
+//! **Why no wake-up is lost.** A producer claims its slot (CAS on the tail, SeqCst) and then loads
+//! the word (SeqCst); the receiver stores 1 (SeqCst) and then loads the tail (SeqCst). In the
+//! single order of these four operations one load comes last, and sees the other's store (Dekker's
+//! argument): either the producer finds the receiver parked and wakes it, or the receiver finds a
+//! slot claimed and stays awake. The push needs no fence, because its claim is one.
 //!
-//! **What a dead producer leaves:** what it leaves in `array_queue`, with the same repair. Beside
-//! that, what a death between the stamp and the wake-up leaves:
+//! **What a dead producer leaves:** the same as in `array_queue`, with the same repair. In
+//! addition, the effects of a death between the stamp and the wake-up:
 //!
-//! | died | left | what happens |
+//! | died | left | effect |
 //! |---|---|---|
-//! | after the stamp, before it looked at the word | a message, and perhaps a sleeper | the sleeper finds it when its wait ends, or when another's push wakes it |
-//! | between taking the word back and the system call | the same, and the word says awake | the same, only that no other push wakes it: its wait ends |
+//! | after the stamp, before it loaded the word | a message, and perhaps a sleeper | the sleeper finds it when its wait ends, or when another push wakes it |
+//! | between resetting the word and the system call | the same, and the word is `awake` | the sleeper finds it when its wait ends; no other push wakes it |
 //!
-//! No wait is longer than [`MAX_WAIT`], so whoever forgets, dies, or scribbles over the word costs
-//! a bounded delay. There is nothing to repair, and no way to hang anybody: the word is no lock.
-//! While a dead one's claim is not retired, the receiver sees a place claimed and does not park: it
-//! gives way and looks again.
+//! No wait is longer than [`MAX_WAIT`], so a process that fails to wake, dies, or corrupts the word
+//! costs a bounded delay. There is nothing to repair, and no process can hang, because the word is
+//! not a lock. While the claim of a dead producer is not retired, the receiver sees a claimed slot
+//! and does not park: it yields and polls again.
 //!
 //! Source: crossbeam-channel's `flavors/array.rs` and `waker.rs`; the parking after Drepper,
 //! "Futexes are tricky".
@@ -47,24 +47,24 @@ use shm::ring::{BlockedSlot, Full, Message, PeerFault, Step};
 use shm::sync::{Ordering, give_way, seqcst_for_loom};
 use std::time::Instant;
 
-/// No single wait is longer.
+/// Maximum length of a single wait.
 pub const MAX_WAIT: Duration = Duration::from_millis(10);
 
 const AWAKE: u64 = 0;
 const PARKED: u64 = 1;
 
-/// A sending end; any number of them.
+/// A sending end; a channel may have any number of them.
 pub struct Sender<const W: usize = { shm::ring::MESSAGE_WORDS }> {
     ring: array_queue::Producer<W>,
     waker: AtomicWords,
 }
 
 impl<const W: usize> Sender<W> {
-    /// Attaches a sending end as [`array_queue::Producer::attach`]; `waker` is a segment of
+    /// Attaches a sending end as [`array_queue::Producer::attach`] does; `waker` is a segment of
     /// [`BELL_WORDS`](shm::bell::BELL_WORDS).
     ///
     /// # Errors
-    /// As there.
+    /// See [`array_queue::Producer::attach`].
     pub fn attach(
         ring: &AtomicWords,
         intent: &AtomicWords,
@@ -73,11 +73,10 @@ impl<const W: usize> Sender<W> {
         Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.window(BELL, 1) })
     }
 
-    /// Puts a message into the ring and wakes the receiver if it is parked, or says that the ring
-    /// is full.
+    /// Pushes a message into the ring, and wakes the receiver if it is parked.
     ///
     /// # Errors
-    /// [`Full`].
+    /// [`Full`] if the ring is full.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
@@ -106,7 +105,7 @@ impl<const W: usize> Sender<W> {
     #[cold]
     fn wake(&self) {
         // Relaxed: the word carries no data, the message is ordered by its stamp. Swapped, so that
-        // of several producers one makes the system call.
+        // only one of several producers makes the system call.
         if self.waker[0].swap(AWAKE, Ordering::Relaxed) == PARKED {
             shm::futex::wake_one(&self.waker[0]);
         }
@@ -128,18 +127,18 @@ impl shm::ring::Producer for Sender {
     }
 }
 
-/// The receiving end. At most one in a channel's life.
+/// The receiving end; a channel has at most one at a time.
 pub struct Receiver<const W: usize = { shm::ring::MESSAGE_WORDS }> {
     ring: array_queue::Consumer<W>,
     waker: AtomicWords,
 }
 
 impl<const W: usize> Receiver<W> {
-    /// Attaches the receiving end as [`array_queue::Consumer::attach`]; `waker` as
+    /// Attaches the receiving end as [`array_queue::Consumer::attach`] does; `waker` as in
     /// [`Sender::attach`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`array_queue::Producer::attach`].
     pub fn attach(
         ring: &AtomicWords,
         intents: Vec<AtomicWords>,
@@ -149,12 +148,11 @@ impl<const W: usize> Receiver<W> {
         Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
 
-    /// Attaches a receiving end in the place of one that has died: as
-    /// [`array_queue::Consumer::resume`]. If that one was parked, the next push makes a system call
-    /// that wakes nobody.
+    /// Attaches the successor of a dead receiving end, as [`array_queue::Consumer::resume`] does.
+    /// If the predecessor was parked, the next push makes a useless system call.
     ///
     /// # Errors
-    /// As there.
+    /// See [`array_queue::Producer::attach`].
     pub fn resume(
         ring: &AtomicWords,
         intents: Vec<AtomicWords>,
@@ -164,13 +162,14 @@ impl<const W: usize> Receiver<W> {
         Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
 
-    /// Takes the next message; sleeps for it, but no longer than that. `None` if the time is over.
+    /// Takes the next message; sleeps for at most `max_wait` until there is one. Returns `None` if
+    /// the time is over.
     ///
     /// # Errors
-    /// As [`SharedQueue::try_pop`] of an [`array_queue::Consumer`].
-    pub fn pop_timeout(&mut self, at_most: Duration) -> Result<Option<[u64; W]>, PeerFault> {
-        // A time that does not fit the clock is for ever.
-        let deadline = Instant::now().checked_add(at_most);
+    /// As [`SharedQueue::try_pop`] of an [`array_queue::Consumer`]: a [`PeerFault`].
+    pub fn pop_timeout(&mut self, max_wait: Duration) -> Result<Option<[u64; W]>, PeerFault> {
+        // A deadline that the clock cannot represent means no timeout.
+        let deadline = Instant::now().checked_add(max_wait);
         loop {
             if let Some(message) = self.try_pop()? {
                 return Ok(Some(message));
@@ -184,24 +183,23 @@ impl<const W: usize> Receiver<W> {
         }
     }
 
-    /// Sleeps until a producer wakes us or the time is over, unless a message is there or on its
-    /// way.
-    fn park(&self, at_most: Duration) {
-        // SeqCst: before our look at the tail in the single order; pairs with the producers' load
+    /// Sleeps until a producer wakes us or the time is over, unless a slot is claimed.
+    fn park(&self, max_wait: Duration) {
+        // SeqCst: before our load of the tail in the single order; pairs with the producers' load
         // of the word.
         self.waker[0].store(PARKED, Ordering::SeqCst);
         seqcst_for_loom();
         if self.ring.is_claimed() {
-            // Perhaps by somebody who waits for this core.
+            // The claimant may be waiting for this core.
             give_way();
         } else {
-            shm::futex::wait(&self.waker[0], PARKED as u32, at_most);
+            shm::futex::wait(&self.waker[0], PARKED as u32, max_wait);
         }
         self.waker[0].store(AWAKE, Ordering::Relaxed);
     }
 }
 
-/// As the [`array_queue::Consumer`] inside.
+/// Delegates to the [`array_queue::Consumer`] inside.
 impl<const W: usize> SharedQueue<W> for Receiver<W> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
@@ -236,7 +234,7 @@ mod link {
     use shm::memory::RegionError;
     use shm::ring::{Ends, Home, Link, LinkSpec, Record, SegmentPlace, SegmentSpec, array_queue, intent};
 
-    /// The technique.
+    /// The technique `channel`.
     pub struct Channel;
 
     fn waker(spec: &LinkSpec) -> String {

@@ -15,45 +15,45 @@ use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, Record};
 use std::sync::Arc;
 
-/// The technique. `E`: in which form it carries the messages.
+/// The technique `crossbeam-array-queue`. `E` is the form in which it carries messages.
 pub struct CrossbeamArrayQueue<E = LineMessage>(PhantomData<E>);
 
-/// Either end.
-pub struct End<E>(Arc<ArrayQueue<E>>);
+/// A sending or the receiving end.
+pub struct QueueEnd<E>(Arc<ArrayQueue<E>>);
 
-impl<E: Element> shm::ring::Producer for End<E> {
+impl<E: Element> shm::ring::Producer for QueueEnd<E> {
     #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        whole(at, || self.0.push(E::of(message)).map_err(|_| Full))
+        whole(at, || self.0.push(E::from_message(message)).map_err(|_| Full))
     }
 }
 
-impl<E: Element> shm::ring::Consumer for End<E> {
+impl<E: Element> shm::ring::Consumer for QueueEnd<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         self.0.pop().map(|message| (None, message.message()))
     }
 }
 
-fn end<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> End<E> {
-    End(attached.shared(spec.name, || ArrayQueue::new(spec.capacity as usize)))
+fn end<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd<E> {
+    QueueEnd(attached.shared(spec.name, || ArrayQueue::new(spec.capacity as usize)))
 }
 
 impl<E: Element> Link for CrossbeamArrayQueue<E> {
     const RECORD: Record = Record::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
 
-    type Producer = End<E>;
-    type Consumer = End<E>;
+    type Producer = QueueEnd<E>;
+    type Consumer = QueueEnd<E>;
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<End<E>, RegionError> {
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<QueueEnd<E>, RegionError> {
         Ok(end(spec, attached))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<End<E>, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueEnd<E>, RegionError> {
         Ok(end(spec, attached))
     }
 }

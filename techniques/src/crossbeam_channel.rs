@@ -13,16 +13,16 @@ use shm::ring::Message;
 use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, Record};
 
-/// The technique. `E`: in which form it carries the messages.
+/// The technique `crossbeam-channel`. `E` is the form in which it carries messages.
 pub struct CrossbeamChannel<E = LineMessage>(PhantomData<E>);
 
-/// The sending end.
-pub struct Tx<E>(Sender<E>);
+/// A sending end.
+pub struct ChannelSender<E>(Sender<E>);
 
 /// The receiving end.
-pub struct Rx<E>(Receiver<E>);
+pub struct ChannelReceiver<E>(Receiver<E>);
 
-impl<E: Element> shm::ring::Producer for Tx<E> {
+impl<E: Element> shm::ring::Producer for ChannelSender<E> {
     #[inline(always)]
     fn try_push_with(
         &mut self,
@@ -30,11 +30,11 @@ impl<E: Element> shm::ring::Producer for Tx<E> {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         // Disconnected counts as full: the receiver is gone, the run is ending.
-        whole(at, || self.0.try_send(E::of(message)).map_err(|_| Full))
+        whole(at, || self.0.try_send(E::from_message(message)).map_err(|_| Full))
     }
 }
 
-impl<E: Element> shm::ring::Consumer for Rx<E> {
+impl<E: Element> shm::ring::Consumer for ChannelReceiver<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         self.0.try_recv().ok().map(|message| (None, message.message()))
@@ -44,16 +44,20 @@ impl<E: Element> shm::ring::Consumer for Rx<E> {
 impl<E: Element> Link for CrossbeamChannel<E> {
     const RECORD: Record = Record::new("crossbeam-channel", Home::Heap).twin("channel");
 
-    type Producer = Tx<E>;
-    type Consumer = Rx<E>;
+    type Producer = ChannelSender<E>;
+    type Consumer = ChannelReceiver<E>;
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx<E>, RegionError> {
+    fn producer(
+        spec: &LinkSpec,
+        _: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<ChannelSender<E>, RegionError> {
         let ends = attached.shared(spec.name, || bounded::<E>(spec.capacity as usize));
-        Ok(Tx(ends.0.clone()))
+        Ok(ChannelSender(ends.0.clone()))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Rx<E>, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<ChannelReceiver<E>, RegionError> {
         let ends = attached.shared(spec.name, || bounded::<E>(spec.capacity as usize));
-        Ok(Rx(ends.1.clone()))
+        Ok(ChannelReceiver(ends.1.clone()))
     }
 }

@@ -1,27 +1,27 @@
-//! Elements of the heap crates' queues: a message packed, or in a cache line of its own.
+//! Elements of other crates' queues: a packed message, or one in a cache line of its own.
 //!
-//! The crates keep a message and its stamp (or state) side by side in a slot of 64 bytes, in memory
-//! that `malloc` aligns to 16: each slot straddles two lines and shares both with its neighbours.
-//! That is no part of their algorithms, and a user who knows can end it: an element that is aligned
-//! to a line makes each slot whole lines, at twice the memory. The crates' arrays are faster so, as
-//! fast as in a buffer that the allocator aligns. The standard library's list is slower, because it
-//! allocates its blocks on the way. Each technique carries what is better for it; `cargo bench -p
+//! The crates keep a message and its stamp (or state) in a slot of 64 bytes, in memory that
+//! `malloc` aligns to 16: each slot straddles two cache lines and shares both with the adjacent
+//! slots. That is not part of their algorithms, and users can avoid it: with an element that is
+//! aligned to a cache line, each slot has whole lines, at twice the memory. The crates' arrays are
+//! faster then, as fast as in an aligned buffer. The standard library's list is slower, because it
+//! allocates its blocks during the run. Each technique uses the better form; `cargo bench -p
 //! techniques -- crates` measures both.
 
 use shm::ring::Message;
 
 /// A message as an element of another crate's queue.
 pub trait Element: Copy + Send + 'static {
-    /// Wraps it.
-    fn of(message: &Message) -> Self;
-    /// Unwraps it.
+    /// Makes an element of a message.
+    fn from_message(message: &Message) -> Self;
+    /// Returns the message.
     fn message(&self) -> Message;
 }
 
-/// As `malloc` puts it: 56 bytes, aligned to 8.
+/// The packed form: 56 bytes, aligned to 8.
 impl Element for Message {
     #[inline(always)]
-    fn of(message: &Message) -> Self {
+    fn from_message(message: &Message) -> Self {
         *message
     }
 
@@ -31,14 +31,14 @@ impl Element for Message {
     }
 }
 
-/// A message in a line of its own.
+/// A message in a cache line of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub struct LineMessage(pub Message);
 
 impl Element for LineMessage {
     #[inline(always)]
-    fn of(message: &Message) -> Self {
+    fn from_message(message: &Message) -> Self {
         Self(*message)
     }
 

@@ -1,11 +1,10 @@
-//! Queues from many producers to one consumer, as techniques that can be compared: the table of
-//! techniques, and one file for each that is not in `shm`. All implement the two traits of
-//! [`shm::ring`].
+//! Many-producer, single-consumer queues as comparable techniques: the table of techniques, and one
+//! file for each that is not in `shm`. All implement the two traits of [`shm::ring`].
 //!
-//! The choice is made once, at start-up, by [`Technique`]; the hot loops are generic over
-//! [`Link`](shm::ring::Link) and monomorphised, so no call goes through a table at run time.
-//! [`containment`] says what each technique does when a peer dies; [`conformance`] is the test
-//! suite for a technique of your own. No unsafe code.
+//! The choice is made once, at startup, by [`Technique`]; the hot loops are generic over
+//! [`Link`](shm::ring::Link) and monomorphized, so no call goes through a table at run time.
+//! [`containment`] describes the effects of a peer's death on each technique; [`conformance`] is
+//! the test suite for a technique of your own. No unsafe code.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -36,4 +35,4 @@ pub mod table;
 pub mod unix_seqpacket;
 
 #[cfg(not(loom))]
-pub use table::{RegisterError, Technique, Visitor, visit};
+pub use table::{RegisterError, Technique, TechniqueVisitor, visit};

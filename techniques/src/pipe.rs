@@ -1,37 +1,35 @@
-//! `pipe`: a named pipe for each hand-off, the kernel's own N→1 queue of bytes. Non-blocking, one
-//! message a call.
+//! `pipe`: a named pipe for each hand-off, the kernel's own N→1 byte queue. Non-blocking, one
+//! message per call.
 //!
-//! All producers write into the one pipe: one pipe is what the kernel offers for many writers and
-//! one reader, and an empty poll then costs one system call however many producers there are. A
-//! message travels in a frame of 64 bytes:
+//! All producers write into one pipe, so an empty poll costs one system call for any number of
+//! producers. A message is sent in a frame of 64 bytes:
 //!
 //! ```text
 //! byte 0      2        4       8                                             64
 //!      │ mark │ length │ check │ message: seven words                         │
 //! ```
 //!
-//! A write of up to PIPE_BUF bytes (4,096) is never mixed with another, so whole frames stand in
-//! the pipe, and between two of them only what somebody wrote that is no frame. The receiver passes
-//! over such bytes to the next frame whose mark, length and check are right, and counts them
-//! ([`PeerFault::Framing`]): a writer of anything, of any length, costs the others nothing. When
-//! the pipe runs empty inside a frame, what is there is no honest frame either, and is dropped.
+//! A write of up to PIPE_BUF bytes (4,096) is never mixed with another, so the pipe contains whole
+//! frames, and between them only invalid bytes of faulty writers. The receiver skips such bytes to
+//! the next frame with correct mark, length and check, and counts them ([`PeerFault::Framing`]):
+//! invalid bytes of any length cost other producers nothing. If the pipe is empty inside a frame,
+//! the incomplete frame is invalid and dropped.
 //!
-//! What a frame does not say is through whose end it came: the producer's index is `None`. Who can
-//! write into the pipe can write frames in another's name, and one who knows another's next message
-//! bit by bit can write the beginning of a frame that takes the end from it. The check is against
-//! mistakes and garbage; it is no signature.
+//! A frame does not identify its producer: the index is `None`. Any process that can write into the
+//! pipe can send frames in another's name, and one that knows another's next message can write the
+//! beginning of a frame that swallows it. The check detects mistakes and garbage; it is not a
+//! signature.
 //!
-//! The kernel's own packets (`O_DIRECT`) would not do: each takes a page, so that the pipe holds
-//! 256 messages instead of 16,384, and a writer that leaves the flag out still takes bytes from the
-//! packet behind it.
+//! Why not the kernel's packet mode (`O_DIRECT`): each packet takes a page, so the pipe holds 256
+//! messages instead of 16,384, and a writer without the flag can still corrupt the next packet.
 //!
-//! The pipe is as large as the kernel lets an ordinary user make it (16,384 messages where
-//! `pipe-max-size` is 1 MiB), whatever the run's capacity. Full is EAGAIN.
+//! The pipe has the maximum size for ordinary users (16,384 messages if `pipe-max-size` is 1 MiB),
+//! independent of the run's capacity. Full is EAGAIN.
 //!
-//! **What a dead producer leaves:** a whole message or none: the write is one system call, which
-//! the kernel does under the pipe's lock, and a process dies before it or behind it. The kernel
-//! holds the queue's only state, nobody waits for the dead one, and there is nothing to repair. Its
-//! successor opens the pipe as it did.
+//! **What a dead producer leaves:** a whole message or none: the write is one system call under the
+//! pipe's lock, and a process dies before or after it. The kernel holds the only state of the
+//! queue, no peer waits for the dead producer, and there is nothing to repair. Its successor opens
+//! the pipe again.
 
 use crate::named::fifo;
 use core::ops::ControlFlow;
@@ -44,21 +42,21 @@ use std::fs::File;
 use std::io::{Read, Write};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Bytes of a frame.
+/// Size of a frame in bytes.
 pub const FRAME_BYTES: usize = size_of::<Frame>();
-/// How a frame begins: two bytes to know it by, two of its length.
+/// The beginning of a frame: two magic bytes, and two bytes of its length.
 const MARK: [u8; 4] = [0xB7, 0x1D, FRAME_BYTES as u8, 0];
-/// The most that is read at once, to pass over what is no frame. In step, one frame is read at a
-/// time.
+/// Maximum number of bytes read at once to skip invalid bytes. While synchronized, one frame is
+/// read at a time.
 const SCAN_BYTES: usize = 4096;
-/// The most reads of a poll: what else stands in the pipe waits for the next one.
-const READS: usize = 4;
+/// Maximum number of reads per poll.
+const MAX_READS: usize = 4;
 
-/// The head, then the message.
+/// A frame: the head, then the message.
 type Frame = [u64; MESSAGE_WORDS + 1];
 
-/// What stands before a message in its frame.
-fn head(message: &Message) -> u64 {
+/// Returns the head of a message's frame.
+fn frame_head(message: &Message) -> u64 {
     let mut sum = 0x9e37_79b9_7f4a_7c15_u64;
     for &word in message {
         sum = (sum ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,43 +65,41 @@ fn head(message: &Message) -> u64 {
     (u64::from(u32::from_le_bytes(MARK)) | sum << 32).to_le()
 }
 
-/// A message in its frame.
+/// Makes the frame of a message.
 pub fn frame(message: &Message) -> Frame {
     let mut frame = [0; MESSAGE_WORDS + 1];
-    frame[0] = head(message);
+    frame[0] = frame_head(message);
     frame[1..].copy_from_slice(message);
     frame
 }
 
-/// The technique.
+/// The technique `pipe`.
 pub struct Pipe;
 
-/// The sending end.
-pub struct Sender(File);
+/// A sending end of a pipe.
+pub struct PipeSender(File);
 
-/// The receiving end.
-pub struct Receiver {
+/// The receiving end of a pipe.
+pub struct PipeReceiver {
     pipe: File,
-    /// What was read and is still to be looked at is `bytes[next..end]`. Nothing while all is in
-    /// step.
+    /// Bytes read and not yet parsed are `bytes[next..end]`; none while synchronized.
     bytes: Box<[u8; SCAN_BYTES]>,
     next: usize,
     end: usize,
-    /// The last thing that was found was a frame.
-    in_step: bool,
-    /// Bytes outside frames, since the fault was taken.
+    /// `true` while the stream is synchronized: the last bytes were a valid frame.
+    is_synchronized: bool,
+    /// Number of bytes outside frames since the last fault was taken.
     stray: usize,
 }
 
-impl shm::ring::Producer for Sender {
+impl shm::ring::Producer for PipeSender {
     #[inline]
     fn try_push_with(
         &mut self,
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        // Any error is Full: EAGAIN says so, and EPIPE that there is no receiver yet, or none any
-        // more.
+        // Any error is Full: EAGAIN means full, EPIPE a missing receiver.
         whole(at, || match self.0.write(frame(message).as_bytes()) {
             Ok(FRAME_BYTES) => Ok(()),
             _ => Err(Full),
@@ -111,31 +107,32 @@ impl shm::ring::Producer for Sender {
     }
 }
 
-impl Receiver {
-    /// The message at `next`, if a frame stands there. At least a frame's bytes must be there.
+impl PipeReceiver {
+    /// Returns the message at `next` if there is a valid frame. At least a frame's bytes must be
+    /// available.
     #[inline]
-    fn whole(&self) -> Option<Message> {
+    fn parse_frame(&self) -> Option<Message> {
         let bytes = &self.bytes[self.next..self.next + FRAME_BYTES];
         let [head_word, message @ ..] = Frame::read_from_bytes(bytes).ok()?;
-        (head(&message) == head_word).then_some(message)
+        (frame_head(&message) == head_word).then_some(message)
     }
 
-    /// Reads more; false if nothing more is there.
+    /// Reads more bytes. Returns `false` if there are none.
     #[inline]
-    fn fill(&mut self) -> bool {
+    fn try_fill(&mut self) -> bool {
         let left = self.end - self.next;
         if left > 0 {
             self.bytes.copy_within(self.next..self.end, 0);
         }
         (self.next, self.end) = (0, left);
-        let until = if self.in_step && left == 0 { FRAME_BYTES } else { SCAN_BYTES };
+        let until = if self.is_synchronized && left == 0 { FRAME_BYTES } else { SCAN_BYTES };
         match self.pipe.read(&mut self.bytes[left..until]) {
             Ok(bytes @ 1..) => {
                 self.end += bytes;
                 true
             }
-            // EAGAIN: empty. 0: empty, and no producer has it open. A frame is written whole, so
-            // what is left is none.
+            // EAGAIN: empty. 0: empty, and no producer has it open. Frames are written whole, so
+            // the remaining bytes are invalid.
             _ => {
                 self.stray += left;
                 self.end = 0;
@@ -144,31 +141,31 @@ impl Receiver {
         }
     }
 
-    /// Passes over at least one byte, up to where a frame may begin.
+    /// Skips at least one byte, up to the next possible beginning of a frame.
     #[cold]
-    fn pass_over(&mut self) {
+    fn skip_invalid(&mut self) {
         let rest = &self.bytes[self.next + 1..self.end];
         let may_begin = |at: &usize| rest[*at..].iter().zip(&MARK).all(|(byte, mark)| byte == mark);
         let bytes = 1 + (0..rest.len()).find(may_begin).unwrap_or(rest.len());
         self.next += bytes;
         self.stray += bytes;
-        self.in_step = false;
+        self.is_synchronized = false;
     }
 }
 
-impl shm::ring::Consumer for Receiver {
+impl shm::ring::Consumer for PipeReceiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        for _ in 0..READS {
+        for _ in 0..MAX_READS {
             while self.end - self.next >= FRAME_BYTES {
-                if let Some(message) = self.whole() {
+                if let Some(message) = self.parse_frame() {
                     self.next += FRAME_BYTES;
-                    self.in_step = true;
+                    self.is_synchronized = true;
                     return Some((None, message));
                 }
-                self.pass_over();
+                self.skip_invalid();
             }
-            if !self.fill() {
+            if !self.try_fill() {
                 return None;
             }
         }
@@ -184,8 +181,8 @@ impl shm::ring::Consumer for Receiver {
 impl Link for Pipe {
     const RECORD: Record = Record::new("pipe", Home::Kernel);
 
-    type Producer = Sender;
-    type Consumer = Receiver;
+    type Producer = PipeSender;
+    type Consumer = PipeReceiver;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         vec![SegmentSpec {
@@ -200,18 +197,18 @@ impl Link for Pipe {
         }]
     }
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Sender, RegionError> {
-        fifo::open_writer(&attached.name(spec.name)).map(Sender)
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<PipeSender, RegionError> {
+        fifo::open_writer(&attached.name(spec.name)).map(PipeSender)
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
-        Ok(Receiver::new(fifo::open_reader(&attached.name(spec.name))?))
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<PipeReceiver, RegionError> {
+        Ok(PipeReceiver::new(fifo::open_reader(&attached.name(spec.name))?))
     }
 }
 
-impl Receiver {
-    /// The receiving end of a pipe, open for reading and non-blocking.
+impl PipeReceiver {
+    /// Makes the receiving end of a pipe that is open for reading, non-blocking.
     fn new(pipe: File) -> Self {
-        Self { pipe, bytes: Box::new([0; SCAN_BYTES]), next: 0, end: 0, in_step: true, stray: 0 }
+        Self { pipe, bytes: Box::new([0; SCAN_BYTES]), next: 0, end: 0, is_synchronized: true, stray: 0 }
     }
 }

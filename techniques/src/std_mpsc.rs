@@ -15,24 +15,24 @@ use shm::ring::{Full, Home, Link, LinkSpec, Record};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// The technique. `E`: in which form it carries the messages.
+/// The technique `std-mpsc`. `E` is the form in which it carries messages.
 pub struct StdMpsc<E = Message>(PhantomData<E>);
 
 /// The sending end.
-pub struct Tx<E>(Sender<E>);
+pub struct MpscSender<E>(Sender<E>);
 
 /// The receiving end.
-pub struct Rx<E>(Receiver<E>);
+pub struct MpscReceiver<E>(Receiver<E>);
 
-/// Both ends until they are attached; the receiving one can be taken once.
-type Ends<E> = Mutex<(Sender<E>, Option<Receiver<E>>)>;
+/// Both ends until they are attached; the receiving end can be taken once.
+type MpscEnds<E> = Mutex<(Sender<E>, Option<Receiver<E>>)>;
 
-fn make<E>() -> Ends<E> {
+fn new_channel<E>() -> MpscEnds<E> {
     let (sender, receiver) = channel();
     Mutex::new((sender, Some(receiver)))
 }
 
-impl<E: Element> shm::ring::Producer for Tx<E> {
+impl<E: Element> shm::ring::Producer for MpscSender<E> {
     #[inline(always)]
     fn try_push_with(
         &mut self,
@@ -40,11 +40,11 @@ impl<E: Element> shm::ring::Producer for Tx<E> {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         // The only error is that the receiver is gone: the run is ending.
-        whole(at, || self.0.send(E::of(message)).map_err(|_| Full))
+        whole(at, || self.0.send(E::from_message(message)).map_err(|_| Full))
     }
 }
 
-impl<E: Element> shm::ring::Consumer for Rx<E> {
+impl<E: Element> shm::ring::Consumer for MpscReceiver<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         self.0.try_recv().ok().map(|message| (None, message.message()))
@@ -54,19 +54,23 @@ impl<E: Element> shm::ring::Consumer for Rx<E> {
 impl<E: Element> Link for StdMpsc<E> {
     const RECORD: Record = Record::new("std-mpsc", Home::Heap).unbounded().twin("linked");
 
-    type Producer = Tx<E>;
-    type Consumer = Rx<E>;
+    type Producer = MpscSender<E>;
+    type Consumer = MpscReceiver<E>;
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx<E>, RegionError> {
-        let ends = attached.shared(spec.name, make::<E>);
+    fn producer(
+        spec: &LinkSpec,
+        _: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<MpscSender<E>, RegionError> {
+        let ends = attached.shared(spec.name, new_channel::<E>);
         let sender = ends.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
-        Ok(Tx(sender))
+        Ok(MpscSender(sender))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Rx<E>, RegionError> {
-        let ends = attached.shared(spec.name, make::<E>);
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<MpscReceiver<E>, RegionError> {
+        let ends = attached.shared(spec.name, new_channel::<E>);
         let receiver = ends.lock().unwrap_or_else(PoisonError::into_inner).1.take();
-        receiver.map(Rx).ok_or_else(|| RegionError::Os {
+        receiver.map(MpscReceiver).ok_or_else(|| RegionError::Os {
             name: spec.name.into(),
             what: "attach a second receiver to it",
             source: std::io::ErrorKind::AddrInUse.into(),

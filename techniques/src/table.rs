@@ -1,11 +1,11 @@
-//! The technique table. A new technique is one file beside this one, its line in `built_in`, and
+//! The technique table. A new technique is one file next to this one, its line in `built_in`, and
 //! one entry here; command line, planner, sweeps, bill, containment, tests, benches and fuzz
-//! targets go over the table and by the records in it.
+//! targets iterate over the table.
 //!
-//! A program can add its own at its start, with [`Technique::register`]. From a name to
-//! monomorphised loops there are two ways: [`with_link!`](crate::with_link) for the built-in ones,
-//! and a table of function pointers that a program fills for each type itself: with [`visit`] for
-//! the built-in ones and directly for its own.
+//! A program can register its own techniques at startup with [`Technique::register`]. There are two
+//! ways from a name to monomorphized loops: [`with_link!`](crate::with_link) for built-in
+//! techniques, and a table of function pointers that a program fills for each type, with [`visit`]
+//! for the built-in ones and directly for its own.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use shm::ring::{Home, Link, LinkSpec, Record, SegmentSpec, Step};
@@ -13,26 +13,26 @@ use std::any::TypeId;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// Something that is done with the types behind techniques.
-pub trait Visitor {
-    /// Is called with each of them.
+/// A visitor of the types of techniques.
+pub trait TechniqueVisitor {
+    /// Called with the type of each technique.
     fn visit<L: Link>(&mut self);
 
-    /// Is called in its place with each built-in one whose messages pass through the kernel:
-    /// nothing compiled for such a one is faster.
+    /// Called instead for each built-in technique whose messages pass through the kernel, for which
+    /// specialized code is not faster.
     fn visit_kernel<L: Link>(&mut self) {
         self.visit::<L>();
     }
 }
 
-/// Makes the list, and what goes over its types. `$d` is a dollar sign: what the inner macro's own
-/// variables begin with.
+/// Makes the list of built-in techniques, and the functions over their types. `$d` is a dollar
+/// sign, for the variables of the inner macro.
 macro_rules! built_in {
     ($d:tt $($visit:ident $link:ident),+ $(,)?) => {
-        const BUILT_IN: &[Technique] = &[$(Technique::of::<crate::built_in::$link>()),+];
+        const BUILT_IN: &[Technique] = &[$(Technique::from_link::<crate::built_in::$link>()),+];
 
         /// Calls the visitor with each built-in technique, in the order of the table.
-        pub fn visit(visitor: &mut impl Visitor) {
+        pub fn visit(visitor: &mut impl TechniqueVisitor) {
             $(visitor.$visit::<crate::built_in::$link>();)+
         }
 
@@ -43,7 +43,7 @@ macro_rules! built_in {
             ($d technique:expr, $d link:ident => $d body:expr) => {{
                 let technique: $crate::Technique = $d technique;
                 match technique {
-                    $(_ if technique == $crate::Technique::of::<$crate::built_in::$link>() => {
+                    $(_ if technique == $crate::Technique::from_link::<$crate::built_in::$link>() => {
                         type $d link = $crate::built_in::$link;
                         $d body
                     })+
@@ -67,45 +67,45 @@ built_in! { $
     visit ArrayQueueMux,
 }
 
-/// What stands behind a [`Technique`].
-struct Entry {
+/// The static data of a [`Technique`].
+struct TechniqueEntry {
     record: Record,
     segments: fn(&LinkSpec) -> Vec<SegmentSpec>,
     link: fn() -> TypeId,
 }
 
-/// What carries the contended hand-offs: a handle to a technique of the table. Written as its name.
+/// A handle to a technique, which carries the contended hand-offs. Serialized as its name.
 #[derive(Clone, Copy)]
-pub struct Technique(&'static Entry);
+pub struct Technique(&'static TechniqueEntry);
 
-/// Those that the program has added.
+/// The techniques that the program has registered.
 static REGISTERED: RwLock<Vec<Technique>> = RwLock::new(Vec::new());
 
-/// A technique that cannot be added.
+/// An error while registering a technique.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
-    /// Another one has the name.
+    /// Another technique has the name.
     #[error("there is another technique of the name {0}: give yours another one")]
     Taken(&'static str),
-    /// A name that cannot be typed everywhere.
+    /// The name is invalid.
     #[error("{0:?} is no name for a technique: 1 to 32 characters of a-z, 0-9 and -")]
     Name(&'static str),
 }
 
 impl Technique {
-    /// The handle of that type. Found by name, and among [`Technique::all`], if it is built in or
-    /// registered.
-    pub const fn of<L: Link>() -> Self {
-        Self(const { &Entry { record: L::RECORD, segments: L::segments, link: TypeId::of::<L> } })
+    /// Returns the handle of a technique's type. It is found by name and in [`Technique::all`] if
+    /// it is built in or registered.
+    pub const fn from_link<L: Link>() -> Self {
+        Self(const { &TechniqueEntry { record: L::RECORD, segments: L::segments, link: TypeId::of::<L> } })
     }
 
-    /// Adds a technique of the program's own. Call it first of all, in every process of a run: a
-    /// plan that names it can be read only from then on. Again for the same type does nothing.
+    /// Registers a technique of the program. Call it first in every process of a run: a plan with
+    /// its name can be read only afterwards. A second call for the same type does nothing.
     ///
     /// # Errors
-    /// A name that another one has, or that is none.
+    /// An invalid name, or one that another technique has.
     pub fn register<L: Link>() -> Result<Self, RegisterError> {
-        let new = Self::of::<L>();
+        let new = Self::from_link::<L>();
         let name = new.name();
         let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
@@ -121,64 +121,64 @@ impl Technique {
         Ok(new)
     }
 
-    /// Those that this library brings.
+    /// Returns the built-in techniques.
     pub const fn built_in() -> &'static [Self] {
         BUILT_IN
     }
 
-    /// Every technique: the built-in ones, then the program's own.
+    /// Returns every technique: the built-in ones, then the registered ones.
     pub fn all() -> Vec<Self> {
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
         BUILT_IN.iter().chain(registered.iter()).copied().collect()
     }
 
-    /// The technique of that name.
+    /// Returns the technique with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|technique| technique.name() == name)
     }
 
-    /// Its facts.
-    pub const fn record(self) -> &'static Record {
+    /// Returns the static information about the technique.
+    pub const fn info(self) -> &'static Record {
         &self.0.record
     }
 
-    /// The name that users type and read.
+    /// Returns the name of the technique.
     pub const fn name(self) -> &'static str {
         self.0.record.name
     }
 
-    /// The steps of a push, in their order.
+    /// Returns the steps of a push, in their order.
     pub const fn steps(self) -> &'static [Step] {
         self.0.record.steps
     }
 
-    /// Whether messages pass through the kernel: sending them is a system call.
+    /// Returns `true` if messages pass through the kernel: sending one is a system call.
     pub const fn is_kernel(self) -> bool {
         matches!(self.0.record.home, Home::Kernel)
     }
 
-    /// Whether it keeps what it carries in files and memory of its own making.
+    /// Returns `true` if the technique manages its own files and memory.
     pub const fn is_foreign(self) -> bool {
         matches!(self.0.record.home, Home::Foreign)
     }
 
-    /// Whether it can run between processes.
+    /// Returns `true` if it works between processes.
     pub const fn crosses_processes(self) -> bool {
         !matches!(self.0.record.home, Home::Heap)
     }
 
-    /// For a technique on the heap of one process, the technique to use across processes; else
-    /// `None`.
+    /// Returns the counterpart between processes of a technique on the heap; `None` for other
+    /// techniques.
     pub fn twin(self) -> Option<Self> {
         self.0.record.twin.and_then(Self::from_name)
     }
 
-    /// The technique on the heap of which this is the port: what the bill compares it with.
+    /// Returns the technique on the heap of which this one is a port, for comparisons by the bill.
     pub fn reference(self) -> Option<Self> {
         self.0.record.reference.and_then(Self::from_name)
     }
 
-    /// The segments that a link of this technique needs.
+    /// Returns the segments that a link of this technique needs.
     pub fn segments(self, spec: &LinkSpec) -> Vec<SegmentSpec> {
         (self.0.segments)(spec)
     }
@@ -247,12 +247,12 @@ mod tests {
     #[test]
     fn kernel_techniques_are_visited_as_such() {
         struct Kernel(Vec<(Technique, bool)>);
-        impl Visitor for Kernel {
+        impl TechniqueVisitor for Kernel {
             fn visit<L: Link>(&mut self) {
-                self.0.push((Technique::of::<L>(), false));
+                self.0.push((Technique::from_link::<L>(), false));
             }
             fn visit_kernel<L: Link>(&mut self) {
-                self.0.push((Technique::of::<L>(), true));
+                self.0.push((Technique::from_link::<L>(), true));
             }
         }
         let mut kernel = Kernel(Vec::new());
@@ -262,9 +262,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_record_names_is_there() {
+    fn techniques_named_by_info_exist() {
         for technique in Technique::all() {
-            let record = technique.record();
+            let record = technique.info();
             assert_eq!(technique.twin().is_some(), record.twin.is_some(), "{technique}");
             assert_eq!(technique.reference().is_some(), record.reference.is_some(), "{technique}");
             assert_eq!(record.twin.is_some(), !technique.crosses_processes(), "{technique}");

@@ -1,4 +1,5 @@
-//! `unix-seqpacket`: Unix sockets that keep messages apart. Non-blocking, one message a call.
+//! `unix-seqpacket`: Unix sockets that preserve message boundaries. Non-blocking, one message per
+//! call.
 //!
 //! ```text
 //! producer 0 ── connection ──┐
@@ -6,29 +7,26 @@
 //! producer N ── connection ──┘
 //! ```
 //!
-//! The consumer binds when it attaches and accepts when it polls; producers connect when they
-//! attach, and wait for the name to be there, and for their own id to be known, since the processes
-//! of a run start at the same time. The first packet on a connection is the producer's index (8
-//! bytes), from then on every packet is a message (56 bytes). An empty poll is one `epoll_wait`
-//! however many producers there are; each connection that has something is served one message a
-//! turn.
+//! The consumer binds when it attaches and accepts when it polls. Producers connect when they
+//! attach; they wait until the name exists and their own process id is published, since the
+//! processes of a run start at the same time. The first packet on a connection is the producer's
+//! index (8 bytes); every further packet is a message (56 bytes). An empty poll is one `epoll_wait`
+//! for any number of producers; ready connections are served one message at a time, in turn.
 //!
-//! The send buffer is as large as the kernel lets an ordinary user make it (`wmem_max`), whatever
-//! the run's capacity: each producer has its own. Full is EAGAIN.
+//! Each producer's send buffer has the maximum size for ordinary users (`wmem_max`), independent of
+//! the run's capacity. Full is EAGAIN.
 //!
 //! **What a dead producer leaves:** whole messages, and a connection that the kernel has closed at
-//! its end. The kernel holds the queue's only state, so nobody waits for the dead one.
+//! its end. The kernel holds the only state of the queue, so no peer waits for the dead producer.
 //! [`Consumer::retire`](shm::ring::Consumer::retire) waits until its messages are taken and closes
-//! our end, so that its successor can claim the index: as long as a connection has it, no other
-//! gets it.
+//! our end, so that its successor can claim the index, which only one connection can have.
 //!
-//! **The others are not trusted.** The kernel says which process has connected (`SO_PEERCRED`), and
-//! who started the processes which one each producer is ([`Peers`]). Any other process is refused
-//! when it connects, and one that is a producer has one connection, so that nobody can take
-//! another's place. Where several producers are threads of one process, they say which is which,
-//! and are believed. A producer asks the kernel in turn whether it is the consumer that listens
-//! under the name. A packet of another size, an index that is none, another process's, or another
-//! connection's: a [`PeerFault`], and the connection is closed.
+//! **Peers are not trusted.** The kernel reports the connecting process (`SO_PEERCRED`), and the
+//! launcher publishes the process of each producer ([`Peers`]). Connections of other processes are
+//! refused, and each producer has one connection, so none can impersonate another. Several
+//! producers in one process identify themselves, and are trusted. A producer in turn checks that
+//! the listening process is the consumer's. A packet of another size, or an index that is invalid
+//! or belongs to another process or connection, is a [`PeerFault`], and the connection is closed.
 
 use crate::named::seqpacket;
 use core::ops::ControlFlow;
@@ -44,50 +42,50 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
-/// How long a producer waits for its consumer to be there. The launcher gives up on a run sooner or
-/// later itself.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How many connections one `epoll_wait` names at most.
-const EVENTS: usize = 64;
-/// The listening socket among the events; a connection is its place in the list.
+/// How long a producer waits for its consumer. The launcher has its own timeout for the start of a
+/// run.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of connections returned by one `epoll_wait`.
+const MAX_EVENTS: usize = 64;
+/// The event token of the listening socket; the token of a connection is its index.
 const LISTENER: u64 = u64::MAX;
 
-/// The technique.
+/// The technique `unix-seqpacket`.
 pub struct UnixSeqpacket;
 
 /// The sending end: a connection.
-pub struct Sender(UnixStream);
+pub struct SeqpacketSender(UnixStream);
 
 struct Connection {
     stream: UnixStream,
-    /// The process that has connected.
+    /// The process id of the peer.
     pid: u32,
-    /// Who it said it is; `None` before its first packet.
+    /// The producer's index from its first packet; `None` before that.
     producer: Option<usize>,
 }
 
-/// The receiving end.
-pub struct Receiver {
+/// The receiving end: the listening socket and all connections.
+pub struct SeqpacketReceiver {
     listener: UnixListener,
     epoll: Epoll,
-    /// At most one for each producer; one that was closed leaves its place.
+    /// At most one for each producer; a closed connection leaves `None`.
     connections: Vec<Option<Connection>>,
-    /// What the last `epoll_wait` named, and what of that is still to be served.
-    ready: [EpollEvent; EVENTS],
+    /// The events of the last `epoll_wait`, and the range still to be served.
+    ready: [EpollEvent; MAX_EVENTS],
     ready_len: usize,
     next: usize,
     peers: Box<dyn Peers>,
     fault: Option<(Option<usize>, PeerFault)>,
 }
 
-impl shm::ring::Producer for Sender {
+impl shm::ring::Producer for SeqpacketSender {
     #[inline]
     fn try_push_with(
         &mut self,
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        // Any error is Full: EAGAIN says so; if the consumer is gone, the run is ending.
+        // Any error is Full: EAGAIN means full; if the consumer is gone, the run is ending.
         whole(at, || match self.0.write(message.as_bytes()) {
             Ok(bytes) if bytes == size_of::<Message>() => Ok(()),
             _ => Err(Full),
@@ -95,19 +93,19 @@ impl shm::ring::Producer for Sender {
     }
 }
 
-impl Receiver {
-    /// Accepts whoever waits and is a producer without a connection; closes what others have
-    /// opened. Whether anybody came.
+impl SeqpacketReceiver {
+    /// Accepts pending connections of producers that have none, and closes others. Returns `true`
+    /// if a connection was accepted.
     #[cold]
-    fn accept(&mut self) -> bool {
+    fn try_accept(&mut self) -> bool {
         let mut came = false;
         for _ in 0..self.connections.len() {
             let Ok((stream, _)) = self.listener.accept() else { break };
-            let pid = seqpacket::peer(&stream).unwrap_or(0);
+            let pid = seqpacket::peer_pid(&stream).unwrap_or(0);
             let place = self.connections.iter().position(Option::is_none);
-            let Some(place) = place.filter(|_| self.has_room_for(pid)) else {
+            let Some(place) = place.filter(|_| self.can_accept(pid)) else {
                 let producer = self.only_producer_of(pid);
-                self.found(producer, PeerFault::Stranger { pid: pid.into() });
+                self.store_fault(producer, PeerFault::Stranger { pid: pid.into() });
                 continue;
             };
             let event = EpollEvent::new(EpollFlags::EPOLLIN, place as u64);
@@ -119,50 +117,50 @@ impl Receiver {
         came
     }
 
-    /// Keeps a fault until it is taken; one that names a producer rather than another.
+    /// Stores a fault until it is taken; a fault with a known producer has priority.
     #[cold]
-    fn found(&mut self, producer: Option<usize>, fault: PeerFault) {
+    fn store_fault(&mut self, producer: Option<usize>, fault: PeerFault) {
         if self.fault.is_none_or(|(named, _)| named.is_none()) {
             self.fault = Some((producer, fault));
         }
     }
 
-    /// The producers that are of that process.
+    /// Returns the producers of a process.
     fn producers_of(&self, pid: u32) -> impl Iterator<Item = usize> {
         (0..self.connections.len()).filter(move |index| self.peers.producer(*index) == Some(pid))
     }
 
-    /// Whether the process has fewer connections than producers.
-    fn has_room_for(&self, pid: u32) -> bool {
+    /// Returns `true` if the process has fewer connections than producers.
+    fn can_accept(&self, pid: u32) -> bool {
         let open = self.connections.iter().flatten().filter(|connection| connection.pid == pid);
         open.count() < self.producers_of(pid).count()
     }
 
-    /// The producer whose process it is, if it is one producer's alone.
+    /// Returns the producer of a process, if there is exactly one.
     fn only_producer_of(&self, pid: u32) -> Option<usize> {
         let mut producers = self.producers_of(pid);
         producers.next().filter(|_| producers.next().is_none())
     }
 
-    /// Serves one event; a message if it brought one.
+    /// Serves one event. Returns its message, if there is one.
     #[inline]
     fn serve(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
-        let unnamed = self.is_unnamed(place);
-        let taken = self.take(place);
-        // Behind the name there may be a message.
-        if unnamed { self.take(place) } else { taken }
+        let unnamed = self.is_unidentified(place);
+        let taken = self.receive_packet(place);
+        // A message may follow the identification packet.
+        if unnamed { self.receive_packet(place) } else { taken }
     }
 
-    /// Whether there is a connection that has not said whose it is.
-    fn is_unnamed(&self, place: usize) -> bool {
+    /// Returns `true` if the connection has not been identified.
+    fn is_unidentified(&self, place: usize) -> bool {
         matches!(self.connections.get(place), Some(Some(Connection { producer: None, .. })))
     }
 
-    /// Takes one packet of a connection.
+    /// Receives one packet of a connection.
     #[inline]
-    fn take(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
+    fn receive_packet(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
         let connection = self.connections.get_mut(place)?.as_mut()?;
-        // One word more than a message, so that a longer packet shows.
+        // One word more than a message, to detect longer packets.
         let mut packet = [0; MESSAGE_WORDS + 1];
         let read = connection.stream.read(packet.as_mut_bytes());
         match (read, connection.producer) {
@@ -173,14 +171,14 @@ impl Receiver {
             }
             (Err(error), _) if error.kind() == std::io::ErrorKind::WouldBlock => None,
             (Ok(bytes), None) if bytes == size_of::<u64>() => {
-                self.name(place, packet[0]);
+                self.identify(place, packet[0]);
                 None
             }
             (Ok(bytes), producer) => {
                 self.connections[place] = None;
-                // Nothing: the producer has closed it.
+                // 0 bytes: the producer has closed it.
                 if bytes > 0 {
-                    self.found(producer, PeerFault::Framing { bytes });
+                    self.store_fault(producer, PeerFault::Framing { bytes });
                 }
                 None
             }
@@ -191,28 +189,28 @@ impl Receiver {
         }
     }
 
-    /// A connection says whose it is.
+    /// Assigns a connection to the producer that it claims to be, or closes it.
     #[cold]
-    fn name(&mut self, place: usize, index: u64) {
+    fn identify(&mut self, place: usize, index: u64) {
         let Some(pid) = self.connections[place].as_ref().map(|connection| connection.pid) else { return };
         let producer = usize::try_from(index).ok().filter(|index| self.peers.producer(*index) == Some(pid));
         let taken = self.connections.iter().flatten().any(|c| c.producer.is_some() && c.producer == producer);
         if producer.is_none_or(|producer| producer >= self.connections.len()) || taken {
             self.connections[place] = None;
             let producer = self.only_producer_of(pid);
-            self.found(producer, PeerFault::InvalidIndex { index });
+            self.store_fault(producer, PeerFault::InvalidIndex { index });
         } else if let Some(connection) = &mut self.connections[place] {
             connection.producer = producer;
         }
     }
 }
 
-impl shm::ring::Consumer for Receiver {
+impl shm::ring::Consumer for SeqpacketReceiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // What is left of the last look, then a new one; and another one behind each that brought
-        // new connections or names: so many of them may be told of at once that somebody's message
-        // is not. A process that connects again and again holds up nobody.
+        // Serves the remaining events, then polls once more; and again after each poll with new
+        // connections or identifications, which may have crowded out a message. The number of polls
+        // is bounded, so a process that keeps connecting blocks nobody.
         let (mut looks, mut more) = (1, 2 + self.connections.len());
         loop {
             let mut came = false;
@@ -220,10 +218,10 @@ impl shm::ring::Consumer for Receiver {
                 let token = self.ready[self.next].data();
                 self.next += 1;
                 if token == LISTENER {
-                    came |= self.accept();
+                    came |= self.try_accept();
                     continue;
                 }
-                let is_new = self.is_unnamed(token as usize);
+                let is_new = self.is_unidentified(token as usize);
                 if let Some(message) = self.serve(token as usize) {
                     return Some(message);
                 }
@@ -246,12 +244,12 @@ impl shm::ring::Consumer for Receiver {
     }
 
     fn retire(&mut self, producer: usize) -> bool {
-        // It may have died before we accepted it, or before we took its name.
-        self.accept();
+        // The producer may have died before its connection was accepted or identified.
+        self.try_accept();
         for place in 0..self.connections.len() {
             if self.connections[place].as_ref().is_some_and(|connection| connection.producer.is_none()) {
-                // Nothing that has no name yet brings a message.
-                let _ = self.take(place);
+                // An unidentified connection has no message yet.
+                let _ = self.receive_packet(place);
             }
         }
         let theirs = |connection: &Connection| connection.producer == Some(producer);
@@ -268,8 +266,8 @@ impl shm::ring::Consumer for Receiver {
 impl Link for UnixSeqpacket {
     const RECORD: Record = Record::new("unix-seqpacket", Home::Kernel).apart();
 
-    type Producer = Sender;
-    type Consumer = Receiver;
+    type Producer = SeqpacketSender;
+    type Consumer = SeqpacketReceiver;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         vec![SegmentSpec {
@@ -284,12 +282,16 @@ impl Link for UnixSeqpacket {
         }]
     }
 
-    fn producer(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Result<Sender, RegionError> {
+    fn producer(
+        spec: &LinkSpec,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<SeqpacketSender, RegionError> {
         let name = attached.name(spec.name);
         let peers = attached.peers(spec.name);
         let os = |what, source| RegionError::Os { name: name.clone(), what, source };
-        let deadline = Instant::now() + PATIENCE;
-        // Who starts this process notes its id when it knows it, and we may be faster.
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        // The launcher publishes our process id after the start, and we may be faster.
         while peers.producer(index) != Some(std::process::id()) || peers.consumer().is_none() {
             if Instant::now() > deadline {
                 let missing = format!("process {} is not the one started for it", std::process::id());
@@ -297,18 +299,18 @@ impl Link for UnixSeqpacket {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let mut stream = seqpacket::connect(&name, PATIENCE)?;
-        let listening = seqpacket::peer(&stream).map_err(|error| os("ask who listens there", error))?;
+        let mut stream = seqpacket::connect(&name, CONNECT_TIMEOUT)?;
+        let listening = seqpacket::peer_pid(&stream).map_err(|error| os("ask who listens there", error))?;
         if peers.consumer() != Some(listening) {
             let stranger = format!("process {listening} listens there, which is not the consumer's");
             return Err(os("connect to its consumer", io::Error::other(stranger)));
         }
         let hello = stream.write_all(&(index as u64).to_le_bytes());
         hello.map_err(|error| os("say hello through it", error))?;
-        Ok(Sender(stream))
+        Ok(SeqpacketSender(stream))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<SeqpacketReceiver, RegionError> {
         let name = attached.name(spec.name);
         let listener = seqpacket::listen(&name)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
@@ -317,11 +319,11 @@ impl Link for UnixSeqpacket {
         });
         let epoll =
             epoll.map_err(|errno| RegionError::Os { name, what: "watch it", source: errno.into() })?;
-        Ok(Receiver {
+        Ok(SeqpacketReceiver {
             listener,
             epoll,
             connections: (0..spec.producers).map(|_| None).collect(),
-            ready: [EpollEvent::empty(); EVENTS],
+            ready: [EpollEvent::empty(); MAX_EVENTS],
             ready_len: 0,
             next: 0,
             peers: attached.peers(spec.name),

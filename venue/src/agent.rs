@@ -17,9 +17,9 @@ use exchange::Exchange;
 use exchange::command::Command;
 use journal::{JournalError, Writer};
 use protocol::agent::{Agent, Cycle};
-use protocol::counters::Slots;
+use protocol::counters::CounterSlots;
 use protocol::labels::ExchangeCounter;
-use protocol::stamps::{Point, Record, TouchWritten};
+use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::wire::{Instruction, Order, OrderId, Report};
 use std::collections::VecDeque;
 use system::clock::Clock;
@@ -271,7 +271,7 @@ impl<T> Outputs<T> {
 
 /// The record of a touch that was written.
 pub(crate) fn told(venue: u16, Written { instrument, version, ticks }: Written) -> Record {
-    TouchWritten { venue, instrument, version, ticks }.record()
+    TopOfBookWritten { venue, instrument, version, ticks }.record()
 }
 
 impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
@@ -331,10 +331,10 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
     }
 
     #[inline]
-    fn publish(&mut self, slots: &mut Slots<'_>) {
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         let Outputs { sessions, completed, traded, faults, .. } = &self.doors;
         let sum = |of: fn(&SessionEnd) -> u64| sessions.iter().map(of).sum::<u64>();
-        let slot = slots.take();
+        let slot = slots.next_agent();
         slot.set(ExchangeCounter::Received, self.received);
         slot.set(ExchangeCounter::Completed, *completed);
         slot.set(ExchangeCounter::Trades, *traded);
@@ -342,7 +342,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
         slot.set(ExchangeCounter::Refused, self.market.refused());
         slot.set(ExchangeCounter::Full, sum(|session| session.full));
         slot.set(ExchangeCounter::ProtocolErrors, faults + sum(|session| session.counts.faults));
-        slot.set(ExchangeCounter::Journalled, self.journal.as_ref().map_or(0, Writer::last));
+        slot.set(ExchangeCounter::Journaled, self.journal.as_ref().map_or(0, Writer::last));
         slot.set(
             ExchangeCounter::Recovered,
             self.journal.as_ref().map_or(0, |journal| journal.recovered().last),
@@ -351,6 +351,6 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             ExchangeCounter::Replayed,
             self.journal.as_ref().map_or(0, |journal| journal.recovered().records),
         );
-        slot.set(ExchangeCounter::Touches, self.doors.touches);
+        slot.set(ExchangeCounter::TopOfBookUpdates, self.doors.touches);
     }
 }

@@ -30,7 +30,7 @@ use exchange::Exchange;
 use exchange::Level;
 use exchange::command::Command;
 use exchange::levels::Levels;
-use protocol::market::{Quote, TOUCH_WORDS, TopOfBook};
+use protocol::market::{Quote, TOP_OF_BOOK_WORDS, TopOfBook};
 use shm::board::Writer;
 
 /// The writing end.
@@ -69,9 +69,9 @@ impl MarketBoard {
     /// # Panics
     /// If the board's values are of another size.
     pub fn new(writer: Writer) -> Self {
-        assert_eq!(writer.shape().words(), TOUCH_WORDS, "a board of touches");
+        assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];
-        let mut words = [0; TOUCH_WORDS];
+        let mut words = [0; TOP_OF_BOOK_WORDS];
         let said =
             |cell| writer.last(cell, &mut words).and_then(|_| TopOfBook::parse(&words)).unwrap_or_default();
         let said = (0..touches.len()).map(said).collect();
@@ -81,7 +81,7 @@ impl MarketBoard {
     /// What each cell says, with its version: 0 where nothing was ever written.
     pub fn last_written(&self) -> impl Iterator<Item = Written> + '_ {
         (0..self.said.len()).map(|cell| {
-            let ticks = self.writer.last(cell, &mut [0; TOUCH_WORDS]).unwrap_or(0);
+            let ticks = self.writer.last(cell, &mut [0; TOP_OF_BOOK_WORDS]).unwrap_or(0);
             Written { instrument: cell as u16, version: self.writer.version(cell), ticks }
         })
     }
@@ -218,7 +218,7 @@ mod tests {
         }
 
         fn touch(&self, instrument: usize) -> TopOfBook {
-            let mut words = [0; TOUCH_WORDS];
+            let mut words = [0; TOP_OF_BOOK_WORDS];
             self.reader.read(instrument, &mut words).unwrap();
             TopOfBook::parse(&words).unwrap()
         }
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_successor_says_only_what_is_new() {
-        let mut words = [0; TOUCH_WORDS];
+        let mut words = [0; TOP_OF_BOOK_WORDS];
         let (mut writer, _) = board::pair(shape(2).unwrap());
         let exchange: Exchange = Exchange::new(&[Instrument::default(); 2], Capacity::orders(10)).unwrap();
         assert_eq!(writer.last(1, &mut words), None);

@@ -1,7 +1,7 @@
 //! From an order of a strategy to a command of the matching engine.
 
 use exchange::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
-use protocol::wire::{self, Condition, Operation, Order, OrderId};
+use protocol::wire::{self, Operation, Order, OrderCondition, OrderId};
 use system::clock::Timebase;
 
 /// The owner of the orders of the opening book: no strategy.
@@ -77,11 +77,11 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
         expires_at: 0,
     };
     match terms.condition {
-        Condition::None => {}
-        Condition::StopPrice(price) => new.stop_price = price,
-        Condition::Display(quantity) => new.display = quantity,
-        Condition::Minimum(quantity) => new.minimum = quantity,
-        Condition::Life(ns) => new.expires_at = now.saturating_add(time.ticks(ns)),
+        OrderCondition::None => {}
+        OrderCondition::StopPrice(price) => new.stop_price = price,
+        OrderCondition::Display(quantity) => new.display = quantity,
+        OrderCondition::Minimum(quantity) => new.minimum = quantity,
+        OrderCondition::Lifetime(ns) => new.expires_at = now.saturating_add(time.ticks(ns)),
     }
     new
 }

@@ -1,8 +1,8 @@
 //! The exchange's end of a session with a gateway.
 
 use journal::{Outbox, RecoveryError};
-use protocol::sender::{Sender, Sent};
-use protocol::session::{Numbers, instruction_number, number_report};
+use protocol::sender::{SendOutcome, Sender};
+use protocol::session::{SessionNumbers, instruction_number, number_report};
 use protocol::wire::{Instruction, Message, Report};
 use serde::{Deserialize, Serialize};
 use shm::bell::Doorbell;
@@ -24,8 +24,8 @@ impl Counts {
     #[inline]
     pub fn read(&mut self, message: Message) -> Option<Instruction> {
         let number = u32::try_from(instruction_number(&message)).ok();
-        let mut numbers = Numbers::behind(self.received);
-        self.faults += u64::from(!number.is_some_and(|number| numbers.take(number)));
+        let mut numbers = SessionNumbers::after(self.received);
+        self.faults += u64::from(!number.is_some_and(|number| numbers.try_accept(number)));
         self.received = numbers.count();
         self.taken += 1;
         let instruction = Instruction::from_message(message).ok();
@@ -110,13 +110,13 @@ impl SessionEnd {
         // Modulo 2^32, as the other side counts.
         number_report(&mut message, self.given as u32);
         self.given += 1;
-        self.full += u64::from(self.reports.push(&message) != Sent::Ring);
+        self.full += u64::from(self.reports.push(&message) != SendOutcome::Ring);
     }
 
     /// Whether reports wait for room.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.reports.is_waiting()
+        self.reports.has_queued()
     }
 
     /// Sends what waits as far as there is room; how much that was.

@@ -10,8 +10,8 @@ use journal::{Record, State};
 use proptest::prelude::*;
 use protocol::session::number_instruction;
 use protocol::wire::{
-    CancelScope, Condition, Instruction, Operation, Order, OrderId, OrderType, SelfTrade, Side, Terms,
-    TimeInForce,
+    CancelScope, Instruction, Operation, Order, OrderCondition, OrderId, OrderTerms, OrderType, SelfTrade,
+    Side, TimeInForce,
 };
 use system::clock::Timebase;
 
@@ -51,17 +51,17 @@ fn told(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
             _ => Operation::New,
         };
         let (order_type, time_in_force, condition) = match kind {
-            0 => (OrderType::Stop, TimeInForce::ImmediateOrCancel, Condition::StopPrice(*price)),
-            1 => (OrderType::StopLimit, TimeInForce::GoodTillCancel, Condition::StopPrice(*price)),
-            2 => (OrderType::Limit, TimeInForce::GoodTillTime, Condition::Life(quantity * 7)),
-            3 => (OrderType::Limit, TimeInForce::GoodTillCancel, Condition::Display(1)),
-            4 => (OrderType::Stop, TimeInForce::FillOrKill, Condition::StopPrice(*price)),
-            _ => (OrderType::Limit, TimeInForce::GoodTillCancel, Condition::None),
+            0 => (OrderType::Stop, TimeInForce::ImmediateOrCancel, OrderCondition::StopPrice(*price)),
+            1 => (OrderType::StopLimit, TimeInForce::GoodTillCancel, OrderCondition::StopPrice(*price)),
+            2 => (OrderType::Limit, TimeInForce::GoodTillTime, OrderCondition::Lifetime(quantity * 7)),
+            3 => (OrderType::Limit, TimeInForce::GoodTillCancel, OrderCondition::Display(1)),
+            4 => (OrderType::Stop, TimeInForce::FillOrKill, OrderCondition::StopPrice(*price)),
+            _ => (OrderType::Limit, TimeInForce::GoodTillCancel, OrderCondition::None),
         };
         let self_trade = if quantity % 5 == 0 { SelfTrade::CancelOldest } else { SelfTrade::Allow };
         if order.operation == Operation::New {
-            let post_only = *kind == 6 && condition == Condition::None;
-            order.terms = Terms { order_type, time_in_force, condition, self_trade, post_only };
+            let post_only = *kind == 6 && condition == OrderCondition::None;
+            order.terms = OrderTerms { order_type, time_in_force, condition, self_trade, post_only };
         }
         let instruction = match kind {
             9 => Instruction::CancelAll(CancelScope { strategy: Some(order.id), instrument: None }),

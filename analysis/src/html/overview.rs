@@ -68,7 +68,7 @@ pub fn headline(summary: &Summary) -> Markup {
 /// One line that says what was run.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
-    let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
+    let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
     let many =
         |number: u16, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
     format!(

@@ -126,10 +126,10 @@ fn table(summary: &Summary) -> Markup {
 pub fn meaning(measure: Measure) -> String {
     let words = match measure {
         Measure::Stage(stage) => {
-            let StageInfo { from, to, meaning, .. } = stage.record();
+            let StageInfo { from, to, meaning, .. } = stage.info();
             return format!("{meaning}, {} − {}", to.name(), from.name());
         }
-        Measure::Exchange(part) => return format!("part of venue_service: {}", part.record().meaning),
+        Measure::Exchange(part) => return format!("part of venue_service: {}", part.info().meaning),
         Measure::RoundTrip => "t8 − t1",
         Measure::RtVenue => "round trip less the venue",
         Measure::RtVenueFromDue => "the same, from when it was due",

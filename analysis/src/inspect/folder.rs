@@ -13,7 +13,7 @@ use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
 use protocol::plan::Role;
 use protocol::stamps::{Point, Record};
-use protocol::status::Field;
+use protocol::status::StatusField;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -97,17 +97,17 @@ fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase, me
     };
     LogRow {
         state: Some(log::state_name(status)),
-        pid: word(Field::Pid),
+        pid: word(StatusField::Pid),
         core: status.core(),
         records: log.records(),
         epochs,
         first_s: ends.map(|(first, _)| base.seconds(first)),
         last_s: ends.map(|(_, last)| base.seconds(last)),
-        voluntary_switches: word(Field::VoluntarySwitches),
-        involuntary_switches: word(Field::InvoluntarySwitches),
-        minor_faults: word(Field::MinorFaults),
-        major_faults: word(Field::MajorFaults),
-        longest_gap_ns: Some(base.between_ns(0, status.get(Field::LongestGapTicks)).round() as u64),
+        voluntary_switches: word(StatusField::VoluntarySwitches),
+        involuntary_switches: word(StatusField::InvoluntarySwitches),
+        minor_faults: word(StatusField::MinorFaults),
+        major_faults: word(StatusField::MajorFaults),
+        longest_gap_ns: Some(base.between_ns(0, status.get(StatusField::LongestGapTicks)).round() as u64),
         damage: damage.or_else(cut),
         ..line
     }

@@ -5,8 +5,8 @@ use super::time::LogTimebase;
 use super::{Format, InspectError, Options, print_lines};
 use crate::logfile::{EXTENSION, LogError, LogReader};
 use crate::report::units::count;
-use protocol::stamps::{Gap, LinkEnd, Point, Record, TouchWritten};
-use protocol::status::{Field, Status, ThreadState};
+use protocol::stamps::{Gap, LinkEnd, Point, Record, TopOfBookWritten};
+use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use serde::Serialize;
 use shm::memory::header::Header;
 use std::collections::VecDeque;
@@ -17,22 +17,22 @@ use std::path::Path;
 const SHOWN: u64 = 10;
 
 /// The words of a status block that mean something by themselves, with their names in JSON.
-const FIELDS: [(&str, Field); 15] = [
-    ("tid", Field::Tid),
-    ("heartbeat_ticks", Field::HeartbeatTicks),
-    ("cycles", Field::Cycles),
-    ("busy_cycles", Field::BusyCycles),
-    ("busy_ticks", Field::BusyTicks),
-    ("longest_gap_ticks", Field::LongestGapTicks),
-    ("started_ticks", Field::StartedTicks),
-    ("ended_ticks", Field::EndedTicks),
-    ("voluntary_switches", Field::VoluntarySwitches),
-    ("involuntary_switches", Field::InvoluntarySwitches),
-    ("minor_faults", Field::MinorFaults),
-    ("major_faults", Field::MajorFaults),
-    ("cpu_ns", Field::CpuNs),
-    ("records_dropped", Field::RecordsDropped),
-    ("allocations_plus_one", Field::AllocationsPlusOne),
+const FIELDS: [(&str, StatusField); 15] = [
+    ("tid", StatusField::Tid),
+    ("heartbeat_ticks", StatusField::HeartbeatTicks),
+    ("cycles", StatusField::Cycles),
+    ("busy_cycles", StatusField::BusyCycles),
+    ("busy_ticks", StatusField::BusyTicks),
+    ("longest_gap_ticks", StatusField::LongestGapTicks),
+    ("started_ticks", StatusField::StartedTicks),
+    ("ended_ticks", StatusField::EndedTicks),
+    ("voluntary_switches", StatusField::VoluntarySwitches),
+    ("involuntary_switches", StatusField::InvoluntarySwitches),
+    ("minor_faults", StatusField::MinorFaults),
+    ("major_faults", StatusField::MajorFaults),
+    ("cpu_ns", StatusField::CpuNs),
+    ("records_dropped", StatusField::RecordsDropped),
+    ("allocations_plus_one", StatusField::AllocationsPlusOne),
 ];
 
 /// A record as it is printed.
@@ -92,7 +92,7 @@ fn text(
         header.creator_pid
     )?;
     let core = status.core().map_or_else(|| "not pinned".into(), |core| format!("core {core}"));
-    writeln!(out, "  {}, pid {}, {core}", state_name(&status), status.get(Field::Pid))?;
+    writeln!(out, "  {}, pid {}, {core}", state_name(&status), status.get(StatusField::Pid))?;
     let error = status.error();
     if !error.is_empty() {
         writeln!(out, "  error: {error}")?;
@@ -102,7 +102,7 @@ fn text(
     }
     for agent in log.counters().announced() {
         writeln!(out, "  {}", agent.role())?;
-        for (label, value) in agent.labelled().filter(|(_, value)| *value != 0) {
+        for (label, value) in agent.labeled().filter(|(_, value)| *value != 0) {
             writeln!(out, "    {:20} {:>20} {}", label.name, count(value), label.unit.name())?;
         }
     }
@@ -156,7 +156,7 @@ fn json(
     let words: serde_json::Map<_, _> =
         FIELDS.iter().map(|(name, field)| ((*name).to_owned(), status.get(*field).into())).collect();
     let agents = log.counters().announced().map(|agent| {
-        let counters = agent.labelled().map(|(label, value)| (label.name.to_owned(), value.into()));
+        let counters = agent.labeled().map(|(label, value)| (label.name.to_owned(), value.into()));
         let counters = counters.collect::<serde_json::Map<String, serde_json::Value>>();
         serde_json::json!({ "role": agent.role().to_string(), "counters": counters })
     });
@@ -169,7 +169,7 @@ fn json(
             "run_hash": format!("{run:016x}"), "index": index,
         },
         "state": state_name(&status),
-        "pid": status.get(Field::Pid),
+        "pid": status.get(StatusField::Pid),
         "core": status.core(),
         "error": status.error(),
         "status": words,
@@ -214,10 +214,10 @@ fn line(number: u64, record: Record, base: Option<&LogTimebase>) -> StampRow {
 
 /// What a record is about: an order, the end of a link, a gap, a touch.
 fn about(record: &Record) -> String {
-    if let Some(TouchWritten { venue, instrument, version, .. }) = TouchWritten::of(record) {
+    if let Some(TopOfBookWritten { venue, instrument, version, .. }) = TopOfBookWritten::from_record(record) {
         return format!("venue {venue} instrument {instrument} version {version}");
     }
-    match (Gap::of(record), LinkEnd::of(record.id)) {
+    match (Gap::from_record(record), LinkEnd::from_id(record.id)) {
         (Some(gap), _) => gap.to_string(),
         (None, Some(end)) if record.point == Point::Checksum => end.to_string(),
         _ => record.id.to_string(),
@@ -225,7 +225,7 @@ fn about(record: &Record) -> String {
 }
 
 /// The name of a thread's state.
-pub(super) const fn state_name(status: &Status) -> &'static str {
+pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
     match status.state() {
         ThreadState::Starting => "starting",
         ThreadState::Ready => "ready",

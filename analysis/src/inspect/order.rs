@@ -12,8 +12,8 @@ use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::plan::Role;
-use protocol::stamps::{Point, Record, TouchWritten};
-use protocol::status::Field;
+use protocol::stamps::{Point, Record, TopOfBookWritten};
+use protocol::status::StatusField;
 use protocol::wire::{OrderId, Report};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use std::path::Path;
 
 /// The order in which an order meets its points.
 const PATH: [Point; 19] = [
-    Point::Touch,
+    Point::TopOfBook,
     Point::Due,
     Point::StrategySend,
     Point::OrchRecvSubmit,
@@ -154,7 +154,7 @@ fn has_died(record: &RunRecord, order: OrderId) -> bool {
 /// Which of an order's reports a record of it is of.
 fn report_of(record: &Record) -> u8 {
     match record.point {
-        Point::GatewayDone => Report::of_detail(record.detail).0,
+        Point::GatewayDone => Report::parse_detail(record.detail).0,
         Point::OrchRecvCompletion
         | Point::OrchReturn
         | Point::StrategyRecv
@@ -182,7 +182,7 @@ fn search(
 ) -> Result<(), String> {
     let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
-    let pid = log.status().get(Field::Pid);
+    let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let counted = (block.first..).zip(block.records());
         found.extend(counted.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
@@ -202,12 +202,12 @@ fn search(
 
 /// The version of a touch that triggered the order, by its own word; the time of the write is not
 /// known yet.
-fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
+fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TopOfBookWritten> {
     let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;
     let venue = record.plan.trading().venue_of(gateway.into());
     let instrument = value(Point::Instrument).unwrap_or(0) as u16;
-    Some(TouchWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
+    Some(TopOfBookWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
 }
 
 /// Adds when that was written, by the log of the exchange; says what is wrong with an order that
@@ -215,22 +215,23 @@ fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
 fn search_touch(
     folder: &Path,
     record: &RunRecord,
-    touch: TouchWritten,
+    touch: TopOfBookWritten,
     found: &mut Vec<Found>,
 ) -> Result<(), String> {
     let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
     let thread = record.plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
     let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
-    let pid = log.status().get(Field::Pid);
+    let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let is_it = |record: &Record| {
-            TouchWritten::of(record).is_some_and(|written| TouchWritten { ticks: 0, ..written } == touch)
+            TopOfBookWritten::from_record(record)
+                .is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
         };
         if let Some((number, record)) = (block.first..).zip(block.records()).find(|(_, record)| is_it(record))
         {
             found.push(Found {
-                point: Point::Touch,
+                point: Point::TopOfBook,
                 report: 0,
                 detail: 0,
                 value: record.value,
@@ -247,13 +248,13 @@ fn search_touch(
 fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let stage_of = |end: &Found| {
-        let part = |end: Point| ExchangeStage::ALL.into_iter().find(|part| part.record().to == end);
+        let part = |end: Point| ExchangeStage::ALL.into_iter().find(|part| part.info().to == end);
         if end.point == Point::StrategySend {
-            return Some((Measure::TickToTrade.name(), at(Point::Touch)?));
+            return Some((Measure::TickToTrade.name(), at(Point::TopOfBook)?));
         }
         let stage = match Stage::ending_with(end.point) {
-            Some(stage) => stage.record(),
-            None => part(end.point)?.record(),
+            Some(stage) => stage.info(),
+            None => part(end.point)?.info(),
         };
         // A further report's stages begin with its own stamps, but the venue's with the order's.
         let is_of_venue = matches!(end.point, Point::GatewayDone | Point::ExchangeDone);

@@ -201,7 +201,7 @@ impl Chains {
             }
             let is_owed =
                 |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
-            let is_due = |point: &&Point| point.is_taken(record.plan.stamps) && is_owed(point);
+            let is_due = |point: &&Point| point.is_stamped_with(record.plan.stamps) && is_owed(point);
             if is_closed && report.at(Point::OrchRecvCompletion).is_none() {
                 // The gateway died with it.
                 if report.at(Point::OrchReturn).is_some() {
@@ -240,7 +240,7 @@ impl Chains {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
             let [returned, received] = [Point::OrchReturn, Point::StrategyRecv].map(|point| report.at(point));
             let before = table.row(*id).and_then(|row| row.at(Point::OrchReturn));
-            let is_stamped = Point::OrchReturn.is_taken(record.plan.stamps);
+            let is_stamped = Point::OrchReturn.is_stamped_with(record.plan.stamps);
             let what = if is_complete && !is_dead && is_stamped && returned.is_none() {
                 (None, ViolationKind::MissingPoint, "has no t7")
             } else if is_complete && !is_dead && received.is_none() {

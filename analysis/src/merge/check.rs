@@ -21,21 +21,21 @@ use super::switches::Switches;
 use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{RunOutcome, RunRecord};
-use protocol::flow::{PATH, mask};
+use protocol::flow::{PATH, points_mask};
 use protocol::plan::{Pacing, Role, Trading};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// The points of the whole way.
-const WAY: u64 = mask(&PATH);
+const WAY: u64 = points_mask(&PATH);
 
 // Their bits are the lowest, in their order.
 const _: () = assert!(WAY == (1 << PATH.len()) - 1);
 
 /// What an order has that its venue has done with, and the engine has seen it.
-const UP_TO_ENGINE: u64 = mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Release);
+const UP_TO_ENGINE: u64 = points_mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Release);
 
 /// What the checks need to know about the run.
 pub(super) struct Context<'a> {
@@ -87,7 +87,7 @@ impl<'a> Context<'a> {
                         *gone = true;
                     }
                 }
-                role => engine_gone |= role.record().points_mask(),
+                role => engine_gone |= role.info().points_mask(),
             }
         }
         Self {
@@ -98,7 +98,7 @@ impl<'a> Context<'a> {
             also: if plan.trading().overall_pacing() == Pacing::Scheduled { bit(Point::Due) } else { 0 },
             taken: Point::ALL
                 .iter()
-                .filter(|point| point.is_taken(plan.stamps))
+                .filter(|point| point.is_stamped_with(plan.stamps))
                 .filter(|point| plan.trading().tells_release || **point != Point::Release)
                 .fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == RunOutcome::Complete,
@@ -175,7 +175,7 @@ pub(super) fn check(
         let mut losses = Losses::default();
         if lane.is_excused {
             let is_dead = incident.is_some();
-            room.relieve();
+            room.release_resident();
             count_excused(lane, context, is_dead, &mut counted.orders, &mut losses);
         } else {
             check_lane(lane, context, &room, incident.is_some(), &mut counted, &mut losses, findings);
@@ -209,7 +209,7 @@ fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Ord
 fn check_lane(
     lane: &mut Lane,
     context: &Context,
-    room: &Room,
+    room: &ColumnStore,
     is_dead: bool,
     counted: &mut Counted,
     losses: &mut Losses,
@@ -222,7 +222,7 @@ fn check_lane(
     let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
         if sequence.is_multiple_of(BLOCK) {
-            room.relieve();
+            room.release_resident();
         }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
         // By whose word something is broken: the strategy's, where its stamps are needed to show

@@ -7,9 +7,9 @@ use super::table::{BLOCK, Table};
 use super::violation::{Findings, ViolationKind};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
-use protocol::plan::{Fault, FaultKind, Isolation, Role, Target, ThreadPlan};
+use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::stamps::Point;
-use protocol::status::{Field, ThreadState};
+use protocol::status::{StatusField, ThreadState};
 use protocol::supervision::ProtocolViolation;
 
 /// Checks the counters of every thread whose log proves something. A strategy's counters begin anew
@@ -23,7 +23,7 @@ pub(super) fn check(
 ) {
     unexplained_quarantines(record, findings);
     for (log, thread) in logs.iter().zip(&record.plan.threads).filter(|(log, _)| !log.is_untrusted) {
-        let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
+        let (name, dropped) = (&log.name, log.status.get(StatusField::RecordsDropped));
         let author = deaths.sole_author(thread);
         findings.firm.add_many(ViolationKind::RecordsDropped, dropped, || {
             let lost = log.status.lost();
@@ -81,7 +81,7 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
         let misbehaves = |fault: &Fault| {
             let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];
             kinds.contains(&fault.kind)
-                && [Target::Any, Target::Strategy(incident.strategy)].contains(&fault.target)
+                && [FaultTarget::Any, FaultTarget::Strategy(incident.strategy)].contains(&fault.target)
         };
         if !record.plan.faults.iter().any(misbehaves) {
             findings.firm.add(ViolationKind::PeerFaults, || {

@@ -13,7 +13,7 @@
 //! one strategy writes, the others' figures stand.
 
 use crate::record::{Outage, RunOutcome, RunRecord};
-use protocol::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
+use protocol::plan::{FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
 /// The dead of a run.
@@ -71,7 +71,7 @@ impl Deaths {
         let mut nobody_is_trusted = false;
         for fault in scribblers {
             nobody_is_trusted |= is_thread;
-            if let Target::Strategy(index) = fault.target
+            if let FaultTarget::Strategy(index) = fault.target
                 && let Some(deceased) = strategies.get_mut(usize::from(index))
             {
                 deceased.is_untrusted = true;
@@ -88,7 +88,7 @@ impl Deaths {
         let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
         let gateways = 0..record.plan.trading().gateways();
         let is_lost = |gateway| {
-            let is_resumed = record.plan.resumes_gateway(gateway);
+            let is_resumed = record.plan.can_resume_gateway(gateway);
             let is_lost = |outage: &Outage| !is_resumed || outage.stayed_down.is_some();
             record.outages.iter().any(|outage| outage.gateways.contains(&gateway) && is_lost(outage))
         };

@@ -14,7 +14,7 @@ use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// What the checks need to know about the run.
 struct Context<'a> {
@@ -64,7 +64,7 @@ pub(super) fn check(
     let context = Context {
         plan,
         broke_off: matches!(record.outcome, RunOutcome::Failed { .. }),
-        checked: (0..plan.trading().gateways()).map(|gateway| plan.is_checked(gateway)).collect(),
+        checked: (0..plan.trading().gateways()).map(|gateway| plan.validates_venue(gateway)).collect(),
         gone,
     };
     let has_book = plan.trading().books().next().is_some();
@@ -99,10 +99,10 @@ pub(super) fn check(
     }
 }
 
-fn check_lane(lane: &mut Lane, context: &Context, room: &Room, findings: &mut Findings) {
+fn check_lane(lane: &mut Lane, context: &Context, room: &ColumnStore, findings: &mut Findings) {
     for sequence in 0..lane.rows.len() as u64 {
         if (sequence as usize).is_multiple_of(BLOCK) {
-            room.relieve();
+            room.release_resident();
         }
         let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);
         if let Some((kind, what)) = fault(row, at, context) {

@@ -30,7 +30,7 @@ impl ThreadGaps {
             _ => (&mut self.sleeps, self.most_sleeps),
         };
         if (all.len() as u64) < most {
-            all.extend(Gap::of(record));
+            all.extend(Gap::from_record(record));
         }
     }
 }

@@ -19,18 +19,18 @@ use super::switches::Switches;
 use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, name_of};
 use crate::logfile::file_name;
-use protocol::flow::{REPORT_PATH, mask};
+use protocol::flow::{REPORT_PATH, points_mask};
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// Codes of reasons, as many as a row has room for.
 pub(super) const MAX_REASONS: usize = 128;
 
 /// What the strategies stamp.
-pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
+pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.info().points_mask();
 
 /// The join of all logs.
 pub(super) struct Join<'a> {
@@ -62,7 +62,7 @@ impl<'a> Join<'a> {
         plan: &'a Plan,
         deaths: &'a mut Deaths,
         bounds: Vec<Bounds>,
-        room: &Room,
+        room: &ColumnStore,
         findings: &'a mut Findings,
     ) -> Self {
         let gateways = 0..usize::from(plan.trading().gateways());
@@ -95,7 +95,7 @@ impl<'a> Join<'a> {
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
-        let points = plan.roles.iter().fold(0, |points, role| points | role.record().points_mask());
+        let points = plan.roles.iter().fold(0, |points, role| points | role.info().points_mask());
         self.source = LogSource {
             thread,
             file: file_name(&plan.name),
@@ -165,7 +165,7 @@ impl<'a> Join<'a> {
             Ok(lane) => lane,
             Err(why) => {
                 if point == Point::GatewayDone {
-                    self.accounts.reported_amiss(id, Report::of_detail(detail).0, value);
+                    self.accounts.reported_amiss(id, Report::parse_detail(detail).0, value);
                 }
                 return self.nowhere(record, &why);
             }
@@ -186,7 +186,7 @@ impl<'a> Join<'a> {
         };
         // Only of t5 does the detail say more than the number.
         let (number, is_last) =
-            if point == Point::GatewayDone { Report::of_detail(detail) } else { (detail, true) };
+            if point == Point::GatewayDone { Report::parse_detail(detail) } else { (detail, true) };
         if number > 0 && REPORT & bit(point) != 0 {
             let report = self.chains.report(id, number);
             if !report.stamp(point, value) {
@@ -285,7 +285,7 @@ impl<'a> Join<'a> {
             | Point::ExchangeRecv
             | Point::ExchangeDone
             | Point::Trigger
-            | Point::Touch
+            | Point::TopOfBook
             | Point::Slept => Ok(()),
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
@@ -316,7 +316,7 @@ impl<'a> Join<'a> {
             Point::ExchangeRecv | Point::ExchangeDone | Point::Trigger => {
                 return self.take_of_exchange(record);
             }
-            Point::Touch => self.touches.take(&record, self.plan, self.source.thread),
+            Point::TopOfBook => self.touches.take(&record, self.plan, self.source.thread),
             _ => {}
         }
         Ok(())
@@ -387,7 +387,7 @@ impl<'a> Join<'a> {
         }
         let what = match record.point {
             Point::Checksum => "a checksum".into(),
-            Point::Touch => "a board".into(),
+            Point::TopOfBook => "a board".into(),
             _ => name_of(record.id),
         };
         self.source.accuse(self.findings, ViolationKind::Misplaced, |file| {
@@ -398,7 +398,7 @@ impl<'a> Join<'a> {
     /// The checksum of one end of a link, which stands behind all stamps of its log; `false` if
     /// that end is none of the thread's, or has one already.
     fn take_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
-        let Some(end) = LinkEnd::of(id) else { return false };
+        let Some(end) = LinkEnd::from_id(id) else { return false };
         let role = match (end.hand_off, end.is_receiver) {
             (HandOff::Submit, false) | (HandOff::Return, true) => Role::Strategy(end.peer),
             (HandOff::Inbox, true) | (HandOff::Completion, false) => Role::Gateway(end.peer),
@@ -459,7 +459,7 @@ impl<'a> Join<'a> {
 }
 
 /// What further reports have stamps of.
-const REPORT: u64 = mask(REPORT_PATH);
+const REPORT: u64 = points_mask(REPORT_PATH);
 
 /// A further report meets the same hand-offs as the first.
 #[cold]

@@ -11,7 +11,7 @@ use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, Violations, name_of};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
-use protocol::stamps::{Point, Record, TouchWritten};
+use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
 
 /// What triggered an order.
@@ -42,8 +42,8 @@ impl Touches {
 
     /// Takes the record of a write out of the log of a thread.
     pub fn take(&mut self, record: &Record, plan: &Plan, thread: usize) {
-        let Some(written) = TouchWritten::of(record) else { return };
-        let TouchWritten { venue, instrument, version, ticks } = written;
+        let Some(written) = TopOfBookWritten::from_record(record) else { return };
+        let TopOfBookWritten { venue, instrument, version, ticks } = written;
         let trading = plan.trading();
         let is_there = trading.boards().any(|board| board == venue)
             && usize::from(instrument) < trading.instrument_count()
@@ -90,7 +90,8 @@ impl Touches {
         findings: &mut Findings,
     ) {
         // The log of an exchange that died may lack what it wrote last.
-        let is_whole = gone & bit(Point::Touch) == 0 && !matches!(record.outcome, RunOutcome::Failed { .. });
+        let is_whole =
+            gone & bit(Point::TopOfBook) == 0 && !matches!(record.outcome, RunOutcome::Failed { .. });
         let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
         for lane in table.lanes.iter().filter(believed) {
             for sequence in lane.triggered() {

@@ -41,15 +41,15 @@ use crate::record::{RunOutcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
 use join::Join;
-use protocol::counters::Counters;
+use protocol::counters::ThreadCounters;
 use protocol::labels::FULL;
 use protocol::plan::{Plan, PlanError, Role};
 use protocol::reject::Reject;
 use protocol::stamps::RECORD_BYTES;
-use protocol::status::Field;
+use protocol::status::StatusField;
 use protocol::wire::OrderId;
 use std::path::PathBuf;
-use system::scratch::{Column, Plain, Room};
+use system::scratch::{Column, ColumnStore, Plain};
 use table::Bounds;
 use thiserror::Error;
 use thread_log::nothing;
@@ -87,7 +87,7 @@ pub enum MergeError {
 
 impl MergeError {
     /// There is no room for so many bytes more.
-    fn no_room(room: &Room, bytes: u64) -> Self {
+    fn no_room(room: &ColumnStore, bytes: u64) -> Self {
         match room.folder() {
             None => Self::Memory { bytes },
             Some(folder) => Self::Disk { bytes, folder: folder.to_owned() },
@@ -128,7 +128,7 @@ pub struct Merged {
     touches: market::Touches,
     table: table::Table,
     chains: chain::Chains,
-    room: Room,
+    room: ColumnStore,
 }
 
 impl Merged {
@@ -145,14 +145,14 @@ impl Merged {
 
     /// How much may be resident, in bytes; `None`: nobody said.
     pub(crate) fn most_resident(&self) -> Option<u64> {
-        self.room.most_resident()
+        self.room.max_resident()
     }
 
     /// Gives back what is resident of the table, where that is too much. To be called now and then
     /// while it is gone through.
     #[inline]
     pub(crate) fn relieve(&self) {
-        self.room.relieve();
+        self.room.release_resident();
     }
 
     /// The table in blocks of rows, each with the id of its first; in the order of
@@ -208,7 +208,7 @@ pub fn merge<L: Logs + ?Sized>(
     record: &RunRecord,
     progress: impl FnMut(u64, u64),
 ) -> Result<Merged, MergeError> {
-    merge_in(&Room::memory(), logs, record, progress)
+    merge_in(&ColumnStore::memory(), logs, record, progress)
 }
 
 /// The same with the table in that room: the same to the last bit, whatever it is.
@@ -216,7 +216,7 @@ pub fn merge<L: Logs + ?Sized>(
 /// # Errors
 /// As [`merge`].
 pub fn merge_in<L: Logs + ?Sized>(
-    room: &Room,
+    room: &ColumnStore,
     logs: &L,
     record: &RunRecord,
     mut progress: impl FnMut(u64, u64),
@@ -255,7 +255,7 @@ pub fn merge_in<L: Logs + ?Sized>(
     chains.split_off_engine_reports(is_unknown);
     chains.drop_unheard(|id| {
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
-        gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16)) || is_unknown(id)
+        gateway.is_some_and(|gateway| record.plan.validates_venue(gateway as u16)) || is_unknown(id)
     });
     accounts.end();
     joined.firm.append(accounts.take_found());
@@ -354,7 +354,7 @@ fn read<L: Logs + ?Sized>(
             || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
     };
     let mut damage = None;
-    let (mut records, mut status, mut counters) = (0, nothing(), Counters::default());
+    let (mut records, mut status, mut counters) = (0, nothing(), ThreadCounters::default());
     match folder::open(logs, &record.plan, thread) {
         Ok(mut log) => {
             loop {
@@ -392,7 +392,7 @@ fn read<L: Logs + ?Sized>(
     let forged = match &damage {
         Some((false, what)) => Some(what.clone()),
         _ => join.nonsense().map(|first| first.first.clone()).or_else(|| {
-            match status.get(Field::RecordsDropped) {
+            match status.get(StatusField::RecordsDropped) {
                 0 => None,
                 dropped if record.plan.spill.is_some() => {
                     Some(format!("{dropped} records were lost: the spiller was behind"))

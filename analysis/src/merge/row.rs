@@ -1,6 +1,6 @@
 //! A row of the table: the stamps of one order, in 88 bytes; and those of its exchange, in 24 more.
 
-use protocol::flow::{ExchangeStage, PATH, Stage, mask};
+use protocol::flow::{ExchangeStage, PATH, Stage, points_mask};
 use protocol::stamps::Point;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -22,7 +22,7 @@ const KEPT: usize = Point::Release as usize;
 /// The points that an order can have.
 const OF_ORDER: u32 = Point::Cancelled as u32;
 
-const _: () = assert!(mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << KEPT) - 1);
+const _: () = assert!(points_mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << KEPT) - 1);
 const _: () = assert!(MEASURED == 1 << OF_ORDER, "the flags stand above the points");
 const _: () = assert!(size_of::<OrderRow>() == 88);
 
@@ -73,7 +73,7 @@ impl OrderRow {
     /// of them was not stamped.
     #[inline]
     pub fn stage(&self, stage: Stage) -> Option<u64> {
-        let record = stage.record();
+        let record = stage.info();
         let both = bit(record.from) | bit(record.to);
         (self.points() & both == both)
             .then(|| self.ticks[record.to as usize - 1].saturating_sub(self.ticks[record.from as usize - 1]))
@@ -100,7 +100,7 @@ impl OrderRow {
     /// Whether each of t1 to t8 was stamped: a run may stamp only the ends of the engine's way.
     #[inline]
     pub const fn has_all_stamps(&self) -> bool {
-        self.points() & mask(&PATH) == mask(&PATH)
+        self.points() & points_mask(&PATH) == points_mask(&PATH)
     }
 
     /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are

@@ -6,8 +6,8 @@
 
 use super::row::OrderRow;
 use super::violation::{Findings, ViolationKind, Violations, name_of};
-use protocol::kill::{Cause, Scope, Switch};
-use protocol::limits::Control;
+use protocol::kill::{KillCause, KillSwitch, Scope};
+use protocol::limits::RiskControl;
 use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
@@ -16,7 +16,7 @@ use protocol::wire::OrderId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
     /// What the log says of it.
-    pub switch: Switch,
+    pub switch: KillSwitch,
     /// When it was seen, in ticks.
     pub seen: u64,
     /// When the last order that it cancels was confirmed; none if that did not happen.
@@ -50,7 +50,7 @@ impl Switches {
     /// Takes a record about a switch.
     #[cold]
     pub fn take(&mut self, record: Record) {
-        let Some(switch) = Switch::of(&record) else {
+        let Some(switch) = KillSwitch::from_record(&record) else {
             return self.found.add(ViolationKind::Killed, || {
                 format!("{}: a kill switch of no scope that there is", record.point.name())
             });
@@ -177,7 +177,7 @@ fn concerning(
 ) -> Option<Scope> {
     let credential = trading.credential_of(id.strategy());
     let venue = trading.venue_of(gateway as u16);
-    on.find(|scope| scope.concerns(id.strategy(), credential, venue, instrument))
+    on.find(|scope| scope.contains(id.strategy(), credential, venue, instrument))
 }
 
 #[cold]
@@ -191,9 +191,9 @@ impl Kill {
     /// What turned it, in words: `operator`, `death`, `limit max-loss`.
     pub fn cause(&self) -> String {
         match self.switch.cause {
-            Cause::Operator => "operator".into(),
-            Cause::Death => "death".into(),
-            Cause::Limit(code) => Control::from_code(code)
+            KillCause::Operator => "operator".into(),
+            KillCause::Death => "death".into(),
+            KillCause::Limit(code) => RiskControl::from_code(code)
                 .map_or_else(|| format!("limit {code}"), |control| format!("limit {control}")),
         }
     }

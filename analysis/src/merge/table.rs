@@ -11,7 +11,7 @@ use super::MergeError;
 use super::hand_offs::{Return, Submit};
 use super::row::{AtExchange, OrderRow};
 use protocol::wire::OrderId;
-use system::scratch::{Column, Plain, Room};
+use system::scratch::{Column, ColumnStore, Plain};
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.
 const CHUNK: u64 = 4096;
@@ -46,10 +46,10 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, bounds: &Bounds, room: &Room) -> Self {
+    fn new(strategy: u16, epoch: u16, bounds: &Bounds, room: &ColumnStore) -> Self {
         let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
         // Later epochs are many and short.
-        let room = if epoch == 0 { room } else { &Room::memory() };
+        let room = if epoch == 0 { room } else { &ColumnStore::memory() };
         Self {
             strategy,
             epoch,
@@ -180,7 +180,7 @@ struct Later {
 pub(super) struct Table {
     pub lanes: Vec<Lane>,
     later: Vec<Later>,
-    pub room: Room,
+    pub room: ColumnStore,
 }
 
 /// So many rows are gone through between two looks at what is resident.
@@ -188,7 +188,7 @@ pub(super) const BLOCK: usize = 1 << 12;
 
 impl Table {
     /// A table for strategies with these bounds.
-    pub fn new(bounds: Vec<Bounds>, room: &Room) -> Self {
+    pub fn new(bounds: Vec<Bounds>, room: &ColumnStore) -> Self {
         let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds, room);
         let lanes = bounds.iter().enumerate().map(lane).collect();
         let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
@@ -198,7 +198,7 @@ impl Table {
     /// Gives back what is resident of it, where that is too much: see [`Room::relieve`].
     #[inline]
     pub fn relieve(&self) {
-        self.room.relieve();
+        self.room.release_resident();
     }
 
     /// There is no room for so many bytes more.
@@ -293,7 +293,7 @@ impl Table {
         for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
             lane.is_excused = true;
             for block in lane.rows.chunks_mut(BLOCK) {
-                self.room.relieve();
+                self.room.release_resident();
                 block.iter_mut().for_each(OrderRow::clear_measured);
             }
         }
@@ -353,7 +353,7 @@ mod tests {
     const LAST: usize = MAX_EPOCH as usize;
 
     fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
-        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2], &Room::memory())
+        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2], &ColumnStore::memory())
     }
 
     fn rows(table: &Table) -> usize {

@@ -1,8 +1,8 @@
 //! One thread's log as the merge knows it, beyond its stamps.
 
-use protocol::counters::Counters;
+use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;
-use protocol::status::{STATUS_WORDS, Status};
+use protocol::status::{STATUS_WORDS, ThreadStatus};
 
 /// What the merge knows about one thread's log.
 #[derive(Clone, Debug)]
@@ -12,9 +12,9 @@ pub struct ThreadLog {
     /// Records in its log.
     pub records: u64,
     /// Its status block, as it was at the end; empty if it proves nothing.
-    pub status: Status,
+    pub status: ThreadStatus,
     /// The counters of its agents, as they were at the end; all zero if they prove nothing.
-    pub counters: Counters,
+    pub counters: ThreadCounters,
     /// Log and status block prove nothing: the strategy was quarantined, and may have written
     /// anything there.
     pub is_untrusted: bool,
@@ -35,7 +35,7 @@ impl ThreadLog {
             name,
             records,
             status: nothing(),
-            counters: Counters::default(),
+            counters: ThreadCounters::default(),
             is_untrusted: true,
             went_back: 0,
             gaps: Vec::new(),
@@ -45,6 +45,6 @@ impl ThreadLog {
 }
 
 /// A status block that says nothing.
-pub(super) fn nothing() -> Status {
-    Status::from_words([0; STATUS_WORDS])
+pub(super) fn nothing() -> ThreadStatus {
+    ThreadStatus::from_words([0; STATUS_WORDS])
 }

@@ -99,7 +99,7 @@ pub(crate) type Fields = (&'static str, Vec<String>);
 /// What was run, and on what.
 pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
     let plan = &summary.plan;
-    let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
+    let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
     let parts = [
         summary.technique.name().into(),
         format!("isolation {}", summary.isolation),

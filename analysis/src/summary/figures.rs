@@ -8,7 +8,7 @@
 use crate::merge::{AtExchange, Merged, OrderRow};
 use crate::select::Bits;
 use hdrhistogram::Histogram;
-use protocol::flow::{ExchangeStage, Stage, StagePlace};
+use protocol::flow::{ExchangeStage, Stage, StageLocation};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
@@ -274,7 +274,7 @@ impl Figures {
 /// What the engine added to an order that came back whole, in ticks.
 #[inline]
 pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
-    let venue = |stage: &Stage| stage.record().place == StagePlace::Venue;
+    let venue = |stage: &Stage| stage.info().location == StageLocation::Venue;
     let at_venue: u64 = Stage::ALL.into_iter().filter(venue).filter_map(|stage| row.stage(stage)).sum();
     let round_trip = row.round_trip();
     round_trip - at_venue.min(round_trip)

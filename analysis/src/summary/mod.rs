@@ -304,7 +304,13 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
     let processes = threads::summarise(plan, merged, ns_per_tick);
     let engine = orchestrator.and_then(|thread| processes.get(thread));
     let counted = orchestrator.and_then(|thread| {
-        Some(merged.threads.get(thread)?.counters.of(&plan.threads[thread].roles, Role::Orchestrator))
+        Some(
+            merged
+                .threads
+                .get(thread)?
+                .counters
+                .agent_counters(&plan.threads[thread].roles, Role::Orchestrator),
+        )
     });
     let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
     let unstruck = unstruck::faults(record, merged, ns_per_tick);

@@ -7,8 +7,8 @@ use crate::merge::Merged;
 use protocol::counters::AgentCounters;
 use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
-use protocol::stamps::Switches;
-use protocol::status::Field;
+use protocol::stamps::KernelEvents;
+use protocol::status::StatusField;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ pub struct AgentSummary {
 }
 
 fn agent(counted: AgentCounters) -> AgentSummary {
-    let counters = counted.labelled().map(|(label, value)| (label.name.to_owned(), value));
+    let counters = counted.labeled().map(|(label, value)| (label.name.to_owned(), value));
     AgentSummary { role: counted.role().to_string(), counters: counters.collect() }
 }
 
@@ -115,33 +115,36 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
     };
     let threads = merged.threads.iter().enumerate().map(|(index, log)| {
         let (status, roles) = (&log.status, plan.threads[index].roles.as_slice());
-        let (started, ended) = (status.get(Field::StartedTicks), status.get(Field::EndedTicks));
+        let (started, ended) = (status.get(StatusField::StartedTicks), status.get(StatusField::EndedTicks));
         let running = ended.checked_sub(started).filter(|ticks| *ticks > 0 && started > 0);
         let [gaps_dropped, sleeps_dropped] = status.dropped_gaps(plan.threads[index].sleep_records);
         ThreadSummary {
             role: log.name.clone(),
             process: process_of(index),
-            pid: u32::try_from(status.get(Field::Pid)).unwrap_or(0),
+            pid: u32::try_from(status.get(StatusField::Pid)).unwrap_or(0),
             core: status.core(),
             records: log.records,
-            voluntary_switches: status.get(Field::VoluntarySwitches),
-            involuntary_switches: status.get(Field::InvoluntarySwitches),
-            minor_faults: status.get(Field::MinorFaults),
-            major_faults: status.get(Field::MajorFaults),
-            cpu_ns: status.get(Field::CpuNs),
-            longest_gap_ns: to_ns(status.get(Field::LongestGapTicks), ns_per_tick),
+            voluntary_switches: status.get(StatusField::VoluntarySwitches),
+            involuntary_switches: status.get(StatusField::InvoluntarySwitches),
+            minor_faults: status.get(StatusField::MinorFaults),
+            major_faults: status.get(StatusField::MajorFaults),
+            cpu_ns: status.get(StatusField::CpuNs),
+            longest_gap_ns: to_ns(status.get(StatusField::LongestGapTicks), ns_per_tick),
             gaps: log.gaps.len() as u64,
-            gaps_preempted: log.gaps.iter().filter(|gap| gap.switches.has(Switches::INVOLUNTARY)).count()
-                as u64,
+            gaps_preempted: log
+                .gaps
+                .iter()
+                .filter(|gap| gap.events.has_counted(KernelEvents::INVOLUNTARY))
+                .count() as u64,
             gaps_dropped: gaps_dropped.count,
             gaps_dropped_ns: to_ns(gaps_dropped.ticks, ns_per_tick),
             sleeps: log.sleeps.len() as u64,
             sleeps_dropped: sleeps_dropped.count,
             sleeps_dropped_ns: to_ns(sleeps_dropped.ticks, ns_per_tick),
-            cycles: status.get(Field::Cycles),
+            cycles: status.get(StatusField::Cycles),
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
-            utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
-            allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
+            utilisation: running.map(|ticks| status.get(StatusField::BusyTicks) as f64 / ticks as f64),
+            allocations: status.get(StatusField::AllocationsPlusOne).checked_sub(1),
             full: log.counters.total(roles, FULL),
             peer_faults: log.counters.total(roles, PROTOCOL_ERRORS),
             went_back: log.went_back,

@@ -144,7 +144,7 @@ fn rejection(code: u8, orders: u64) -> Rejection {
 fn kill_of(kill: &Kill, record: &RunRecord, ns_per_tick: f64) -> KillSummary {
     let ns = |from: u64, to: u64| (to.saturating_sub(from) as f64 * ns_per_tick) as u64;
     let given = record.commands.iter().find(|command| {
-        kill.switch.cause == protocol::kill::Cause::Operator && command.number == kill.switch.number
+        kill.switch.cause == protocol::kill::KillCause::Operator && command.number == kill.switch.number
     });
     KillSummary {
         scope: kill.switch.scope.to_string(),

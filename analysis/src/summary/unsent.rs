@@ -28,7 +28,9 @@ pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
         let Some(thread) = record.plan.thread_of(role) else { continue };
         let log = merged.threads.get(thread).filter(|log| !log.is_untrusted);
         let most = log.map_or(0, |log| {
-            log.counters.of(&record.plan.threads[thread].roles, role).get(StrategyCounter::InFlightPeak)
+            log.counters
+                .agent_counters(&record.plan.threads[thread].roles, role)
+                .get(StrategyCounter::InFlightPeak)
         });
         let sends_all = log.is_some()
             && trading.strategy_kind(strategy) == Trading::PLAYER

@@ -3,7 +3,7 @@
 
 use crate::merge::Merged;
 use crate::record::{RunOutcome, RunRecord};
-use protocol::plan::{Fault, Target, When};
+use protocol::plan::{Fault, FaultTarget, FaultTime};
 use std::iter::repeat;
 
 /// One line for each; nothing for a run that did not come to its end, where nobody can say what
@@ -23,37 +23,37 @@ pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> V
 fn unstruck(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64) -> Option<String> {
     let orders = &record.plan.trading().orders;
     let name = match fault.target {
-        Target::Strategy(index) => format!("strategy-{index}"),
-        Target::Any => "any".into(),
-        Target::Engine => "engine".into(),
-        Target::Launcher => "launcher".into(),
-        Target::Venue(index) => format!("venue-{index}"),
-        Target::Exchange(index) => format!("exchange-{index}"),
-        Target::Gateway(index) => format!("gateway-{index}"),
+        FaultTarget::Strategy(index) => format!("strategy-{index}"),
+        FaultTarget::Any => "any".into(),
+        FaultTarget::Engine => "engine".into(),
+        FaultTarget::Launcher => "launcher".into(),
+        FaultTarget::Venue(index) => format!("venue-{index}"),
+        FaultTarget::Exchange(index) => format!("exchange-{index}"),
+        FaultTarget::Gateway(index) => format!("gateway-{index}"),
     };
     let (kind, planned) = (fault.kind, |index: u16| orders.get(usize::from(index)).copied().unwrap_or(0));
     match fault.when {
-        When::Push { order, .. } => {
+        FaultTime::Push { order, .. } => {
             let most = match fault.target {
-                Target::Strategy(index) => planned(index),
+                FaultTarget::Strategy(index) => planned(index),
                 _ => orders.iter().copied().max().unwrap_or(0),
             };
             (order >= most).then(|| {
                 format!("the fault {kind}:{name} never fired: it waits for order {order}, and the strategy has {most}, from 0")
             })
         }
-        When::At { ns } if ns > end_ns && strikes.is_none_or(|times| times == 0) => {
+        FaultTime::At { ns } if ns > end_ns && strikes.is_none_or(|times| times == 0) => {
             let [due, end] = [ns, end_ns].map(crate::numbers::duration);
             Some(format!(
                 "the fault {kind}:{name} never fired: it was due after {due}, and the last order was back after {end}"
             ))
         }
-        When::At { ns } if strikes == Some(0) => {
+        FaultTime::At { ns } if strikes == Some(0) => {
             let due = crate::numbers::duration(ns);
             Some(format!(
                 "the fault {kind}:{name} never fired: it was due after {due}, and no target was running"
             ))
         }
-        When::At { .. } => None,
+        FaultTime::At { .. } => None,
     }
 }

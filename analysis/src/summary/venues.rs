@@ -13,7 +13,7 @@ use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
 use crate::merge::{Merged, OrderRow};
 use crate::record::RunRecord;
 use protocol::labels::GatewayCounter;
-use protocol::plan::{Fault, FaultKind, Plan, Role, Target, When};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use serde::{Deserialize, Serialize};
 
 /// A time in which a venue had a fault. Times are nanoseconds since the start of the run.
@@ -84,7 +84,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
     // As the gateways made ticks of nanoseconds: with the calibration before the run.
     let ticks = |ns: u64| start.saturating_add((ns as f64 / plan.ns_per_tick) as u64);
     let window = |fault: &Fault| match (fault.target, fault.when) {
-        (Target::Venue(venue), When::At { ns }) => Some(Window {
+        (FaultTarget::Venue(venue), FaultTime::At { ns }) => Some(Window {
             venue,
             fault: fault.kind,
             from: ticks(ns),
@@ -166,7 +166,7 @@ fn counted(plan: &Plan, merged: &Merged, venue: u16, counter: GatewayCounter) ->
     let of = |gateway| {
         let thread = plan.thread_of(Role::Gateway(gateway))?;
         let counters = &merged.threads.get(thread)?.counters;
-        Some(counters.of(&plan.threads[thread].roles, Role::Gateway(gateway)).get(counter))
+        Some(counters.agent_counters(&plan.threads[thread].roles, Role::Gateway(gateway)).get(counter))
     };
     plan.trading().gateways_of(venue).filter_map(of).sum()
 }

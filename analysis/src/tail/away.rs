@@ -5,7 +5,7 @@
 //! thread had given its core away itself.
 
 use super::Cause;
-use protocol::stamps::{Gap, Switches};
+use protocol::stamps::{Gap, KernelEvents};
 use std::cell::Cell;
 
 /// A time in which a thread did nothing, in ticks.
@@ -36,8 +36,9 @@ impl Why {
 
     /// Of a gap.
     const fn of(gap: &Gap) -> Self {
-        let faulted = gap.switches.has(Switches::MINOR_FAULT) || gap.switches.has(Switches::MAJOR_FAULT);
-        if faulted && !gap.switches.has(Switches::INVOLUNTARY) { Self::Fault } else { Self::Gone }
+        let faulted = gap.events.has_counted(KernelEvents::MINOR_FAULT)
+            || gap.events.has_counted(KernelEvents::MAJOR_FAULT);
+        if faulted && !gap.events.has_counted(KernelEvents::INVOLUNTARY) { Self::Fault } else { Self::Gone }
     }
 
     /// What it is to who waits for that thread.
@@ -222,20 +223,20 @@ mod tests {
             least in 0u64..20,
         ) {
             stamps.sort_unstable();
-            let gap = |(ended, ticks)| Gap { ended, ticks, switches: Switches(0) };
+            let gap = |(ended, ticks)| Gap { ended, ticks, events: KernelEvents(0) };
             let gaps: Vec<Gap> = gaps.into_iter().map(gap).collect();
             prop_assert_eq!(away(&gaps, &[], &stamps, least), at_once(&gaps, &stamps, least));
         }
     }
 
     fn gap(from: u64, to: u64, switches: u8) -> Gap {
-        Gap { ended: to, ticks: to - from, switches: Switches(switches) }
+        Gap { ended: to, ticks: to - from, events: KernelEvents(switches) }
     }
 
     #[test]
     fn what_a_thread_stamped_cuts_its_gaps() {
-        let fault = Switches::MINOR_FAULT;
-        let gaps = [gap(100, 200, Switches::INVOLUNTARY | fault), gap(300, 400, fault), gap(500, 509, 0)];
+        let fault = KernelEvents::MINOR_FAULT;
+        let gaps = [gap(100, 200, KernelEvents::INVOLUNTARY | fault), gap(300, 400, fault), gap(500, 509, 0)];
         // What is a gap's as well is the gap's where that ended first.
         let sleeps = [gap(190, 250, 0), gap(600, 700, 0)];
         let found = away(&gaps, &sleeps, &[50, 100, 120, 125, 310, 600], 10);
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn gaps_that_overlap_or_lie_are_borne() {
-        let gaps = [gap(0, u64::MAX, 0), gap(10, 20, 0), Gap { ended: 5, ticks: 9, switches: Switches(0) }];
+        let gaps = [gap(0, u64::MAX, 0), gap(10, 20, 0), Gap { ended: 5, ticks: 9, events: KernelEvents(0) }];
         for (gaps, sleeps) in [(&gaps[..], &[][..]), (&[], &gaps), (&gaps[1..], &gaps[..1])] {
             let found = away(gaps, sleeps, &[7], 1);
             assert!(found.windows(2).all(|pair| pair[0].to <= pair[1].from), "{found:?}");

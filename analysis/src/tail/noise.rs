@@ -6,9 +6,9 @@ use crate::numbers::{count, duration};
 use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::ns_per_tick;
-use protocol::gaps::{Dropped, MAX_GAPS, raised};
+use protocol::gaps::{DroppedGaps, MAX_GAPS, threshold_changes};
 use protocol::plan::ThreadPlan;
-use protocol::stamps::{Gap, Switches};
+use protocol::stamps::{Gap, KernelEvents};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ impl Noise {
             for gap in &log.gaps {
                 let ns = to_ns(gap.ticks, ns_per_tick);
                 noise.gaps_ns = noise.gaps_ns.saturating_add(ns);
-                let preempted = gap.switches.has(Switches::INVOLUNTARY);
+                let preempted = gap.events.has_counted(KernelEvents::INVOLUNTARY);
                 if preempted {
                     noise.preempted += 1;
                     noise.preempted_ns = noise.preempted_ns.saturating_add(ns);
@@ -120,14 +120,14 @@ struct Lost<'a> {
     thread: &'a str,
     kept: &'a [Gap],
     room: u64,
-    dropped: Dropped,
+    dropped: DroppedGaps,
 }
 
 impl Lost<'_> {
     /// From when on it kept longer ones only, and how much that was.
     fn told(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
         let ns = |ticks| to_ns(ticks, ns_per_tick);
-        let since = raised(self.kept, self.room).map(|(since, least)| {
+        let since = threshold_changes(self.kept, self.room).map(|(since, least)| {
             let what = least.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
             format!("{what} from {:.3} s on", ns(since.saturating_sub(start_ticks)) as f64 / 1e9)
         });
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn what_a_log_did_not_keep_is_told_with_the_time_from_which_on() {
         let kept: Vec<Gap> =
-            (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, switches: Switches(0) }).collect();
-        let dropped = Dropped { count: 7, ticks: 9_000_000 };
+            (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, events: KernelEvents(0) }).collect();
+        let dropped = DroppedGaps { count: 7, ticks: 9_000_000 };
         let told = Lost { thread: "engine", kept: &kept, room: 64, dropped }.told("sleeps", 0, 1.0);
         assert_eq!(
             told,

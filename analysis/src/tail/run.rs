@@ -14,7 +14,7 @@ use crate::select::{Bits, rank, select};
 use crate::summary::StrategyTail;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, to_ns};
 use crate::summary::ns_per_tick;
-use protocol::flow::{Stage, StagePlace};
+use protocol::flow::{Stage, StageLocation};
 use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -244,7 +244,7 @@ fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize
 
 /// The stages that are the engine's, with their places.
 fn ours() -> impl Iterator<Item = (usize, Stage)> {
-    Stage::ALL.into_iter().enumerate().filter(|(_, stage)| stage.record().place != StagePlace::Venue)
+    Stage::ALL.into_iter().enumerate().filter(|(_, stage)| stage.info().location != StageLocation::Venue)
 }
 
 fn medians(ways: &Ways<'_>) -> Vec<u64> {

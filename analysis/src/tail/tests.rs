@@ -3,7 +3,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use protocol::stamps::{Gap, Switches};
+use protocol::stamps::{Gap, KernelEvents};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -124,11 +124,11 @@ impl Made {
             let gap = |(begin, back): &(u64, u64)| Gap {
                 ended: *back,
                 ticks: back - begin,
-                switches: Switches(bits),
+                events: KernelEvents(bits),
             };
             times.iter().map(gap).collect()
         };
-        let taken = Switches::INVOLUNTARY;
+        let taken = KernelEvents::INVOLUNTARY;
         let receiver = match self.told {
             Told::Slept => [gaps(&self.stalls, taken), gaps(&sleeps, 0)],
             Told::Nothing => [gaps(&self.stalls, taken), Vec::new()],
@@ -409,7 +409,7 @@ proptest! {
         }).collect();
         passages.sort_by_key(|passage| passage.to);
         let gaps: Vec<Gap> = gaps.into_iter()
-            .map(|(ended, ticks, switches)| Gap { ended, ticks, switches: Switches(switches) }).collect();
+            .map(|(ended, ticks, switches)| Gap { ended, ticks, events: KernelEvents(switches) }).collect();
         let (some, others) = gaps.split_at(gaps.len() / 2);
         let absent = vec![away(some, others, &[], 1), away(&[], some, &[], 1), away(some, &gaps, &[100, 500], 5)];
         let rules = Rules { usual: vec![10, 20], longest: 50, horizon: 2_000, ..Rules::default() };

@@ -10,7 +10,7 @@ use crate::merge::{Merged, OrderRow};
 use crate::record::RunRecord;
 use crate::select::{Bits, select, select_pair};
 use crate::summary::figures::rt_venue;
-use protocol::flow::{PATH, Stage, StagePlace};
+use protocol::flow::{PATH, Stage, StageLocation};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -80,7 +80,7 @@ impl Way<'_> {
     fn passage(&self, stamp: usize) -> Passage {
         let stamps = self.row.stamps();
         let before = stamp.saturating_sub(1);
-        let is_ours = stamp > 0 && Stage::ALL[before].record().place != StagePlace::Venue;
+        let is_ours = stamp > 0 && Stage::ALL[before].info().location != StageLocation::Venue;
         let began = match self.row.at(Point::Due) {
             Some(due) if stamp == 0 => due,
             // The venue's time is nobody's wait.

@@ -24,7 +24,7 @@ use crate::merge::{MergeError, Merged, OrderRow};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
-use protocol::flow::{Stage, StagePlace};
+use protocol::flow::{Stage, StageLocation};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
@@ -174,10 +174,10 @@ fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
         return if out >= home { (t[0], out, Measure::RtVenue) } else { (t[4], home, Measure::RtVenue) };
     }
     let mut worst = (row.began(), 0, Measure::Stage(Stage::ALL[0]));
-    for stage in Stage::ALL.into_iter().filter(|stage| stage.record().place != StagePlace::Venue) {
+    for stage in Stage::ALL.into_iter().filter(|stage| stage.info().location != StageLocation::Venue) {
         let Some(length) = row.stage(stage) else { continue };
         if length > worst.1 {
-            worst = (row.at(stage.record().from).unwrap_or(0), length, Measure::Stage(stage));
+            worst = (row.at(stage.info().from).unwrap_or(0), length, Measure::Stage(stage));
         }
     }
     worst

@@ -6,11 +6,11 @@ use analysis::evaluation::evaluate;
 use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge};
 use analysis::record::RunRecord;
 use analysis::summary::{Figures, Summary, summarise};
-use protocol::plan::{Fault, FaultKind, Target, When};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 use std::path::Path;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 use tempfile::TempDir;
 
 /// What is done to a run.
@@ -72,7 +72,7 @@ pub fn evaluated(fixture: &Fixture) -> (TempDir, Summary) {
 /// Writes a run and everything that belongs to it into a folder.
 pub fn evaluate_into(folder: &Path, fixture: &Fixture) -> Summary {
     fixture.write_to(folder);
-    evaluate(&Room::memory(), folder, &fixture.record, |_| {}).unwrap()
+    evaluate(&ColumnStore::memory(), folder, &fixture.record, |_| {}).unwrap()
 }
 
 /// The kinds of what the merge found, in its order.
@@ -116,6 +116,6 @@ pub const fn stamp(point: Point, id: OrderId, value: u64) -> Record {
 }
 
 /// A fault that begins so many nanoseconds after the start.
-pub fn fault(kind: FaultKind, target: Target, ns: u64) -> Fault {
-    Fault { kind, target, when: When::At { ns }, every_ns: None, lasts_ns: None }
+pub fn fault(kind: FaultKind, target: FaultTarget, ns: u64) -> Fault {
+    Fault { kind, target, when: FaultTime::At { ns }, every_ns: None, lasts_ns: None }
 }

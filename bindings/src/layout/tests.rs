@@ -43,7 +43,12 @@ fn the_codes_are_those_of_the_messages() {
     assert_eq!(
         conditions
             .map(|condition| terms(Order { condition, condition_value: 9, ..Order::default() }).condition),
-        [Condition::StopPrice(9), Condition::Display(9), Condition::Minimum(9), Condition::Life(9)]
+        [
+            OrderCondition::StopPrice(9),
+            OrderCondition::Display(9),
+            OrderCondition::Minimum(9),
+            OrderCondition::Lifetime(9)
+        ]
     );
     assert!(terms(Order { post_only: 1, ..Order::default() }).post_only);
 }
@@ -118,7 +123,7 @@ fn a_report_and_a_touch_are_handed_over_as_they_are() {
     }
     let quote = |price, quantity| Some(Quote { price, quantity });
     let touch = TopOfBook { bid: quote(1, 2), offer: None, last: quote(3, 4), trades: 5, auction: true };
-    let heard = Heard { venue: 6, instrument: 7, version: 8, written: 0, missed: 9, touch };
+    let heard = Heard { venue: 6, instrument: 7, version: 8, written: 0, missed: 9, top: touch };
     let wanted = Tick {
         version: 8,
         written_ns: 10,

@@ -2,7 +2,7 @@
 
 use super::source::{Constant, Interface, Structure};
 use protocol::plan::{Plan, Trading};
-use protocol::topology::{self, Purpose};
+use protocol::topology::{self, SegmentPurpose};
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::attached::Access;
 use std::fmt::Write;
@@ -42,24 +42,24 @@ fn plan() -> Plan {
     trading.strategy_kinds = vec![Trading::PLAYER.into(), "exec:./mine".into()];
     trading.venue_kinds = vec![Trading::BOOK.into()];
     trading.market_data = true;
-    Plan::of(trading).arranged()
+    Plan::for_trading(trading).arranged()
 }
 
 /// What a segment is for, to a strategy.
-fn purpose(plan: &Plan, purpose: Purpose) -> String {
+fn purpose(plan: &Plan, purpose: SegmentPurpose) -> String {
     match purpose {
-        Purpose::Control => "plan and state of the run, the pids, the fences".into(),
-        Purpose::Link(link) if plan.links[link].name.starts_with("return") => {
+        SegmentPurpose::Control => "plan and state of the run, the pids, the fences".into(),
+        SegmentPurpose::Link(link) if plan.links[link].name.starts_with("return") => {
             "reports: a ring that the engine writes".into()
         }
-        Purpose::Link(_) => "orders: what carries them is the technique".into(),
-        Purpose::Schedule(_) => "the orders that its strategy would play by a schedule".into(),
-        Purpose::Thread(_) => "status, counters and stamp log of its thread".into(),
-        Purpose::Bell(thread) if plan.threads[thread].name == "strategy-1" => {
+        SegmentPurpose::Link(_) => "orders: what carries them is the technique".into(),
+        SegmentPurpose::Schedule(_) => "the orders that its strategy would play by a schedule".into(),
+        SegmentPurpose::Thread(_) => "status, counters and stamp log of its thread".into(),
+        SegmentPurpose::Bell(thread) if plan.threads[thread].name == "strategy-1" => {
             "the doorbell: says that its thread sleeps, and rings for the engine".into()
         }
-        Purpose::Bell(_) => "the doorbell of a thread that it rings, and that rings for it".into(),
-        Purpose::Market(_) => "the board: the touches of a venue's instruments".into(),
+        SegmentPurpose::Bell(_) => "the doorbell of a thread that it rings, and that rings for it".into(),
+        SegmentPurpose::Market(_) => "the board: the touches of a venue's instruments".into(),
         other => panic!("no strategy touches {other:?}: say here what it is for"),
     }
 }

@@ -76,7 +76,7 @@ struct World {
 
 fn message(side: usize, number: usize) -> Message {
     let order = Order::new(OrderId::new(0, 0, number as u64), 0);
-    if side == 0 { order.to_message() } else { Report::whole_fill(&order).to_message() }
+    if side == 0 { order.to_message() } else { Report::full_fill(&order).to_message() }
 }
 
 fn number(message: &Message) -> usize {

@@ -5,7 +5,7 @@ use crate::obvious::Obvious;
 use crate::peers::{Matchcore, OrderbookRs, Ours, Peer, Room, Together};
 use exchange::Capacity;
 use system::clock::{Clock, Tsc};
-use system::usage::cpu_ns_of_this_thread;
+use system::usage::thread_cpu_ns;
 use std::time::Instant;
 
 pub const NAMES: [&str; 5] = [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
@@ -49,11 +49,11 @@ fn prepare<P: Peer>(load: &Load, room: Room) -> Prepared<P> {
 /// count.
 pub fn once<P: Peer>(load: &Load, room: Room) -> f64 {
     let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, room)).collect();
-    let started = cpu_ns_of_this_thread();
+    let started = thread_cpu_ns();
     for Prepared { book, timed } in &mut books {
         std::hint::black_box(book.run_all(timed));
     }
-    let ns = cpu_ns_of_this_thread() - started;
+    let ns = thread_cpu_ns() - started;
     // A look at this clock is a system call, and there is one in between two.
     ns.saturating_sub(clock_ns()) as f64 / (books.len() * load.timed.len()) as f64
 }
@@ -61,8 +61,8 @@ pub fn once<P: Peer>(load: &Load, room: Room) -> f64 {
 /// What a look at the clock of processor time costs, at the median.
 fn clock_ns() -> u64 {
     let mut times = [(); 101].map(|()| {
-        let started = cpu_ns_of_this_thread();
-        cpu_ns_of_this_thread() - started
+        let started = thread_cpu_ns();
+        thread_cpu_ns() - started
     });
     times.sort_unstable();
     times[50]

@@ -55,7 +55,7 @@ impl Open {
 
     /// Whether it was there when the venue was told at that time to cancel the orders of a scope.
     pub const fn is_in(&self, (scope, told): (CancelScope, u64)) -> bool {
-        self.sent <= told && scope.concerns(self.order.id, self.order.instrument)
+        self.sent <= told && scope.contains(self.order.id, self.order.instrument)
     }
 
     /// A replace of it is being sent.

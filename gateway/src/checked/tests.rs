@@ -327,7 +327,8 @@ fn what_a_venue_was_told_to_cancel_it_owes_a_word_about() {
         session.venue.says = vec![(None, accepted(0))];
         session.advance(1, &mut out);
         if is_told {
-            let mut sweep = Sweep { scope: CancelScope::of(order(0).id), cursor: 0, looks: 64, now: 400 };
+            let mut sweep =
+                Sweep { scope: CancelScope::for_strategy(order(0).id), cursor: 0, looks: 64, now: 400 };
             assert!(session.cancel_all(&mut sweep, &mut out), "it says nothing");
         }
         // It goes on with what came later.

@@ -62,7 +62,7 @@ impl Holds for Sorted {
         self.orders.len() >= self.room
     }
     fn cancel(&mut self, scope: CancelScope) -> Vec<Order> {
-        let concerned = |(_, order): &(u64, Order)| scope.concerns(order.id, order.instrument);
+        let concerned = |(_, order): &(u64, Order)| scope.contains(order.id, order.instrument);
         let cancelled =
             self.orders.values().filter(|held| concerned(held)).map(|(_, order)| *order).collect();
         self.orders.retain(|_, held| !concerned(held));
@@ -131,8 +131,8 @@ fn play(held: &mut impl Holds, capacity: usize, start: u64, steps: &[Step]) -> R
             Step::AdvanceToNext => now = now.max(held.next_release().min(u64::MAX / 2)),
             Step::TakeOne(by) => (now, take) = (now.saturating_add(by), 1),
             Step::Cancel(strategy) => {
-                let scope = CancelScope::of(OrderId::new(strategy, 0, 0));
-                let is_concerned = |order: &Order| scope.concerns(order.id, order.instrument);
+                let scope = CancelScope::for_strategy(OrderId::new(strategy, 0, 0));
+                let is_concerned = |order: &Order| scope.contains(order.id, order.instrument);
                 let concerned: BTreeSet<u64> =
                     expected.values().filter(|order| is_concerned(order)).map(|o| o.id.sequence()).collect();
                 let cancelled = held.cancel(scope);
@@ -212,7 +212,7 @@ fn a_sweep_looks_only_where_an_order_may_be() {
         while held.pop_due(round + 1).is_some() {}
     }
     (0..2).for_each(|sequence| held.push(2_000, order(sequence)));
-    let scope = CancelScope::of(order(0).id);
+    let scope = CancelScope::for_strategy(order(0).id);
     let mut sweep = Sweep { scope, cursor: 0, looks: 8, now: 0 };
     let key_of = |order: &Order| (order.id, order.instrument);
     let cancelled = core::iter::from_fn(|| TimerWheel::cancel(&mut held, &mut sweep, key_of)).count();
@@ -226,7 +226,7 @@ fn cancelled_orders_leave_their_room() {
         while !held.is_full() {
             held.push(1_000_000, Order::new(OrderId::new(1, 0, round), 0));
         }
-        assert_eq!(Holds::cancel(&mut held, CancelScope::of(OrderId::new(1, 0, 0))).len(), 4);
+        assert_eq!(Holds::cancel(&mut held, CancelScope::for_strategy(OrderId::new(1, 0, 0))).len(), 4);
         assert_eq!(held.pop_due(999_999), None);
     }
     // These have begun: their places are free when their time has come.
@@ -234,6 +234,6 @@ fn cancelled_orders_leave_their_room() {
         held.push(2_000_000, Order::new(OrderId::new(1, 0, 0), 0));
     }
     assert_eq!(held.pop_due(1_999_999), None);
-    assert_eq!(Holds::cancel(&mut held, CancelScope::of(OrderId::new(1, 0, 0))).len(), 4);
+    assert_eq!(Holds::cancel(&mut held, CancelScope::for_strategy(OrderId::new(1, 0, 0))).len(), 4);
     assert_eq!((held.pop_due(2_000_000), held.is_full(), held.next_release()), (None, false, u64::MAX));
 }

@@ -9,7 +9,7 @@ use roles::bench::control::{ControlView, PREPARE, STOP};
 use std::time::Duration;
 use system::clock::{Clock, Timebase};
 use system::sandbox::STRATEGY;
-use system::usage::{Usage, cpu_ns_of_this_thread};
+use system::usage::{ThreadUsage, thread_cpu_ns};
 use system::{pin, process};
 
 /// Runs the process of that name, until its loops have ended.
@@ -67,7 +67,7 @@ struct AgentPart {
 impl AgentPart {
     fn run<W: BenchWork>(self, plan: &BenchPlan<W>, control: &ControlView) -> Result<()> {
         let Self { agent, account, work } = self;
-        process::timer_slack(plan.slack_ns);
+        process::set_timer_slack(plan.slack_ns);
         if let Some(core) = plan.cores[agent] {
             pin::pin_to(core).with_context(|| format!("cannot run on core {core}"))?;
         }
@@ -78,10 +78,10 @@ impl AgentPart {
         let clock = plan.clock;
         let Some(start_ticks) = await_start(control, &clock) else { return Ok(()) };
         let time = Timebase { start_ticks, ns_per_tick: plan.ns_per_tick };
-        let (cpu_ns, before) = (cpu_ns_of_this_thread(), Usage::of_this_thread());
+        let (cpu_ns, before) = (thread_cpu_ns(), ThreadUsage::current_thread());
         work(&LoopContext { control, account: &account, clock, time });
-        account.set(Field::Cpu, cpu_ns_of_this_thread().saturating_sub(cpu_ns));
-        let used = Usage::of_this_thread().since(before);
+        account.set(Field::Cpu, thread_cpu_ns().saturating_sub(cpu_ns));
+        let used = ThreadUsage::current_thread().since(before);
         account.set(Field::Voluntary, used.voluntary_switches);
         account.set(Field::Involuntary, used.involuntary_switches);
         account.set(Field::Faults, used.minor_faults + used.major_faults);

@@ -61,7 +61,7 @@ pub fn run<W: BenchWork>(
     plan.handles.clear();
     let processes = plan.processes();
     ensure!(plan.cores.len() <= MAX_AGENTS, "{} agents: at most {MAX_AGENTS}", plan.cores.len());
-    descriptors::allow(64 + 3 * plan.segments().len() as u64).context("cannot open enough files")?;
+    descriptors::raise_limit(64 + 3 * plan.segments().len() as u64).context("cannot open enough files")?;
     let segments = BenchSegments::create(plan)?;
     let mut running = BenchRun {
         plan,

@@ -6,7 +6,7 @@ use crate::operator::LiveRun;
 use crate::output;
 use analysis::numbers::{count, duration};
 use anyhow::Result;
-use protocol::desk::{Command, Status};
+use protocol::commands::{Command, CommandStatus};
 use protocol::kill::Scope;
 use protocol::plan::Plan;
 use std::io::Write;
@@ -59,17 +59,17 @@ pub fn turn(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
     let mut out = output::stdout();
     let seen = duration(run.ns(given.ticks, answer.seen_ticks));
     let code = match (answer.status, is_on) {
-        (Status::Done, false) => {
+        (CommandStatus::Done, false) => {
             writeln!(out, "revived {scope} of run {}: seen {seen} after the command", run.plan.run)?;
             ExitCode::SUCCESS
         }
-        (Status::Done | Status::Seen, _) => {
+        (CommandStatus::Done | CommandStatus::Seen, _) => {
             writeln!(out, "killed {scope} of run {}", run.plan.run)?;
             writeln!(out, "  seen        {seen} after the command: no new order passed from then on")?;
             let orders = count(answer.orders);
             match (answer.status, answer.orders) {
-                (Status::Done, 0) => writeln!(out, "  cancelled   nothing: no order was open")?,
-                (Status::Done, _) => {
+                (CommandStatus::Done, 0) => writeln!(out, "  cancelled   nothing: no order was open")?,
+                (CommandStatus::Done, _) => {
                     let took = duration(run.ns(answer.seen_ticks, answer.done_ticks));
                     writeln!(
                         out,
@@ -78,7 +78,7 @@ pub fn turn(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
                 }
                 _ => writeln!(out, "  cancelled   not all of {orders} open orders within {}", flags.timeout)?,
             }
-            if answer.status == Status::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if answer.status == CommandStatus::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         (why, _) => return Err(UsageError(format!("the engine refused {scope}: {why}")).into()),
     };

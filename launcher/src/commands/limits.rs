@@ -8,8 +8,8 @@ use crate::output;
 use analysis::numbers::{count, duration};
 use analysis::report::tables::{ruled, table};
 use anyhow::Result;
-use protocol::desk::{Command, Status};
-use protocol::limits::{Control, LimitSetting};
+use protocol::commands::{Command, CommandStatus};
+use protocol::limits::{LimitSetting, RiskControl};
 use protocol::reject::Reject;
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
         let command = Command::SetLimit { scope, control: control.code(), value };
         let (given, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
         match answer.status {
-            Status::Done | Status::Seen => {
+            CommandStatus::Done | CommandStatus::Seen => {
                 let seen = duration(run.ns(given.ticks, answer.seen_ticks));
                 writeln!(out, "{}: in force {seen} after the command", limit_text(&setting))?;
             }
@@ -49,9 +49,9 @@ fn show(run: &LiveRun) -> Result<ExitCode> {
     let (commands, answers) = run.commands()?;
     let set = commands.iter().filter_map(|entry| match entry.command {
         Some(Command::SetLimit { scope, control, value })
-            if matches!(answers.of(entry.number).status, Status::Done | Status::Seen) =>
+            if matches!(answers.answer(entry.number).status, CommandStatus::Done | CommandStatus::Seen) =>
         {
-            Some(LimitSetting { scope, control: Control::from_code(control)?, value })
+            Some(LimitSetting { scope, control: RiskControl::from_code(control)?, value })
         }
         _ => None,
     });
@@ -73,7 +73,7 @@ fn show(run: &LiveRun) -> Result<ExitCode> {
     } else {
         let mut rows = table(ruled(), &["limit", "for", "value", "unit", "rejected"]);
         for LimitSetting { scope, control, value } in in_force {
-            let record = control.record();
+            let record = control.info();
             let rejected = record.reason.map(|reason| count(answers.rejections(reason as u8)));
             rows.add_row([
                 control.name().to_owned(),

@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// Prints a summary: for people, or as JSON for machines.
 pub fn show(summary: &Summary, json: bool) -> Result<()> {
@@ -70,7 +70,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
 fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
-        run::evaluate(&Room::memory(), folder, &read_record(folder)?, &progress)?;
+        run::evaluate(&ColumnStore::memory(), folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
     html::write(folder, file)

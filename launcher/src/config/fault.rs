@@ -19,7 +19,7 @@ use super::value::Value;
 use analysis::units::{Count, Nanos, clip};
 use core::fmt;
 use core::str::FromStr;
-use protocol::plan::{Fault, FaultKind, Target, When};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use shm::ring::Step;
 
 /// The grammar in one line, for messages.
@@ -31,9 +31,9 @@ pub struct FaultSpec {
     /// What.
     pub kind: FaultKind,
     /// To whom.
-    pub target: Target,
+    pub target: FaultTarget,
     /// When; `None`: the planner says.
-    pub when: Option<When>,
+    pub when: Option<FaultTime>,
     /// Again after that time, and again.
     pub every: Option<Nanos>,
     /// How long it lasts; `None`: until the end.
@@ -88,32 +88,32 @@ impl FromStr for FaultSpec {
     }
 }
 
-fn target_of(text: &str) -> Option<Target> {
+fn target_of(text: &str) -> Option<FaultTarget> {
     match text {
-        "any" => Some(Target::Any),
-        "engine" => Some(Target::Engine),
-        "launcher" => Some(Target::Launcher),
-        "exchange" => Some(Target::Exchange(0)),
+        "any" => Some(FaultTarget::Any),
+        "engine" => Some(FaultTarget::Engine),
+        "launcher" => Some(FaultTarget::Launcher),
+        "exchange" => Some(FaultTarget::Exchange(0)),
         _ => {
-            let of = |prefix, target: fn(u16) -> Target| {
+            let of = |prefix, target: fn(u16) -> FaultTarget| {
                 let index = text.strip_prefix(prefix)?;
                 let digits = index.bytes().all(|b| b.is_ascii_digit());
                 digits.then(|| index.parse().ok()).flatten().map(target)
             };
-            of("strategy-", Target::Strategy)
-                .or_else(|| of("venue-", Target::Venue))
-                .or_else(|| of("exchange-", Target::Exchange))
-                .or_else(|| of("gateway-", Target::Gateway))
+            of("strategy-", FaultTarget::Strategy)
+                .or_else(|| of("venue-", FaultTarget::Venue))
+                .or_else(|| of("exchange-", FaultTarget::Exchange))
+                .or_else(|| of("gateway-", FaultTarget::Gateway))
         }
     }
 }
 
-fn when_of(text: &str) -> Result<When, String> {
+fn when_of(text: &str) -> Result<FaultTime, String> {
     let order = |text: &str| {
         text.parse::<Count>().map(|count| count.0).map_err(|error| format!("the order's number: {error}"))
     };
     if let Some(number) = text.strip_prefix("order:") {
-        return Ok(When::Push { order: order(number)?, step: Step::Entered });
+        return Ok(FaultTime::Push { order: order(number)?, step: Step::Entered });
     }
     if let Some(push) = text.strip_prefix("push:") {
         let (step, number) = push
@@ -123,10 +123,10 @@ fn when_of(text: &str) -> Result<When, String> {
             let steps: Vec<&str> = Step::ALL.iter().map(|step| step.name()).collect();
             format!("{:?} is no step of a push: there are {}", clip(step), steps.join(", "))
         })?;
-        return Ok(When::Push { order: order(number)?, step });
+        return Ok(FaultTime::Push { order: order(number)?, step });
     }
     match text.parse::<Nanos>() {
-        Ok(Nanos(ns)) => Ok(When::At { ns }),
+        Ok(Nanos(ns)) => Ok(FaultTime::At { ns }),
         Err(error) => Err(format!("{error}; or write order:N or push:STEP:N")),
     }
 }
@@ -135,19 +135,19 @@ impl fmt::Display for FaultSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.kind)?;
         match self.target {
-            Target::Strategy(index) => write!(f, "strategy-{index}")?,
-            Target::Any => f.write_str("any")?,
-            Target::Engine => f.write_str("engine")?,
-            Target::Launcher => f.write_str("launcher")?,
-            Target::Venue(index) => write!(f, "venue-{index}")?,
-            Target::Exchange(index) => write!(f, "exchange-{index}")?,
-            Target::Gateway(index) => write!(f, "gateway-{index}")?,
+            FaultTarget::Strategy(index) => write!(f, "strategy-{index}")?,
+            FaultTarget::Any => f.write_str("any")?,
+            FaultTarget::Engine => f.write_str("engine")?,
+            FaultTarget::Launcher => f.write_str("launcher")?,
+            FaultTarget::Venue(index) => write!(f, "venue-{index}")?,
+            FaultTarget::Exchange(index) => write!(f, "exchange-{index}")?,
+            FaultTarget::Gateway(index) => write!(f, "gateway-{index}")?,
         }
         match self.when {
             None => {}
-            Some(When::At { ns }) => write!(f, "@{}", Nanos(ns))?,
-            Some(When::Push { order, step: Step::Entered }) => write!(f, "@order:{order}")?,
-            Some(When::Push { order, step }) => write!(f, "@push:{step}:{order}")?,
+            Some(FaultTime::At { ns }) => write!(f, "@{}", Nanos(ns))?,
+            Some(FaultTime::Push { order, step: Step::Entered }) => write!(f, "@order:{order}")?,
+            Some(FaultTime::Push { order, step }) => write!(f, "@push:{step}:{order}")?,
         }
         self.every.map_or(Ok(()), |every| write!(f, " every {every}"))?;
         self.lasts.map_or(Ok(()), |lasts| write!(f, " for {lasts}"))
@@ -184,14 +184,14 @@ mod tests {
     /// Any faults that can be written down, whether or not a run can have them.
     pub(super) fn any_faults() -> BoxedStrategy<String> {
         let target = prop_oneof![
-            any::<u16>().prop_map(Target::Strategy),
-            any::<u16>().prop_map(Target::Venue),
-            any::<u16>().prop_map(Target::Gateway),
-            select(vec![Target::Any, Target::Engine, Target::Launcher]),
+            any::<u16>().prop_map(FaultTarget::Strategy),
+            any::<u16>().prop_map(FaultTarget::Venue),
+            any::<u16>().prop_map(FaultTarget::Gateway),
+            select(vec![FaultTarget::Any, FaultTarget::Engine, FaultTarget::Launcher]),
         ];
         let when = prop_oneof![
-            any::<u64>().prop_map(|ns| When::At { ns }),
-            (any::<u64>(), select(Step::ALL)).prop_map(|(order, step)| When::Push { order, step }),
+            any::<u64>().prop_map(|ns| FaultTime::At { ns }),
+            (any::<u64>(), select(Step::ALL)).prop_map(|(order, step)| FaultTime::Push { order, step }),
         ];
         let time = || proptest::option::of(any::<u64>().prop_map(Nanos));
         let fault = (select(FaultKind::ALL), target, proptest::option::of(when), time(), time())
@@ -212,32 +212,32 @@ mod tests {
     #[test]
     fn the_examples_are_read() {
         let wanted = |kind, target, when, every| FaultSpec { kind, target, when, every, lasts: None };
-        let at = |ns| Some(When::At { ns });
+        let at = |ns| Some(FaultTime::At { ns });
         assert_eq!(
             read("kill:strategy-3@2s"),
-            wanted(FaultKind::Kill, Target::Strategy(3), at(2_000_000_000), None)
+            wanted(FaultKind::Kill, FaultTarget::Strategy(3), at(2_000_000_000), None)
         );
-        let push = Some(When::Push { order: 1000, step: Step::Claimed });
+        let push = Some(FaultTime::Push { order: 1000, step: Step::Claimed });
         assert_eq!(
             read("hang:strategy-0@push:claimed:1000"),
-            wanted(FaultKind::Hang, Target::Strategy(0), push, None)
+            wanted(FaultKind::Hang, FaultTarget::Strategy(0), push, None)
         );
-        let often = wanted(FaultKind::Kill, Target::Any, at(1_000_000_000), Some(Nanos(10_000_000)));
+        let often = wanted(FaultKind::Kill, FaultTarget::Any, at(1_000_000_000), Some(Nanos(10_000_000)));
         assert_eq!(read("kill:any@1s every 10ms"), often);
         assert_eq!(read("kill@1s every=10ms"), often);
         assert_eq!(read(" kill@1s  every = 10 ms "), often);
-        assert_eq!(read("scribble"), wanted(FaultKind::Scribble, Target::Any, None, None));
-        assert_eq!(read("stop:launcher").target, Target::Launcher);
+        assert_eq!(read("scribble"), wanted(FaultKind::Scribble, FaultTarget::Any, None, None));
+        assert_eq!(read("stop:launcher").target, FaultTarget::Launcher);
         let slow = FaultSpec {
             kind: FaultKind::Slow,
-            target: Target::Venue(1),
+            target: FaultTarget::Venue(1),
             when: at(2_000_000_000),
             every: None,
             lasts: Some(Nanos(500_000_000)),
         };
         assert_eq!(read("slow:venue-1@2s for 500ms"), slow);
         assert_eq!(read("exit@push:entered:7"), read("exit@order:7"));
-        assert_eq!(read("exit@order:4k").when, Some(When::Push { order: 4000, step: Step::Entered }));
+        assert_eq!(read("exit@order:4k").when, Some(FaultTime::Push { order: 4000, step: Step::Entered }));
         let several = Faults::parse("scribble; kill:any@1s every 10ms, flood:strategy-1@500ms;").unwrap();
         assert_eq!(several.text(), "scribble:any; kill:any@1s every 10ms; flood:strategy-1@500ms");
     }

@@ -13,7 +13,7 @@ use super::nearest;
 use super::value::{Value, parsed};
 use analysis::units::{Count, Nanos, clip};
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitSetting, OFF, Unit};
+use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 
 /// All limits of a run, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
         Some((scope, name)) => (scope_of(scope.trim()).map_err(wrong)?, name.trim()),
         None => (default, name.trim()),
     };
-    let control = Control::from_name(&name.replace('_', "-")).ok_or_else(|| {
-        let names = || Control::ALL.iter().map(|control| control.name());
+    let control = RiskControl::from_name(&name.replace('_', "-")).ok_or_else(|| {
+        let names = || RiskControl::ALL.iter().map(|control| control.name());
         wrong(match nearest(name, names()) {
             Some(near) => format!("there is no limit {:?}: did you mean {near}?", clip(name)),
             None => {
@@ -74,22 +74,24 @@ pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
     Ok(setting)
 }
 
-fn value_of(control: Control, text: &str) -> Result<u64, String> {
-    match (text, control.record().unit) {
+fn value_of(control: RiskControl, text: &str) -> Result<u64, String> {
+    match (text, control.info().unit) {
         ("off", _) => Ok(OFF),
-        ("on", Unit::Switch) => Ok(1),
-        (_, Unit::Switch) => Err(format!("{control} is on or off")),
-        (_, Unit::Nanoseconds) => text.parse::<Nanos>().map(|time| time.0).map_err(|error| error.to_string()),
+        ("on", LimitUnit::Switch) => Ok(1),
+        (_, LimitUnit::Switch) => Err(format!("{control} is on or off")),
+        (_, LimitUnit::Nanoseconds) => {
+            text.parse::<Nanos>().map(|time| time.0).map_err(|error| error.to_string())
+        }
         _ => text.parse::<Count>().map(|count| count.0).map_err(|error| error.to_string()),
     }
 }
 
 /// The value of a limit as it is read.
-pub fn value_text(control: Control, value: u64) -> String {
-    match (value, control.record().unit) {
+pub fn value_text(control: RiskControl, value: u64) -> String {
+    match (value, control.info().unit) {
         (OFF, _) => "off".into(),
-        (1, Unit::Switch) => "on".into(),
-        (value, Unit::Nanoseconds) => Nanos(value).to_string(),
+        (1, LimitUnit::Switch) => "on".into(),
+        (value, LimitUnit::Nanoseconds) => Nanos(value).to_string(),
         (value, _) => value.to_string(),
     }
 }
@@ -137,9 +139,9 @@ mod tests {
     /// Any limits that can be written down.
     pub(super) fn any_limits() -> BoxedStrategy<String> {
         let limit =
-            (select(Control::ALL), any::<u64>(), any::<bool>()).prop_map(|(control, drawn, is_off)| {
-                let record = control.record();
-                let within = record.least + drawn % (record.most - record.least + 1);
+            (select(RiskControl::ALL), any::<u64>(), any::<bool>()).prop_map(|(control, drawn, is_off)| {
+                let record = control.info();
+                let within = record.min + drawn % (record.max - record.min + 1);
                 LimitSetting { scope: Scope::All, control, value: if is_off { OFF } else { within } }
             });
         proptest::collection::vec(limit, 1..5).prop_map(|limits| Limits(limits).text()).boxed()
@@ -155,10 +157,10 @@ mod tests {
         assert_eq!(
             read.0,
             [
-                limit(Scope::All, Control::MaxPosition, 5_000),
-                limit(Scope::Strategy(3), Control::DuplicateWindow, 10_000_000),
-                limit(Scope::Instrument(2), Control::Restricted, 1),
-                limit(Scope::All, Control::PriceCollar, OFF),
+                limit(Scope::All, RiskControl::MaxPosition, 5_000),
+                limit(Scope::Strategy(3), RiskControl::DuplicateWindow, 10_000_000),
+                limit(Scope::Instrument(2), RiskControl::Restricted, 1),
+                limit(Scope::All, RiskControl::PriceCollar, OFF),
             ]
         );
         assert_eq!(Limits::parse(&read.text()), Ok(read));

@@ -23,7 +23,7 @@ use super::{
 use analysis::units::{Count, Nanos};
 use clap::{Arg, ArgMatches};
 use protocol::plan::{
-    ExchangePlacement, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps, Technique,
+    ExchangePlacement, Idle, Isolation, Journaling, OnDeath, OrderSequence, Placement, Stamps, Technique,
     Threading,
 };
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
@@ -120,7 +120,7 @@ settings! {
         book "FILE": PathBuf;
         /// In which order exchanges carry orders out [default: arrival; recorded where a recording
         /// is played against its book]
-        sequence "ORDER": Sequence;
+        sequence "ORDER": OrderSequence;
         /// Plays the recorded flow X times as fast
         speed "X": Factor => Factor(1.0);
     }
@@ -132,7 +132,7 @@ settings! {
     }
     "Containment" {
         /// Write-ahead log for engine and exchanges: none, process, group or each
-        journal "HOW": Journalling => Journalling::None;
+        journal "HOW": Journaling => Journaling::None;
         /// What happens when a strategy, a gateway, an exchange or the engine dies, or hangs, or a
         /// strategy is quarantined
         on_death "HOW": OnDeath => OnDeath::Stop;

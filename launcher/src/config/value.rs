@@ -8,7 +8,7 @@ use analysis::experiment::{Speed, Wait};
 use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use protocol::plan::{
-    ExchangePlacement, FaultKind, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps,
+    ExchangePlacement, FaultKind, Idle, Isolation, Journaling, OnDeath, OrderSequence, Placement, Stamps,
     Technique, Threading,
 };
 use std::ops::RangeInclusive;
@@ -75,7 +75,7 @@ pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
         .try_map(|name| T::of(&name).ok_or_else(|| format!("{name:?} is unknown")))
 }
 
-/// Makes [`Named`] of enums that [`names!`](system::names) made.
+/// Makes [`Named`] of enums that [`named_enum!`](system::named_enum) made.
 macro_rules! named_values {
     ($($type:ty),+) => { $(
         impl $crate::config::value::Named for $type {
@@ -110,8 +110,8 @@ named_values!(
     Threading,
     Placement,
     ExchangePlacement,
-    Journalling,
-    Sequence,
+    Journaling,
+    OrderSequence,
     Stamps,
     Switch,
     Idle,
@@ -172,7 +172,7 @@ impl<T: Named> Named for Choice<T> {
     }
 }
 
-system::names! {
+system::named_enum! {
     /// Something that is there or not.
     Switch {
         /// It is.
@@ -182,7 +182,7 @@ system::names! {
     }
 }
 
-system::names! {
+system::named_enum! {
     /// A set of settings with a name.
     Preset {
         /// The numbers of the seed benchmark: 8 strategies, 4 venues, 4,000,000 orders over 10 s.

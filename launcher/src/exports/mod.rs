@@ -24,7 +24,7 @@ use std::fs::File;
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use system::folder::{NotRegular, OpenFolder};
+use system::folder::{NotRegular, OpenDir};
 
 /// What `export --help` ends with.
 pub const EXAMPLES: &str = "\
@@ -165,7 +165,7 @@ fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<
 fn whole(path: &Path, shown: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
     let save = || -> Result<()> {
-        let place = OpenFolder::open(folder)?;
+        let place = OpenDir::open(folder)?;
         let mut out = BufWriter::new(place.draft(name)?);
         write(&mut out)?;
         out.into_inner().map_err(IntoInnerError::into_error)?.save()?;

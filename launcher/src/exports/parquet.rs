@@ -103,7 +103,7 @@ pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl 
     let mut file = writer(&schema, &["stage"], out)?;
     let mut rows = rows(merged, part).flat_map(|(id, row)| {
         Stage::ALL.into_iter().filter_map(move |stage| {
-            let (began, took) = (row.at(stage.record().from)?, row.stage(stage)?);
+            let (began, took) = (row.at(stage.info().from)?, row.stage(stage)?);
             Some((id, stage, began, took, row.is_measured()))
         })
     });

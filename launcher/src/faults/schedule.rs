@@ -5,7 +5,7 @@
 //! the same times, the same strategies are chosen. The other kinds, and everything at an order, a
 //! strategy does to itself ([`roles::faults::own`]).
 
-use protocol::plan::{Fault, FaultKind, Plan, Target, When};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan};
 use roles::faults::Draws;
 
 pub use roles::faults::by_signal;
@@ -64,7 +64,7 @@ struct Coming {
     /// Which of the plan's faults it is.
     fault: usize,
     kind: FaultKind,
-    target: Target,
+    target: FaultTarget,
     next_ns: u64,
     every_ns: Option<u64>,
 }
@@ -78,7 +78,7 @@ impl FaultSchedule {
     /// The faults of that plan; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |(fault, planned): (usize, &Fault)| match planned.when {
-            When::At { ns } if by_signal(planned) => {
+            FaultTime::At { ns } if by_signal(planned) => {
                 let Fault { kind, target, every_ns, .. } = *planned;
                 Some(Coming { fault, kind, target, next_ns: ns, every_ns })
             }
@@ -122,10 +122,10 @@ impl FaultSchedule {
     }
 
     /// Whether the victim has yet to begin: of any, each that may still come.
-    fn waits(&self, target: Target, presence: impl Fn(u16) -> Presence) -> bool {
+    fn waits(&self, target: FaultTarget, presence: impl Fn(u16) -> Presence) -> bool {
         match target {
-            Target::Strategy(index) => presence(index) == Presence::Begins,
-            Target::Any => {
+            FaultTarget::Strategy(index) => presence(index) == Presence::Begins,
+            FaultTarget::Any => {
                 let is = |which| (0..self.strategies).any(|index| presence(index) == which);
                 is(Presence::Begins) && !is(Presence::There)
             }
@@ -133,16 +133,16 @@ impl FaultSchedule {
         }
     }
 
-    fn find(&mut self, target: Target, alive: impl Fn(u16) -> bool) -> Option<Victim> {
+    fn find(&mut self, target: FaultTarget, alive: impl Fn(u16) -> bool) -> Option<Victim> {
         match target {
-            Target::Engine => Some(Victim::Engine),
-            Target::Launcher => Some(Victim::Launcher),
-            Target::Exchange(venue) => Some(Victim::Exchange(venue)),
-            Target::Gateway(index) => Some(Victim::Gateway(index)),
+            FaultTarget::Engine => Some(Victim::Engine),
+            FaultTarget::Launcher => Some(Victim::Launcher),
+            FaultTarget::Exchange(venue) => Some(Victim::Exchange(venue)),
+            FaultTarget::Gateway(index) => Some(Victim::Gateway(index)),
             // What a venue does, it does itself.
-            Target::Venue(_) => None,
-            Target::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),
-            Target::Any => {
+            FaultTarget::Venue(_) => None,
+            FaultTarget::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),
+            FaultTarget::Any => {
                 let living: Vec<u16> = (0..self.strategies).filter(|index| alive(*index)).collect();
                 let drawn = self.draws.below(living.len() as u64);
                 living.get(drawn as usize).copied().map(Victim::Strategy)

@@ -4,7 +4,7 @@ use super::resolved::Resolved;
 use crate::config::{FaultSpec, UsageError};
 use analysis::units::Nanos;
 use protocol::plan::{
-    ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Trading, When,
+    ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, OnDeath, Placement, Plan, Trading,
 };
 use roles::faults::own::HOLDS_AT;
 use roles::faults::{Draws, by_signal};
@@ -45,7 +45,7 @@ pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError>
 fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
     if !fault.kind.is_of_venue() {
         return Err(match fault.target {
-            Target::Venue(_) => format!(
+            FaultTarget::Venue(_) => format!(
                 "fault `{}` does not apply to venues; use slow, disconnect, reject, mute or garble, or choose a strategy",
                 fault.kind
             ),
@@ -55,7 +55,7 @@ fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
             }
         });
     }
-    let Target::Venue(index) = fault.target else {
+    let FaultTarget::Venue(index) = fault.target else {
         return Err(format!(
             "{} is what a venue does.\nName one, for example {}:venue-0",
             fault.kind, fault.kind
@@ -67,7 +67,7 @@ fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
             venues.saturating_sub(1)
         ));
     }
-    if matches!(fault.when, Some(When::Push { .. })) {
+    if matches!(fault.when, Some(FaultTime::Push { .. })) {
         return Err("a venue pushes no orders.\nGive a time, for example @2s".into());
     }
     if fault.every.is_some() {
@@ -79,24 +79,26 @@ fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
 fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let (technique, strategies) = (plan.technique, plan.trading().strategies);
     let signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
-    if fault.kind.is_of_venue() || matches!(fault.target, Target::Venue(_)) || fault.lasts.is_some() {
+    if fault.kind.is_of_venue() || matches!(fault.target, FaultTarget::Venue(_)) || fault.lasts.is_some() {
         return check_venue(fault, plan.trading().venues);
     }
     match fault.target {
-        Target::Strategy(index) if index >= strategies => {
+        FaultTarget::Strategy(index) if index >= strategies => {
             let there = match strategies {
                 1 => "there is only strategy-0".into(),
                 more => format!("there are strategy-0 to strategy-{}", more - 1),
             };
             return Err(format!("{there}.\nName one of them, or run more --strategies"));
         }
-        Target::Engine | Target::Launcher | Target::Exchange(_) | Target::Gateway(_) if !signal => {
+        FaultTarget::Engine | FaultTarget::Launcher | FaultTarget::Exchange(_) | FaultTarget::Gateway(_)
+            if !signal =>
+        {
             return Err("only kill and stop are for engine and launcher, and for exchanges and gateways.\n\
                         Use one of these, or choose a strategy"
                 .into());
         }
-        Target::Engine | Target::Launcher | Target::Exchange(_) | Target::Gateway(_)
-            if matches!(fault.when, Some(When::Push { .. })) =>
+        FaultTarget::Engine | FaultTarget::Launcher | FaultTarget::Exchange(_) | FaultTarget::Gateway(_)
+            if matches!(fault.when, Some(FaultTime::Push { .. })) =>
         {
             return Err(
                 "engine and launcher send no orders, nor do exchanges and gateways.\nGive a time, for example @2s".into(),
@@ -104,12 +106,12 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
         }
         _ => {}
     }
-    if fault.kind == FaultKind::Hold && !technique.steps().iter().any(|step| HOLDS_AT.contains(step)) {
+    if fault.kind == FaultKind::HoldClaim && !technique.steps().iter().any(|step| HOLDS_AT.contains(step)) {
         return Err(format!(
             "`hold` needs a technique with separate claim and write steps; {technique} has none.\nUse another --technique"
         ));
     }
-    if let Some(When::Push { step, order }) = fault.when {
+    if let Some(FaultTime::Push { step, order }) = fault.when {
         if fault.every.is_some() {
             return Err("every is for a fault at a time, the order comes once.\n\
                         Leave it out, or give a time, for example @1s"
@@ -122,7 +124,7 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
                 there.join(", ")
             ));
         }
-        if fault.kind == FaultKind::Hold && step == Step::Published {
+        if fault.kind == FaultKind::HoldClaim && step == Step::Published {
             return Err(format!(
                 "what is published is not held back any more.\nUse @order:{order} or an earlier step"
             ));
@@ -148,18 +150,18 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
 fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let trading = plan.trading();
     match fault.target {
-        Target::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => {
+        FaultTarget::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => {
             Err(format!("venue-{venue} is no exchange.\nName one that is, or use --venue {}", Trading::BOOK))
         }
-        Target::Exchange(_) if trading.exchange != ExchangePlacement::Process => {
+        FaultTarget::Exchange(_) if trading.exchange != ExchangePlacement::Process => {
             Err("the exchange is part of its gateway's process.\nUse --exchange process, or choose engine"
                 .into())
         }
-        Target::Gateway(_) if plan.placement == Placement::Engine => Err(
+        FaultTarget::Gateway(_) if plan.placement == Placement::Engine => Err(
             "the gateways are part of the engine's process.\nUse --process each-gateway, or choose engine"
                 .into(),
         ),
-        Target::Gateway(index) if index >= trading.gateways() => Err(format!(
+        FaultTarget::Gateway(index) if index >= trading.gateways() => Err(format!(
             "the last gateway is gateway-{}.\nName one of them, or run more --venues or --credentials",
             trading.gateways().saturating_sub(1)
         )),
@@ -170,7 +172,7 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
 /// The faults with nothing left open but who gets a signal, which is drawn among the living when it
 /// does.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
-    let default = When::At { ns: (resolved.input.window_ns() / 10).max(LEAST_DEFAULT_NS) };
+    let default = FaultTime::At { ns: (resolved.input.window_ns() / 10).max(LEAST_DEFAULT_NS) };
     let mut draws = Draws::new(resolved.settings.seed().0, Draws::PLANNING);
     let strategies = resolved.plan.trading().strategies.into();
     let fault = |spec: &FaultSpec| {
@@ -183,9 +185,9 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             every_ns: every.map(|every| every.0),
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
-        if fault.target == Target::Any && !by_signal(&fault) {
+        if fault.target == FaultTarget::Any && !by_signal(&fault) {
             // The strategy does it itself, so it must know before.
-            fault.target = Target::Strategy(draws.below(strategies) as u16);
+            fault.target = FaultTarget::Strategy(draws.below(strategies) as u16);
         }
         fault
     };
@@ -196,7 +198,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
 pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     let window_ns = resolved.input.window_ns();
-    let late = |fault: &Fault| matches!(fault.when, When::At { ns } if window_ns > 0 && ns >= window_ns);
+    let late = |fault: &Fault| matches!(fault.when, FaultTime::At { ns } if window_ns > 0 && ns >= window_ns);
     if plan.faults.iter().any(late) {
         notes.push("A fault scheduled after the window may never fire.".into());
     }
@@ -209,18 +211,18 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::Forge
                 | FaultKind::Feign
                 | FaultKind::Lose
-                | FaultKind::Hold
+                | FaultKind::HoldClaim
                 | FaultKind::ForgeHeader
                 | FaultKind::Jam
         );
         !lives
             && !matches!(
                 fault.target,
-                Target::Launcher
-                    | Target::Engine
-                    | Target::Venue(_)
-                    | Target::Exchange(_)
-                    | Target::Gateway(_)
+                FaultTarget::Launcher
+                    | FaultTarget::Engine
+                    | FaultTarget::Venue(_)
+                    | FaultTarget::Exchange(_)
+                    | FaultTarget::Gateway(_)
             )
     };
     let some_do = plan.faults.iter().any(ends_the_process);
@@ -308,10 +310,10 @@ mod tests {
     #[test]
     fn what_is_left_open_is_settled() {
         let at = |words: &str| faults(words, "kill")[0].when;
-        assert_eq!(at("window=10s"), When::At { ns: 1_000_000_000 });
-        assert_eq!(at("window=200ms"), When::At { ns: 100_000_000 });
-        assert_eq!(at("window=10s arrivals=stress"), When::At { ns: 100_000_000 });
-        assert_eq!(at("schedule=flow.csv"), When::At { ns: 100_000_000 });
+        assert_eq!(at("window=10s"), FaultTime::At { ns: 1_000_000_000 });
+        assert_eq!(at("window=200ms"), FaultTime::At { ns: 100_000_000 });
+        assert_eq!(at("window=10s arrivals=stress"), FaultTime::At { ns: 100_000_000 });
+        assert_eq!(at("schedule=flow.csv"), FaultTime::At { ns: 100_000_000 });
     }
 
     #[test]
@@ -322,10 +324,10 @@ mod tests {
             found.iter().map(|fault| fault.target).collect::<Vec<_>>()
         };
         let targets = drawn(1);
-        assert!(matches!(targets[0], Target::Strategy(_)));
-        assert_eq!(targets[1], Target::Any, "the launcher draws it");
-        assert!(matches!(targets[2], Target::Strategy(_)));
-        assert_eq!(targets[3], Target::Engine);
+        assert!(matches!(targets[0], FaultTarget::Strategy(_)));
+        assert_eq!(targets[1], FaultTarget::Any, "the launcher draws it");
+        assert!(matches!(targets[2], FaultTarget::Strategy(_)));
+        assert_eq!(targets[3], FaultTarget::Engine);
         assert_eq!(targets, drawn(1));
         assert!((2..10).any(|seed| drawn(seed) != targets));
     }

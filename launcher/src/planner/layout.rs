@@ -13,7 +13,7 @@ use super::{cores, faults, priority, spill, warnings};
 use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_record};
 use crate::host::Machine;
 use gateway::VenueInfo;
-use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, room_for};
+use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, capacity_for};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Workload};
@@ -151,12 +151,12 @@ pub fn layout(
     let has_sessions =
         settings.venue_limit.is_some() || settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
     trading.orders.clone_from(&counts.per_strategy);
-    trading.house_orders = counts.house_orders;
+    trading.opening_orders = counts.house_orders;
     trading.max_delay_ns = counts.max_delay_ns;
     trading.max_held = max_held(resolved, busiest);
     trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
     trading.lap_ns = lap_ns(&resolved.input, counts);
-    trading.reports_an_order = records.iter().map(|record| record.reports_an_order).max().unwrap_or(1);
+    trading.reports_per_order = records.iter().map(|record| record.reports_an_order).max().unwrap_or(1);
     // A venue behind a session says nothing of when its reports are due.
     trading.tells_release = records.iter().all(|record| record.tells_release) && !has_sessions;
     trading.instruments = traded(settings)?;
@@ -235,7 +235,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         Role::Exchange(venue) => per_venue[usize::from(*venue)],
         _ => total,
     };
-    let further = u64::from(trading.reports_an_order.max(1) - 1);
+    let further = u64::from(trading.reports_per_order.max(1) - 1);
     let records = |role: &Role| {
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox,
         // and all completions, and with the final positions; kill switches have room in it.
@@ -248,7 +248,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         } else {
             0
         };
-        let an_order = role.record().records_an_order + further * role.record().records_a_report;
+        let an_order = role.info().records_per_order + further * role.info().records_per_report;
         // What triggered it, and the touch twice: when it comes, and when it expires or is
         // withdrawn. The touches of the opening book.
         let (touches, opening) = match role {
@@ -258,7 +258,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         let an_order = an_order + touches;
         let checksums = checksums + opening;
         // Each order of the opening book gives a strategy's order at most one more report.
-        let house = trading.house_orders.saturating_mul(role.record().records_a_report);
+        let house = trading.opening_orders.saturating_mul(role.info().records_per_report);
         orders(role).saturating_mul(an_order).saturating_add(checksums).saturating_add(house)
     };
     let picked = cores::pick(threads.len(), &resolved.cores, machine);
@@ -282,7 +282,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     for thread in threads.iter_mut() {
         if thread.idle != Idle::Spin {
             let wakes = thread.roles.iter().map(wakes).fold(0, u64::saturating_add);
-            thread.sleep_records = room_for(wakes).clamp(FEWEST_SLEEPS, most);
+            thread.sleep_records = capacity_for(wakes).clamp(FEWEST_SLEEPS, most);
         }
         let records = thread.roles.iter().map(records);
         thread.log_records = records.fold(SPARE_RECORDS + thread.sleep_records, u64::saturating_add);

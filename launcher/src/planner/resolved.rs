@@ -3,7 +3,7 @@
 use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
 use analysis::units::{Count, Nanos};
 use protocol::plan::{
-    ExchangePlacement, Isolation, Journalling, OnDeath, Plan, Sequence, Threading, Trading,
+    ExchangePlacement, Isolation, Journaling, OnDeath, OrderSequence, Plan, Threading, Trading,
 };
 use std::path::PathBuf;
 
@@ -108,7 +108,7 @@ impl Resolved {
             priority: settings.priority.map(Priority::fifo),
             on_death: settings.on_death(),
             liveness_ns: settings.liveness().0,
-            ..Plan::of(trading)
+            ..Plan::for_trading(trading)
         };
         Self { input: Input::of(&settings), settings, plan, cores }
     }
@@ -152,7 +152,7 @@ pub(super) fn has_book(settings: &Settings) -> bool {
 
 /// Where exchanges run. What comes back needs a process that can be killed alone.
 fn exchange_of(settings: &Settings) -> ExchangePlacement {
-    let comes_back = settings.journal() != Journalling::None
+    let comes_back = settings.journal() != Journaling::None
         && settings.on_death() == OnDeath::Restart
         && settings.isolation() != Isolation::Thread;
     settings.exchange.unwrap_or(match comes_back {
@@ -163,9 +163,9 @@ fn exchange_of(settings: &Settings) -> ExchangePlacement {
 
 /// In which order exchanges carry orders out: that of a recording where players send all of it, and
 /// nothing else.
-fn sequence_of(settings: &Settings) -> Sequence {
+fn sequence_of(settings: &Settings) -> OrderSequence {
     let is_recorded = settings.schedule.is_some() && settings.book.is_some() && plays_all(settings);
-    settings.sequence.unwrap_or(if is_recorded { Sequence::Recorded } else { Sequence::Arrival })
+    settings.sequence.unwrap_or(if is_recorded { OrderSequence::Recorded } else { OrderSequence::Arrival })
 }
 
 /// Whether exchanges write touches to a board: where some strategy may read them, unless the user

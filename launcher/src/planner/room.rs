@@ -3,7 +3,7 @@
 use crate::config::UsageError;
 use crate::host::Machine;
 use anyhow::{Context, Result, bail};
-use protocol::plan::{Isolation, Journalling, Plan};
+use protocol::plan::{Isolation, Journaling, Plan};
 use protocol::spill::CHUNK_BYTES;
 use protocol::stamps::RECORD_BYTES;
 use protocol::{segments, topology};
@@ -58,7 +58,7 @@ pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
 fn fits_spilled(plan: &Plan, free: u64) -> bool {
     let rings = plan.threads.len() as u64 * LEAST_RING;
     plan.spill.is_none()
-        && plan.trading().journal == Journalling::None
+        && plan.trading().journal == Journaling::None
         && without_logs(plan).saturating_add(rings) <= free
 }
 
@@ -106,7 +106,7 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
 /// How many are needed and how many the hard limit allows, and the way out.
 pub fn allow_descriptors(plan: &Plan) -> Result<()> {
     let needed = descriptors_needed(plan);
-    let allowed = descriptors::allow(needed).context("cannot raise the limit of open files")?;
+    let allowed = descriptors::raise_limit(needed).context("cannot raise the limit of open files")?;
     if allowed < needed {
         let process = match plan.isolation {
             Isolation::Container | Isolation::Sandbox => ", --isolation process",

@@ -95,7 +95,7 @@ fn run_line(plan: &Plan) -> String {
             format!("isolation {other}, {}", plural(plan.processes.len() as u64, "process", "processes"))
         }
     };
-    let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
+    let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
     let priority = super::priority::of(plan).map_or_else(String::new, |fifo| format!(", priority {fifo}"));
     format!(
         "{}, {isolation}: {}, {}, rings of {} slots{priority}",
@@ -181,7 +181,7 @@ fn span(first: &str, last: &str) -> String {
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
         Threading::Shared if plan.placement != Placement::Engine => {
-            let end = if plan.gateways_may_die() { "takes its venue down" } else { "ends the run" };
+            let end = if plan.can_lose_gateways() { "takes its venue down" } else { "ends the run" };
             format!(
                 "The gateways run in processes of their own: a wrong one {end} and cannot write what is not its own."
             )
@@ -216,8 +216,8 @@ fn stays_away(plan: &Plan) -> Option<String> {
     if !plan.exchanges_are_restartable() || plan.engine_is_restartable() {
         return None;
     }
-    let record = plan.technique.record();
-    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.is_checked(gateway));
+    let record = plan.technique.info();
+    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
     } else if !(record.resumable && record.inheritable) {

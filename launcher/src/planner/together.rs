@@ -5,7 +5,9 @@ use super::resolved::{Input, Resolved, has_book, plays_all};
 use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
 use protocol::kill::Scope;
-use protocol::plan::{FaultKind, Isolation, Placement, Plan, Sequence, Target, Technique, Trading, When};
+use protocol::plan::{
+    FaultKind, FaultTarget, FaultTime, Isolation, OrderSequence, Placement, Plan, Technique, Trading,
+};
 use shm::ring::{LinkSpec, SegmentPlace};
 
 fn usage<T>(message: String) -> Result<T, UsageError> {
@@ -110,10 +112,10 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
             trading.strategies - 1
         ));
     }
-    if trading.sequence == Sequence::Recorded && matches!(input, Input::Drawn { .. }) {
+    if trading.sequence == OrderSequence::Recorded && matches!(input, Input::Drawn { .. }) {
         return usage("--sequence recorded is for a recorded flow: give it with --schedule".into());
     }
-    if trading.sequence == Sequence::Recorded && !plays_all(settings) {
+    if trading.sequence == OrderSequence::Recorded && !plays_all(settings) {
         return usage(format!(
             "--sequence recorded waits for each order of the recording, and --strategy {} does not send them all: leave one of \
              the two out",
@@ -199,8 +201,8 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
     }
     for fault in settings.fault().0 {
         let by_signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop)
-            && !matches!(fault.when, Some(When::Push { .. }));
-        let Target::Strategy(index) = fault.target else { continue };
+            && !matches!(fault.when, Some(FaultTime::Push { .. }));
+        let FaultTarget::Strategy(index) = fault.target else { continue };
         if plan.trading().program_of(index).is_some() && !by_signal {
             return usage(format!(
                 "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and --strategy {} is a program.\n\
@@ -251,13 +253,13 @@ mod tests {
         for (technique, isolation, words) in [
             (named("unix-seqpacket"), Isolation::Container, "Use another --technique"),
             (named("std-mpsc"), Isolation::Process, "its twin over shared memory"),
-            (Technique::of::<Theirs>(), Isolation::Container, "a /dev/shm of its own"),
-            (Technique::of::<Theirs>(), Isolation::Sandbox, "opens none"),
+            (Technique::from_link::<Theirs>(), Isolation::Container, "a /dev/shm of its own"),
+            (Technique::from_link::<Theirs>(), Isolation::Sandbox, "opens none"),
         ] {
             let error = refused(technique, isolation).unwrap();
             assert!(error.contains(words) && error.contains("\nUse "), "{error}");
         }
-        assert!(reaches(Technique::of::<Theirs>(), Isolation::Process));
+        assert!(reaches(Technique::from_link::<Theirs>(), Isolation::Process));
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Aside {
         let before = pin::allowed_cores();
         let rest = rest(plan, &before);
         // Where that is refused it stays where it was.
-        let is_moved = !rest.is_empty() && rest != before && pin::stay_on(&rest).is_ok();
+        let is_moved = !rest.is_empty() && rest != before && pin::restrict_to(&rest).is_ok();
         Self { before: if is_moved { before } else { Vec::new() } }
     }
 
@@ -37,7 +37,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if !self.before.is_empty() {
-            let _ = pin::stay_on(&self.before);
+            let _ = pin::restrict_to(&self.before);
         }
     }
 }

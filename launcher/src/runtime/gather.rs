@@ -19,7 +19,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use system::folder::{Draft, OpenFolder};
+use system::folder::{Draft, OpenDir};
 
 /// Logs that could not be saved in the run's folder, and where they are instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Logs<'a> {
 /// # Errors
 /// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
 pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved> {
-    let place = OpenFolder::open(folder);
+    let place = OpenDir::open(folder);
     let mut unsaved: Option<Unsaved> = None;
     for (index, (thread, segment)) in plan.threads.iter().zip(logs.threads).enumerate() {
         // What is left of one that cannot be mapped is what its file has already.
@@ -148,7 +148,7 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     if Path::new(SHM_DIR).join(plan.segment_name(CONTROL)).exists() {
         return Ok(rescued);
     }
-    let place = OpenFolder::open(folder).with_context(|| folder.display().to_string())?;
+    let place = OpenDir::open(folder).with_context(|| folder.display().to_string())?;
     for (index, thread) in plan.threads.iter().enumerate() {
         let name = plan.segment_name(&thread_segment(&thread.name));
         if !Path::new(SHM_DIR).join(&name).exists() {
@@ -187,7 +187,7 @@ impl Half<'_> {
     }
 }
 
-fn save<'a>(place: &'a OpenFolder, name: &str, header: &[u64], log: &ReadOnlyWords) -> Result<(), Half<'a>> {
+fn save<'a>(place: &'a OpenDir, name: &str, header: &[u64], log: &ReadOnlyWords) -> Result<(), Half<'a>> {
     let mut draft = place.draft(name).map_err(Half::of)?;
     match write(header, log, &mut draft) {
         Ok(()) => draft.save().map_err(Half::of),

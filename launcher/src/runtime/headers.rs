@@ -8,7 +8,7 @@
 use protocol::plan::Plan;
 use protocol::segments;
 use protocol::supervision::ProtocolViolation;
-use protocol::topology::Segment;
+use protocol::topology::RunSegment;
 use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
@@ -38,11 +38,11 @@ pub struct Headers(Vec<Guarded>);
 
 impl Headers {
     /// Guards the header of a fresh segment, unless only trusted roles write it.
-    pub(super) fn guard(&mut self, plan: &Plan, segment: &Segment, words: &AtomicWords) {
-        if segment.is_open_to_strategies() {
+    pub(super) fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
+        if segment.is_writable_by_strategies() {
             self.0.push(Guarded {
                 what: segment.spec.what.clone(),
-                culprit: segment.culprit(plan),
+                culprit: segment.sole_strategy_writer(plan),
                 words: words.window(0, HEADER_WORDS),
                 header: segments::header_of(plan, &segment.spec),
             });
@@ -86,7 +86,7 @@ mod tests {
             let mut headers = Headers::default();
             let mut all = Vec::new();
             for segment in topology::segments(&plan) {
-                let words = segments::on_heap(&plan, &segment.spec).words();
+                let words = segments::heap_segment(&plan, &segment.spec).words();
                 headers.guard(&plan, &segment, &words);
                 all.push((segment, words));
             }
@@ -96,11 +96,11 @@ mod tests {
             for (segment, words) in &all {
                 for word in [0, 3, HEADER_WORDS - 1] {
                     let before = words[word].fetch_xor(1 << 63, Ordering::Relaxed);
-                    let culprit = segment.culprit(&plan);
+                    let culprit = segment.sole_strategy_writer(&plan);
                     let wanted: Vec<bool> = (0..3).map(|strategy| culprit == Some(strategy)).collect();
                     assert_eq!(found(&headers), wanted, "{technique} {} word {word}", segment.spec.what);
                     headers.restore(culprit.unwrap_or(0));
-                    let is_guarded = segment.is_open_to_strategies();
+                    let is_guarded = segment.is_writable_by_strategies();
                     assert_eq!(words[word].load(Ordering::Relaxed) == before, is_guarded);
                     words[word].store(before, Ordering::Relaxed);
                 }

@@ -258,7 +258,7 @@ impl<'a> Incidents<'a> {
     /// Sleeps until the engine says something, at most that long; only while something is on its
     /// way.
     pub fn wait(&self, at_most: Duration) {
-        self.repairs.wait(self.repairs.said(), at_most);
+        self.repairs.wait(self.repairs.report_count(), at_most);
     }
 
     /// Whether a process ended, or will, because its strategy died.
@@ -348,12 +348,12 @@ impl<'a> Incidents<'a> {
                 self.fence(strategy, incident, &death, clock.now());
             }
             IncidentStage::Fenced(incident) => {
-                let repair = self.repairs.of(strategy);
+                let repair = self.repairs.strategy_repair(strategy);
                 if repair.repaired != Some(epoch) {
                     return Ok(false);
                 }
                 // All that it had sent is taken.
-                self.segments.control.ended(place);
+                self.segments.control.record_end(place);
                 self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
                 match self.decide(strategy, incident) {
                     None => self.cases[usize::from(strategy)].stage = IncidentStage::Down,
@@ -387,7 +387,7 @@ impl<'a> Incidents<'a> {
         liveness: &Liveness,
     ) -> Option<Trouble> {
         let runs = children.ended(case.process).is_none();
-        let repair = self.repairs.of(strategy);
+        let repair = self.repairs.strategy_repair(strategy);
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
         let trouble = |cause, misconduct| Trouble { cause, misconduct, detected: None, hangs: false };
         if let Some(how) = ended(children, case.process, &self.segments.threads[case.thread]) {
@@ -412,7 +412,7 @@ impl<'a> Incidents<'a> {
             _ => {}
         }
         if runs && self.withholds(case, strategy, liveness) {
-            let why = ProtocolViolation::WithheldPlace;
+            let why = ProtocolViolation::UnwrittenClaim;
             let cause = format!(
                 "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
                  while it keeps running"
@@ -433,7 +433,7 @@ impl<'a> Incidents<'a> {
     /// too long. Who is silent as well hangs, and is found before; who says that it is done has a
     /// deadline of its own.
     fn withholds(&self, case: &Case, strategy: u16, liveness: &Liveness) -> bool {
-        let at = self.repairs.standstill().filter(|at| at.announcer == Some(strategy));
+        let at = self.repairs.blocked_claim().filter(|at| at.announcer == Some(strategy));
         at.is_some_and(|at| self.state(case) != ThreadState::Done && liveness.is_overdue(at.since_ticks))
     }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use protocol::plan::Plan;
 use std::io;
 use std::path::Path;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// What any merge takes, in bytes: what the program itself has, a block of each log, what is sorted
 /// at a time.
@@ -27,17 +27,17 @@ fn least(plan: &Plan) -> u64 {
 }
 
 /// A table beside the logs, so that no more than so many bytes are resident.
-fn beside_the_logs(folder: &Path, most: u64) -> io::Result<Room> {
+fn beside_the_logs(folder: &Path, most: u64) -> io::Result<ColumnStore> {
     // What is taken between two looks comes on top.
-    Room::files(folder, most / 4 * 3)
+    ColumnStore::files(folder, most / 4 * 3)
 }
 
 /// The room for a run that is merged with so much memory, if somebody says how much.
 ///
 /// # Errors
 /// [`UsageError`]: less than its orders need. No file can be made there.
-pub fn asked(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<Room> {
-    let Some(most) = most else { return Ok(Room::memory()) };
+pub fn asked(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<ColumnStore> {
+    let Some(most) = most else { return Ok(ColumnStore::memory()) };
     let least = Size(least(plan));
     if most < least {
         let orders = count(plan.trading().total_orders());
@@ -50,12 +50,12 @@ pub fn asked(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<Room> {
 
 /// When the run ends: who asked for logs that are moved to disk has no memory for all of its orders
 /// either.
-pub(super) fn at_the_end(folder: &Path, plan: &Plan) -> Room {
+pub(super) fn at_the_end(folder: &Path, plan: &Plan) -> ColumnStore {
     let is_large = plan.trading().total_orders().saturating_mul(ORDER_BYTES) > SPILLED_BYTES;
     match plan.spill.is_some() && is_large {
         // Where no file can be made there may be memory.
         true => beside_the_logs(folder, SPILLED_BYTES.max(least(plan))).unwrap_or_default(),
-        false => Room::memory(),
+        false => ColumnStore::memory(),
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
         let plan = |settings: &str| planned(settings, &fake::plain(32).machine()).unwrap().1;
         let hour = plan("preset=seed spill=on laps=360");
         assert_eq!((hour.trading().total_orders(), least(&hour)), (1_440_000_000, 719 << 20));
-        assert_eq!(at_the_end(folder.path(), &hour).most_resident(), Some(768 << 20));
+        assert_eq!(at_the_end(folder.path(), &hour).max_resident(), Some(768 << 20));
         for in_memory in ["preset=seed spill=on", "preset=seed laps=4"] {
             assert_eq!(at_the_end(folder.path(), &plan(in_memory)).folder(), None, "{in_memory}");
         }

@@ -107,7 +107,8 @@ impl<'a> Outages<'a> {
             last_cause: String::new(),
             counts: Vec::new(),
         };
-        let outlived = plan.processes.iter().enumerate().filter(|(_, process)| plan.outlives(process));
+        let outlived =
+            plan.processes.iter().enumerate().filter(|(_, process)| plan.can_lose_process(process));
         Self {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
@@ -122,7 +123,7 @@ impl<'a> Outages<'a> {
 
     /// Returns `true` if a run outlives the death of some process of gateways.
     pub fn contains(plan: &Plan) -> bool {
-        plan.gateways_may_die()
+        plan.can_lose_gateways()
     }
 
     /// Returns `true` if the death of that process is dealt with here.
@@ -169,7 +170,7 @@ impl<'a> Outages<'a> {
     pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
         use OutageStage::{Down, Paused, Starting};
         let case = self.cases.iter().find(|case| case.gateways.contains(&gateway))?;
-        let is_resumed = case.epoch != GIVEN_UP && self.segments.plan.resumes_gateway(gateway);
+        let is_resumed = case.epoch != GIVEN_UP && self.segments.plan.can_resume_gateway(gateway);
         let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
         let place = case.gateways.iter().position(|index| *index == gateway)?;
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
@@ -244,14 +245,14 @@ impl<'a> Outages<'a> {
             }
             OutageStage::Fenced(outage) => {
                 let repairs: Vec<_> =
-                    case.gateways.iter().map(|gateway| self.repairs.of_gateway(*gateway)).collect();
+                    case.gateways.iter().map(|gateway| self.repairs.gateway_repair(*gateway)).collect();
                 if repairs.iter().any(|repair| repair.repaired != Some(case.epoch)) {
                     return Ok(false);
                 }
                 let repaired = repairs.iter().map(|repair| repair.repaired_ticks).max().unwrap_or(0);
                 let counts: Vec<_> = repairs.iter().map(|repair| repair.counts).collect();
                 let unknown = |counts: &[GatewayCounts]| counts.iter().map(|of| of.unknown).sum::<u64>();
-                self.segments.control.ended(process);
+                self.segments.control.record_end(process);
                 let repaired = self.ns(repaired);
                 self.list[outage].repaired_ns.get_or_insert(repaired);
                 self.list[outage].unknown += unknown(&counts) - unknown(&self.cases[place].counts);
@@ -311,7 +312,7 @@ impl<'a> Outages<'a> {
         let plan = &self.segments.plan;
         let now_ns = self.ns(now);
         let case = &mut self.cases[place];
-        if case.epoch == GIVEN_UP || !plan.restarts_gateways_of(&plan.processes[case.process]) {
+        if case.epoch == GIVEN_UP || !plan.should_restart_gateways(&plan.processes[case.process]) {
             case.stage = OutageStage::Down;
             return;
         }
@@ -322,7 +323,7 @@ impl<'a> Outages<'a> {
             }
             RestartDecision::StayDown(restarts) => {
                 case.stage = OutageStage::Down;
-                if case.gateways.iter().any(|gateway| plan.resumes_gateway(*gateway)) {
+                if case.gateways.iter().any(|gateway| plan.can_resume_gateway(*gateway)) {
                     case.gateways.iter().for_each(|gateway| self.segments.renew_gateway(*gateway));
                     (case.epoch, case.killed_ticks) = (GIVEN_UP, now);
                     case.stage = OutageStage::Killed(outage);

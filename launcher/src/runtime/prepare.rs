@@ -240,7 +240,7 @@ pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
 /// The same out of step, as orders come.
 pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
-    Ok(Some(floor::out_of_step_ns(a, b, floor::OUT_OF_STEP_ROUNDS)?.median_ns))
+    Ok(Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?.median_ns))
 }
 
 /// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.

@@ -12,7 +12,7 @@ use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use anyhow::Result;
 use std::path::Path;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// Plans, runs, merges and summarises once.
 ///
@@ -34,7 +34,12 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 ///
 /// # Errors
 /// As [`evaluation::evaluate`].
-pub fn evaluate(room: &Room, folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
+pub fn evaluate(
+    room: &ColumnStore,
+    folder: &Path,
+    record: &RunRecord,
+    progress: &Progress,
+) -> Result<Summary> {
     progress.phase("merging", 1);
     evaluation::evaluate(room, folder, record, |step| match step {
         Step::Merging { done, total } => progress.of(done, total),

@@ -3,14 +3,14 @@
 use crate::runtime::headers::Headers;
 use analysis::record;
 use anyhow::{Context, Result};
+use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
 use protocol::control::{self, Control, ControlWriter};
-use protocol::desk::{self, DESK, Entry, Operator};
-use protocol::orphan::LAUNCHER;
+use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{GAPS, LOG_OFFSET, SPILL};
-use protocol::topology::{self, Purpose, Segment};
+use protocol::topology::{self, RunSegment, SegmentPurpose};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
@@ -49,11 +49,11 @@ pub struct Segments {
     desk: Option<ReadOnlyWords>,
     /// The own memory of each strategy and of each gateway that may die, to make anew when it is
     /// started again.
-    renewable: Vec<(Segment, AtomicWords)>,
+    renewable: Vec<(RunSegment, AtomicWords)>,
     /// Each thread's status block and stamp log as `threads`, to make anew.
     statuses: Vec<AtomicWords>,
     /// What is handed over; empty where segments have names.
-    shared: Vec<(Segment, Shared)>,
+    shared: Vec<(RunSegment, Shared)>,
     /// What was created to be handed over and is not in its place here yet, by its name within the
     /// run.
     sealed: HashMap<String, AtomicWords>,
@@ -66,7 +66,7 @@ pub struct Segments {
     /// By what processes in containers see this one's end: see [`own_end`].
     end: Option<File>,
     /// The segments themselves, where they are on the heap of this process.
-    heap: Option<Vec<(Segment, Arc<Region>)>>,
+    heap: Option<Vec<(RunSegment, Arc<Region>)>>,
 }
 
 impl Segments {
@@ -93,7 +93,7 @@ impl Segments {
     }
 
     /// Segments of which only the control segment is there.
-    fn around(plan: &Plan, control: ControlWriter, heap: Option<Vec<(Segment, Arc<Region>)>>) -> Self {
+    fn around(plan: &Plan, control: ControlWriter, heap: Option<Vec<(RunSegment, Arc<Region>)>>) -> Self {
         Self {
             plan: plan.clone(),
             control,
@@ -128,7 +128,7 @@ impl Segments {
         let mut segments = Self::around(plan, control, None);
         let mut heap = Vec::new();
         for segment in topology::segments(plan) {
-            let region = segments::on_heap(plan, &segment.spec);
+            let region = segments::heap_segment(plan, &segment.spec);
             fill(&segment, &region.words(), schedule);
             segments.keep(&segment, region.words());
             heap.push((segment, region));
@@ -153,10 +153,10 @@ impl Segments {
     }
 
     /// The desk as an operator has it, where segments are on the heap of this process.
-    pub fn operator(&self) -> Option<Operator> {
+    pub fn operator(&self) -> Option<CommandWriter> {
         let mut all = self.heap.iter().flatten();
-        let (_, region) = all.find(|(segment, _)| segment.spec.what == DESK)?;
-        Some(Operator::new(&region.words()))
+        let (_, region) = all.find(|(segment, _)| segment.spec.what == COMMANDS_SEGMENT)?;
+        Some(CommandWriter::new(&region.words()))
     }
 
     /// Creates the sealed segments, which have no names, and writes their descriptors into the
@@ -187,7 +187,7 @@ impl Segments {
     /// The desk where it is handed over: operators find it by its name at every level.
     fn create_desk(&mut self) -> Result<()> {
         for segment in topology::segments(&self.plan) {
-            if segment.purpose != Purpose::Desk {
+            if segment.purpose != SegmentPurpose::Commands {
                 continue;
             }
             let what = &segment.spec.what;
@@ -215,7 +215,7 @@ impl Segments {
     }
 
     /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
-    fn keep(&mut self, segment: &Segment, words: AtomicWords) {
+    fn keep(&mut self, segment: &RunSegment, words: AtomicWords) {
         self.headers.guard(&self.plan, segment, &words);
         let view = ReadOnlyWords::from(words.clone());
         if self.place(segment, words) && self.heap.is_none() {
@@ -224,26 +224,28 @@ impl Segments {
     }
 
     /// Puts a segment where the launcher looks for it. Returns `false` if it looks for it nowhere.
-    fn place(&mut self, segment: &Segment, words: AtomicWords) -> bool {
-        if segment.renewed_with.is_some() {
+    fn place(&mut self, segment: &RunSegment, words: AtomicWords) -> bool {
+        if segment.reset_with_role.is_some() {
             let is_lasting =
-                matches!(segment.renewed_with, Some(Role::Gateway(_))) && !self.plan.gateways_may_die();
+                matches!(segment.reset_with_role, Some(Role::Gateway(_))) && !self.plan.can_lose_gateways();
             if !is_lasting {
                 self.renewable.push((segment.clone(), words));
             }
             return !is_lasting;
         }
         match segment.purpose {
-            Purpose::Thread(_) => {
+            SegmentPurpose::Thread(_) => {
                 self.statuses.push(words.clone());
                 self.threads.push(words.into());
             }
-            Purpose::Spilled(_) => self.spilled.push(words.into()),
-            Purpose::Schedule(_) => self.schedules.push(words.into()),
-            Purpose::Tape(venue) => self.tapes.push((venue, words.into())),
-            Purpose::Repairs => self.repairs = Some(words),
-            Purpose::Desk if segment.spec.what == DESK => self.desk = Some(words.into()),
-            Purpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
+            SegmentPurpose::Spilled(_) => self.spilled.push(words.into()),
+            SegmentPurpose::Schedule(_) => self.schedules.push(words.into()),
+            SegmentPurpose::Tape(venue) => self.tapes.push((venue, words.into())),
+            SegmentPurpose::Repairs => self.repairs = Some(words),
+            SegmentPurpose::Commands if segment.spec.what == COMMANDS_SEGMENT => {
+                self.desk = Some(words.into())
+            }
+            SegmentPurpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
                 self.engine_bell = Some(words);
             }
             _ => return false,
@@ -269,9 +271,9 @@ impl Segments {
 
     fn renew_of(&self, role: Role) {
         for (segment, words) in
-            self.renewable.iter().filter(|(segment, _)| segment.renewed_with == Some(role))
+            self.renewable.iter().filter(|(segment, _)| segment.reset_with_role == Some(role))
         {
-            segments::renew(&self.plan, &segment.spec, words);
+            segments::reset(&self.plan, &segment.spec, words);
         }
     }
 
@@ -297,19 +299,19 @@ impl Segments {
 
     /// What operators gave the engine to do, for the run's record.
     pub fn commands(&self) -> Vec<record::Command> {
-        let of = |entry: Entry| record::Command {
+        let of = |entry: CommandEntry| record::Command {
             number: entry.number,
             ticks: entry.ticks,
             pid: entry.pid,
             what: entry.to_string(),
         };
-        self.desk.iter().flat_map(desk::entries).map(of).collect()
+        self.desk.iter().flat_map(commands::entries).map(of).collect()
     }
 
     /// The descriptors that a process of the plan inherits.
     pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
         let end = self.end.as_ref().filter(|_| self.plan.is_contained(process));
-        let right = |segment: &Segment| segment.access(self.plan.roles_of(process));
+        let right = |segment: &RunSegment| segment.access(self.plan.roles_of(process));
         let shared = self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
         end.into_iter().chain(shared).collect()
     }
@@ -318,9 +320,9 @@ impl Segments {
     /// spiller writes, and the control segment.
     pub(super) fn handed_logs(&self, writes: bool) -> Vec<&File> {
         let access = if writes { Access::Write } else { Access::Read };
-        let right = |segment: &Segment| match segment.purpose {
-            Purpose::Control => Some(Access::Read),
-            Purpose::Thread(_) | Purpose::Spilled(_) => Some(access),
+        let right = |segment: &RunSegment| match segment.purpose {
+            SegmentPurpose::Control => Some(Access::Read),
+            SegmentPurpose::Thread(_) | SegmentPurpose::Spilled(_) => Some(access),
             _ => None,
         };
         self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?))).collect()
@@ -346,11 +348,11 @@ pub fn open_control(address: &str) -> Result<(Control, Plan)> {
 }
 
 /// Copies a strategy's schedule into its segment, if this is one.
-fn fill(segment: &Segment, words: &AtomicWords, schedule: &Schedule) {
-    if let Purpose::Schedule(strategy) = segment.purpose {
+fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
+    if let SegmentPurpose::Schedule(strategy) = segment.purpose {
         fill_schedule(words, schedule, strategy);
     }
-    if segment.purpose == Purpose::Turns {
+    if segment.purpose == SegmentPurpose::ReplaySequence {
         for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.turns()) {
             // Relaxed: published with the start of the processes.
             word.store(turn.word(), Ordering::Relaxed);

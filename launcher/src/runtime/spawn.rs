@@ -33,7 +33,7 @@ pub struct Processes {
 /// the launcher die before it knows it.
 fn start(segments: &Segments, index: usize) -> Result<Process> {
     let process = &segments.plan.processes[index];
-    let will_start = |command: &mut Command| segments.control.will_start(index, command);
+    let will_start = |command: &mut Command| segments.control.prepare_start(index, command);
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
     if segments.plan.is_contained(process) {
         return Process::start_contained(&process.name, &address, folder, &segments.handed_to(process));
@@ -73,7 +73,7 @@ impl Processes {
             if let Some(why) = started.unmade() {
                 bail!("cannot start process {} in a container: {why}", started.name);
             }
-            segments.control.started(index, started.pid());
+            segments.control.record_start(index, started.pid());
             self.all.push(started);
         }
         Ok(())
@@ -174,13 +174,13 @@ impl Children for Processes {
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
         if let Some(spare) = self.spares.take(process) {
-            segments.control.started(process, spare.pid());
+            segments.control.record_start(process, spare.pid());
             self.all[process] = spare.after(&self.all[process]);
             return Ok(());
         }
         let next = start(segments, process)?;
         self.all[process] = next.after(&self.all[process]);
-        segments.control.started(process, self.all[process].pid());
+        segments.control.record_start(process, self.all[process].pid());
         Ok(())
     }
 

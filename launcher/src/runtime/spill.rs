@@ -14,7 +14,7 @@ use analysis::logfile::{RECORDS_AT, file_name};
 use anyhow::{Context, Result};
 use protocol::plan::Plan;
 use protocol::segments::{self, log_header};
-use protocol::spill::{CHUNK_BYTES, Drain, UnspilledTail};
+use protocol::spill::{CHUNK_BYTES, ChunkSpiller, UnspilledTail};
 use protocol::status::LOG_OFFSET;
 use protocol::topology;
 use shm::memory::{ReadOnlyWords, lock, sigbus};
@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use system::folder::OpenFolder;
+use system::folder::OpenDir;
 use system::{pin, process};
 
 pub const NAME: &str = "spill";
@@ -46,7 +46,7 @@ pub fn run(run: &str) -> Result<()> {
     let spill = plan.spill.as_ref().context("this run spills nothing")?;
     if let Some(core) = spill.core {
         // Else it runs where it may: it is slower then, and nobody waits for it.
-        let _ = pin::move_to(core);
+        let _ = pin::pin_beyond_mask(core);
     }
     let mut threads = open(&plan, Path::new(&plan.folder))?;
     let mut said = false;
@@ -66,10 +66,10 @@ pub fn run(run: &str) -> Result<()> {
 
 /// A chunk of each thread that has one that is full; whether there was one. All are tried, whatever
 /// goes wrong with one.
-fn round(threads: &mut [(Drain, File)]) -> io::Result<bool> {
+fn round(threads: &mut [(ChunkSpiller, File)]) -> io::Result<bool> {
     let mut moved = Ok(false);
     for (drain, file) in threads {
-        let step = drain.step(|chunk, bytes| save(file, chunk, bytes));
+        let step = drain.spill_next(|chunk, bytes| save(file, chunk, bytes));
         moved = moved.and_then(|moved| step.map(|step| step || moved));
     }
     moved
@@ -81,13 +81,13 @@ fn save(file: &File, chunk: u64, bytes: &[u8]) -> io::Result<()> {
 
 /// Each thread's ring and file. A file is what it would be if the run ended now, but for what is
 /// still in memory.
-fn open(plan: &Plan, folder: &Path) -> Result<Vec<(Drain, File)>> {
+fn open(plan: &Plan, folder: &Path) -> Result<Vec<(ChunkSpiller, File)>> {
     let mut attached = segments::attach_as_spiller(plan);
-    let place = OpenFolder::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
+    let place = OpenDir::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
     let mut threads = Vec::new();
     for (index, thread) in plan.threads.iter().enumerate() {
         let log = segments::thread(&mut attached, &thread.name)?;
-        let spilled = segments::spilling(&mut attached, &thread.name)?;
+        let spilled = segments::spilled_writer(&mut attached, &thread.name)?;
         let name = file_name(&thread.name);
         let file = place.edit(&name).and_then(|file| {
             lock::hold(&file)?;
@@ -95,8 +95,8 @@ fn open(plan: &Plan, folder: &Path) -> Result<Vec<(Drain, File)>> {
             Ok(file)
         });
         let file = file.with_context(|| format!("cannot write {}", folder.join(name).display()))?;
-        let ring = topology::ring(plan, index).context("this run spills nothing")?;
-        threads.push((Drain::new(log, spilled, ring), file));
+        let ring = topology::log_ring(plan, index).context("this run spills nothing")?;
+        threads.push((ChunkSpiller::new(log, spilled, ring), file));
     }
     Ok(threads)
 }
@@ -119,10 +119,10 @@ pub(super) fn finish(
     index: usize,
     log: &ReadOnlyWords,
     spilled: &ReadOnlyWords,
-    place: &OpenFolder,
+    place: &OpenDir,
     name: &str,
 ) -> io::Result<()> {
-    let Some(ring) = topology::ring(plan, index) else { return Err(invalid("this log is not spilled")) };
+    let Some(ring) = topology::log_ring(plan, index) else { return Err(invalid("this log is not spilled")) };
     let mut file = place.edit(name)?;
     let since = Instant::now();
     while lock::is_held(&file)? {
@@ -147,7 +147,7 @@ pub(super) fn finish(
     // What a spiller wrote that died before it said so.
     file.set_len(end)?;
     io::Seek::seek(&mut file, io::SeekFrom::Start(end))?;
-    rest.each(|bytes| file.write_all(bytes))?;
+    rest.for_each_chunk(|bytes| file.write_all(bytes))?;
     write_front(plan, index, log, &file)
 }
 

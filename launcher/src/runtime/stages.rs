@@ -63,8 +63,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use strategy::schedule::Schedule;
 use system::clock::ClockPair;
-use system::folder::OpenFolder;
-use system::scratch::Room;
+use system::folder::OpenDir;
+use system::scratch::ColumnStore;
 
 /// Room that is kept for a run's record until the run is over, in bytes.
 const RECORD_ROOM: u64 = 1 << 20;
@@ -204,7 +204,7 @@ impl<'a> PreparedRun<'a> {
     /// that have none, since it inherits the logs.
     pub fn arm(self) -> Result<ArmedRun<'a>> {
         let Self { schedule, context } = self;
-        let reserve = OpenFolder::open(context.path()).and_then(|place| place.reserve(RECORD_ROOM)).ok();
+        let reserve = OpenDir::open(context.path()).and_then(|place| place.reserve(RECORD_ROOM)).ok();
         let aside = Aside::of(context.plan());
         let mut segments = Segments::begin(context.plan())?;
         segments.create_sealed()?;
@@ -289,7 +289,7 @@ impl SavedRun<'_> {
     /// logs that could not be saved in it.
     pub fn judge(
         self,
-        evaluate: impl FnOnce(&Room, &Path, &RunRecord) -> Result<Summary>,
+        evaluate: impl FnOnce(&ColumnStore, &Path, &RunRecord) -> Result<Summary>,
     ) -> Result<FinishedRun> {
         let RunContext { source, start_pair, mut record, folder, .. } = self.context;
         let folder = folder.path.clone();

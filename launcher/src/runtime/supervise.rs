@@ -36,7 +36,7 @@ use protocol::control::{ControlWriter, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
-use protocol::status::{self, Status, ThreadState};
+use protocol::status::{self, ThreadState, ThreadStatus};
 use protocol::supervision::Repairs;
 use shm::memory::ReadOnlyWords;
 use std::collections::BTreeSet;
@@ -181,7 +181,7 @@ impl Supervisor<'_> {
         self.control.go(self.start_ticks);
     }
 
-    fn status(&self, thread: usize) -> Status {
+    fn status(&self, thread: usize) -> ThreadStatus {
         status::read(&self.threads[thread])
     }
 
@@ -192,7 +192,7 @@ impl Supervisor<'_> {
     /// Takes note of what every thread says of itself.
     fn see_threads(&mut self) {
         for thread in 0..self.threads.len() {
-            let pulse = status::pulse(&self.threads[thread]);
+            let pulse = status::sample_liveness(&self.threads[thread]);
             // The time after it was read: what it says cannot be of later.
             self.liveness.see(thread, pulse, self.plan.clock.now());
         }

@@ -7,7 +7,7 @@ use protocol::wire::OrderId;
 use shm::memory::ReadOnlyWords;
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
-use system::folder::{Draft, OpenFolder};
+use system::folder::{Draft, OpenDir};
 
 /// The bit of an id that names an order of the opening book.
 const RESTING: u64 = venue::RESTING;
@@ -22,7 +22,7 @@ pub fn save(
 ) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let cannot = |name: &str| format!("cannot write {}", folder.join(name).display());
-    let place = OpenFolder::open(folder).with_context(|| cannot(""))?;
+    let place = OpenDir::open(folder).with_context(|| cannot(""))?;
     for (venue, segment) in tapes {
         let Some(tape) = TapeView::new(segment.clone()) else { continue };
         let ns = |ticks: u64| (ticks.saturating_sub(start_ticks) as f64 * ns_per_tick) as u64;

@@ -2,7 +2,7 @@
 //! after it.
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children
-//! notice and end ([`protocol::orphan`]); the warden waits for that, saves the logs in the run's
+//! notice and end ([`protocol::launcher_watch`]); the warden waits for that, saves the logs in the run's
 //! folder, kills who is still there, and removes the segments. If the warden is killed as well, the
 //! next start or `launcher clean` removes them. It has the control segment locked like the
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save
@@ -14,7 +14,7 @@ use crate::runtime::gather::{self, Unsaved};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
 use protocol::control::Control;
-use protocol::orphan;
+use protocol::launcher_watch;
 use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, ThreadState};
@@ -61,12 +61,12 @@ pub fn run(run: &str) -> Result<()> {
 fn end_the_processes(control: &Control, plan: &Plan) {
     let mut living: Vec<OwnedFd> =
         (0..plan.processes.len()).filter_map(|place| control.pidfd(place)).collect();
-    wait_for(&mut living, orphan::GRACE + orphan::GRACE);
+    wait_for(&mut living, launcher_watch::GRACE + launcher_watch::GRACE);
     for pidfd in &living {
         // One that has ended meanwhile got no signal.
         let _ = process::kill(pidfd.as_fd());
     }
-    wait_for(&mut living, orphan::GRACE);
+    wait_for(&mut living, launcher_watch::GRACE);
 }
 
 /// Until none of them runs, but no longer than that; those that do are left.
@@ -107,7 +107,7 @@ fn map_logs(plan: &Plan) -> [Vec<Option<ReadOnlyWords>>; 2] {
 
 /// Until every thread has finished its log, or its process must have ended.
 fn wait_for_the_roles(logs: &[Option<ReadOnlyWords>]) {
-    let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
+    let deadline = Instant::now() + launcher_watch::GRACE + launcher_watch::GRACE;
     let runs = |log: &ReadOnlyWords| matches!(status::state(log), ThreadState::Ready | ThreadState::Running);
     while logs.iter().flatten().any(runs) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));

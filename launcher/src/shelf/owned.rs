@@ -13,7 +13,7 @@ use analysis::timeline::Timeline;
 use std::fs;
 use std::io;
 use std::path::Path;
-use system::folder::{DRAFT_SUFFIX, OpenFolder};
+use system::folder::{DRAFT_SUFFIX, OpenDir};
 
 /// A run's tags, which earlier builds wrote.
 const TAGS: &str = "tags";
@@ -162,7 +162,7 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
 /// Returns what stays, as paths. With `dry` it only looks. Links, pipes and everything else that is
 /// no regular file stay, and are not followed.
 pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
-    let open = OpenFolder::open(folder)?;
+    let open = OpenDir::open(folder)?;
     let mut stays = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -1,6 +1,6 @@
 //! Rings and logs that are broken on purpose: each shows that the judge finds what it looks for.
 
-use protocol::kill::{Scope, Switch};
+use protocol::kill::{KillSwitch, Scope};
 use protocol::stamps::{Point, RECORD_BYTES, Record as Stamp};
 use protocol::status::LOG_OFFSET;
 use shm::attached::Attached;
@@ -10,9 +10,9 @@ use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, Record, 
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeInclusive};
-use system::names;
+use system::named_enum;
 
-names! {
+named_enum! {
     /// What is broken.
     Defect {
         /// A message comes out twice.
@@ -121,7 +121,7 @@ impl<L: Link> Link for BrokenLink<L> {
     }
 }
 
-names! {
+named_enum! {
     /// How a log lies.
     Lie {
         /// A record is left out.
@@ -193,14 +193,14 @@ fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
     };
     let mut chances = Vec::new();
     for (seen, record) in records() {
-        let Some(Switch { scope, is_on: true, .. }) = Switch::of(&record) else { continue };
+        let Some(KillSwitch { scope, is_on: true, .. }) = KillSwitch::from_record(&record) else { continue };
         if record.point != Point::KillSeen || matches!(scope, Scope::Venue(_) | Scope::Instrument(_)) {
             continue;
         }
         let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;
         let stopped = records().take_while(|(place, _)| *place < seen).filter(|(_, order)| {
             // There is one credential.
-            is_new(order) && scope.concerns(order.id.strategy(), 0, 0, 0)
+            is_new(order) && scope.contains(order.id.strategy(), 0, 0, 0)
         });
         chances.extend(stopped.map(|(dispatched, order)| (seen, dispatched, order.value)));
     }

@@ -15,7 +15,7 @@ use super::Simulated;
 use crate::config::{Kinds, Settings};
 use analysis::merge::{Merged, OrderEnd};
 use analysis::units::Count;
-use protocol::plan::{ExchangePlacement, Fault, FaultKind, Plan, Target, Technique, Trading, When};
+use protocol::plan::{ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Plan, Technique, Trading};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
 use roles::faults::Draws;
@@ -25,7 +25,7 @@ use venue::{Audit, Trade};
 
 /// Whether it is such a run that a seed stands for, if nobody asks for a kind.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
-    technique == Technique::of::<SpscMux>() && Draws::new(seed, Draws::COMEBACKS).below(3) == 0
+    technique == Technique::from_link::<SpscMux>() && Draws::new(seed, Draws::COMEBACKS).below(3) == 0
 }
 
 /// Makes every venue an exchange in a process of its own.
@@ -48,21 +48,21 @@ pub(super) fn faults(
     let mut faults = Vec::new();
     for _ in 0..=draws.below(4) {
         let ns = draws.below(2 * window_ns + 2_000);
-        let exchange = Target::Exchange(draws.below(plan.trading().venues.into()) as u16);
+        let exchange = FaultTarget::Exchange(draws.below(plan.trading().venues.into()) as u16);
         let targets = match draws.below(5) {
-            0 | 1 => vec![(Target::Engine, 0)],
+            0 | 1 => vec![(FaultTarget::Engine, 0)],
             2 => vec![(exchange, 0)],
-            3 => vec![(Target::Engine, 0), (exchange, 0)],
-            _ => vec![(Target::Engine, 0), (Target::Engine, 1 + draws.below(400))],
+            3 => vec![(FaultTarget::Engine, 0), (exchange, 0)],
+            _ => vec![(FaultTarget::Engine, 0), (FaultTarget::Engine, 1 + draws.below(400))],
         };
         for (target, later) in targets {
             let kind = if draws.below(6) == 0 { FaultKind::Stop } else { FaultKind::Kill };
-            let when = When::At { ns: ns + later };
+            let when = FaultTime::At { ns: ns + later };
             faults.push(Fault { kind, target, when, every_ns: None, lasts_ns: None });
         }
         if draws.below(4) == 0 {
             let mut death = death(draws, plan, window_ns);
-            if let When::At { ns: at } = &mut death.when {
+            if let FaultTime::At { ns: at } = &mut death.when {
                 // Together with the others.
                 *at = ns;
             }

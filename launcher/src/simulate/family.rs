@@ -13,7 +13,7 @@ use analysis::record::Exit;
 use anyhow::{Context, Result, bail};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
-use protocol::plan::{FaultKind, Journalling, Role};
+use protocol::plan::{FaultKind, Journaling, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
@@ -28,7 +28,7 @@ use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use system::clock::{self, Clock as _, Timebase, Virtual};
+use system::clock::{self, Clock as _, Timebase, VirtualClock};
 
 /// Words that a scribbler writes in a turn.
 const SCRIBBLES: usize = 20;
@@ -42,7 +42,7 @@ fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Flood => means.floods = true,
         FaultKind::Lose => means.loses = true,
-        FaultKind::Hold => means.holds = true,
+        FaultKind::HoldClaim => means.holds = true,
         FaultKind::ForgeHeader => own::forge_headers(&means.writable),
         FaultKind::Leak => {} // Memory is the kernel's matter.
         FaultKind::Forge | FaultKind::Feign => {
@@ -69,8 +69,8 @@ enum Mode {
 struct Actor {
     process: usize,
     name: String,
-    agent: Option<Box<dyn Agent<clock::Chosen>>>,
-    cycle: Cycle<clock::Chosen>,
+    agent: Option<Box<dyn Agent<clock::AnyClock>>>,
+    cycle: Cycle<clock::AnyClock>,
     /// From its first turn on.
     turns: Option<DutyCycle>,
     status: StatusWriter,
@@ -106,8 +106,8 @@ impl Child {
 /// The agent of a process that was gone before it had one.
 struct Nobody;
 
-impl Agent<clock::Chosen> for Nobody {
-    fn duty_cycle(&mut self, _: &mut Cycle<clock::Chosen>) -> usize {
+impl Agent<clock::AnyClock> for Nobody {
+    fn duty_cycle(&mut self, _: &mut Cycle<clock::AnyClock>) -> usize {
         0
     }
 }
@@ -118,7 +118,7 @@ pub(super) struct Family<'a> {
     ends: BoxedEnds,
     scenario: &'a Scenario,
     control: Control,
-    clock: Virtual,
+    clock: VirtualClock,
     actors: Vec<Option<Actor>>,
     children: Vec<Child>,
     next_pid: u32,
@@ -141,7 +141,7 @@ impl<'a> Family<'a> {
         scenario: &'a Scenario,
         ends: BoxedEnds,
         segments: &'a Segments,
-        clock: &Virtual,
+        clock: &VirtualClock,
     ) -> Result<Self> {
         let plan = &scenario.plan;
         let mut family = Self {
@@ -178,7 +178,7 @@ impl<'a> Family<'a> {
     /// What a process has of the segments, before anything of it is built.
     fn attached(&self, process: usize) -> Attached<'a> {
         let mut attached = self.segments.attached(&self.segments.plan.processes[process]);
-        let waits = self.segments.plan.trading().journal != Journalling::Process;
+        let waits = self.segments.plan.trading().journal != Journaling::Process;
         let disk = waits.then(|| self.machine.disk());
         Takeover { now: fuse::now, mistake: self.scenario.mistake, disk }.tell(&mut attached);
         attached
@@ -203,7 +203,7 @@ impl<'a> Family<'a> {
             let agent = match (thread.roles.as_slice(), self.scenario.kind) {
                 ([Role::Strategy(strategy)], ScenarioKind::Hostile(attack, from))
                     if self.scenario.culprits.contains(strategy)
-                        && self.control.life(*strategy).epoch == 0 =>
+                        && self.control.incarnation(*strategy).epoch == 0 =>
                 {
                     let attack = (attack, from, Arc::clone(&self.tampered));
                     hostile::agent(plan, *strategy, self.ends, attack, &mut attached)?
@@ -235,7 +235,7 @@ impl<'a> Family<'a> {
             status.set_state(ThreadState::Ready);
             let time = Timebase { start_ticks: super::START_TICKS, ns_per_tick: 1.0 };
             let log = StampLog::new(&segment);
-            let clock = clock::Chosen::Virtual(self.clock.watched(fuse::look));
+            let clock = clock::AnyClock::Virtual(self.clock.with_read_hook(fuse::look));
             let cycle = Cycle { clock, now: 0, time, draining: false, log };
             self.actors[index] = Some(Actor {
                 process,
@@ -293,7 +293,8 @@ impl<'a> Family<'a> {
         let Actor { cycle, turns, status, .. } = actor;
         let turns = turns.get_or_insert_with(|| DutyCycle::begin(&mut **agent, cycle, status));
         fuse::set(child.looks);
-        let turn = catch_unwind(AssertUnwindSafe(|| turns.turn(&mut **agent, cycle, status, &self.control)));
+        let turn =
+            catch_unwind(AssertUnwindSafe(|| turns.run_once(&mut **agent, cycle, status, &self.control)));
         child.looks = fuse::take();
         match turn {
             Ok(CycleOutcome::Busy) => {
@@ -301,7 +302,7 @@ impl<'a> Family<'a> {
                 return Ok(true);
             }
             Ok(CycleOutcome::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
-            Ok(CycleOutcome::Over) => {
+            Ok(CycleOutcome::Finished) => {
                 turns.end(&mut **agent, &mut actor.cycle, &actor.status);
                 actor.status.set_state(ThreadState::Done);
                 actor.mode = Mode::Over;
@@ -340,7 +341,7 @@ impl<'a> Family<'a> {
                     FaultKind::Segv => "signal 11 (SIGSEGV)",
                     FaultKind::Abort => "signal 6 (SIGABRT)",
                     FaultKind::Exit => "exit 3",
-                    kind if kind.takes() => "exit 41",
+                    kind if kind.is_resource_fault() => "exit 41",
                     _ => "signal 9 (SIGKILL)",
                 };
                 self.children[actor.process].ended = Some((false, how.into()));
@@ -458,9 +459,9 @@ impl Children for Family<'_> {
         // All of them: none of what they hold is held any more.
         let agents = actors.filter_map(|actor| actor.agent.take());
         // One that was gone before it had any is as dead.
-        let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<clock::Chosen>>]);
+        let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<clock::AnyClock>>]);
         // The dead put nothing on the disk.
-        Ok(self.machine.without_disk(|| agents.map(ProofOfDeath::of_simulated).last()))
+        Ok(self.machine.without_disk(|| agents.map(ProofOfDeath::from_simulated).last()))
     }
 
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {

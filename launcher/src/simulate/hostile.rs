@@ -13,9 +13,9 @@ use shm::sync::{AtomicU64, Ordering};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use system::clock;
-use system::names;
+use system::named_enum;
 
-names! {
+named_enum! {
     /// What is sent in place of an order.
     Attack {
         /// Words that are no order.
@@ -44,7 +44,7 @@ pub(super) fn agent(
     ends: BoxedEnds,
     (attack, from, sent): (Attack, u64, Arc<AtomicU64>),
     attached: &mut Attached<'_>,
-) -> Result<Box<dyn Agent<clock::Chosen>>> {
+) -> Result<Box<dyn Agent<clock::AnyClock>>> {
     let inner = (ends.producer)(&submit_link(plan), usize::from(strategy), attached)?;
     let strategies = plan.trading().strategies;
     let submit = BoxedProducer::new(Hostile { inner, attack, from, strategies, sent });

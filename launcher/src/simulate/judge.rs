@@ -262,8 +262,7 @@ impl Judge<'_> {
 
     /// Whether each strategy has a ring of its own, so that whatever it does there is its own.
     fn is_owned(&self) -> bool {
-        self.run.scenario.plan.technique.record().apart
-            && self.run.scenario.plan.isolation != Isolation::Thread
+        self.run.scenario.plan.technique.info().apart && self.run.scenario.plan.isolation != Isolation::Thread
     }
 
     fn assault(&mut self, kind: FaultKind, contained: bool) {
@@ -271,7 +270,9 @@ impl Judge<'_> {
         if !contained {
             // Who is quarantined ends the run, under its own name where its memory is its own.
             // Whose orders get lost is waited for, until the engine is said to have nothing for it.
-            if own && !matches!(kind, FaultKind::Lose | FaultKind::Hold) || !own && kind == FaultKind::Hold {
+            if own && !matches!(kind, FaultKind::Lose | FaultKind::HoldClaim)
+                || !own && kind == FaultKind::HoldClaim
+            {
                 self.named();
             }
             return;
@@ -283,7 +284,7 @@ impl Judge<'_> {
             FaultKind::Scribble | FaultKind::Flood if !own => return,
             // Nobody makes up for what is lost on the way: who waits for it is waited for in vain.
             // Nor does anybody for what stays in a ring of its own.
-            FaultKind::Lose | FaultKind::Hold if own || kind == FaultKind::Lose => {
+            FaultKind::Lose | FaultKind::HoldClaim if own || kind == FaultKind::Lose => {
                 let waited_in_vain = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
                 self.must(waited_in_vain || self.merged.violations.is_empty(), || "lost and not said".into());
                 return self.survivors_are_whole();
@@ -301,7 +302,7 @@ impl Judge<'_> {
         let forged = incident.and_then(|incident| incident.quarantined);
         let wanted = match kind {
             FaultKind::Forge => Some(ProtocolViolation::ForgedStatus),
-            FaultKind::Hold => Some(ProtocolViolation::WithheldPlace),
+            FaultKind::HoldClaim => Some(ProtocolViolation::UnwrittenClaim),
             _ => forged,
         };
         self.must(!found || forged == wanted, || format!("{kind} was found as {forged:?}"));

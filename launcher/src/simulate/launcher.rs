@@ -11,16 +11,16 @@ use crate::runtime::setup::Segments;
 use crate::runtime::stuck::{Liveness, blocked_slot};
 use crate::runtime::supervise::{at_venues, have_all_arrived, moves, orchestrator};
 use analysis::record::{Incident, RoleRestart, RunOutcome};
+use protocol::commands::{Command, CommandWriter};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
-use protocol::desk::{Command, Operator};
 use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::{self, ThreadState};
 use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::memory::ReadOnlyWords;
-use system::clock::{Clock, Virtual};
+use system::clock::{Clock, VirtualClock};
 
 /// An engine that was idle for so long has nothing more to do, in ticks.
 const SETTLED: u64 = 20_000;
@@ -32,7 +32,7 @@ pub(super) struct Launcher<'a> {
     plan: &'a Plan,
     kind: ScenarioKind,
     segments: &'a Segments,
-    clock: Virtual,
+    clock: VirtualClock,
     repairs: Repairs,
     incidents: Option<Incidents<'a>>,
     /// There where the engine and exchanges come back.
@@ -44,14 +44,14 @@ pub(super) struct Launcher<'a> {
     is_closing: bool,
     /// Commands that operators have still to give, and where.
     commands: &'a [(u64, Command)],
-    desk: Option<Operator>,
+    desk: Option<CommandWriter>,
     /// What the strategies had counted when that last changed, and when.
     progress: (u64, u64),
 }
 
 impl<'a> Launcher<'a> {
     /// The barrier is open.
-    pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &Virtual) -> Self {
+    pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &VirtualClock) -> Self {
         let plan = &scenario.plan;
         let repairs = segments.repairs.clone().expect("every run has them");
         let mut liveness = Liveness::new(plan, clock.now());
@@ -97,7 +97,7 @@ impl<'a> Launcher<'a> {
         self.signal_faults(family, now);
         self.command(now);
         for thread in 0..self.plan.threads.len() {
-            let pulse = status::pulse(&self.segments.threads[thread]);
+            let pulse = status::sample_liveness(&self.segments.threads[thread]);
             self.liveness.see(thread, pulse, now);
         }
         if let Some(incidents) = &mut self.incidents {
@@ -155,7 +155,7 @@ impl<'a> Launcher<'a> {
         {
             self.commands = rest;
             if let Some(desk) = &self.desk {
-                desk.give(*command, now, LAUNCHER_PID);
+                desk.append(*command, now, LAUNCHER_PID);
             }
         }
     }
@@ -305,7 +305,7 @@ impl<'a> Launcher<'a> {
         if self.incidents.is_some() {
             return None;
         }
-        let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
+        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
         let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
         Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
     }

@@ -12,7 +12,7 @@ use analysis::record::Incident;
 use anyhow::{Context as _, Result};
 use journal::format::SEGMENT_HEADER;
 use journal::{Disk, Step, Watermark, index_of};
-use protocol::plan::{Journalling, Role};
+use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
 use roles::ByHand;
 use roles::faults::Draws;
@@ -28,7 +28,7 @@ use std::{fs, io};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Machinery {
     pub has_spares: bool,
-    pub journal: Journalling,
+    pub journal: Journaling,
     /// When it dies, in nanoseconds after the start.
     pub dies: Option<u64>,
 }
@@ -38,11 +38,11 @@ impl Machinery {
         let mut draws = Draws::new(seed, Draws::SPARES);
         let has_spares = draws.below(3) > 0;
         let journal = match draws.below(12) {
-            0..8 => Journalling::Process,
-            8..11 => Journalling::Group,
-            _ => Journalling::Each,
+            0..8 => Journaling::Process,
+            8..11 => Journaling::Group,
+            _ => Journaling::Each,
         };
-        let may_die = journal != Journalling::Process && draws.below(2) == 0;
+        let may_die = journal != Journaling::Process && draws.below(2) == 0;
         let dies = may_die.then(|| draws.below(2 * window_ns + 2_000));
         Self { has_spares, journal, dies }
     }

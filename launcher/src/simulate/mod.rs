@@ -64,7 +64,7 @@ use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
-use system::clock::{Clock as _, Virtual};
+use system::clock::{Clock as _, VirtualClock};
 
 /// The process id that the launcher has in a simulated run. Its processes have the ones behind it;
 /// none is the kernel's.
@@ -233,9 +233,9 @@ pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated,
     };
     broken::set(defect);
     // One of each sort: a ring for each producer, and one that all share.
-    if technique == Technique::of::<SpscMux>() {
+    if technique == Technique::from_link::<SpscMux>() {
         run(scenario, BoxedEnds::boxed::<BrokenLink<SpscMux>>())
-    } else if technique == Technique::of::<ArrayQueue>() {
+    } else if technique == Technique::from_link::<ArrayQueue>() {
         run(scenario, BoxedEnds::boxed::<BrokenLink<ArrayQueue>>())
     } else {
         Err(format!("{technique} is not kept broken: use spsc-mux or array-queue"))
@@ -247,7 +247,7 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let folder = (scenario.kind == ScenarioKind::Comebacks).then(Folder::new).transpose().map_err(unbuilt)?;
     scenario.plan.folder = folder.as_ref().map_or_else(String::new, Folder::path);
     let segments = Segments::on_heap(&scenario.plan, &scenario.schedule);
-    let clock = Virtual::default();
+    let clock = VirtualClock::default();
     clock.set(START_TICKS);
     let mut family = Family::start(&scenario, ends, &segments, &clock).map_err(unbuilt)?;
     let mut launcher = Launcher::new(&scenario, &segments, &clock);
@@ -275,7 +275,7 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
 /// many there were.
 fn play<'a>(
     scenario: &Scenario,
-    clock: &Virtual,
+    clock: &VirtualClock,
     family: &mut Family<'a>,
     launcher: &mut Launcher<'a>,
 ) -> Result<(RunOutcome, u64), String> {
@@ -311,7 +311,7 @@ fn play<'a>(
             // not helped by one; nor is who waits for what rests at an exchange, for somebody who
             // comes back, or behind a place that is held.
             let is_held_up =
-                |kind| matches!(kind, ScenarioKind::Comebacks | ScenarioKind::Assault(FaultKind::Hold));
+                |kind| matches!(kind, ScenarioKind::Comebacks | ScenarioKind::Assault(FaultKind::HoldClaim));
             let waits = launcher.is_patient() || is_held_up(scenario.kind);
             let asked = if waits { now + 1 } else { 0 };
             let wake = family.wake(asked).min(launcher.wake());

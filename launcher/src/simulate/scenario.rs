@@ -8,9 +8,11 @@ use crate::planner::{self, Counts, Identity, Resolved};
 use analysis::machine::Machine;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::kill::Scope;
-use protocol::plan::{Fault, FaultKind, Idle, Isolation, OnDeath, Plan, Target, Technique, Threading, When};
+use protocol::plan::{
+    Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Technique, Threading,
+};
 use roles::Mistake;
 use roles::faults::Draws;
 use roles::faults::venue::SLOW_BY_NS;
@@ -112,7 +114,7 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::draw`].
     pub fn of_comebacks(seed: u64) -> Result<Self> {
-        Self::draw_with(seed, Technique::of::<SpscMux>(), true)
+        Self::draw_with(seed, Technique::from_link::<SpscMux>(), true)
     }
 
     fn draw_with(seed: u64, technique: Technique, comes_back: bool) -> Result<Self> {
@@ -199,10 +201,10 @@ impl Scenario {
             }
             ScenarioKind::Assault(kind) => {
                 let target = draws.below(strategies.into()) as u16;
-                let when = When::At { ns: draws.below(window_ns) };
+                let when = FaultTime::At { ns: draws.below(window_ns) };
                 plan.faults.push(Fault {
                     kind,
-                    target: Target::Strategy(target),
+                    target: FaultTarget::Strategy(target),
                     when,
                     every_ns: None,
                     lasts_ns: None,
@@ -284,7 +286,8 @@ fn kind(
         7 => ScenarioKind::Assault(FaultKind::Scribble),
         8 => ScenarioKind::Assault(FaultKind::Flood),
         9 => ScenarioKind::Assault(
-            [FaultKind::Forge, FaultKind::Feign, FaultKind::Lose, FaultKind::Hold][draws.below(4) as usize],
+            [FaultKind::Forge, FaultKind::Feign, FaultKind::Lose, FaultKind::HoldClaim]
+                [draws.below(4) as usize],
         ),
         _ => {
             let attack = Attack::ALL[draws.below(Attack::ALL.len() as u64) as usize];
@@ -322,8 +325,8 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     const KINDS: [FaultKind; 5] =
         [FaultKind::Slow, FaultKind::Disconnect, FaultKind::Reject, FaultKind::Mute, FaultKind::Garble];
     let kind = KINDS[draws.below(5) as usize];
-    let target = Target::Venue(draws.below(plan.trading().venues.into()) as u16);
-    let when = When::At { ns: draws.below(window_ns) };
+    let target = FaultTarget::Venue(draws.below(plan.trading().venues.into()) as u16);
+    let when = FaultTime::At { ns: draws.below(window_ns) };
     let lasts_ns = Some(1 + draws.below(window_ns));
     plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
     let trading = plan.trading_mut();
@@ -335,21 +338,21 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
 
 /// Strategies that may have a fault.
 fn struck(plan: &Plan) -> Vec<u16> {
-    let all = plan.faults.iter().any(|fault| fault.target == Target::Any);
+    let all = plan.faults.iter().any(|fault| fault.target == FaultTarget::Any);
     let is_struck =
-        |index: &u16| all || plan.faults.iter().any(|fault| fault.target == Target::Strategy(*index));
+        |index: &u16| all || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(*index));
     (0..plan.trading().strategies).filter(is_struck).collect()
 }
 
 /// A fault by which a strategy dies or hangs.
 fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
-    let strategy = Target::Strategy(draws.below(plan.trading().strategies.into()) as u16);
+    let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
     if by_signal {
         let kind = if draws.below(4) == 0 { FaultKind::Stop } else { FaultKind::Kill };
-        let target = if draws.below(2) == 0 { Target::Any } else { strategy };
+        let target = if draws.below(2) == 0 { FaultTarget::Any } else { strategy };
         let every_ns = (draws.below(2) == 0).then(|| window_ns / 4 + 1 + draws.below(window_ns));
-        return Fault { kind, target, when: When::At { ns }, every_ns, lasts_ns: None };
+        return Fault { kind, target, when: FaultTime::At { ns }, every_ns, lasts_ns: None };
     }
     const KINDS: [FaultKind; 6] = [
         FaultKind::Kill,
@@ -362,11 +365,11 @@ fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
     let kind = KINDS[draws.below(6) as usize];
     let steps = plan.technique.steps();
     let when = if draws.below(4) == 0 && kind != FaultKind::Kill && kind != FaultKind::Stop {
-        When::At { ns }
+        FaultTime::At { ns }
     } else {
         let most = plan.trading().orders.iter().copied().max().unwrap_or(1);
         let step = steps[draws.below(steps.len() as u64) as usize];
-        When::Push { order: draws.below(most), step }
+        FaultTime::Push { order: draws.below(most), step }
     };
     Fault { kind, target: strategy, when, every_ns: None, lasts_ns: None }
 }

@@ -1,7 +1,7 @@
 //! Positions as they are now: the fills that the gateways have logged, summed up. The merge after
 //! the run checks them to the unit.
 
-use protocol::kill::{Cause, Scope, Switch};
+use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::record::{Point, Record};
 use protocol::wire::OrderId;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct Accounts {
     instruments: HashMap<OrderId, u64>,
     pub is_incomplete: bool,
     /// The switches that are on, and what turned them.
-    on: BTreeMap<Scope, Cause>,
+    on: BTreeMap<Scope, KillCause>,
 }
 
 impl Accounts {
@@ -41,7 +41,7 @@ impl Accounts {
             }
             Point::Instrument => self.is_incomplete = true,
             Point::FillQuantity => self.fill(record.id, record.value as i64),
-            Point::KillSeen => self.turned(Switch::of(record)),
+            Point::KillSeen => self.turned(KillSwitch::from_record(record)),
             _ => {}
         }
     }
@@ -58,13 +58,13 @@ impl Accounts {
         *fills += 1;
     }
 
-    fn turned(&mut self, switch: Option<Switch>) {
+    fn turned(&mut self, switch: Option<KillSwitch>) {
         match switch {
-            Some(Switch { scope, is_on: true, cause, .. }) => {
+            Some(KillSwitch { scope, is_on: true, cause, .. }) => {
                 self.on.insert(scope, cause);
             }
-            Some(Switch { scope: Scope::All, .. }) => self.on.clear(),
-            Some(Switch { scope, .. }) => {
+            Some(KillSwitch { scope: Scope::All, .. }) => self.on.clear(),
+            Some(KillSwitch { scope, .. }) => {
                 self.on.remove(&scope);
             }
             None => {}
@@ -78,7 +78,7 @@ impl Accounts {
     }
 
     /// The switches that are on, and what turned each.
-    pub fn switches(&self) -> impl Iterator<Item = (Scope, Cause)> + '_ {
+    pub fn switches(&self) -> impl Iterator<Item = (Scope, KillCause)> + '_ {
         self.on.iter().map(|(scope, cause)| (*scope, *cause))
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     fn switches_are_turned_on_and_off() {
         let mut accounts = Accounts::default();
         let mut turn = |scope, is_on| {
-            let (id, detail) = Switch { number: 0, scope, is_on, cause: Cause::Death }.to_record();
+            let (id, detail) = KillSwitch { number: 0, scope, is_on, cause: KillCause::Death }.to_record();
             accounts.see(&Record { point: Point::KillSeen, id, detail, value: 1 });
             accounts.switches().map(|(scope, _)| scope).collect::<Vec<_>>()
         };

@@ -3,7 +3,7 @@
 
 use super::source::Segment;
 use protocol::record::{RECORD_WORDS, Record};
-use protocol::spill::{CHUNK_RECORDS, Ring};
+use protocol::spill::{CHUNK_RECORDS, LogRing};
 use protocol::status::LOG_OFFSET;
 
 /// How much of a log is read at each look.
@@ -23,7 +23,7 @@ const LOOKS_BEHIND: usize = 32;
 pub struct LogTail {
     reading: Reading,
     /// Where the log is spilled.
-    ring: Option<Ring>,
+    ring: Option<LogRing>,
     /// The next record to be read.
     next: usize,
     /// Records that were passed over.
@@ -32,7 +32,7 @@ pub struct LogTail {
 
 impl LogTail {
     /// At the beginning of a log; of one that is spilled, with its ring.
-    pub const fn new(reading: Reading, ring: Option<Ring>) -> Self {
+    pub const fn new(reading: Reading, ring: Option<LogRing>) -> Self {
         Self { reading, ring, next: 0, skipped: 0 }
     }
 
@@ -92,8 +92,8 @@ impl LogTail {
 
     /// Where a log ends now whose thread writes that chunk. What has been moved to disk is passed
     /// over.
-    fn end_in(&mut self, ring: Ring, log: &Segment, chunk: u64) -> usize {
-        let chunk = chunk.min(ring.last - 1);
+    fn end_in(&mut self, ring: LogRing, log: &Segment, chunk: u64) -> usize {
+        let chunk = chunk.min(ring.max_chunks - 1);
         let first = |chunk: u64| chunk.saturating_mul(CHUNK_RECORDS) as usize;
         let oldest = first((chunk + 1).saturating_sub(ring.chunks));
         self.skip(oldest.saturating_sub(self.next));
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::watch::source::tests::segment_of;
     use protocol::record::Point;
-    use protocol::spill::Drain;
+    use protocol::spill::ChunkSpiller;
     use protocol::stamps::StampLog;
     use protocol::status;
     use protocol::wire::OrderId;
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn a_ring_is_followed_from_chunk_to_chunk_and_what_has_left_it_is_passed_over() {
-        let ring = Ring { chunks: 2, last: 9, instruments: 0 };
+        let ring = LogRing { chunks: 2, max_chunks: 9, instruments: 0 };
         let words = Region::heap(ring.segment_words()).words();
         let spilled = Region::heap(ring.spilled_words()).words();
         let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
-        let mut drain = Drain::new(words.clone(), spilled, ring);
+        let mut drain = ChunkSpiller::new(words.clone(), spilled, ring);
         let mut follower = LogTail::new(Reading::Every(usize::MAX / 64), Some(ring));
         let mut all = Vec::new();
         let mut look = |all: &mut Vec<u64>| {
@@ -194,7 +194,7 @@ mod tests {
         let mut skipped = 0;
         for sequence in 0..end {
             log.append(Point::Due, OrderId::new(1, 0, sequence), 7);
-            while drain.step(|_, _| Ok(())).unwrap() {}
+            while drain.spill_next(|_, _| Ok(())).unwrap() {}
             // Not once between the middle of the third chunk and that of the sixth.
             let is_away = (5 * CHUNK_RECORDS / 2..11 * CHUNK_RECORDS / 2).contains(&sequence);
             if sequence % 1_000 == 0 && !is_away {

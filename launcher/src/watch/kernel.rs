@@ -23,7 +23,7 @@ pub struct KernelThread {
 
 /// A thread of a process; `None`: the process has no such thread, or has ended.
 pub fn thread(pid: u32, tid: u64) -> Option<KernelThread> {
-    let tid = process::thread_outside(pid, tid)?;
+    let tid = process::host_thread_id(pid, tid)?;
     read(&Path::new("/proc").join(pid.to_string()).join("task").join(tid.to_string()))
 }
 

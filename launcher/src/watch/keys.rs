@@ -7,7 +7,7 @@ use super::view::Shown;
 use crate::config::limits::{limit_of, limit_text};
 use crate::operator::LiveRun;
 use analysis::numbers::{count, duration};
-use protocol::desk::{Command, Status};
+use protocol::commands::{Command, CommandStatus};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -134,10 +134,12 @@ fn text(command: Command) -> String {
     match command {
         Command::Kill(scope) => format!("kill {scope}"),
         Command::Revive(scope) => format!("revive {scope}"),
-        Command::SetLimit { scope, control, value } => match protocol::limits::Control::from_code(control) {
-            Some(control) => format!("limit {}", limit_text(&LimitSetting { scope, control, value })),
-            None => "limit".into(),
-        },
+        Command::SetLimit { scope, control, value } => {
+            match protocol::limits::RiskControl::from_code(control) {
+                Some(control) => format!("limit {}", limit_text(&LimitSetting { scope, control, value })),
+                None => "limit".into(),
+            }
+        }
     }
 }
 
@@ -148,7 +150,7 @@ fn given(run: &str, command: Command) -> String {
         Ok((answer, run.ns(entry.ticks, answer.seen_ticks)))
     });
     match answered {
-        Ok((answer, seen)) if matches!(answer.status, Status::Done | Status::Seen) => {
+        Ok((answer, seen)) if matches!(answer.status, CommandStatus::Done | CommandStatus::Seen) => {
             let cancelled = match answer.orders {
                 0 => String::new(),
                 orders => format!(", {} open orders cancelled", count(orders)),
@@ -198,7 +200,7 @@ mod tests {
     fn a_limit_is_typed_and_a_wrong_one_named() {
         let mut keys = Keys::new(1);
         let wish = press(&mut keys, "lmax-position=56<k\n");
-        let control = protocol::limits::Control::from_name("max-position").unwrap();
+        let control = protocol::limits::RiskControl::from_name("max-position").unwrap();
         let wanted = Command::SetLimit { scope: Scope::Strategy(0), control: control.code(), value: 5_000 };
         assert_eq!(wish, Wish::Give(wanted));
         assert_eq!(press(&mut keys, "lmax-hope=1\n"), Wish::None);

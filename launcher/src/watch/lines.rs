@@ -4,14 +4,14 @@
 use super::kernel::KernelThread;
 use super::model::{ErrorLine, RingLine, RoleLine, Snapshot, StrategyLine, shown};
 use super::sample::{Before, Sampler};
+use protocol::commands::{ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, CommandAnswers};
 use protocol::control::Control;
 use protocol::counters::AgentCounters;
-use protocol::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, CommandAnswers};
-use protocol::kill::{Cause, Scope};
+use protocol::kill::{KillCause, Scope};
 use protocol::plan::Role;
 use protocol::reject::Reject;
 use protocol::role::RoleKind;
-use protocol::status::{Field, Status, ThreadState};
+use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use protocol::supervision::{self, REPAIRS, REPAIRS_WORDS, Repairs};
 use shm::ring::{array_queue, gauge, spsc};
 use std::collections::BTreeMap;
@@ -58,13 +58,13 @@ impl Sampler {
         &mut self,
         role: Role,
         thread: &str,
-        status: &Status,
+        status: &ThreadStatus,
         counted: &AgentCounters,
         kernel: Option<KernelThread>,
         pid: Option<u32>,
     ) -> RoleLine {
         let counters: BTreeMap<&'static str, u64> =
-            counted.labelled().map(|(label, value)| (label.name, value)).collect();
+            counted.labeled().map(|(label, value)| (label.name, value)).collect();
         let count = |name: &str| counters.get(name).copied().unwrap_or(0);
         let (rate_of, in_flight) = flow(role.kind());
         let in_flight = in_flight.map(|(came, went)| {
@@ -89,7 +89,7 @@ impl Sampler {
             Some('Z' | 'X') => "gone",
             Some(_) => state_name(status.state()),
         };
-        let beat = status.get(Field::HeartbeatTicks);
+        let beat = status.get(StatusField::HeartbeatTicks);
         let is_claim = self.ns(beat.saturating_sub(now)) > AHEAD_NS;
         RoleLine {
             role: role.to_string(),
@@ -100,7 +100,7 @@ impl Sampler {
             rate: before.and_then(|before| per_second(done, before.done)),
             in_flight,
             full: count("full"),
-            longest_gap_ns: self.ns(status.get(Field::LongestGapTicks)),
+            longest_gap_ns: self.ns(status.get(StatusField::LongestGapTicks)),
             heartbeat_age_ns: (beat != 0 && !is_claim).then(|| self.ns(now.saturating_sub(beat))),
             voluntary_switches: kernel.map(|kernel| kernel.voluntary),
             involuntary_switches: kernel.map(|kernel| kernel.involuntary),
@@ -114,13 +114,13 @@ impl Sampler {
 
     /// A thread that gave up has said why: its own words, remembered also when its memory is made
     /// anew.
-    pub(super) fn failed(&mut self, control: &Control, roles: &[Role], thread: &str, status: &Status) {
+    pub(super) fn failed(&mut self, control: &Control, roles: &[Role], thread: &str, status: &ThreadStatus) {
         let words = shown(&status.error());
         if status.state() != ThreadState::Failed || words.is_empty() || self.own_words.len() >= WORDS {
             return;
         }
         let epoch = match roles {
-            [Role::Strategy(index)] => control.life(*index).epoch,
+            [Role::Strategy(index)] => control.incarnation(*index).epoch,
             _ => 0,
         };
         self.own_words.insert((shown(thread), epoch, words));
@@ -148,8 +148,9 @@ impl Sampler {
         let trading = self.plan().trading();
         let repairs = repairs.ok();
         for strategy in 0..trading.strategies {
-            let life = control.life(strategy);
-            let repair = repairs.as_ref().map(|repairs| repairs.of(strategy)).unwrap_or_default();
+            let life = control.incarnation(strategy);
+            let repair =
+                repairs.as_ref().map(|repairs| repairs.strategy_repair(strategy)).unwrap_or_default();
             let credential = strategy % trading.credentials.max(1);
             let killed = self.accounts.switches().filter(|(scope, _)| match scope {
                 Scope::All => true,
@@ -203,7 +204,7 @@ impl Sampler {
         for ((who, words), count) in said {
             add(who, format!("it says itself: \"{words}\""), count);
         }
-        let answers = self.living.segment(ANSWERS, ANSWERS_KIND);
+        let answers = self.living.segment(ANSWERS_SEGMENT, ANSWERS_KIND);
         match answers.and_then(|segment| Ok(CommandAnswers::new(&segment.copy(ANSWERS_WORDS)?))) {
             Ok(answers) => {
                 for reason in Reject::ALL {
@@ -217,11 +218,11 @@ impl Sampler {
 }
 
 /// `all by operator`, `strategy-1 by max-position`.
-fn switch_text((scope, cause): (Scope, Cause)) -> String {
+fn switch_text((scope, cause): (Scope, KillCause)) -> String {
     match cause {
-        Cause::Operator => format!("{scope} by operator"),
-        Cause::Death => format!("{scope} by its death"),
-        Cause::Limit(code) => match protocol::limits::Control::from_code(code) {
+        KillCause::Operator => format!("{scope} by operator"),
+        KillCause::Death => format!("{scope} by its death"),
+        KillCause::Limit(code) => match protocol::limits::RiskControl::from_code(code) {
             Some(control) => format!("{scope} by {control}"),
             None => format!("{scope} by a limit"),
         },

@@ -16,8 +16,8 @@ use protocol::control::{Control, RunState};
 use protocol::plan::{Plan, Role};
 use protocol::record::Point;
 use protocol::segments::thread_segment;
-use protocol::status::{self, Field, LOG_OFFSET};
-use protocol::topology::{self, Purpose};
+use protocol::status::{self, LOG_OFFSET, StatusField};
+use protocol::topology::{self, SegmentPurpose};
 use shm::ring::{SegmentSpec, array_queue, spsc};
 use std::collections::{BTreeSet, HashMap};
 use system::clock::Clock;
@@ -150,7 +150,7 @@ impl Sampler {
                 Ok(log) => {
                     let is_strategy = matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
                     let reading = if is_strategy { Reading::Newest(NEWEST) } else { Reading::Every(EVERY) };
-                    let follower = LogTail::new(reading, topology::ring(&living.plan, index));
+                    let follower = LogTail::new(reading, topology::log_ring(&living.plan, index));
                     self.threads.insert(index, ThreadAt { log, follower, gaps: 0 });
                 }
                 Err(error) => snapshot.unreadable.push(shown(&format!("{error:#}"))),
@@ -161,7 +161,7 @@ impl Sampler {
         }
         self.is_opened = true;
         let segments = topology::segments(&living.plan);
-        let links = segments.into_iter().filter(|segment| matches!(segment.purpose, Purpose::Link(_)));
+        let links = segments.into_iter().filter(|segment| matches!(segment.purpose, SegmentPurpose::Link(_)));
         for spec in links.map(|segment| segment.spec) {
             let open = |what: &str, kind| living.segment(what, kind).ok();
             let parts = match spec.kind {
@@ -206,10 +206,16 @@ impl Sampler {
             });
             snapshot.is_incomplete |= may_fill && at.follower.skipped > 0;
             let gaps = at.gaps;
-            let kernel = pid.and_then(|pid| kernel::thread(pid, status.get(Field::Tid)));
+            let kernel = pid.and_then(|pid| kernel::thread(pid, status.get(StatusField::Tid)));
             for role in &thread.roles {
-                let line =
-                    self.role(*role, &thread.name, &status, &counters.of(&thread.roles, *role), kernel, pid);
+                let line = self.role(
+                    *role,
+                    &thread.name,
+                    &status,
+                    &counters.agent_counters(&thread.roles, *role),
+                    kernel,
+                    pid,
+                );
                 snapshot.roles.push(RoleLine { gaps, is_pinned: thread.core.is_some(), ..line });
             }
             self.failed(control, &thread.roles, &thread.name, &status);

@@ -48,10 +48,10 @@ impl Stages {
     pub fn see(&mut self, record: &Record) {
         let Some(place) = PATH.iter().position(|point| *point == record.point) else { return };
         let is_of_report = Stage::ALL.iter().any(|stage| {
-            let stage = stage.record();
+            let stage = stage.info();
             stage.scope == StageScope::Report && (stage.from == record.point || stage.to == record.point)
         });
-        if is_of_report && Report::of_detail(record.detail).0 != 0 {
+        if is_of_report && Report::parse_detail(record.detail).0 != 0 {
             return;
         }
         let id = record.id;

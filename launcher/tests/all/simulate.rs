@@ -147,7 +147,7 @@ fn the_same_seed_gives_the_same_run_on_every_machine() {
 
 #[test]
 fn each_broken_ring_is_found() {
-    for technique in [Technique::default(), Technique::of::<ArrayQueue>()] {
+    for technique in [Technique::default(), Technique::from_link::<ArrayQueue>()] {
         for defect in Defect::ALL {
             let found = (0..200).filter_map(|seed| {
                 let scenario = Scenario::draw(seed, technique).unwrap();

@@ -4,9 +4,9 @@ use super::{Core, Effects, Notice, StrategySession};
 use crate::positions::Change;
 use crate::risk::Reject;
 use protocol::checksum::digest;
-use protocol::limits::Control;
+use protocol::limits::RiskControl;
 use protocol::record::Point;
-use protocol::wire::{Message, NOTHING, Order, OrderId, Report};
+use protocol::wire::{Message, Order, OrderId, PLACEHOLDER, Report};
 
 impl Core {
     #[inline(always)]
@@ -18,7 +18,7 @@ impl Core {
         let known = report.filter(|report| usize::from(report.id.strategy()) < self.sessions.len());
         let Some(report) = known else {
             self.reported.add(digest(message));
-            self.counts.faults += u64::from(message != &NOTHING);
+            self.counts.faults += u64::from(message != &PLACEHOLDER);
             // Of gateways that share memory nobody can tell which one sent it.
             if let Some(session) = gateway.and_then(|index| self.gateways.get_mut(usize::from(index))) {
                 session.counts.reports += 1;
@@ -85,7 +85,7 @@ impl Core {
             self.confirm_killed(strategy, (venue, change.instrument), out);
         }
         if let Some(loser) = self.risk.book(strategy, change, price, &self.positions) {
-            self.kill_by_limit(loser, Control::MaxLoss, out);
+            self.kill_by_limit(loser, RiskControl::MaxLoss, out);
         }
     }
 

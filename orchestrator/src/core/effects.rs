@@ -1,6 +1,6 @@
 //! Where the core's outputs go, in the order in which it produces them.
 
-use protocol::desk::{CommandChannel, Status};
+use protocol::commands::{CommandChannel, CommandStatus};
 use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
@@ -15,7 +15,7 @@ pub enum Notice {
     /// The last order that a command cancels is confirmed.
     CommandDone { number: u32, ticks: u64 },
     /// A command cannot be carried out.
-    CommandRefused { number: u32, why: Status },
+    CommandRefused { number: u32, why: CommandStatus },
     /// So many orders were rejected for a reason since the start of the run.
     Rejections { reason: u8, count: u64 },
     /// Nothing more is accepted from an incarnation.
@@ -34,11 +34,11 @@ impl Notice {
     pub(crate) fn say(self, desk: &CommandChannel, now: impl Fn() -> u64) {
         match self {
             Self::CommandSeen { number, ticks, orders } => {
-                desk.seen(number, ticks.unwrap_or_else(now), orders)
+                desk.mark_seen(number, ticks.unwrap_or_else(now), orders)
             }
-            Self::CommandDone { number, ticks } => desk.done(number, ticks),
-            Self::CommandRefused { number, why } => desk.refused(number, now(), why),
-            Self::Rejections { reason, count } => desk.rejections(reason, count),
+            Self::CommandDone { number, ticks } => desk.mark_done(number, ticks),
+            Self::CommandRefused { number, why } => desk.mark_refused(number, now(), why),
+            Self::Rejections { reason, count } => desk.set_rejections(reason, count),
             _ => {}
         }
     }

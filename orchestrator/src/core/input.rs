@@ -10,7 +10,7 @@
 //! ```
 
 use journal::{InputLog, JournalError, Record, RecoveryError, codec};
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;

@@ -6,9 +6,9 @@
 
 use super::{Core, Effects, Notice};
 use crate::risk::SettingError;
-use protocol::desk::{COMMANDS, Command, Status};
-use protocol::kill::{Cause, Scope, Switch};
-use protocol::limits::{Control, LimitSetting};
+use protocol::commands::{Command, CommandStatus, MAX_COMMANDS};
+use protocol::kill::{KillCause, KillSwitch, Scope};
+use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
 use protocol::wire::{CancelScope, OrderId};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// A switch that was thrown and whose orders are not all confirmed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Kill {
-    pub(super) switch: Switch,
+    pub(super) switch: KillSwitch,
     /// Orders whose end is not confirmed.
     open: u64,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Kill {
 /// The most switches at once: a command kills at most once, and limits kill a strategy once more
 /// for each revival.
 pub(super) const fn max_kills(strategies: usize) -> usize {
-    2 * COMMANDS + strategies
+    2 * MAX_COMMANDS + strategies
 }
 
 /// The most records that kill switches and positions write into the engine's log.
@@ -35,33 +35,33 @@ pub const fn log_records(strategies: u64, instruments: u64) -> u64 {
 impl Core {
     pub(super) fn command(&mut self, number: u32, command: Option<Command>, out: &mut impl Effects) {
         let done = match command {
-            Some(Command::Kill(scope)) => self.kill(scope, Cause::Operator, Some(number), out),
+            Some(Command::Kill(scope)) => self.kill(scope, KillCause::Operator, Some(number), out),
             Some(Command::Revive(scope)) => self.revive(scope, number, out),
             Some(Command::SetLimit { scope, control, value }) => {
                 self.set_limit(scope, control, value).map(|()| {
                     out.notify(Notice::CommandSeen { number, ticks: None, orders: 0 });
                 })
             }
-            None => Err(Status::Unknown),
+            None => Err(CommandStatus::Unknown),
         };
         if let Err(why) = done {
             out.notify(Notice::CommandRefused { number, why });
         }
     }
 
-    fn set_limit(&mut self, scope: Scope, control: u8, value: u64) -> Result<(), Status> {
-        let control = Control::from_code(control).ok_or(Status::NoSuchLimit)?;
+    fn set_limit(&mut self, scope: Scope, control: u8, value: u64) -> Result<(), CommandStatus> {
+        let control = RiskControl::from_code(control).ok_or(CommandStatus::NoSuchLimit)?;
         self.risk.set(&LimitSetting { scope, control, value }, &self.positions).map_err(|error| match error {
-            SettingError::NoSuch(_) => Status::NoSuchScope,
-            SettingError::Limit(_) => Status::NoSuchLimit,
+            SettingError::NoSuch(_) => CommandStatus::NoSuchScope,
+            SettingError::Limit(_) => CommandStatus::NoSuchLimit,
         })
     }
 
     /// Throws the kill switch of a strategy because of a limit, unless it is on.
     #[cold]
-    pub(super) fn kill_by_limit(&mut self, strategy: usize, control: Control, out: &mut impl Effects) {
+    pub(super) fn kill_by_limit(&mut self, strategy: usize, control: RiskControl, out: &mut impl Effects) {
         if !self.risk.is_killed(strategy) {
-            _ = self.kill(Scope::Strategy(strategy as u16), Cause::Limit(control.code()), None, out);
+            _ = self.kill(Scope::Strategy(strategy as u16), KillCause::Limit(control.code()), None, out);
         }
     }
 
@@ -73,14 +73,14 @@ impl Core {
     pub(super) fn kill(
         &mut self,
         scope: Scope,
-        cause: Cause,
+        cause: KillCause,
         command: Option<u32>,
         out: &mut impl Effects,
-    ) -> Result<(), Status> {
-        self.risk.turn(scope, true, &self.positions).ok_or(Status::NoSuchScope)?;
+    ) -> Result<(), CommandStatus> {
+        self.risk.turn(scope, true, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
         let number = command.unwrap_or(self.next_switch);
         self.next_switch = self.next_switch.saturating_add(u32::from(command.is_none()));
-        let switch = Switch { number, scope, is_on: true, cause };
+        let switch = KillSwitch { number, scope, is_on: true, cause };
         let seen = log(switch, Point::KillSeen, out);
         out.recall();
         if self.kills.len() == max_kills(self.sessions.len()) {
@@ -95,7 +95,7 @@ impl Core {
         }
         let credential = |strategy: u16| self.risk.credential(strategy.into());
         let open = self.positions.mark_killed(|strategy, venue, instrument| {
-            scope.concerns(strategy, credential(strategy), venue, instrument)
+            scope.contains(strategy, credential(strategy), venue, instrument)
         });
         self.kills.push(Kill { switch, open });
         if command.is_some() {
@@ -106,9 +106,9 @@ impl Core {
     }
 
     #[cold]
-    fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> Result<(), Status> {
-        self.risk.turn(scope, false, &self.positions).ok_or(Status::NoSuchScope)?;
-        let switch = Switch { number, scope, is_on: false, cause: Cause::Operator };
+    fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> Result<(), CommandStatus> {
+        self.risk.turn(scope, false, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
+        let switch = KillSwitch { number, scope, is_on: false, cause: KillCause::Operator };
         let seen = log(switch, Point::KillSeen, out);
         out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: 0 });
         Ok(())
@@ -118,7 +118,7 @@ impl Core {
         match scope {
             Scope::Strategy(strategy) => {
                 let epoch = self.sessions[usize::from(strategy)].epoch;
-                CancelScope::of(OrderId::new(strategy, epoch, 0))
+                CancelScope::for_strategy(OrderId::new(strategy, epoch, 0))
             }
             Scope::Instrument(instrument) => CancelScope { strategy: None, instrument: Some(instrument) },
             Scope::All | Scope::Credential(_) | Scope::Venue(_) => CancelScope::default(),
@@ -146,7 +146,7 @@ impl Core {
     ) {
         let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.concerns(strategy as u16, credential, venue, instrument) {
+            if kill.switch.scope.contains(strategy as u16, credential, venue, instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }
@@ -158,7 +158,7 @@ impl Core {
         self.kills.retain(|kill| {
             if kill.open == 0 {
                 let done = log(kill.switch, Point::KillDone, out);
-                if kill.switch.cause == Cause::Operator {
+                if kill.switch.cause == KillCause::Operator {
                     out.notify(Notice::CommandDone { number: kill.switch.number, ticks: done });
                 }
             }
@@ -168,7 +168,7 @@ impl Core {
 }
 
 /// Logs a switch. Returns the time in ticks.
-fn log(switch: Switch, point: Point, out: &mut impl Effects) -> u64 {
+fn log(switch: KillSwitch, point: Point, out: &mut impl Effects) -> u64 {
     let (id, detail) = switch.to_record();
     out.log_now(point, id, detail)
 }

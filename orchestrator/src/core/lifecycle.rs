@@ -13,7 +13,7 @@
 use super::{Core, Effects, Notice, SessionState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
-use protocol::kill::{Cause, Scope};
+use protocol::kill::{KillCause, Scope};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
@@ -37,11 +37,11 @@ impl Core {
             session.close(SessionState::Dying { noticed: self.now });
             self.dying += 1;
             out.close(index);
-            let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));
+            let scope = CancelScope::for_strategy(OrderId::new(index as u16, life.epoch, 0));
             (0..self.gateways.len()).for_each(|gateway| self.cancel_at(gateway, scope, out));
             out.recall();
             if self.risk.kills_on_death(index) {
-                _ = self.kill(Scope::Strategy(index as u16), Cause::Death, None, out);
+                _ = self.kill(Scope::Strategy(index as u16), KillCause::Death, None, out);
             }
         }
     }

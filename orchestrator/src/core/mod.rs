@@ -24,7 +24,7 @@ use crate::positions::{Positions, SavedOrders};
 use crate::risk::{Risk, RiskSetup, SettingError};
 use kill::{Kill, max_kills};
 use protocol::checksum::Checksum;
-use protocol::desk::MAX_REASONS;
+use protocol::commands::MAX_REASONS;
 use protocol::stamps::{HandOff, LinkEnd, StampLog};
 use protocol::wire::{Message, Order, OrderId};
 use serde::{Deserialize, Serialize};

@@ -6,9 +6,9 @@ mod kills;
 
 use super::*;
 use crate::risk::Reject;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitSetting};
+use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{Instruction, Operation, OrderStatus, Report, Side};
@@ -92,7 +92,7 @@ fn bench_of(setup: &RiskSetup<'_>) -> Bench {
     Bench { core: Core::new(setup).unwrap(), out: Vec::new(), ticks: 0 }
 }
 
-const fn limit(control: Control, value: u64) -> LimitSetting {
+const fn limit(control: RiskControl, value: u64) -> LimitSetting {
     LimitSetting { scope: Scope::All, control, value }
 }
 
@@ -125,7 +125,7 @@ impl Bench {
 
     /// The report of an order that was filled whole.
     fn fill(&mut self, order: &Order) -> Vec<Effect> {
-        let message = Report::whole_fill(order).to_message();
+        let message = Report::full_fill(order).to_message();
         self.apply(Input::Report { gateway: None, message })
     }
 
@@ -202,7 +202,7 @@ fn an_order_counts_before_its_report_is_settled() {
     let mut bench = bench(8);
     bench.send(&order(1, 0, 1));
     let effects = bench.fill(&order(1, 0, 1));
-    assert_eq!(effects[1], Effect::Returned(Report::whole_fill(&order(1, 0, 1))));
+    assert_eq!(effects[1], Effect::Returned(Report::full_fill(&order(1, 0, 1))));
     assert_eq!(bench.position(1), (0, -7));
 }
 
@@ -231,7 +231,7 @@ fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
     let mut bench = bench(8);
     bench.send(&order(0, 0, 0));
     for number in 0..3 {
-        let part = Report { number, filled: 1, is_last: false, ..Report::whole_fill(&order(0, 0, 0)) };
+        let part = Report { number, filled: 1, is_last: false, ..Report::full_fill(&order(0, 0, 0)) };
         bench.apply(Input::Report { gateway: Some(0), message: part.to_message() });
     }
     assert_eq!((bench.core.counts.reports, bench.core.counts.settled), (3, 0));

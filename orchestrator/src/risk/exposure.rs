@@ -9,8 +9,8 @@
 use super::limits::{StrategyRow, money};
 use super::price::Traded;
 use crate::positions::{Change, Positions};
-use protocol::instrument::MOST;
-use protocol::limits::Control;
+use protocol::instrument::MAX_VALUE;
+use protocol::limits::RiskControl;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 use std::hint::select_unpredictable;
@@ -59,7 +59,7 @@ impl CredentialExposure {
     fn set_allowance(&mut self) {
         let net = self.long.max(self.short.wrapping_neg());
         let left = self.max_gross.saturating_sub(self.gross).min(self.max_net.saturating_sub(net));
-        let held = i128::from(MOST.cast_signed().saturating_sub(self.max_held));
+        let held = i128::from(MAX_VALUE.cast_signed().saturating_sub(self.max_held));
         self.allowance =
             if self.is_on() { left.min(held).clamp(0, i64::MAX.into()) as u64 } else { u64::MAX };
     }
@@ -103,11 +103,11 @@ impl Exposures {
     }
 
     /// Sets a credential's limit, in cents, ahead of [`Exposures::recompute`].
-    pub(crate) fn set(&mut self, credential: usize, control: Control, cents: u64) {
+    pub(crate) fn set(&mut self, credential: usize, control: RiskControl, cents: u64) {
         let (limit, of) = (money(cents).map_or(OFF, u128::cast_signed), &mut self.credentials[credential]);
         match control {
-            Control::GrossExposure => of.max_gross = limit,
-            Control::NetExposure => of.max_net = limit,
+            RiskControl::GrossExposure => of.max_gross = limit,
+            RiskControl::NetExposure => of.max_net = limit,
             _ => {}
         }
     }
@@ -181,7 +181,7 @@ impl Exposures {
         let bought = select_unpredictable(is_buy, more, 0);
         let then =
             Held { long: held.long.saturating_add(bought), short: held.short.saturating_sub(more - bought) };
-        if then.gross() > MOST.cast_signed() {
+        if then.gross() > MAX_VALUE.cast_signed() {
             return Err(Reject::Overflow);
         }
         if of.gross.wrapping_add(times(then.gross().wrapping_sub(held.gross()), reference)) > of.max_gross {

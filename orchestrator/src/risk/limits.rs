@@ -3,9 +3,9 @@
 
 use super::duplicate::Recent;
 use super::{Positions, Risk, RiskPlan};
-use protocol::instrument::{Instrument, MOST};
+use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitError, LimitSetting, OFF};
+use protocol::limits::{LimitError, LimitSetting, OFF, RiskControl};
 use protocol::token_bucket::TokenBucket;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -46,7 +46,7 @@ pub(crate) struct AccountLimits {
 impl AccountLimits {
     pub(crate) fn new(instrument: &Instrument) -> Self {
         Self {
-            max_position: MOST.cast_signed(),
+            max_position: MAX_VALUE.cast_signed(),
             max_quantity: instrument.max_quantity,
             max_value: u128::MAX,
             fills_until: OFF,
@@ -55,13 +55,13 @@ impl AccountLimits {
         }
     }
 
-    fn set(&mut self, control: Control, value: u64, instrument_max: u64, fills: u64) {
+    fn set(&mut self, control: RiskControl, value: u64, instrument_max: u64, fills: u64) {
         match control {
-            Control::MaxOrderVolume => self.max_quantity = value.min(instrument_max),
-            Control::MaxOrderValue => self.max_value = money(value).unwrap_or(u128::MAX),
-            Control::MaxPosition => self.max_position = value.min(MOST).cast_signed(),
-            Control::Restricted => self.is_restricted = value != OFF,
-            Control::MaxExecutions => {
+            RiskControl::MaxOrderVolume => self.max_quantity = value.min(instrument_max),
+            RiskControl::MaxOrderValue => self.max_value = money(value).unwrap_or(u128::MAX),
+            RiskControl::MaxPosition => self.max_position = value.min(MAX_VALUE).cast_signed(),
+            RiskControl::Restricted => self.is_restricted = value != OFF,
+            RiskControl::MaxExecutions => {
                 self.max_executions = value;
                 self.enable(fills);
             }
@@ -150,20 +150,20 @@ impl StrategyRow {
         }
     }
 
-    fn set(&mut self, control: Control, value: u64, RiskPlan { max_open, ns_per_tick, .. }: RiskPlan) {
+    fn set(&mut self, control: RiskControl, value: u64, RiskPlan { max_open, ns_per_tick, .. }: RiskPlan) {
         match control {
-            Control::MaxOpenOrders => self.max_open = value.min(max_open),
-            Control::MessageRate => self.messages.set(value, self.messages.burst, ns_per_tick),
-            Control::MessageBurst => self.messages.set(self.messages.rate, value, ns_per_tick),
-            Control::DuplicateWindow if value == OFF => self.duplicate_window = 0,
-            Control::DuplicateWindow => self.duplicate_window = ticks(value, ns_per_tick).max(1),
-            Control::MaxLoss => self.max_loss = money(value),
-            Control::KillMessageRate => self.kill_messages.set(value, OFF, ns_per_tick),
-            Control::MaxRejections => self.max_rejections = value,
-            Control::RejectionWindow => {
+            RiskControl::MaxOpenOrders => self.max_open = value.min(max_open),
+            RiskControl::MessageRate => self.messages.set(value, self.messages.burst, ns_per_tick),
+            RiskControl::MessageBurst => self.messages.set(self.messages.rate, value, ns_per_tick),
+            RiskControl::DuplicateWindow if value == OFF => self.duplicate_window = 0,
+            RiskControl::DuplicateWindow => self.duplicate_window = ticks(value, ns_per_tick).max(1),
+            RiskControl::MaxLoss => self.max_loss = money(value),
+            RiskControl::KillMessageRate => self.kill_messages.set(value, OFF, ns_per_tick),
+            RiskControl::MaxRejections => self.max_rejections = value,
+            RiskControl::RejectionWindow => {
                 self.rejection_window = ticks(if value == OFF { SECOND } else { value }, ns_per_tick);
             }
-            Control::KillOnDeath => self.kills_on_death = value != OFF,
+            RiskControl::KillOnDeath => self.kills_on_death = value != OFF,
             _ => {}
         }
     }
@@ -173,13 +173,13 @@ impl Risk {
     /// Counts a message of a strategy, accepted or not. Returns the control that kills the strategy
     /// for it.
     #[inline(always)]
-    pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<Control> {
+    pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<RiskControl> {
         let limit = &mut self.strategies[strategy].kill_messages;
         if limit.rate == OFF {
             return None;
         }
         if !limit.bucket.has_token(now) {
-            return Some(Control::KillMessageRate);
+            return Some(RiskControl::KillMessageRate);
         }
         limit.bucket.take(now);
         None
@@ -187,13 +187,13 @@ impl Risk {
 
     /// Counts a rejection. Returns the control that kills the strategy for it.
     #[cold]
-    pub(crate) fn count_rejection(&mut self, strategy: usize, now: u64) -> Option<Control> {
+    pub(crate) fn count_rejection(&mut self, strategy: usize, now: u64) -> Option<RiskControl> {
         let row = &mut self.strategies[strategy];
         if now.saturating_sub(row.first_rejection) > row.rejection_window || row.rejections == 0 {
             (row.first_rejection, row.rejections) = (now, 0);
         }
         row.rejections += 1;
-        (row.rejections > row.max_rejections).then_some(Control::MaxRejections)
+        (row.rejections > row.max_rejections).then_some(RiskControl::MaxRejections)
     }
 
     /// Returns `true` if the run has what the scope names.
@@ -235,8 +235,8 @@ impl Risk {
         for (index, rate) in (0..).zip(&mut self.credentials) {
             if is_meant(Scope::Credential(index)) {
                 match control {
-                    Control::CredentialRate => rate.set(value, rate.burst, plan.ns_per_tick),
-                    Control::CredentialBurst => rate.set(rate.rate, value, plan.ns_per_tick),
+                    RiskControl::CredentialRate => rate.set(value, rate.burst, plan.ns_per_tick),
+                    RiskControl::CredentialBurst => rate.set(rate.rate, value, plan.ns_per_tick),
                     _ => self.exposures.set(index.into(), control, value),
                 }
             }
@@ -247,10 +247,10 @@ impl Risk {
             }
         }
         match control {
-            Control::GrossExposure | Control::NetExposure => {
+            RiskControl::GrossExposure | RiskControl::NetExposure => {
                 self.exposures.recompute(positions, &self.strategies, &self.traded);
             }
-            Control::MaxLoss => {
+            RiskControl::MaxLoss => {
                 self.limits_losses = self.strategies.iter().any(|row| row.max_loss.is_some());
                 self.recompute_profits(positions);
             }

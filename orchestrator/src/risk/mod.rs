@@ -19,10 +19,10 @@ use crate::positions::{Change, Kind, Positions, target};
 use exposure::Exposures;
 use limits::{AccountLimits, RateLimit, StrategyRow};
 use price::Traded;
-use protocol::instrument::{Instrument, MOST};
+use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
-use protocol::wire::{Condition, Operation, Order, OrderType, Side};
+use protocol::wire::{Operation, Order, OrderCondition, OrderType, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 use std::hint::select_unpredictable;
@@ -228,7 +228,7 @@ impl Risk {
         // No branch predictor knows which side comes next.
         let reached = select_unpredictable(is_buy, bought, sold);
         if reached > limits.max_position && more > 0 {
-            let is_off = limits.max_position == MOST.cast_signed();
+            let is_off = limits.max_position == MAX_VALUE.cast_signed();
             return Err(if is_off { Reject::Overflow } else { Reject::Position });
         }
         if self.exposures.is_on() && more > 0 {
@@ -283,7 +283,7 @@ fn price_of(order: &Order) -> i64 {
         OrderType::Limit | OrderType::StopLimit => order.price,
         OrderType::Market => 0,
         OrderType::Stop => match order.terms.condition {
-            Condition::StopPrice(price) => price,
+            OrderCondition::StopPrice(price) => price,
             _ => 0,
         },
     }
@@ -312,7 +312,7 @@ fn opened_by_replace(order: &Order, positions: &Positions) -> Result<(Side, i64)
     if open.instrument != order.instrument {
         return Err(Reject::WrongInstrument);
     }
-    Ok((side, order.quantity.saturating_sub(open.reserved()).min(MOST).cast_signed()))
+    Ok((side, order.quantity.saturating_sub(open.reserved()).min(MAX_VALUE).cast_signed()))
 }
 
 #[cfg(test)]

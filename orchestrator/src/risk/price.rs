@@ -1,7 +1,7 @@
 //! Checks of an instrument's orders: tick, lot, price band, price collar; and its reference price.
 
 use protocol::instrument::{Instrument, Multiple, ReferenceKind};
-use protocol::limits::{Control, OFF};
+use protocol::limits::{OFF, RiskControl};
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
@@ -45,10 +45,10 @@ impl Traded {
     }
 
     /// Sets a limit of the collar.
-    pub(crate) fn set(&mut self, control: Control, value: u64) {
+    pub(crate) fn set(&mut self, control: RiskControl, value: u64) {
         match control {
-            Control::PriceCollar => self.collar.0 = value,
-            Control::PriceCollarTicks => self.collar.1 = value,
+            RiskControl::PriceCollar => self.collar.0 = value,
+            RiskControl::PriceCollarTicks => self.collar.1 = value,
             _ => return,
         }
         self.set_range();
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_collar_is_around_the_last_trade_and_the_narrower_one_counts() {
         let mut traded = Traded::new(&instrument());
-        traded.set(Control::PriceCollar, 1_000);
+        traded.set(RiskControl::PriceCollar, 1_000);
         let bounds = |traded: &Traded, low, high| {
             assert_eq!((traded.check_price(low), traded.check_price(high)), (Ok(()), Ok(())));
             for price in [low - 5, high + 5] {
@@ -157,12 +157,12 @@ mod tests {
         bounds(&traded, 900, 1_100);
         assert_eq!((traded.trade(1_200), traded.trade(1_200), traded.trade(0)), (200, 0, 0));
         bounds(&traded, 1_080, 1_320);
-        traded.set(Control::PriceCollarTicks, 2);
+        traded.set(RiskControl::PriceCollarTicks, 2);
         bounds(&traded, 1_190, 1_210);
-        traded.set(Control::PriceCollar, OFF);
-        traded.set(Control::PriceCollarTicks, OFF);
+        traded.set(RiskControl::PriceCollar, OFF);
+        traded.set(RiskControl::PriceCollarTicks, OFF);
         assert_eq!(traded.check_price(2_000), Ok(()));
-        traded.set(Control::PriceCollar, 0);
+        traded.set(RiskControl::PriceCollar, 0);
         bounds(&traded, 1_200, 1_200);
     }
 
@@ -170,7 +170,7 @@ mod tests {
     fn without_a_reference_price_a_collar_lets_nothing_through() {
         let mut traded = Traded::new(&Instrument { reference_price: 0, ..instrument() });
         assert_eq!(traded.check_price(1_000), Ok(()));
-        traded.set(Control::PriceCollar, 100);
+        traded.set(RiskControl::PriceCollar, 100);
         assert_eq!(traded.check_price(1_000), Err(Reject::NoReference));
         assert_eq!(traded.check_price(2_005), Err(Reject::PriceBand));
         traded.trade(1_000);

@@ -26,7 +26,7 @@ impl Risk {
             let (strategy, instrument) = (index / instruments, (index % instruments) as u16);
             let row = &mut self.strategies[strategy];
             let is_meant = !matches!(scope, Scope::Venue(_))
-                && scope.concerns(strategy as u16, row.credential, 0, instrument);
+                && scope.contains(strategy as u16, row.credential, 0, instrument);
             if is_meant {
                 limits.enable(positions.account(strategy, instrument).fills);
                 row.rejections = 0;
@@ -53,5 +53,5 @@ impl Risk {
 #[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
     let strategy = order.id.strategy();
-    switches.iter().any(|scope| scope.concerns(strategy, credential, order.venue, order.instrument))
+    switches.iter().any(|scope| scope.contains(strategy, credential, order.venue, order.instrument))
 }

@@ -4,8 +4,8 @@ use super::*;
 use proptest::prelude::*;
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
-use protocol::limits::{Control, OFF};
-use protocol::wire::{OrderId, OrderStatus, Report, Terms};
+use protocol::limits::{OFF, RiskControl};
+use protocol::wire::{OrderId, OrderStatus, OrderTerms, Report};
 
 /// One strategy or more, two instruments: any price and quantity, reference price 1,000 in both.
 struct Desk {
@@ -17,7 +17,7 @@ struct Desk {
 
 const LOT: u64 = 100_000_000;
 
-fn desk(strategies: usize, limits: &[(Scope, Control, u64)]) -> Desk {
+fn desk(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> Desk {
     let instrument = Instrument { reference_price: 1_000, ..Instrument::default() };
     let settings: Vec<LimitSetting> = limits
         .iter()
@@ -75,13 +75,13 @@ impl Desk {
         self.risk.book(order.id.strategy().into(), &change, price, &self.positions)
     }
 
-    fn set(&mut self, scope: Scope, control: Control, value: u64) {
+    fn set(&mut self, scope: Scope, control: RiskControl, value: u64) {
         self.risk.set(&LimitSetting { scope, control, value }, &self.positions).unwrap();
     }
 }
 
 /// Of one strategy: what the order of that quantity and price comes to.
-fn one(limits: &[(Scope, Control, u64)], side: Side, quantity: u64, price: i64) -> Result<(), Reject> {
+fn one(limits: &[(Scope, RiskControl, u64)], side: Side, quantity: u64, price: i64) -> Result<(), Reject> {
     let mut desk = desk(1, limits);
     let order = desk.order(0, side, quantity, price);
     desk.check(&order)
@@ -89,11 +89,11 @@ fn one(limits: &[(Scope, Control, u64)], side: Side, quantity: u64, price: i64) 
 
 #[test]
 fn volume_and_value_have_an_exact_boundary() {
-    let volume = [(Scope::All, Control::MaxOrderVolume, 500)];
+    let volume = [(Scope::All, RiskControl::MaxOrderVolume, 500)];
     assert_eq!(one(&volume, Side::Buy, 500, 1), Ok(()));
     assert_eq!(one(&volume, Side::Buy, 501, 1), Err(Reject::TooLarge));
     // 5 units at 1,000 cents are 5,000 cents.
-    let value = [(Scope::All, Control::MaxOrderValue, 5_000)];
+    let value = [(Scope::All, RiskControl::MaxOrderValue, 5_000)];
     assert_eq!(one(&value, Side::Sell, 5 * LOT, 1_000), Ok(()));
     assert_eq!(one(&value, Side::Sell, 5 * LOT + 1, 1_000), Err(Reject::OrderValue));
     assert_eq!(one(&value, Side::Sell, 5 * LOT, 1_001), Err(Reject::OrderValue));
@@ -108,14 +108,14 @@ fn volume_and_value_have_an_exact_boundary() {
 
 #[test]
 fn the_largest_price_times_the_largest_quantity_is_reckoned_with() {
-    let value = [(Scope::All, Control::MaxOrderValue, 1 << 62)];
-    assert_eq!(one(&value, Side::Buy, MOST, MOST as i64), Err(Reject::OrderValue));
-    assert_eq!(one(&[], Side::Buy, MOST, MOST as i64), Ok(()));
-    assert_eq!(one(&[], Side::Buy, MOST + 1, 1), Err(Reject::TooLarge));
-    assert_eq!(one(&[], Side::Buy, 1, MOST as i64 + 1), Err(Reject::PriceBand));
+    let value = [(Scope::All, RiskControl::MaxOrderValue, 1 << 62)];
+    assert_eq!(one(&value, Side::Buy, MAX_VALUE, MAX_VALUE as i64), Err(Reject::OrderValue));
+    assert_eq!(one(&[], Side::Buy, MAX_VALUE, MAX_VALUE as i64), Ok(()));
+    assert_eq!(one(&[], Side::Buy, MAX_VALUE + 1, 1), Err(Reject::TooLarge));
+    assert_eq!(one(&[], Side::Buy, 1, MAX_VALUE as i64 + 1), Err(Reject::PriceBand));
     assert_eq!(one(&[], Side::Buy, 1, i64::MIN), Err(Reject::BadPrice));
     let mut twice = desk(1, &[]);
-    let order = twice.order(0, Side::Sell, MOST, 1);
+    let order = twice.order(0, Side::Sell, MAX_VALUE, 1);
     assert_eq!(twice.send(&order), Ok(()));
     let more = twice.order(0, Side::Sell, 1, 1);
     assert_eq!(twice.send(&more), Err(Reject::Overflow), "no position is larger than 2^62");
@@ -123,7 +123,7 @@ fn the_largest_price_times_the_largest_quantity_is_reckoned_with() {
 
 #[test]
 fn a_position_counts_what_is_open_at_its_worst() {
-    let mut desk = desk(1, &[(Scope::All, Control::MaxPosition, 100)]);
+    let mut desk = desk(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
     let first = desk.order(0, Side::Buy, 60, 10);
     assert_eq!(desk.send(&first), Ok(()));
     let second = desk.order(0, Side::Buy, 41, 10);
@@ -148,7 +148,7 @@ fn a_position_counts_what_is_open_at_its_worst() {
 
 #[test]
 fn a_replace_opens_what_it_asks_for_beyond_its_order() {
-    let mut desk = desk(1, &[(Scope::All, Control::MaxPosition, 100)]);
+    let mut desk = desk(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
     let order = desk.order(0, Side::Sell, 60, 10);
     desk.send(&order).unwrap();
     // The side of a replace means nothing: it is its order's.
@@ -170,7 +170,7 @@ fn a_replace_opens_what_it_asks_for_beyond_its_order() {
 #[test]
 fn executions_stop_an_account_until_it_is_revived() {
     for scope in [Scope::All, Scope::Strategy(0), Scope::Instrument(0)] {
-        let mut desk = desk(1, &[(Scope::All, Control::MaxExecutions, 2)]);
+        let mut desk = desk(1, &[(Scope::All, RiskControl::MaxExecutions, 2)]);
         for _ in 0..2 {
             let order = desk.order(0, Side::Buy, 1, 10);
             assert_eq!(desk.send(&order), Ok(()));
@@ -186,7 +186,7 @@ fn executions_stop_an_account_until_it_is_revived() {
 
 #[test]
 fn duplicates_rates_and_open_orders_have_their_reasons() {
-    let mut twice = desk(2, &[(Scope::All, Control::DuplicateWindow, 100)]);
+    let mut twice = desk(2, &[(Scope::All, RiskControl::DuplicateWindow, 100)]);
     let order = twice.order(0, Side::Buy, 1, 10);
     assert_eq!(twice.check(&order), Ok(()));
     twice.now = 100;
@@ -196,7 +196,8 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     let other = Order { id: OrderId::new(1, 0, 0), ..order };
     assert_eq!(twice.check(&other), Ok(()), "another strategy's is none");
 
-    let rate = [(Scope::Strategy(0), Control::MessageRate, 1_000), (Scope::All, Control::MessageBurst, 2)];
+    let rate =
+        [(Scope::Strategy(0), RiskControl::MessageRate, 1_000), (Scope::All, RiskControl::MessageBurst, 2)];
     let mut fast = desk(3, &rate);
     let results: Vec<_> = (0..3).map(|_| fast.check(&order)).collect();
     assert_eq!(results, [Ok(()), Ok(()), Err(Reject::MessageRate)]);
@@ -210,43 +211,46 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     assert_eq!((fast.check(&order), fast.check(&order)), (Ok(()), Err(Reject::MessageRate)));
 
     // Strategies 0 and 2 have the same credential.
-    let rate = [(Scope::All, Control::CredentialRate, 1_000), (Scope::All, Control::CredentialBurst, 2)];
+    let rate =
+        [(Scope::All, RiskControl::CredentialRate, 1_000), (Scope::All, RiskControl::CredentialBurst, 2)];
     let mut shared = desk(3, &rate);
     let of = |strategy| Order { id: OrderId::new(strategy, 0, 0), ..order };
     let results: Vec<_> = [0, 2, 0, 2, 1].map(|strategy| shared.check(&of(strategy))).into();
     assert_eq!(results, [Ok(()), Ok(()), Err(Reject::CredentialRate), Err(Reject::CredentialRate), Ok(())]);
 
-    let mut few = desk(1, &[(Scope::All, Control::MaxOpenOrders, 1)]);
+    let mut few = desk(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
     assert_eq!(few.send(&order), Ok(()));
     assert_eq!(few.check(&Order { operation: Operation::Cancel, ..order }), Err(Reject::TooManyOpen));
-    few.set(Scope::All, Control::MaxOpenOrders, OFF);
+    few.set(Scope::All, RiskControl::MaxOpenOrders, OFF);
     assert_eq!(few.check(&order), Ok(()));
 }
 
 #[test]
 fn restricted_instruments_and_stop_prices() {
-    let mut desk = desk(2, &[(Scope::Instrument(1), Control::Restricted, 1)]);
+    let mut desk = desk(2, &[(Scope::Instrument(1), RiskControl::Restricted, 1)]);
     let order = desk.order(0, Side::Buy, 1, 10);
     assert_eq!(desk.check(&Order { instrument: 1, ..order }), Err(Reject::Restricted));
     assert_eq!(desk.check(&order), Ok(()));
-    desk.set(Scope::Strategy(0), Control::Restricted, 1);
+    desk.set(Scope::Strategy(0), RiskControl::Restricted, 1);
     assert_eq!(desk.check(&order), Err(Reject::Restricted));
     assert_eq!(desk.check(&Order { id: OrderId::new(1, 0, 0), ..order }), Ok(()));
-    desk.set(Scope::All, Control::Restricted, OFF);
+    desk.set(Scope::All, RiskControl::Restricted, OFF);
     assert_eq!(desk.check(&order), Ok(()));
-    desk.set(Scope::All, Control::PriceCollar, 100);
-    let terms = |order_type, condition| Terms { order_type, condition, ..Terms::default() };
-    let stop = Order { terms: terms(OrderType::Stop, Condition::StopPrice(1_011)), price: 0, ..order };
+    desk.set(Scope::All, RiskControl::PriceCollar, 100);
+    let terms = |order_type, condition| OrderTerms { order_type, condition, ..OrderTerms::default() };
+    let stop = Order { terms: terms(OrderType::Stop, OrderCondition::StopPrice(1_011)), price: 0, ..order };
     assert_eq!(desk.check(&stop), Err(Reject::PriceCollar), "1,000 and 100 basis points are 1,010");
-    let market = Order { terms: terms(OrderType::Market, Condition::None), price: 5_000, ..order };
+    let market = Order { terms: terms(OrderType::Market, OrderCondition::None), price: 5_000, ..order };
     assert_eq!(desk.check(&market), Ok(()), "a market order has no price");
 }
 
 #[test]
 fn exposure_has_an_exact_boundary() {
     // Strategies 0 and 2 share credential 0. Reference 1,000 cents: a unit is worth 1,000 cents.
-    let limits =
-        [(Scope::Credential(0), Control::GrossExposure, 10_000), (Scope::All, Control::NetExposure, 6_000)];
+    let limits = [
+        (Scope::Credential(0), RiskControl::GrossExposure, 10_000),
+        (Scope::All, RiskControl::NetExposure, 6_000),
+    ];
     let mut desk = desk(3, &limits);
     let order = |strategy, sequence, instrument, side, units| Order {
         instrument,
@@ -266,7 +270,7 @@ fn exposure_has_an_exact_boundary() {
 
 #[test]
 fn a_loss_kills_and_not_a_cent_before() {
-    let mut desk = desk(2, &[(Scope::Strategy(0), Control::MaxLoss, 500)]);
+    let mut desk = desk(2, &[(Scope::Strategy(0), RiskControl::MaxLoss, 500)]);
     let order = desk.order(0, Side::Buy, LOT, 10_000);
     desk.send(&order).unwrap();
     assert_eq!(desk.fill(&order, LOT, 10_000), None);
@@ -279,12 +283,14 @@ fn a_loss_kills_and_not_a_cent_before() {
 
 #[test]
 fn rejections_and_floods_have_a_boundary() {
-    let mut row =
-        desk(1, &[(Scope::All, Control::MaxRejections, 2), (Scope::All, Control::RejectionWindow, 100)]);
+    let mut row = desk(
+        1,
+        &[(Scope::All, RiskControl::MaxRejections, 2), (Scope::All, RiskControl::RejectionWindow, 100)],
+    );
     let results: Vec<bool> =
         [0, 50, 100, 201, 202, 203].map(|now| row.risk.count_rejection(0, now).is_some()).into();
     assert_eq!(results, [false, false, true, false, false, true]);
-    let mut fast = desk(1, &[(Scope::All, Control::KillMessageRate, 20)]);
+    let mut fast = desk(1, &[(Scope::All, RiskControl::KillMessageRate, 20)]);
     let results: Vec<bool> = (0..3).map(|_| fast.risk.count_message(0, 5).is_some()).collect();
     assert_eq!(results, [false, false, true], "a tenth of a second's is let through at once");
 }
@@ -294,8 +300,11 @@ fn settings_that_name_nothing_are_refused_and_change_nothing() {
     let mut desk = desk(1, &[]);
     let mut set =
         |scope, control, value| desk.risk.set(&LimitSetting { scope, control, value }, &desk.positions);
-    assert_eq!(set(Scope::Strategy(1), Control::MaxLoss, 1), Err(SettingError::NoSuch(Scope::Strategy(1))));
-    assert!(matches!(set(Scope::Venue(0), Control::MaxLoss, 1), Err(SettingError::Limit(_))));
+    assert_eq!(
+        set(Scope::Strategy(1), RiskControl::MaxLoss, 1),
+        Err(SettingError::NoSuch(Scope::Strategy(1)))
+    );
+    assert!(matches!(set(Scope::Venue(0), RiskControl::MaxLoss, 1), Err(SettingError::Limit(_))));
     assert_eq!(desk.risk.turn(Scope::Venue(2), true, &desk.positions), None);
 }
 
@@ -323,7 +332,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn exposures_and_profits_are_what_the_accounts_add_up_to(steps in prop::collection::vec(step(), 1..60)) {
-        let limits = [(Scope::All, Control::GrossExposure, 1 << 60), (Scope::All, Control::MaxLoss, 1 << 60)];
+        let limits = [(Scope::All, RiskControl::GrossExposure, 1 << 60), (Scope::All, RiskControl::MaxLoss, 1 << 60)];
         let mut desk = desk(3, &limits);
         let mut open = Vec::new();
         for step in steps {
@@ -344,8 +353,8 @@ proptest! {
         let profits = |desk: &Desk| desk.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
         let (exposures, before) = (desk.risk.exposures.all(), profits(&desk));
         // What is set anew is reckoned anew.
-        desk.set(Scope::All, Control::GrossExposure, 1 << 59);
-        desk.set(Scope::All, Control::MaxLoss, 1 << 59);
+        desk.set(Scope::All, RiskControl::GrossExposure, 1 << 59);
+        desk.set(Scope::All, RiskControl::MaxLoss, 1 << 59);
         prop_assert_eq!(desk.risk.exposures.all(), exposures);
         prop_assert_eq!(profits(&desk), before);
     }
@@ -353,7 +362,7 @@ proptest! {
     /// The short way never lets through what the exact one refuses, nor the other way round.
     #[test]
     fn an_allowance_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
-        let limits = [(Scope::All, Control::GrossExposure, 2), (Scope::Credential(0), Control::NetExposure, 1)];
+        let limits = [(Scope::All, RiskControl::GrossExposure, 2), (Scope::Credential(0), RiskControl::NetExposure, 1)];
         let mut desk = desk(3, &limits);
         let mut open = Vec::new();
         for step in steps {

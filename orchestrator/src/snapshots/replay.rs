@@ -6,7 +6,7 @@ use crate::core::{Core, Input, SavedCore};
 use crate::replica::Replica;
 use journal::{State, codec};
 use proptest::prelude::*;
-use protocol::desk::Command;
+use protocol::commands::Command;
 use protocol::kill::Scope;
 use protocol::wire::Report;
 
@@ -64,7 +64,7 @@ fn core_that_forgets_a_field_is_found_by_its_effects() {
     let mut then = |input| inputs.push((inputs.len(), input));
     then(Input::Command { number: 7, command: Some(Command::Kill(Scope::All)) });
     for (strategy, sequence) in (0..4).flat_map(|strategy| (0..40).map(move |n| (strategy, n))) {
-        let message = Report::whole_fill(&order(strategy, sequence, 0)).to_message();
+        let message = Report::full_fill(&order(strategy, sequence, 0)).to_message();
         then(Input::Report { gateway: None, message });
     }
     let whole = play(&inputs, inputs.len(), |_, _| {}).0;

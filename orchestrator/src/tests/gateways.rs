@@ -53,9 +53,9 @@ fn open_orders_of_a_dead_gateway_are_reported() {
     }
     assert_eq!(bench.reasons(1), [(0, UNKNOWN)]);
     assert_eq!((bench.position(0).0, bench.position(1).0), (1, 0));
-    let repair = repairs.of_gateway(0);
+    let repair = repairs.gateway_repair(0);
     assert_eq!((repair.repaired, repair.counts.unknown), (Some(0), 4));
-    assert_eq!(repairs.of_gateway(1), GatewayRepair::default());
+    assert_eq!(repairs.gateway_repair(1), GatewayRepair::default());
     let counts = bench.orchestrator.core.counts;
     assert_eq!((counts.dispatched, counts.settled), (5, 4), "one is open at the other venue");
     let account = bench.orchestrator.core.positions.account(0, 0);
@@ -85,7 +85,7 @@ impl Bench {
 
 impl<J: InputLog> Orchestrator<Mux, J> {
     fn next_deadline_is_idle(&self) -> bool {
-        Agent::<Virtual>::next_deadline(self, false) == u64::MAX
+        Agent::<VirtualClock>::next_deadline(self, false) == u64::MAX
     }
 }
 
@@ -107,7 +107,7 @@ fn queued_orders_of_a_dead_gateway_are_recalled_as_not_sent() {
     bench.cycle();
     let reasons = [reasons, bench.reasons(0)].concat();
     assert_eq!(reasons, [(2, DOWN), (3, DOWN), (0, UNKNOWN), (1, UNKNOWN)]);
-    assert_eq!((bench.queued(), repairs.of_gateway(0).counts.unknown), (0, 2));
+    assert_eq!((bench.queued(), repairs.gateway_repair(0).counts.unknown), (0, 2));
     assert!(bench.next_deadline_is_idle());
 }
 
@@ -143,11 +143,15 @@ fn cancels_for_a_dead_gateway_are_not_queued() {
     for _ in 0..4 {
         bench.cycle();
     }
-    assert_eq!((repairs.of(1).repaired, repairs.of_gateway(0).repaired), (Some(0), Some(0)));
+    assert_eq!((repairs.strategy_repair(1).repaired, repairs.gateway_repair(0).repaired), (Some(0), Some(0)));
     assert_eq!(bench.queued(), 0, "also the cancel that had been queued before");
-    let scope = CancelScope::of(OrderId::new(1, 0, 0));
+    let scope = CancelScope::for_strategy(OrderId::new(1, 0, 0));
     assert_eq!(bench.take_all(1), [Instruction::CancelAll(scope)], "the other venue is told");
-    assert_eq!(repairs.of(1).orphaned + repairs.of(1).refused, 1, "the dead strategy's order has ended");
+    assert_eq!(
+        repairs.strategy_repair(1).orphaned + repairs.strategy_repair(1).refused,
+        1,
+        "the dead strategy's order has ended"
+    );
     assert!(bench.next_deadline_is_idle());
 }
 
@@ -169,6 +173,6 @@ fn a_gateway_that_is_back_takes_orders() {
     assert_eq!(bench.take_all(0), [Instruction::Order(order(0, 1, 0))]);
     launching.fence_gateway(0, 1, &death());
     bench.cycle();
-    assert_eq!((bench.reasons(0), repairs.of_gateway(0).counts.unknown), (vec![(1, UNKNOWN)], 2));
-    assert_eq!(repairs.of_gateway(0).repaired, Some(1));
+    assert_eq!((bench.reasons(0), repairs.gateway_repair(0).counts.unknown), (vec![(1, UNKNOWN)], 2));
+    assert_eq!(repairs.gateway_repair(0).repaired, Some(1));
 }

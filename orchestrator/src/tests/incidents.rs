@@ -52,20 +52,20 @@ fn what_the_dead_had_sent_is_refused_and_its_venues_are_told() {
     bench.send(&order(1, 0, 1), 1);
     launching.fence(0, 0, &death());
     bench.cycles();
-    let everybody = Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0)));
+    let everybody = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)));
     assert_eq!(bench.instructions(0), [everybody]);
     let mut to_other = bench.instructions(1);
     to_other.sort_by_key(|instruction| *instruction == everybody);
     assert_eq!(to_other, [Instruction::Order(order(1, 0, 1)), everybody], "the living one's order goes on");
-    let repair = repairs.of(0);
-    assert_eq!((repair.repaired, repair.refused, repairs.of(1).repaired), (Some(0), 1, None));
+    let repair = repairs.strategy_repair(0);
+    assert_eq!((repair.repaired, repair.refused, repairs.strategy_repair(1).repaired), (Some(0), 1, None));
     assert!(bench.reports(0).is_empty(), "nobody is there to take a report");
     assert!(bench.points().contains(&Point::Rejected));
     // A report of the dead one's order is settled and not returned.
     bench.completion.try_push(&report(&order(0, 0, 0)).to_message()).unwrap();
     bench.cycles();
     assert!(bench.reports(0).is_empty());
-    assert_eq!((repairs.of(0).orphaned, bench.position(0).1), (1, -7));
+    assert_eq!((repairs.strategy_repair(0).orphaned, bench.position(0).1), (1, -7));
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn first_order_of_new_incarnation_may_precede_its_fence() {
             let order = Order { id: OrderId::new(0, 1, sequence), ..order(0, 0, 0) };
             bench.orchestrator.take_order(from, order.to_message(), |_| (), &mut bench.cycle);
         }
-        assert_eq!((bench.faults(), repairs.of(0).refused), (0, 0), "{from:?}");
-        assert_eq!(repairs.of(0).quarantined, None, "{from:?}");
+        assert_eq!((bench.faults(), repairs.strategy_repair(0).refused), (0, 0), "{from:?}");
+        assert_eq!(repairs.strategy_repair(0).quarantined, None, "{from:?}");
         assert_eq!(bench.orchestrator.core.counts.dispatched, 2, "{from:?}");
     }
 }
@@ -95,6 +95,6 @@ fn violation_is_published_as_a_quarantine() {
     bench.submit[0].try_push(&[u64::MAX; MESSAGE_WORDS]).unwrap();
     bench.send(&order(1, 0, 1), 1);
     bench.cycles();
-    assert_eq!(repairs.of(0).quarantined, Some((0, ProtocolViolation::Garbage)));
-    assert_eq!((bench.instructions(1).len(), repairs.of(1).quarantined), (1, None));
+    assert_eq!(repairs.strategy_repair(0).quarantined, Some((0, ProtocolViolation::Garbage)));
+    assert_eq!((bench.instructions(1).len(), repairs.strategy_repair(1).quarantined), (1, None));
 }

@@ -2,10 +2,10 @@
 
 use super::*;
 use journal::{Options, Writer};
+use protocol::commands::{ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandWriter};
 use protocol::control::ControlWriter;
-use protocol::desk::{ANSWERS_WORDS, Command, DESK_WORDS, Operator};
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitSetting};
+use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
 use protocol::wire::Instruction;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
     Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment }
 }
 
-fn set_limit<J>(bench: &mut Bench<J>, control: Control, value: u64) {
+fn set_limit<J>(bench: &mut Bench<J>, control: RiskControl, value: u64) {
     let setting = LimitSetting { scope: Scope::Strategy(1), control, value };
     let Core { risk, positions, .. } = &mut bench.orchestrator.core;
     risk.set(&setting, positions).unwrap();
@@ -49,20 +49,20 @@ fn cycles_until_told<J: InputLog>(
     trigger: Trigger,
     (mut bench, launching): (Bench<J>, ControlWriter),
 ) -> (usize, Vec<String>) {
-    let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
+    let (desk, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
     bench.orchestrator.outputs.desk = Some(CommandChannel::new(&desk.clone().into(), &answers));
     bench.send(&order(1, 0, 0), 1);
     bench.turn();
     match trigger {
         Trigger::Command => {
-            Operator::new(&desk).give(Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
+            CommandWriter::new(&desk).append(Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
         }
         Trigger::Order => {
-            set_limit(&mut bench, Control::MaxRejections, 1);
+            set_limit(&mut bench, RiskControl::MaxRejections, 1);
             (1..3).for_each(|n| bench.send(&Order { price: -1, ..order(1, n, 0) }, 1));
         }
         Trigger::Report => {
-            set_limit(&mut bench, Control::MaxLoss, 0);
+            set_limit(&mut bench, RiskControl::MaxLoss, 0);
             let sold = Order { price: 10, ..order(1, 0, 0) };
             let dearer = Order { price: 100_000_000, ..order(0, 0, 0) };
             for order in [sold, dearer] {
@@ -70,7 +70,7 @@ fn cycles_until_told<J: InputLog>(
             }
         }
         Trigger::Death => {
-            set_limit(&mut bench, Control::KillOnDeath, 1);
+            set_limit(&mut bench, RiskControl::KillOnDeath, 1);
             launching.fence(1, 0, &incidents::death());
         }
     }

@@ -1,14 +1,16 @@
 //! Operators' commands at the desk.
 
 use super::*;
-use protocol::desk::{ANSWERS_WORDS, Command, CommandAnswers, DESK_WORDS, Operator, Status};
+use protocol::commands::{
+    ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
+};
 use protocol::kill::Scope;
-use protocol::limits::Control;
+use protocol::limits::RiskControl;
 
-pub(super) fn commanded(capacity: usize) -> (Bench, Operator, CommandAnswers) {
+pub(super) fn commanded(capacity: usize) -> (Bench, CommandWriter, CommandAnswers) {
     let mut bench = bench(capacity, 100);
-    let (desk, answers) = (Region::heap(DESK_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
-    let operator = Operator::new(&desk);
+    let (desk, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
+    let operator = CommandWriter::new(&desk);
     bench.orchestrator.outputs.desk = Some(CommandChannel::new(&desk.into(), &answers));
     (bench, operator, CommandAnswers::new(&answers.into()))
 }
@@ -17,17 +19,17 @@ pub(super) fn commanded(capacity: usize) -> (Bench, Operator, CommandAnswers) {
 fn what_cannot_be_commanded_is_answered() {
     let (mut bench, operator, answers) = commanded(8);
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
-    let volume = Control::MaxOrderVolume.code();
+    let volume = RiskControl::MaxOrderVolume.code();
     for (number, (command, status)) in (0..).zip([
-        (Command::Kill(Scope::Venue(2)), Status::NoSuchScope),
-        (Command::Revive(Scope::Credential(1)), Status::NoSuchScope),
-        (limit(200, 1), Status::NoSuchLimit),
-        (limit(Control::Restricted.code(), 2), Status::NoSuchLimit),
-        (limit(volume, 6), Status::Done),
+        (Command::Kill(Scope::Venue(2)), CommandStatus::NoSuchScope),
+        (Command::Revive(Scope::Credential(1)), CommandStatus::NoSuchScope),
+        (limit(200, 1), CommandStatus::NoSuchLimit),
+        (limit(RiskControl::Restricted.code(), 2), CommandStatus::NoSuchLimit),
+        (limit(volume, 6), CommandStatus::Done),
     ]) {
-        assert_eq!(operator.give(command, 1, 1), Some(number));
+        assert_eq!(operator.append(command, 1, 1), Some(number));
         bench.cycle();
-        assert_eq!(answers.of(number).status, status);
+        assert_eq!(answers.answer(number).status, status);
     }
     bench.send(&order(0, 0, 0), 0);
     bench.cycle();
@@ -40,17 +42,17 @@ fn kill_is_done_with_its_last_order_although_cancel_is_queued() {
     (0..2).for_each(|n| bench.send(&order(0, n, 0), 0));
     bench.cycle();
     bench.cycle.clock.set(100);
-    operator.give(Command::Kill(Scope::Venue(0)), 90, 1).unwrap();
+    operator.append(Command::Kill(Scope::Venue(0)), 90, 1).unwrap();
     bench.cycle();
-    let answer = answers.of(0);
-    assert_eq!((answer.status, answer.seen_ticks, answer.orders), (Status::Seen, 100, 2));
+    let answer = answers.answer(0);
+    assert_eq!((answer.status, answer.seen_ticks, answer.orders), (CommandStatus::Seen, 100, 2));
     assert_eq!(bench.queued(), 1);
     for n in 0..2 {
         bench.cycle.clock.set(200 + n);
         bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
         bench.cycle();
     }
-    assert_eq!((answers.of(0).status, answers.of(0).done_ticks), (Status::Done, 201));
+    assert_eq!((answers.answer(0).status, answers.answer(0).done_ticks), (CommandStatus::Done, 201));
     bench.send(&order(0, 2, 0), 0);
     bench.cycle();
     assert_eq!(answers.rejections(Reject::Killed.code()), 1);

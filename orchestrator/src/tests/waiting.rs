@@ -106,7 +106,7 @@ fn queued_orders_of_dead_strategy_are_recalled() {
     assert_eq!(cancels, 1);
     let ids: Vec<(u16, u64)> = orders.iter().map(|id| (id.strategy(), id.sequence())).collect();
     assert_eq!(ids, [(0, 0), (0, 1), (1, 0)]);
-    assert_eq!((repairs.of(0).refused, repairs.of(0).repaired), (2, Some(0)));
+    assert_eq!((repairs.strategy_repair(0).refused, repairs.strategy_repair(0).repaired), (2, Some(0)));
     assert!(bench.reports(0).is_empty(), "nobody is there to take a report");
 }
 
@@ -119,7 +119,7 @@ fn kill_recalls_queued_orders_in_same_cycle() {
         bench.cycle();
     }
     assert_eq!(bench.queued(), 6);
-    operator.give(protocol::desk::Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
+    operator.append(protocol::commands::Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
     bench.cycle();
     let reports = bench.reports(1);
     assert!(reports.len() >= 2 && reports.iter().all(|report| report.reason == Reject::Killed as u8));
@@ -129,7 +129,7 @@ fn kill_recalls_queued_orders_in_same_cycle() {
     });
     let later: Vec<Instruction> =
         others.map(|message| Instruction::from_message(message).unwrap()).skip(2).collect();
-    let cancel = Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0)));
+    let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0)));
     let expected: Vec<Instruction> = (1..4).map(|n| Instruction::Order(order(0, n, 0))).collect();
     assert_eq!(later, [expected, vec![cancel]].concat(), "the other one's orders wait on");
 }

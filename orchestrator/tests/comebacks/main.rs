@@ -28,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use system::clock::Deadly;
+use system::clock::CrashClock;
 use world::{Ends, Nobody, SLOW, STRATEGIES, Successor, Trader, VENUES, Venue, World, renew, time};
 
 /// What a step of the test does.
@@ -86,15 +86,15 @@ fn play_in(
                 world.launching.fence(
                     trader.index,
                     trader.epoch,
-                    &ProofOfDeath::of_simulated(Box::new(Nobody)),
+                    &ProofOfDeath::from_simulated(Box::new(Nobody)),
                 );
             }
             Some(Act::Answer(venue)) => ends.answer(&mut venues[*venue], *venue, false),
             None => (0..VENUES).for_each(|venue| ends.answer(&mut venues[venue], venue, true)),
         }
-        let clock = Deadly { looks: Rc::clone(&reads), dies_at };
+        let clock = CrashClock { reads: Rc::clone(&reads), crash_at: dies_at };
         let work = catch_unwind(AssertUnwindSafe(|| turn(&mut agent, &world, clock, turns)));
-        if let Some(why) = Agent::<Deadly>::failure(&agent) {
+        if let Some(why) = Agent::<CrashClock>::failure(&agent) {
             return Err(why.into());
         }
         let is_idle =
@@ -116,7 +116,7 @@ fn play_in(
         }
         for trader in &mut traders {
             ends.listen(trader)?;
-            let repair = Repairs::new(world.repairs.clone().into()).of(trader.index);
+            let repair = Repairs::new(world.repairs.clone().into()).strategy_repair(trader.index);
             if let Some(why) = repair.quarantined {
                 return Err(format!("strategy {} was quarantined: {why:?}", trader.index));
             }
@@ -149,10 +149,10 @@ fn play_in(
 }
 
 /// One duty cycle; how much it did, with what it still has to do.
-fn turn(agent: &mut Orchestrator<Mux, Writer>, world: &World, clock: Deadly, now: u64) -> usize {
+fn turn(agent: &mut Orchestrator<Mux, Writer>, world: &World, clock: CrashClock, now: u64) -> usize {
     let mut cycle = Cycle { clock, now, time: time(), draining: false, log: StampLog::new(&world.log) };
     let work = agent.duty_cycle(&mut cycle);
-    work + usize::from(Agent::<Deadly>::next_deadline(agent, false) == 0)
+    work + usize::from(Agent::<CrashClock>::next_deadline(agent, false) == 0)
 }
 
 fn records(log: &AtomicWords, from: usize) -> Vec<Record> {
@@ -166,7 +166,7 @@ fn records(log: &AtomicWords, from: usize) -> Vec<Record> {
 /// What it seals: positions and checksums.
 fn seal(agent: &Orchestrator<Mux, Writer>, log: &AtomicWords) -> Vec<Record> {
     let before = records(log, 0).len();
-    Agent::<Deadly>::seal(agent, &mut StampLog::new(log));
+    Agent::<CrashClock>::seal(agent, &mut StampLog::new(log));
     records(log, before)
 }
 

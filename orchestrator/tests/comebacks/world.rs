@@ -6,7 +6,7 @@ use orchestrator::{Core, Orchestrator, OutputWatermarks, Outputs, Replica, Super
 use protocol::agent::{Agent, Cycle};
 use protocol::control::{ControlWriter, PLAN};
 use protocol::kill::Scope;
-use protocol::limits::{Control, LimitSetting};
+use protocol::limits::{LimitSetting, RiskControl};
 use protocol::sender::Sender;
 use protocol::stamps::{StampLog, Stamps, points_in};
 use protocol::status::LOG_OFFSET;
@@ -18,8 +18,8 @@ use shm::sync::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-use system::clock::{Timebase, Virtual};
-use system::work::Work;
+use system::clock::{Timebase, VirtualClock};
+use system::work::TimedWork;
 
 pub const STRATEGIES: usize = 3;
 pub const VENUES: usize = 2;
@@ -32,8 +32,8 @@ pub const SLOW: u32 = 8;
 /// A strategy that is no more.
 pub struct Nobody;
 
-impl Agent<Virtual> for Nobody {
-    fn duty_cycle(&mut self, _: &mut Cycle<Virtual>) -> usize {
+impl Agent<VirtualClock> for Nobody {
+    fn duty_cycle(&mut self, _: &mut Cycle<VirtualClock>) -> usize {
         0
     }
 }
@@ -136,7 +136,7 @@ impl World {
         });
         let inboxes = inboxes.map(|ring| Sender::new(ring, None, 64)).collect();
         let path = |ring| Sender::bounded(ring, None, MAX_OPEN as usize);
-        let outputs = Outputs::new(inboxes, returns.into_iter().map(path).collect(), Work::new(0));
+        let outputs = Outputs::new(inboxes, returns.into_iter().map(path).collect(), TimedWork::new(0));
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
         let (replica, reader) = match follower.map(JournalFollower::into_parts) {
@@ -175,7 +175,7 @@ impl World {
 
 /// The state of this world's orchestrator before the first record.
 pub fn replica() -> Replica {
-    let limits = [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
+    let limits = [LimitSetting { scope: Scope::Strategy(0), control: RiskControl::MaxRejections, value: 3 }];
     let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
     Replica::new(Core::new(&setup).unwrap(), Stamps::All)
 }
@@ -203,7 +203,7 @@ impl Venue {
         self.taken += 1;
         let Ok(Instruction::Order(order)) = Instruction::from_message(message) else { return };
         self.orders.push(order.id);
-        let report = Report::whole_fill(&order);
+        let report = Report::full_fill(&order);
         self.answers.push_back(report.to_message());
     }
 }

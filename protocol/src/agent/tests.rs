@@ -1,4 +1,4 @@
-//! The loop on made-up clocks: what the status block and the log say of a thread.
+//! Tests of the agent loop on virtual clocks: the status block and the log of a thread.
 
 use super::*;
 use crate::control::{ControlWriter, PLAN};
@@ -8,9 +8,9 @@ use crate::status::{self, LOG_OFFSET};
 use shm::idle::Spin;
 use shm::memory::{ReadOnlyWords, Region};
 use shm::sync::Ordering;
-use system::clock::Virtual;
+use system::clock::VirtualClock;
 
-/// A clock whose reader looks at the thread's own status, as the launcher may at any time.
+/// A clock that reads the thread's status block on each read, as the launcher may at any time.
 #[derive(Clone)]
 struct Watching(ReadOnlyWords);
 
@@ -18,7 +18,7 @@ impl Clock for Watching {
     fn now(&self) -> u64 {
         let status = status::read(&self.0);
         let is_running = status.state() == ThreadState::Running;
-        assert!(!is_running || status.get(Field::HeartbeatTicks) > 0, "running, and no heartbeat");
+        assert!(!is_running || status.get(StatusField::HeartbeatTicks) > 0, "running, and no heartbeat");
         7
     }
     fn peek(&self) -> u64 {
@@ -39,7 +39,7 @@ impl<C: Clock> Agent<C> for Once {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
-fn who_runs_has_a_heartbeat() {
+fn running_state_implies_a_heartbeat() {
     let segment = Region::heap(LOG_OFFSET + 64).words();
     let clock = Watching(segment.clone().into());
     let log = StampLog::new(&segment);
@@ -50,7 +50,7 @@ fn who_runs_has_a_heartbeat() {
     assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
 }
 
-/// Does so much work in each turn.
+/// Does a fixed amount of work in each cycle.
 struct Working(Vec<usize>);
 
 impl<C: Clock> Agent<C> for Working {
@@ -59,7 +59,7 @@ impl<C: Clock> Agent<C> for Working {
     }
 }
 
-/// Always finds something, and is told to stop in the middle.
+/// Always finds work; the run is stopped in the middle.
 struct Flooded<'a>(&'a ControlWriter, u64);
 
 impl<C: Clock> Agent<C> for Flooded<'_> {
@@ -75,20 +75,20 @@ impl<C: Clock> Agent<C> for Flooded<'_> {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
-fn who_is_never_idle_ends_too_when_the_run_is_stopped() {
+fn busy_agent_ends_when_run_is_stopped() {
     let segment = Region::heap(LOG_OFFSET + 64).words();
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let log = StampLog::new(&segment);
-    let mut cycle = Cycle { clock: Virtual::default(), now: 0, time, draining: false, log };
+    let mut cycle = Cycle { clock: VirtualClock::default(), now: 0, time, draining: false, log };
     let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
     let mut agent = Flooded(&launching, 0);
     run(&mut agent, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &launching.control());
-    assert!(agent.1 >= 1_000 + BUSY_LOOK, "what was on its way was handed over: {}", agent.1);
+    assert!(agent.1 >= 1_000 + BUSY_POLL_INTERVAL, "what was on its way was handed over: {}", agent.1);
     assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
 }
 
-/// Takes so many ticks, and says whether it gives the core away meanwhile.
-struct Idling(Virtual, u64, bool);
+/// Idles for a number of ticks, giving the core away or not.
+struct Idling(VirtualClock, u64, bool);
 
 impl Idle for Idling {
     fn gives_core(&self) -> bool {
@@ -99,48 +99,50 @@ impl Idle for Idling {
     }
 }
 
-/// A turn that finds nothing, an idling of 10 µs, 20 µs of the caller's own, and a turn with so
-/// much work: what is in the log.
+/// Runs a cycle without work, idles for 10 µs, works 20 µs outside the agent, and runs a cycle with
+/// `work`. Returns the records of the log.
 fn logged(work: usize, gives_core: bool) -> Vec<(Point, u64, u64)> {
     let segment = Region::heap(LOG_OFFSET + 64).words();
-    let (clock, status) = (Virtual::default(), StatusWriter::new(&segment));
+    let (clock, status) = (VirtualClock::default(), StatusWriter::new(&segment));
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let log = StampLog::new(&segment).keeping(8);
+    let log = StampLog::new(&segment).with_sleep_records(8);
     let mut cycle = Cycle { clock: clock.clone(), now: 0, time, draining: false, log };
     let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
     launching.go(0);
     let control = launching.control();
     let mut agent = Working(vec![work, 0]);
-    let mut running = Running::begin(&mut agent, &mut cycle, &status);
-    assert!(matches!(running.turn(&mut agent, &mut cycle, &status, &control), CycleOutcome::Idle(_)));
+    let mut running = AgentRunner::begin(&mut agent, &mut cycle, &status);
+    assert!(matches!(running.run_once(&mut agent, &mut cycle, &status, &control), CycleOutcome::Idle(_)));
     let mut idling = Idling(clock.clone(), 10_000, gives_core);
     running.idle(&mut idling, u64::MAX, &cycle.clock);
     clock.set(30_000);
-    if running.turn(&mut agent, &mut cycle, &status, &control) == CycleOutcome::Busy {
-        running.busy(&mut idling, &mut cycle);
+    if running.run_once(&mut agent, &mut cycle, &status, &control) == CycleOutcome::Busy {
+        running.on_busy(&mut idling, &mut cycle);
     }
     let records = segment[LOG_OFFSET..].chunks(2).map_while(|words| {
         Record::from_words(words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed))
     });
-    records.map(|record| (record.point, record.value, Gap::of(&record).map_or(0, |gap| gap.ticks))).collect()
+    records
+        .map(|record| (record.point, record.value, Gap::from_record(&record).map_or(0, |gap| gap.ticks)))
+        .collect()
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
-fn who_gave_its_core_away_has_slept_until_it_came_back() {
-    // Behind that it is a gap: whoever turns the agent did something else.
+fn idle_time_without_core_is_logged_as_sleep() {
+    // After the sleep it is a gap: the caller of the agent did other work.
     let gap = (Point::Gap, 30_000, 20_000);
     assert_eq!(logged(1, true), [gap, (Point::Slept, 10_000, 10_000)]);
-    // Nothing had waited.
+    // No message had waited.
     assert_eq!(logged(0, true), [gap]);
-    // Who polls all the time did not sleep, whatever took so long.
+    // A thread that polls all the time did not sleep.
     for work in [0, 1] {
         assert_eq!(logged(work, false), [(Point::Gap, 30_000, 30_000)]);
     }
 }
 
-/// Hands a message to the other one of a pair and takes one back; counts its turns, and those in
-/// which something had come back.
+/// Sends a message to the other agent of a pair and receives one; counts its cycles, and those with
+/// a returned message.
 #[derive(Default)]
 struct There {
     turns: usize,
@@ -149,7 +151,7 @@ struct There {
     desk: std::rc::Rc<std::cell::Cell<usize>>,
 }
 
-/// Gives back what it was handed, once.
+/// Returns the message that it received, once.
 struct Back(std::rc::Rc<std::cell::Cell<usize>>);
 
 impl<C: Clock> Agent<C> for There {
@@ -174,10 +176,10 @@ impl<C: Clock> Agent<C> for Back {
 }
 
 #[test]
-fn what_the_second_of_a_pair_hands_back_is_taken_in_the_same_duty_cycle() {
+fn pair_handles_returned_work_in_one_duty_cycle() {
     let segment = Region::heap(LOG_OFFSET + 64).words();
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let clock = Virtual::default();
+    let clock = VirtualClock::default();
     let mut cycle = Cycle { clock, now: 0, time, draining: false, log: StampLog::new(&segment) };
     let there = There { hands_over: true, ..There::default() };
     let back = Back(there.desk.clone());
@@ -189,7 +191,7 @@ fn what_the_second_of_a_pair_hands_back_is_taken_in_the_same_duty_cycle() {
     assert_eq!((pair.0.turns, pair.0.came_back), (3, 1), "one turn each where nothing came back");
 }
 
-/// Does so much work each turn, and notes when it is to ask for what it needs.
+/// Does a fixed amount of work in each cycle, and records the calls to prefetch.
 struct Warming(usize, core::cell::RefCell<Vec<usize>>);
 
 impl Warming {
@@ -202,37 +204,37 @@ impl<C: Clock> Agent<C> for Warming {
     fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
         self.0
     }
-    fn keep_warm(&self, round: usize) {
+    fn prefetch_hot(&self, round: usize) {
         self.1.borrow_mut().push(round);
     }
 }
 
-/// Takes so many turns.
-fn turns_of(agent: &mut impl Agent<Virtual>, count: u64) {
+/// Runs a number of cycles.
+fn turns_of(agent: &mut impl Agent<VirtualClock>, count: u64) {
     let segment = Region::heap(LOG_OFFSET + 64).words();
     let (status, log) = (StatusWriter::new(&segment), StampLog::new(&segment));
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let mut cycle = Cycle { clock: Virtual::default(), now: 0, time, draining: false, log };
+    let mut cycle = Cycle { clock: VirtualClock::default(), now: 0, time, draining: false, log };
     let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
     let mut turns = DutyCycle::begin(agent, &mut cycle, &status);
     for _ in 0..count {
-        turns.turn(agent, &mut cycle, &status, &control);
+        turns.run_once(agent, &mut cycle, &status, &control);
     }
 }
 
 #[test]
-fn who_has_nothing_to_do_is_kept_warm_and_who_works_is_not_disturbed() {
+fn only_idle_agents_are_prefetched() {
     let (mut idle, mut busy) = (Warming::new(0), Warming::new(1));
-    turns_of(&mut idle, 4 * WARM + 3);
-    turns_of(&mut busy, 4 * WARM + 3);
+    turns_of(&mut idle, 4 * PREFETCH_INTERVAL + 3);
+    turns_of(&mut busy, 4 * PREFETCH_INTERVAL + 3);
     assert_eq!((idle.1.into_inner(), busy.1.into_inner()), (vec![1, 2, 3, 4], vec![]));
 }
 
 #[test]
-fn all_agents_of_a_thread_are_kept_warm_in_turn() {
+fn agents_of_a_thread_are_prefetched_in_turn() {
     let several = (0..3).map(|_| Warming::new(0)).collect::<Vec<_>>();
     let mut pair = (Warming::new(0), (several, Vec::<Warming>::new()));
-    turns_of(&mut pair, 9 * WARM);
+    turns_of(&mut pair, 9 * PREFETCH_INTERVAL);
     let (one, (several, _)) = pair;
     assert_eq!(one.1.into_inner(), (1..10).collect::<Vec<_>>());
     let several: Vec<_> = several.into_iter().map(|agent| agent.1.into_inner()).collect();

@@ -1,81 +1,82 @@
-//! Faults that a plan injects into roles.
+//! The kinds of faults that a plan injects.
 
-use system::names;
+use system::named_enum;
 
-names! {
-    /// What is done to a strategy on purpose, or what it does.
+named_enum! {
+    /// A kind of fault that is injected into a process, or simulated by a strategy or a venue.
     FaultKind {
-        /// SIGKILL.
+        /// Killed with SIGKILL.
         Kill = "kill",
-        /// SIGSTOP: it is there and does nothing.
+        /// Stopped with SIGSTOP: it exists and makes no progress.
         Stop = "stop",
         /// Spins for ever inside a duty cycle.
         Hang = "hang",
-        /// Touches memory that is not there (SIGSEGV).
+        /// Accesses unmapped memory (SIGSEGV).
         Segv = "segv",
         /// Aborts (SIGABRT).
         Abort = "abort",
         /// Exits with code 3.
         Exit = "exit",
-        /// Asks for more memory than it may have, at once.
+        /// Allocates more memory than its limit, at once.
         Oom = "oom",
-        /// Takes memory bit by bit and never gives it back.
+        /// Allocates memory step by step and never frees it.
         Leak = "leak",
-        /// Writes random and adversarial words over all the memory that it can write.
+        /// Writes random and adversarial words over all memory that it can write.
         Scribble = "scribble",
-        /// Sends orders as fast as it can, beyond its limits.
+        /// Sends orders as fast as possible, beyond its limits.
         Flood = "flood",
-        /// Claims to live, with a heartbeat of the far future, and spins for ever.
+        /// Publishes a heartbeat of the far future, and spins for ever.
         Forge = "forge",
-        /// Claims to be done, and spins for ever.
+        /// Publishes that it is done, and spins for ever.
         Feign = "feign",
-        /// Claims a place of the submit ring, never writes it, and goes on with its duty cycles.
-        Hold = "hold",
-        /// Overwrites the headers of all the memory that it can write, and goes on.
+        /// Claims a slot of the submit ring, never writes it, and continues its duty cycles.
+        #[serde(rename = "hold")]
+        HoldClaim = "hold",
+        /// Overwrites the headers of all memory that it can write, and continues.
         ForgeHeader = "forge-header",
-        /// Rings for nothing and writes over all doorbells that it can write, for ever.
+        /// Rings without reason and overwrites all doorbells that it can write, for ever.
         Jam = "jam",
-        /// From then on its orders do not arrive, and each push says that it went well.
+        /// From then on its orders do not arrive, and each push reports success.
         Lose = "lose",
-        /// Starts processes, up to a bound that no machine minds, and ends: with [`FaultKind::GOT`]
-        /// or [`FaultKind::REFUSED`].
+        /// Starts processes, up to a harmless bound, and exits with [`FaultKind::EXIT_GOT`] or
+        /// [`FaultKind::EXIT_REFUSED`].
         Forkbomb = "forkbomb",
-        /// Opens files, likewise.
+        /// Opens files, up to a bound, and exits with one of these codes.
         Descriptors = "descriptors",
-        /// Fills the disk, likewise.
+        /// Fills the disk, up to a bound, and exits with one of these codes.
         Disk = "disk",
-        /// Takes memory in processes that it starts, likewise.
+        /// Allocates memory in child processes, up to a bound, and exits with one of these codes.
         Children = "children",
-        /// Looks into another process, and ends likewise.
+        /// Reads another process's memory, and exits with one of these codes.
         Peek = "peek",
-        /// Looks for a way to a network, and ends likewise.
+        /// Opens network connections, and exits with one of these codes.
         Network = "network",
-        /// Takes the memory of its own segments from under everybody who has them mapped, and ends
-        /// likewise.
+        /// Punches holes into its own segments, which others have mapped, and exits with one of
+        /// these codes.
         Punch = "punch",
-        /// Of a venue: each of its reports comes later.
+        /// Venue: each of its reports is delayed.
         Slow = "slow",
-        /// Of a venue: it closes the session, cancels what is open there and refuses what comes.
+        /// Venue: closes the session, cancels its open orders and refuses new ones.
         Disconnect = "disconnect",
-        /// Of a venue: it refuses every order.
+        /// Venue: refuses every order.
         Reject = "reject",
-        /// Of a venue: it takes orders and says nothing.
+        /// Venue: accepts orders and sends no reports.
         Mute = "mute",
-        /// Of a venue: what it says is wrong.
+        /// Venue: sends invalid reports.
         Garble = "garble",
     }
 }
 
 impl FaultKind {
-    /// How a process ends that got all that it was after: the code.
-    pub const GOT: i32 = 40;
+    /// The exit code of a process that got all resources it tried to get.
+    pub const EXIT_GOT: i32 = 40;
 
-    /// How a process ends that was refused it.
-    pub const REFUSED: i32 = 41;
+    /// The exit code of a process that was refused the resources.
+    pub const EXIT_REFUSED: i32 = 41;
 
-    /// Whether it takes what is everybody's: then it says how far it came by the code that it ends
-    /// with.
-    pub const fn takes(self) -> bool {
+    /// Returns `true` if the fault takes resources of the whole machine: its exit code tells how
+    /// far it got.
+    pub const fn is_resource_fault(self) -> bool {
         matches!(
             self,
             Self::Forkbomb
@@ -88,7 +89,7 @@ impl FaultKind {
         )
     }
 
-    /// Whether it is a venue's; else it is a process's.
+    /// Returns `true` for a fault of a venue, `false` for one of a process.
     pub const fn is_of_venue(self) -> bool {
         matches!(self, Self::Slow | Self::Disconnect | Self::Reject | Self::Mute | Self::Garble)
     }

@@ -1,15 +1,14 @@
-//! The version of a plan's form: whoever reads a plan is of the version that wrote it.
+//! The version of the plan's format: a plan is only read by a program of the same version.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The version of a plan's form. One of another version is refused: a plan is read by the program
-/// that wrote it, or one of its version.
+/// The version of the plan's format, as a marker type. Deserializing another version fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanVersion;
 
 impl PlanVersion {
-    /// This version.
+    /// The version of this program.
     pub const CURRENT: u32 = 2;
 }
 

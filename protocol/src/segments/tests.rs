@@ -1,4 +1,4 @@
-//! Whatever stands in a header, who attaches by the plan gets the segment that the plan says.
+//! Tests that a process attaches the segments of its plan even if their headers are overwritten.
 
 use super::*;
 use crate::plan::{Placement, Technique};
@@ -8,11 +8,11 @@ use shm::ring::{Consumer, Link, Producer};
 use techniques::with_link;
 
 fn plan(technique: Technique) -> Plan {
-    Plan { technique, placement: Placement::Engine, ..Plan::of(crate::workload::Trading::new(2, 2)) }
+    Plan { technique, placement: Placement::Engine, ..Plan::for_trading(crate::workload::Trading::new(2, 2)) }
         .arranged()
 }
 
-/// All segments of a plan on the heap, with what is written over the header of each.
+/// Makes all segments of a plan on the heap, with overwritten headers.
 fn scribbled(plan: &Plan, headers: &mut impl FnMut() -> [u64; HEADER_WORDS]) -> Vec<(String, Arc<Region>)> {
     let segments = topology::segments(plan).into_iter();
     let memory = segments.filter(|segment| {
@@ -20,7 +20,7 @@ fn scribbled(plan: &Plan, headers: &mut impl FnMut() -> [u64; HEADER_WORDS]) -> 
     });
     memory
         .map(|segment| {
-            let region = on_heap(plan, &segment.spec);
+            let region = heap_segment(plan, &segment.spec);
             let words = region.words();
             words.iter().zip(headers()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
             (segment.spec.what, region)
@@ -34,8 +34,7 @@ fn attached<'a>(plan: &'a Plan, regions: &[(String, Arc<Region>)]) -> Attached<'
     attached
 }
 
-/// Sends through both of a strategy's rings and through what the gateways write, first and as a
-/// successor.
+/// Sends through both of a strategy's rings and the gateways' ring, first and as a successor.
 fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<(), RegionError> {
     let mut attached = attached(plan, regions);
     let submit = submit_link(plan);
@@ -73,12 +72,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 64 }))]
 
     #[test]
-    fn headers_in_memory_change_nothing_for_who_has_the_plan(seed in any::<u64>(), kept in any::<u16>()) {
+    fn overwritten_headers_do_not_affect_readers_with_plan(seed in any::<u64>(), kept in any::<u16>()) {
         for technique in Technique::all().into_iter().filter(|technique| technique.crosses_processes() && !technique.is_kernel()) {
             let plan = plan(technique);
             let mut random = seed;
-            // Some words as they were: a header that is wrong in one word, and one that is wrong in
-            // all.
+            // Some words unchanged: headers that are wrong in one word or in all.
             let mut header = || std::array::from_fn(|word| {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 if kept >> word & 1 == 1 { random >> 60 } else { random }

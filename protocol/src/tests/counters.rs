@@ -1,4 +1,4 @@
-//! Counters of agents in the status of their thread.
+//! Tests of agents' counters in the segment of their thread.
 
 use crate::counters::*;
 use crate::labels::{FULL, GatewayCounter, OrchestratorCounter, PROTOCOL_ERRORS, StrategyCounter};
@@ -11,31 +11,35 @@ use shm::sync::Ordering;
 const ROLES: [Role; 3] = [Role::Orchestrator, Role::Gateway(0), Role::Gateway(63)];
 
 #[test]
-fn agents_that_share_a_thread_keep_their_own() {
+fn agents_sharing_a_thread_have_separate_counters() {
     let segment = Region::heap(LOG_OFFSET).words();
     let writer = StatusWriter::new(&segment);
     writer.announce(&ROLES);
     let mut slots = writer.slots();
-    slots.take().set(OrchestratorCounter::Dispatched, 11);
-    let gateway = slots.take();
+    slots.next_agent().set(OrchestratorCounter::Dispatched, 11);
+    let gateway = slots.next_agent();
     gateway.set(GatewayCounter::Received, 5);
     gateway.set(GatewayCounter::Full, 2);
-    let last = slots.take();
+    let last = slots.next_agent();
     last.set(GatewayCounter::Received, 6);
     last.set(GatewayCounter::Full, u64::MAX);
     let counters = status::counters(&segment.into());
-    assert_eq!(counters.of(&ROLES, Role::Orchestrator).get(OrchestratorCounter::Dispatched), 11);
-    assert_eq!(counters.of(&ROLES, Role::Gateway(0)).get(GatewayCounter::Received), 5);
-    assert_eq!(counters.of(&ROLES, Role::Gateway(63)).named("received"), Some(6));
+    assert_eq!(counters.agent_counters(&ROLES, Role::Orchestrator).get(OrchestratorCounter::Dispatched), 11);
+    assert_eq!(counters.agent_counters(&ROLES, Role::Gateway(0)).get(GatewayCounter::Received), 5);
+    assert_eq!(counters.agent_counters(&ROLES, Role::Gateway(63)).get_by_name("received"), Some(6));
     assert_eq!(counters.total(&ROLES, FULL), u64::MAX, "as much as fits");
-    assert_eq!(counters.of(&ROLES, Role::Strategy(0)).get(StrategyCounter::Sent), 0, "not here");
-    assert_eq!(counters.of(&ROLES, Role::Gateway(0)).get(StrategyCounter::Sent), 0, "not this role's");
+    assert_eq!(counters.agent_counters(&ROLES, Role::Strategy(0)).get(StrategyCounter::Sent), 0, "not here");
+    assert_eq!(
+        counters.agent_counters(&ROLES, Role::Gateway(0)).get(StrategyCounter::Sent),
+        0,
+        "not this role's"
+    );
     let announced: Vec<Role> = counters.announced().map(|agent| agent.role()).collect();
     assert_eq!(announced, ROLES);
 }
 
 #[test]
-fn the_largest_engine_fits_and_touches_no_record() {
+fn counters_of_largest_engine_overlap_no_record() {
     let roles: Vec<Role> =
         std::iter::once(Role::Orchestrator).chain((0..MAX_VENUES as u16).map(Role::Gateway)).collect();
     let segment = Region::heap(LOG_OFFSET + 2).words();
@@ -43,8 +47,8 @@ fn the_largest_engine_fits_and_touches_no_record() {
     writer.announce(&roles);
     let mut slots = writer.slots();
     for role in &roles {
-        let slot = slots.take();
-        for place in 0..role.record().counters.len() {
+        let slot = slots.next_agent();
+        for place in 0..role.info().counters.len() {
             slot.0[1 + place].store(u64::MAX, Ordering::Relaxed);
         }
     }
@@ -58,39 +62,39 @@ fn writer_state(segment: &AtomicWords) -> u64 {
 }
 
 #[test]
-fn one_agent_s_are_those_of_the_whole() {
+fn single_agent_read_equals_whole_read() {
     let segment = Region::heap(LOG_OFFSET).words();
     (0..LOG_OFFSET).for_each(|word| segment[word].store(word as u64, Ordering::Relaxed));
     let segment = segment.into();
     let all = status::counters(&segment);
     for role in ROLES.into_iter().chain([Role::Strategy(0)]) {
-        assert_eq!(status::counters_of(&segment, &ROLES, role), all.of(&ROLES, role), "{role}");
+        assert_eq!(status::counters_of(&segment, &ROLES, role), all.agent_counters(&ROLES, role), "{role}");
     }
-    // A plan that no thread can run reads nothing behind its words.
+    // An oversized plan must not read past the segment.
     let too_many = [Role::Orchestrator; MAX_AGENTS].into_iter().chain([Role::Gateway(0)]);
     let too_many: Vec<Role> = too_many.collect();
     assert!(
-        status::counters_of(&segment, &too_many, Role::Gateway(0)).labelled().all(|(_, value)| value == 0)
+        status::counters_of(&segment, &too_many, Role::Gateway(0)).labeled().all(|(_, value)| value == 0)
     );
 }
 
 #[test]
-fn any_words_are_numbers_and_nobody_s_are_nobody_s() {
-    let hostile = Counters::from_words([u64::MAX; COUNTER_WORDS + 5]);
+fn arbitrary_counter_words_never_panic() {
+    let hostile = ThreadCounters::from_words([u64::MAX; COUNTER_WORDS + 5]);
     assert_eq!(hostile.announced().count(), 0);
-    assert_eq!(hostile.of(&ROLES, Role::Gateway(63)).get(GatewayCounter::Completed), u64::MAX);
-    let none = Counters::default();
+    assert_eq!(hostile.agent_counters(&ROLES, Role::Gateway(63)).get(GatewayCounter::Completed), u64::MAX);
+    let none = ThreadCounters::default();
     assert_eq!((none.total(&ROLES, PROTOCOL_ERRORS), none.announced().count()), (0, 0));
 }
 
 #[test]
-fn every_role_names_what_all_count_and_names_nothing_twice() {
+fn roles_have_common_counters_and_no_duplicate_names() {
     for role in [Role::Strategy(1), Role::Orchestrator, Role::Gateway(1)] {
-        let mut names: Vec<&str> = role.record().counters.iter().map(|label| label.name).collect();
+        let mut names: Vec<&str> = role.info().counters.iter().map(|label| label.name).collect();
         assert!(names.contains(&FULL) && names.contains(&PROTOCOL_ERRORS), "{role}: {names:?}");
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), role.record().counters.len(), "{role}: {names:?}");
+        assert_eq!(names.len(), role.info().counters.len(), "{role}: {names:?}");
         assert_eq!(role_of(tag(role)), Some(role));
     }
 }

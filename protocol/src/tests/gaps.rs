@@ -1,4 +1,4 @@
-//! Gaps and sleeps as a thread's log keeps them.
+//! Tests of the gaps and sleeps that a thread's log keeps.
 
 use crate::gaps::*;
 use crate::record::{Point, RECORD_WORDS, Record};
@@ -8,31 +8,31 @@ use proptest::prelude::*;
 use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering;
 
-/// What keeps gaps; nanoseconds for ticks.
+/// A function that offers a gap to a log; ticks are nanoseconds.
 type Offer = fn(&mut StampLog, u64, u64);
 
 fn ours(log: &mut StampLog, ended: u64, ticks: u64) {
-    log.offer_gap(ended, ticks, &LEAST_NS, || Switches(0));
+    log.offer_gap(ended, ticks, &MIN_NS, || KernelEvents(0));
 }
 
-/// Broken: the room is for whoever comes first, whatever its length.
+/// Faulty: keeps the first gaps, of any length.
 fn first_come(log: &mut StampLog, ended: u64, ticks: u64) {
-    log.append_gap(Gap { ended, ticks, switches: Switches(0) });
+    log.append_gap(Gap { ended, ticks, events: KernelEvents(0) });
 }
 
-/// Broken: keeps the short ones and has no room for the long.
+/// Faulty: keeps the short gaps and drops the long ones.
 fn drops_the_longest(log: &mut StampLog, ended: u64, ticks: u64) {
-    log.offer_gap(ended, ticks, &[0; PARTS], || Switches(0));
+    log.offer_gap(ended, ticks, &[0; LEVELS], || KernelEvents(0));
 }
 
 const SLEEPS: u64 = 30_000;
 
-/// Sleeps in a room of their own.
+/// Sleeps, with their own capacity.
 fn sleeps(log: &mut StampLog, ended: u64, ticks: u64) {
-    log.offer_sleep(ended, ticks, &LEAST_NS);
+    log.offer_sleep(ended, ticks, &MIN_NS);
 }
 
-/// Gaps of all lengths, short ones far more often: when each ended, and how long it was.
+/// Makes gaps of all lengths, short ones far more often: end and length of each.
 fn gaps(seed: u64, count: usize) -> Vec<(u64, u64)> {
     let (mut state, mut at) = (seed | 1, 0);
     let mut draw = move || {
@@ -43,7 +43,8 @@ fn gaps(seed: u64, count: usize) -> Vec<(u64, u64)> {
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
     let gap = |_| {
-        // Pareto: of 10,000 gaps one is a hundred times as long as what one of a hundred reaches.
+        // Pareto: the longest of 10,000 gaps is a hundred times as long as the longest of a
+        // hundred.
         let ticks = (3_000.0 / (1.0 - draw()).max(1e-6)) as u64;
         at += ticks + (draw() * 20_000.0) as u64;
         (at, ticks)
@@ -51,29 +52,29 @@ fn gaps(seed: u64, count: usize) -> Vec<(u64, u64)> {
     (0..count).map(gap).collect()
 }
 
-/// A log with room for both, and one to spare.
+/// A log with capacity for both, and one more record.
 fn log() -> (AtomicWords, StampLog) {
     let records = (MAX_GAPS + SLEEPS) as usize + 1;
     let segment = Region::heap(LOG_OFFSET + records * RECORD_WORDS).words();
-    let log = StampLog::new(&segment).keeping(SLEEPS);
+    let log = StampLog::new(&segment).with_sleep_records(SLEEPS);
     (segment, log)
 }
 
-/// What a log has of that point.
+/// Returns the gaps of a log with that point.
 fn kept(segment: &AtomicWords, point: Point) -> Vec<Gap> {
     let words = segment[LOG_OFFSET..].chunks_exact(RECORD_WORDS);
     let records = words.map_while(|words| {
         Record::from_words(words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed))
     });
-    records.filter(|record| record.point == point).filter_map(|record| Gap::of(&record)).collect()
+    records.filter(|record| record.point == point).filter_map(|record| Gap::from_record(&record)).collect()
 }
 
-/// What is wrong with what a log kept of these gaps.
+/// Returns the violations of the rule in what a log kept of these gaps.
 fn wrong(offered: &[(u64, u64)], offer: Offer) -> Option<String> {
     wrong_of(Point::Gap, offered, offer)
 }
 
-/// The same of gaps or of sleeps.
+/// As `wrong`, for gaps or for sleeps.
 fn wrong_of(point: Point, offered: &[(u64, u64)], offer: Offer) -> Option<String> {
     let (segment, mut log) = log();
     offered.iter().for_each(|(ended, ticks)| offer(&mut log, *ended, *ticks));
@@ -82,18 +83,18 @@ fn wrong_of(point: Point, offered: &[(u64, u64)], offer: Offer) -> Option<String
     if kept.len() as u64 > room || log.dropped() > 0 {
         return Some("more than there is room for".into());
     }
-    let Dropped { count, ticks } = status::read(&segment.clone().into()).dropped_gaps(SLEEPS)[place];
+    let DroppedGaps { count, ticks } = status::read(&segment.clone().into()).dropped_gaps(SLEEPS)[place];
     let all: u64 = offered.iter().map(|(_, ticks)| ticks).sum();
     let found: u64 = kept.iter().map(|gap| gap.ticks).sum();
     if (kept.len() as u64 + count, found + ticks) != (offered.len() as u64, all) {
         return Some(format!("{} kept and {count} dropped of {}", kept.len(), offered.len()));
     }
-    // What a reader says of it: from when on nothing below which length was kept.
+    // A reader's view: when the minimum length was raised, and to which value.
     let least = |ended: u64| {
-        raised(&kept, room)
+        threshold_changes(&kept, room)
             .take_while(|(since, _)| *since < ended)
             .last()
-            .map_or(Some(LEAST_NS[0]), |last| last.1)
+            .map_or(Some(MIN_NS[0]), |last| last.1)
     };
     let has = |ended: u64| kept.binary_search_by_key(&ended, |gap| gap.ended).is_ok();
     let lost = offered
@@ -110,14 +111,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
 
     #[test]
-    fn the_longest_are_kept_and_the_rest_is_counted(seed in any::<u64>(), count in 0_usize..300_000) {
+    fn longest_gaps_are_kept_and_others_counted(seed in any::<u64>(), count in 0_usize..300_000) {
         let count = if cfg!(miri) { count / 250 } else { count };
         prop_assert_eq!(wrong(&gaps(seed, count), ours), None);
         prop_assert_eq!(wrong_of(Point::Slept, &gaps(seed, count), sleeps), None);
     }
 }
 
-/// What is kept of gaps among which there are sleeps, a hundred of them for each.
+/// Returns the gaps that are kept among a hundred times as many sleeps.
 fn among_sleeps(offered: &[(u64, u64)], sleep: Offer) -> Vec<Gap> {
     let (segment, mut log) = log();
     for (ended, ticks) in offered {
@@ -129,28 +130,28 @@ fn among_sleeps(offered: &[(u64, u64)], sleep: Offer) -> Vec<Gap> {
 
 #[test]
 #[cfg_attr(miri, ignore = "many gaps")]
-fn sleeps_push_out_no_gap() {
+fn sleeps_never_displace_gaps() {
     let gaps = gaps(7, 2_000);
     let all: Vec<Gap> = gaps
         .iter()
-        .map(|(ended, ticks)| Gap { ended: *ended, ticks: *ticks, switches: Switches(0) })
+        .map(|(ended, ticks)| Gap { ended: *ended, ticks: *ticks, events: KernelEvents(0) })
         .collect();
     assert_eq!(among_sleeps(&gaps, sleeps), all);
-    // Broken: what a thread does itself is kept as what is done to it.
+    // Faulty: sleeps are kept like gaps.
     let mixed = among_sleeps(&gaps, ours);
     assert!(all.iter().any(|gap| !mixed.contains(gap)));
 }
 
 #[test]
-fn who_has_no_room_for_sleeps_says_nothing_of_them() {
+fn log_without_sleep_capacity_records_no_sleeps() {
     let segment = Region::heap(LOG_OFFSET + 4 * RECORD_WORDS).words();
     let mut log = StampLog::new(&segment);
     sleeps(&mut log, 9, 1 << 30);
-    log.offer_gap(10, 5_000, &LEAST_NS, || Switches(0));
+    log.offer_gap(10, 5_000, &MIN_NS, || KernelEvents(0));
     let status = status::read(&segment.clone().into());
     assert_eq!(kept(&segment, Point::Slept).len() + kept(&segment, Point::Gap).len(), 1);
-    assert_eq!(status.dropped_gaps(0), [Dropped::default(); 2]);
-    // An earlier build counted gaps in four parts: all of them are gaps'.
+    assert_eq!(status.dropped_gaps(0), [DroppedGaps::default(); 2]);
+    // An earlier build counted gaps in four parts: all words belong to gaps.
     let at = status::GAPS.start;
     (0..8).for_each(|word| segment[at + word].store(word as u64 + 1, Ordering::Relaxed));
     let [gaps, sleeps] = status::read(&segment.clone().into()).dropped_gaps(0);
@@ -158,15 +159,15 @@ fn who_has_no_room_for_sleeps_says_nothing_of_them() {
 }
 
 #[test]
-fn a_room_keeps_what_it_is_for() {
+fn capacity_for_n_gaps_keeps_n_gaps() {
     for sleeps in [0, 1, 57, 58, 1_000, 100_003, 1 << 40] {
-        assert!(part(sleeps, room_for(sleeps)) == 0, "{sleeps}");
+        assert!(level(sleeps, capacity_for(sleeps)) == 0, "{sleeps}");
     }
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "many gaps")]
-fn a_log_that_drops_the_longest_is_found() {
+fn log_that_drops_longest_gaps_is_detected() {
     let gaps = gaps(5, 200_000);
     assert_eq!(wrong(&gaps, ours), None);
     for broken in [first_come as Offer, drops_the_longest] {
@@ -175,9 +176,9 @@ fn a_log_that_drops_the_longest_is_found() {
 }
 
 #[test]
-fn parts_follow_each_other() {
-    assert_eq!(ends(MAX_GAPS), [59_392, 61_440, 63_488, 65_536]);
-    let of = [0, 59_391, 59_392, MAX_GAPS - 1, MAX_GAPS, u64::MAX].map(|kept| part(kept, MAX_GAPS));
-    assert_eq!(of, [0, 0, 1, PARTS - 1, PARTS, PARTS]);
-    assert_eq!((part(0, 0), ends(u64::MAX)[PARTS - 1]), (PARTS, u64::MAX));
+fn levels_are_ascending_and_fill_capacity() {
+    assert_eq!(level_ends(MAX_GAPS), [59_392, 61_440, 63_488, 65_536]);
+    let of = [0, 59_391, 59_392, MAX_GAPS - 1, MAX_GAPS, u64::MAX].map(|kept| level(kept, MAX_GAPS));
+    assert_eq!(of, [0, 0, 1, LEVELS - 1, LEVELS, LEVELS]);
+    assert_eq!((level(0, 0), level_ends(u64::MAX)[LEVELS - 1]), (LEVELS, u64::MAX));
 }

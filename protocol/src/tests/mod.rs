@@ -1,4 +1,4 @@
-//! Tests that need several modules of which one uses the other.
+//! Tests that span several modules.
 
 mod counters;
 mod gaps;

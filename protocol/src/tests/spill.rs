@@ -1,10 +1,10 @@
-//! A log that went through a ring is the log that was written, whoever died meanwhile; and spillers
-//! that are wrong are found.
+//! Tests that a spilled log equals the written one after deaths at any point, and that faulty
+//! spillers are detected.
 
 use crate::record::Point;
 use crate::spill::*;
 use crate::stamps::StampLog;
-use crate::status::{self, AT, Lost, STATUS_WORDS, Status};
+use crate::status::{self, LostRecords, SPILL_CHUNK, STATUS_WORDS, ThreadStatus};
 use crate::wire::OrderId;
 use proptest::prelude::*;
 use shm::memory::header::HEADER_WORDS;
@@ -13,17 +13,17 @@ use shm::sync::Ordering;
 use std::io::{self, Write};
 use std::thread;
 
-const RING: Ring = Ring { chunks: 3, last: 12, instruments: 1 };
+const RING: LogRing = LogRing { chunks: 3, max_chunks: 12, instruments: 1 };
 const CHUNK: u64 = CHUNK_RECORDS;
 
 struct World {
     log: AtomicWords,
     spilled: AtomicWords,
-    ring: Ring,
+    ring: LogRing,
 }
 
 impl World {
-    fn new(ring: Ring) -> Self {
+    fn new(ring: LogRing) -> Self {
         let (log, spilled) =
             (Region::heap(ring.segment_words()).words(), Region::heap(ring.spilled_words()).words());
         Self { log, spilled, ring }
@@ -33,8 +33,8 @@ impl World {
         StampLog::in_ring(&self.log, &self.spilled.clone().into(), self.ring)
     }
 
-    fn drain(&self) -> Drain {
-        Drain::new(self.log.clone(), self.spilled.clone(), self.ring)
+    fn drain(&self) -> ChunkSpiller {
+        ChunkSpiller::new(self.log.clone(), self.spilled.clone(), self.ring)
     }
 
     fn rest<T>(&self, of: impl FnOnce(&UnspilledTail<'_>) -> T) -> T {
@@ -43,23 +43,23 @@ impl World {
         of(&UnspilledTail::new(&log, &spilled, self.ring))
     }
 
-    /// What is in the file in the end.
+    /// The content of the file at the end.
     fn whole(&self, file: &[u8]) -> Vec<u8> {
         let saved = self.rest(|rest| rest.saved()) * CHUNK_BYTES;
         let mut whole = file[..file.len().min(saved as usize)].to_vec();
         whole.resize(saved as usize, 0);
-        self.rest(|rest| rest.each(|bytes| whole.write_all(bytes))).unwrap();
+        self.rest(|rest| rest.for_each_chunk(|bytes| whole.write_all(bytes))).unwrap();
         whole
     }
 
-    fn lost(&self) -> Lost {
+    fn lost(&self) -> LostRecords {
         let words = std::array::from_fn(|word| self.log[HEADER_WORDS + word].load(Ordering::Relaxed));
         let status: [u64; STATUS_WORDS] = words;
-        Status::from_words(status).lost()
+        ThreadStatus::from_words(status).lost()
     }
 }
 
-/// Every third record is of another point.
+/// Every third record has another point.
 const fn point_of(sequence: u64) -> Point {
     if sequence.is_multiple_of(3) { Point::StrategyRecv } else { Point::StrategySend }
 }
@@ -68,8 +68,8 @@ fn append(log: &mut StampLog, sequences: core::ops::Range<u64>) {
     sequences.for_each(|sequence| log.append(point_of(sequence), OrderId::new(1, 0, sequence), sequence + 7));
 }
 
-/// What is wrong with a file: `None` where it has the records of these sequences, each once and in
-/// their order.
+/// Returns the first error of a file; `None` if it has the records of these sequences, each once
+/// and in order.
 fn verdict(file: &[u8], wanted: impl Iterator<Item = u64>) -> Option<String> {
     let mut records = file.as_chunks::<16>().0.iter();
     for sequence in wanted {
@@ -83,7 +83,7 @@ fn verdict(file: &[u8], wanted: impl Iterator<Item = u64>) -> Option<String> {
     (records.count() > 0).then(|| "goes on behind its end".into())
 }
 
-/// Writes a chunk to its place.
+/// Writes a chunk to its offset.
 fn save(file: &mut Vec<u8>, chunk: u64, bytes: &[u8]) -> io::Result<()> {
     let at = (chunk * CHUNK_BYTES) as usize;
     file.resize(file.len().max(at + bytes.len()), 0);
@@ -92,14 +92,14 @@ fn save(file: &mut Vec<u8>, chunk: u64, bytes: &[u8]) -> io::Result<()> {
 }
 
 #[test]
-fn a_log_goes_through_its_ring_as_it_was_written() {
+fn spilled_log_equals_written_log() {
     for end in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 7 * CHUNK + 5, 12 * CHUNK] {
         let world = World::new(RING);
         let (mut log, mut drain, mut file) = (world.writer(), world.drain(), Vec::new());
         for sequence in 0..end {
             append(&mut log, sequence..sequence + 1);
             if sequence % CHUNK == 17 {
-                while drain.step(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
+                while drain.spill_next(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
             }
         }
         assert_eq!((log.dropped(), verdict(&world.whole(&file), 0..end)), (0, None), "{end}");
@@ -109,8 +109,8 @@ fn a_log_goes_through_its_ring_as_it_was_written() {
 }
 
 #[test]
-fn two_threads_agree_on_every_record() {
-    let world = World::new(Ring { chunks: 2, last: 200, instruments: 0 });
+fn writer_and_spiller_threads_agree_on_records() {
+    let world = World::new(LogRing { chunks: 2, max_chunks: 200, instruments: 0 });
     let end = if cfg!(miri) { 1 } else { 40 } * CHUNK + 99;
     let mut file = Vec::new();
     let written = thread::scope(|scope| {
@@ -128,15 +128,15 @@ fn two_threads_agree_on_every_record() {
         });
         let mut drain = world.drain();
         while !writer.is_finished() {
-            // Dies now and then, in the middle of a chunk too.
+            // Dies now and then, also in the middle of a chunk.
             let dies = drain.saved % 3 == 1;
-            let step = drain.step(|chunk, bytes| {
+            let step = drain.spill_next(|chunk, bytes| {
                 save(&mut file, chunk, bytes)?;
                 if dies { Err(io::Error::other("killed")) } else { Ok(()) }
             });
             if step.is_err() {
                 drain = world.drain();
-                let _ = drain.step(|chunk, bytes| save(&mut file, chunk, bytes));
+                let _ = drain.spill_next(|chunk, bytes| save(&mut file, chunk, bytes));
             }
         }
         writer.join().unwrap()
@@ -148,57 +148,57 @@ fn two_threads_agree_on_every_record() {
 }
 
 #[test]
-fn a_writer_that_finds_no_chunk_goes_on_and_says_what_is_lost() {
+fn writer_without_free_chunk_continues_and_records_loss() {
     let world = World::new(RING);
     let (mut log, mut file) = (world.writer(), Vec::new());
     append(&mut log, 0..3 * CHUNK + 50);
-    assert_eq!(world.lost(), Lost { records: 50, from: 3 * CHUNK, to: 3 * CHUNK });
+    assert_eq!(world.lost(), LostRecords { records: 50, from: 3 * CHUNK, to: 3 * CHUNK });
     let mut drain = world.drain();
-    assert!(drain.step(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap());
+    assert!(drain.spill_next(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap());
     append(&mut log, 3 * CHUNK + 50..4 * CHUNK + 70);
-    assert_eq!(world.lost(), Lost { records: 70, from: 3 * CHUNK, to: 4 * CHUNK });
-    // Its next incarnation knows: what was lost stays lost.
+    assert_eq!(world.lost(), LostRecords { records: 70, from: 3 * CHUNK, to: 4 * CHUNK });
+    // The next incarnation keeps the count of lost records.
     drop(log);
     let mut log = world.writer();
     assert_eq!(log.dropped(), 70);
-    while drain.step(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
+    while drain.spill_next(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
     append(&mut log, 4 * CHUNK + 70..4 * CHUNK + 90);
     let written = (0..3 * CHUNK).chain(3 * CHUNK + 50..4 * CHUNK + 50).chain(4 * CHUNK + 70..4 * CHUNK + 90);
     assert_eq!(verdict(&world.whole(&file), written), None);
 }
 
 #[test]
-fn a_log_is_as_long_as_it_may_be_and_no_longer() {
-    let world = World::new(Ring { chunks: 2, last: 3, instruments: 0 });
+fn spilled_log_stops_at_its_maximum_length() {
+    let world = World::new(LogRing { chunks: 2, max_chunks: 3, instruments: 0 });
     let (mut log, mut drain, mut file) = (world.writer(), world.drain(), Vec::new());
     for chunk in 0..4 {
         append(&mut log, chunk * CHUNK..(chunk + 1) * CHUNK);
-        while drain.step(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
+        while drain.spill_next(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
     }
     assert_eq!((log.dropped(), verdict(&world.whole(&file), 0..3 * CHUNK)), (CHUNK, None));
 }
 
 #[test]
-fn a_spiller_that_dies_anywhere_has_a_successor_that_loses_and_doubles_nothing() {
+fn spiller_death_neither_loses_nor_duplicates_chunks() {
     for death in 0..3 {
         let world = World::new(RING);
         let (mut log, mut file) = (world.writer(), Vec::new());
         for chunk in 0..9 {
             append(&mut log, chunk * CHUNK..(chunk + 1) * CHUNK);
-            // Each chunk has a spiller of its own that dies over it, and one that comes behind.
+            // Each chunk has one spiller that dies while saving it, and a successor.
             let mut drain = world.drain();
             match death {
-                // It has written half of it.
-                0 => drop(drain.step(|chunk, bytes| {
+                // Half of the chunk is written.
+                0 => drop(drain.spill_next(|chunk, bytes| {
                     save(&mut file, chunk, &bytes[..bytes.len() / 2])?;
                     Err(io::Error::other("killed"))
                 })),
-                // It is saved, and not free.
-                1 => drop(drain.save_next(|chunk, bytes| save(&mut file, chunk, bytes))),
-                // It is half zeroed.
+                // The chunk is saved and not freed.
+                1 => drop(drain.save_next_chunk(|chunk, bytes| save(&mut file, chunk, bytes))),
+                // The chunk is half zeroed.
                 _ => {
-                    if drain.save_next(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {
-                        let first = RING.place(drain.freed);
+                    if drain.save_next_chunk(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {
+                        let first = RING.chunk_offset(drain.freed);
                         world.log[first..first + CHUNK_WORDS / 2]
                             .iter()
                             .for_each(|w| w.store(0, Ordering::Relaxed));
@@ -207,38 +207,37 @@ fn a_spiller_that_dies_anywhere_has_a_successor_that_loses_and_doubles_nothing()
             }
             let counted = world.rest(|rest| rest.count(Point::StrategyRecv));
             assert_eq!(counted, ((chunk + 1) * CHUNK).div_ceil(3), "also while nobody spills");
-            while world.drain().step(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
+            while world.drain().spill_next(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap() {}
         }
         assert_eq!((log.dropped(), verdict(&world.whole(&file), 0..9 * CHUNK)), (0, None), "death {death}");
     }
 }
 
-/// Spillers that are wrong: what each does with the chunk of that number, and what its file has
-/// then.
+/// Faulty spillers: each handles a chunk by its number, and returns the content of its file.
 #[test]
 fn broken_spillers_are_found() {
-    type Broken = fn(&mut Drain, &mut Vec<u8>) -> bool;
+    type Broken = fn(&mut ChunkSpiller, &mut Vec<u8>) -> bool;
     let skips: Broken = |drain, file| {
-        drain.step(|chunk, bytes| if chunk == 2 { Ok(()) } else { save(file, chunk, bytes) }).unwrap()
+        drain.spill_next(|chunk, bytes| if chunk == 2 { Ok(()) } else { save(file, chunk, bytes) }).unwrap()
     };
     let doubles: Broken = |drain, file| {
-        // By appending, as one would without numbers: its successor appends the chunk again.
+        // Appends without numbers: its successor appends the chunk again.
         let times = if drain.saved == 2 { 2 } else { 1 };
-        drain.step(|_, bytes| (0..times).try_for_each(|_| file.write_all(bytes))).unwrap()
+        drain.spill_next(|_, bytes| (0..times).try_for_each(|_| file.write_all(bytes))).unwrap()
     };
     let late: Broken = |drain, file| {
-        // Gives it back before it has been written.
+        // Frees the chunk before it is written.
         if drain.saved != 2 {
-            return drain.step(|chunk, bytes| save(file, chunk, bytes)).unwrap();
+            return drain.spill_next(|chunk, bytes| save(file, chunk, bytes)).unwrap();
         }
-        let moved = drain.step(|_, _| Ok(())).unwrap();
-        let first = drain.ring.place(2);
+        let moved = drain.spill_next(|_, _| Ok(())).unwrap();
+        let first = drain.ring.chunk_offset(2);
         let words = drain.log[first..first + CHUNK_WORDS].iter();
         let bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         save(file, 2, &bytes).unwrap();
         moved
     };
-    let sound: Broken = |drain, file| drain.step(|chunk, bytes| save(file, chunk, bytes)).unwrap();
+    let sound: Broken = |drain, file| drain.spill_next(|chunk, bytes| save(file, chunk, bytes)).unwrap();
     for (name, spiller, is_broken) in
         [("skips", skips, true), ("doubles", doubles, true), ("late", late, true), ("sound", sound, false)]
     {
@@ -254,14 +253,14 @@ fn broken_spillers_are_found() {
 }
 
 #[test]
-fn gaps_of_earlier_incarnations_are_counted_where_nobody_says_how_many() {
+fn uncounted_gaps_of_earlier_incarnations_are_counted() {
     let world = World::new(RING);
-    let gap = crate::gaps::Gap { ended: 1, ticks: 1, switches: crate::gaps::Switches(0) };
+    let gap = crate::gaps::Gap { ended: 1, ticks: 1, events: crate::gaps::KernelEvents(0) };
     let (mut log, mut drain, mut file) = (world.writer(), world.drain(), Vec::new());
     (0..5).for_each(|_| log.append_gap(gap));
     append(&mut log, 0..2 * CHUNK);
-    assert!(drain.step(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap());
-    // As a strategy's is made anew.
+    assert!(drain.spill_next(|chunk, bytes| save(&mut file, chunk, bytes)).unwrap());
+    // Reset like the status block of a strategy.
     world.log[status::GAPS].iter().for_each(|word| word.store(0, Ordering::Relaxed));
     let mut log = world.writer();
     log.append_gap(gap);
@@ -272,13 +271,13 @@ fn gaps_of_earlier_incarnations_are_counted_where_nobody_says_how_many() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 24 }))]
     #[test]
-    fn whatever_a_thread_says_nothing_panics_and_memory_is_its_own(said: u64, chunks in 2u64..5, steps in 0usize..4) {
-        let world = World::new(Ring { chunks, last: 6, instruments: 0 });
+    fn arbitrary_spill_state_stays_in_bounds(said: u64, chunks in 2u64..5, steps in 0usize..4) {
+        let world = World::new(LogRing { chunks, max_chunks: 6, instruments: 0 });
         append(&mut world.writer(), 0..CHUNK + 5);
-        status::spill(&world.log)[AT].store(said, Ordering::Relaxed);
+        status::spill(&world.log)[SPILL_CHUNK].store(said, Ordering::Relaxed);
         let (mut drain, mut file) = (world.drain(), Vec::new());
         for _ in 0..steps {
-            prop_assert!(drain.step(|chunk, bytes| save(&mut file, chunk, bytes)).is_ok());
+            prop_assert!(drain.spill_next(|chunk, bytes| save(&mut file, chunk, bytes)).is_ok());
         }
         prop_assert!(drain.saved <= 6 && file.len() as u64 <= 6 * CHUNK_BYTES);
         let mut log = world.writer();

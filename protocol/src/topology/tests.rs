@@ -1,4 +1,4 @@
-//! Each segment has its owner and rights, in every layout.
+//! Tests of the owners and rights of each segment, in every topology.
 
 use super::*;
 use crate::plan::{ExchangePlacement, Placement, Technique, Threading, Trading};
@@ -10,11 +10,11 @@ fn rights_of(plan: &Plan, process: &str) -> HashMap<String, Access> {
 }
 
 fn plan(technique: Technique, placement: Placement) -> Plan {
-    Plan { technique, placement, ..Plan::of(crate::workload::Trading::new(2, 2)) }.arranged()
+    Plan { technique, placement, ..Plan::for_trading(crate::workload::Trading::new(2, 2)) }.arranged()
 }
 
 #[test]
-fn a_strategy_has_what_is_its_own_and_nothing_else() {
+fn strategy_has_rights_to_its_own_segments_only() {
     let (read, write) = (Some(Access::Read), Some(Access::Write));
     for (technique, wanted) in [
         (
@@ -22,7 +22,7 @@ fn a_strategy_has_what_is_its_own_and_nothing_else() {
             &[("submit-0", write), ("submit-0.head", read), ("submit-1", None), ("submit-1.head", None)][..],
         ),
         (
-            Technique::of::<techniques::channel::Channel>(),
+            Technique::from_link::<techniques::channel::Channel>(),
             &[
                 ("submit", write),
                 ("submit-waker", write),
@@ -59,7 +59,7 @@ fn a_strategy_has_what_is_its_own_and_nothing_else() {
 }
 
 #[test]
-fn the_engine_reads_what_strategies_write() {
+fn engine_reads_segments_that_strategies_write() {
     let held = rights_of(&plan(Technique::default(), Placement::Engine), "engine");
     for (what, right) in [
         ("submit-1", Some(Access::Read)),
@@ -82,11 +82,11 @@ fn the_engine_reads_what_strategies_write() {
 }
 
 #[test]
-fn a_venues_touches_are_written_by_its_exchange_and_read_by_strategies_and_by_nobody_else() {
+fn top_of_book_board_is_written_by_exchange_only() {
     let mut trading =
         Trading { exchange: ExchangePlacement::Process, market_data: true, ..Trading::new(2, 2) };
     trading.venue_kinds = vec![Trading::DELAY_VENUE.into(), Trading::BOOK.into()];
-    let with = |trading| Plan::of(trading).arranged();
+    let with = |trading| Plan::for_trading(trading).arranged();
     let plan = with(trading.clone());
     for (process, right) in [
         ("exchange-1", Some(Access::Write)),
@@ -97,14 +97,15 @@ fn a_venues_touches_are_written_by_its_exchange_and_read_by_strategies_and_by_no
         let held = rights_of(&plan, process);
         assert_eq!((held.get("market-1").copied(), held.get("market-0")), (right, None), "{process}");
     }
-    let board = segments(&plan).into_iter().find(|segment| segment.purpose == Purpose::Market(1)).unwrap();
-    assert_eq!((board.owner(), board.renewed_with), (Some(Role::Exchange(1)), None));
+    let board =
+        segments(&plan).into_iter().find(|segment| segment.purpose == SegmentPurpose::Market(1)).unwrap();
+    assert_eq!((board.sole_writer(), board.reset_with_role), (Some(Role::Exchange(1)), None));
     let off = with(Trading { market_data: false, ..trading });
-    assert!(segments(&off).iter().all(|segment| !matches!(segment.purpose, Purpose::Market(_))));
+    assert!(segments(&off).iter().all(|segment| !matches!(segment.purpose, SegmentPurpose::Market(_))));
 }
 
 #[test]
-fn a_gateway_of_its_own_process_sees_its_inbox_and_its_completions() {
+fn separate_gateway_has_rights_to_its_links_only() {
     let plan = plan(Technique::default(), Placement::EachGateway);
     let held = rights_of(&plan, "gateway-1");
     let mut names: Vec<(&str, Access)> = held.iter().map(|(what, right)| (what.as_str(), *right)).collect();
@@ -126,14 +127,14 @@ fn a_gateway_of_its_own_process_sees_its_inbox_and_its_completions() {
 }
 
 #[test]
-fn a_process_without_roles_gets_the_plan_and_nothing_else() {
-    let plan = plan(Technique::of::<shm::ring::array_queue::ArrayQueue>(), Placement::Engine);
+fn process_without_roles_sees_only_the_plan() {
+    let plan = plan(Technique::from_link::<shm::ring::array_queue::ArrayQueue>(), Placement::Engine);
     let nobody = ProcessPlan { name: "nobody".into(), threads: vec![] };
     assert_eq!(rights(&plan, &nobody).collect::<Vec<_>>(), [(CONTROL.to_owned(), Access::Read)]);
 }
 
 #[test]
-fn own_memory_is_renewed_with_strategy_or_gateway() {
+fn own_memory_is_reset_with_strategy_or_gateway() {
     for technique in Technique::all() {
         let plan = plan(technique, Placement::Engine);
         for segment in segments(&plan) {
@@ -149,26 +150,26 @@ fn own_memory_is_renewed_with_strategy_or_gateway() {
             let strategy = (0..2).find(|index| is_of(["submit", "return"], *index)).map(Role::Strategy);
             let gateway = (0..2).find(|index| is_of(["inbox", "completion"], *index)).map(Role::Gateway);
             let wanted = strategy.or(gateway);
-            assert_eq!(segment.renewed_with, wanted, "{technique}: {}", segment.spec.what);
+            assert_eq!(segment.reset_with_role, wanted, "{technique}: {}", segment.spec.what);
         }
     }
 }
 
 #[test]
-fn an_owner_is_the_one_who_writes() {
+fn sole_writer_is_the_only_writing_role() {
     let plan =
         Plan { threading: Threading::Dedicated, ..plan(Technique::default(), Placement::Engine) }.arranged();
-    let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.what == what).unwrap().owner();
+    let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.what == what).unwrap().sole_writer();
     assert_eq!(owner("submit-1"), Some(Role::Strategy(1)));
     assert_eq!(owner("submit-1.head"), Some(Role::Orchestrator));
     assert_eq!(owner("thread-gateway-0"), Some(Role::Gateway(0)));
     assert_eq!((owner("schedule-0"), owner("bell-orchestrator")), (None, Some(Role::Orchestrator)));
 }
 
-/// A segment of a run whose layout the control segment does not vouch for could be taken for
-/// another build's.
+/// Every layout must be in the control segment's hash: otherwise a segment of another build could
+/// be accepted.
 #[test]
-fn the_control_segment_vouches_for_every_layout() {
+fn control_layout_hash_covers_every_layout() {
     let of = |kinds: &[SegmentKind]| {
         let layouts: Vec<_> = kinds.iter().map(|kind| (kind.name, kind.layout as usize)).collect();
         SegmentKind::new(1, "control", &layouts).layout
@@ -176,33 +177,34 @@ fn the_control_segment_vouches_for_every_layout() {
     let mut kinds = vec![control::KIND];
     kinds.extend([shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::array_queue::KIND]);
     kinds.extend([techniques::linked::KIND, shm::ring::intent::KIND, bell::KIND, board::KIND, status::KIND]);
-    kinds.extend([supervision::KIND, tape::KIND, DESK_KIND, ANSWERS_KIND, SPILLED_KIND]);
-    kinds.extend([SCHEDULE_KIND, TURNS_KIND]);
+    kinds.extend([supervision::KIND, tape::KIND, COMMANDS_KIND, ANSWERS_KIND, SPILLED_KIND]);
+    kinds.extend([SCHEDULE_KIND, REPLAY_KIND]);
     assert_eq!(of(&kinds), CONTROL_KIND.layout);
     let mut trading =
         Trading { exchange: ExchangePlacement::Process, market_data: true, ..Trading::new(2, 2) };
     trading.venue_kinds = vec![Trading::BOOK.into()];
     for technique in Technique::all() {
-        let plan = Plan { technique, ..Plan::of(trading.clone()) }.arranged();
+        let plan = Plan { technique, ..Plan::for_trading(trading.clone()) }.arranged();
         for segment in segments(&plan) {
             let is_memory = matches!(segment.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
             let kind = segment.spec.kind;
-            // A reserve differs in how it is mapped.
+            // A reserve is mapped differently.
             let is_there = kinds.iter().any(|known| known.layout == kind.layout);
             assert!(is_there || !is_memory, "{technique}: {}", segment.spec.what);
         }
     }
 }
 
-/// Whoever could write another thread's bell could take the wake-ups of all its senders away.
+/// A process that could write another thread's doorbell could suppress the wake-ups of all its
+/// senders.
 #[test]
-fn each_bell_is_written_by_its_thread_alone() {
+fn each_doorbell_is_written_by_one_thread() {
     for placement in Placement::ALL {
         for threading in Threading::ALL {
             let plan = Plan { threading: *threading, ..plan(Technique::default(), *placement) }.arranged();
             for segment in segments(&plan) {
-                let Purpose::Bell(thread) = segment.purpose else { continue };
-                let Rights::Roles(rights) = segment.rights else { panic!("everybody") };
+                let SegmentPurpose::Bell(thread) = segment.purpose else { continue };
+                let SegmentRights::Roles(rights) = segment.rights else { panic!("everybody") };
                 let writers = rights.iter().filter(|(_, access)| *access == Access::Write);
                 assert!(writers.map(|(role, _)| *role).eq(plan.threads[thread].roles.iter().copied()));
             }
@@ -211,24 +213,23 @@ fn each_bell_is_written_by_its_thread_alone() {
 }
 
 #[test]
-fn a_culprit_is_the_strategy_that_alone_writes() {
+fn sole_strategy_writer_requires_exclusive_write_access() {
     for technique in Technique::all() {
         let plan = plan(technique, Placement::Engine);
         for segment in segments(&plan) {
             let what = segment.spec.what.as_str();
             let of = |index: u16| {
-                // In a ring that all write, the engine writes what they announce as well: it takes
-                // it back.
+                // In a shared ring the engine also writes the announcements: it withdraws them.
                 let all = ["submit-N", "return-N.head", "thread-strategy-N", "bell-strategy-N"];
                 all.iter().any(|own| own.replace('N', &index.to_string()) == what)
             };
             let wanted = (0..2).find(|index| of(*index));
-            assert_eq!(segment.culprit(&plan), wanted, "{technique}: {what}");
-            assert!(segment.is_open_to_strategies() || wanted.is_none(), "{technique}: {what}");
+            assert_eq!(segment.sole_strategy_writer(&plan), wanted, "{technique}: {what}");
+            assert!(segment.is_writable_by_strategies() || wanted.is_none(), "{technique}: {what}");
         }
     }
     let together =
         Plan { isolation: crate::plan::Isolation::Thread, ..plan(Technique::default(), Placement::Engine) };
     let together = together.arranged();
-    assert!(segments(&together).iter().all(|segment| segment.culprit(&together).is_none()));
+    assert!(segments(&together).iter().all(|segment| segment.sole_strategy_writer(&together).is_none()));
 }

@@ -1,37 +1,37 @@
-//! Instructions: what the orchestrator sends to a gateway.
+//! Instructions: the messages from the orchestrator to a gateway.
 
 use super::order::OrderWords;
 use super::{Message, Order, OrderId, WireError};
 use zerocopy::transmute;
 
-/// What the orchestrator sends to a gateway.
+/// A message from the orchestrator to a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// A strategy's order.
     Order(Order),
-    /// Cancel every open order of the scope: cancel on disconnect, or a kill switch. No strategy
-    /// can send it: as an order it is an unknown operation.
+    /// Cancel every open order of the scope: cancel on disconnect, or a kill switch. A strategy
+    /// cannot send it, because it is not a valid order.
     CancelAll(CancelScope),
 }
 
-/// Which open orders of a gateway are cancelled.
+/// The open orders of a gateway that a mass cancel affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CancelScope {
-    /// Those of this id's strategy, up to this id's epoch; `None`: of every strategy.
+    /// Orders of this id's strategy, up to this id's epoch; `None`: of every strategy.
     pub strategy: Option<OrderId>,
-    /// Those of this instrument; `None`: of every one.
+    /// Orders of this instrument; `None`: of every instrument.
     pub instrument: Option<u16>,
 }
 
 impl CancelScope {
-    /// The orders of an incarnation and of those before it.
-    pub const fn of(strategy: OrderId) -> Self {
+    /// Makes the scope of all orders of an incarnation and of earlier ones.
+    pub const fn for_strategy(strategy: OrderId) -> Self {
         Self { strategy: Some(strategy), instrument: None }
     }
 
-    /// Whether an order is one of them.
+    /// Returns `true` if the scope includes an order.
     #[inline]
-    pub const fn concerns(&self, id: OrderId, instrument: u16) -> bool {
+    pub const fn contains(&self, id: OrderId, instrument: u16) -> bool {
         let by_strategy = match self.strategy {
             Some(dead) => id.strategy() == dead.strategy() && id.epoch() <= dead.epoch(),
             None => true,
@@ -52,7 +52,7 @@ const HAS_STRATEGY: u8 = 1;
 const HAS_INSTRUMENT: u8 = 2;
 
 impl Instruction {
-    /// The message's words.
+    /// Encodes the instruction as a message.
     pub fn to_message(&self) -> Message {
         match self {
             Instruction::Order(order) => order.to_message(),
@@ -69,7 +69,7 @@ impl Instruction {
         }
     }
 
-    /// Checks a message and makes an instruction of it.
+    /// Validates and decodes a message.
     ///
     /// # Errors
     /// As [`Order::from_message`].

@@ -1,11 +1,11 @@
-//! Orders: what a strategy sends.
+//! Orders: the messages of strategies.
 
-use super::terms::{Condition, OrderType, SelfTrade, Terms, TimeInForce};
+use super::terms::{OrderCondition, OrderTerms, OrderType, SelfTrade, TimeInForce};
 use super::{Message, OrderId, WireError};
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// What an order asks of its venue.
+/// The operation that an order requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A new order.
@@ -13,10 +13,9 @@ pub enum Operation {
     /// The cancel of an earlier order of the same strategy at the same venue.
     Cancel,
     /// A new price and open quantity for an earlier order of the same strategy at the same venue.
-    /// That order goes on under its own id; this one is answered with one report.
+    /// That order keeps its id; the replace is answered with one report.
     Replace,
-    /// The cancel of all orders of the same strategy at the same venue, of the instrument that it
-    /// names.
+    /// The cancel of all orders of the same strategy at the same venue in one instrument.
     MassCancel,
 }
 
@@ -47,7 +46,7 @@ impl Side {
         }
     }
 
-    /// The other side.
+    /// Returns the other side.
     #[must_use]
     pub const fn opposite(self) -> Self {
         match self {
@@ -60,32 +59,34 @@ impl Side {
 /// An order on its way from a strategy to a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Who it is. The engine believes the strategy part only after comparing it with the ring it
-    /// came through.
+    /// The id of the order. The engine checks the strategy part against the ring that it came
+    /// through.
     pub id: OrderId,
-    /// The venue it goes to, below the plan's number of venues (checked by the orchestrator).
+    /// The index of the venue, below the plan's number of venues (checked by the orchestrator).
     pub venue: u16,
-    /// What is traded, below the plan's number of instruments (checked by the orchestrator).
+    /// The index of the instrument, below the plan's number of instruments (checked by the
+    /// orchestrator).
     pub instrument: u16,
-    /// What it asks for.
+    /// The requested operation.
     pub operation: Operation,
-    /// Its side.
+    /// Buy or sell.
     pub side: Side,
-    /// How long a `delay` venue takes for it, in nanoseconds (pre-sampled: part of the schedule).
+    /// The delay of a `delay` venue for this order, in nanoseconds (pre-sampled: part of the
+    /// schedule).
     pub delay_ns: u64,
-    /// Limit price in cents; of a replace the new one. 0 for a market order or a cancel.
+    /// Limit price in cents; the new price for a replace; 0 for a market order or a cancel.
     pub price: i64,
-    /// Quantity in 1e-8 units; of a replace what is to be open from now on. 0 for a cancel.
+    /// Quantity in 1e-8 units; the new open quantity for a replace; 0 for a cancel.
     pub quantity: u64,
-    /// For a cancel or a replace: the sequence of the order that it is about (same strategy). Else 0.
+    /// For a cancel or a replace: the sequence of the target order (same strategy). Else 0.
     pub target: u64,
-    /// What a new order says beside that; of another operation the default.
-    pub terms: Terms,
-    /// The version of the market data that made the strategy send it; 0 if none did.
+    /// The further terms of a new order; the default for other operations.
+    pub terms: OrderTerms,
+    /// The version of the market data that triggered the order; 0 if none did.
     pub trigger: u64,
 }
 
-/// The bytes of an order. Words that an operation does not use are zero.
+/// The memory layout of an order. Words that an operation does not use are zero.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct OrderWords {
@@ -99,7 +100,7 @@ pub(super) struct OrderWords {
     pub venue: u16,
     pub instrument: u16,
     pub code: u8,
-    /// The side; of an instruction what its scope names.
+    /// The side; for a mass cancel instruction the fields of its scope.
     pub side: u8,
     /// Bits 0–3 the type, 4–7 the time in force.
     pub kind: u8,
@@ -112,8 +113,8 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 const POST_ONLY: u8 = 1 << 3;
 
 impl Order {
-    /// A buy of nothing at no price, without delay, of instrument 0: a start for struct update
-    /// syntax.
+    /// Makes a buy order of quantity 0 at price 0, without delay, for instrument 0: a base for
+    /// struct update syntax.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         Self {
             id,
@@ -125,22 +126,22 @@ impl Order {
             price: 0,
             quantity: 0,
             target: 0,
-            terms: Terms {
+            terms: OrderTerms {
                 order_type: OrderType::Limit,
                 time_in_force: TimeInForce::GoodTillCancel,
                 post_only: false,
                 self_trade: SelfTrade::Allow,
-                condition: Condition::None,
+                condition: OrderCondition::None,
             },
             trigger: 0,
         }
     }
 
-    /// The message's words. A target of a new order and the terms of anything else are left out:
-    /// they mean nothing.
+    /// Encodes the order as a message. The target of a new order and the terms of other operations
+    /// have no meaning and are left out.
     #[inline]
     pub fn to_message(&self) -> Message {
-        let Terms { order_type, time_in_force, post_only, self_trade, condition } = self.terms;
+        let OrderTerms { order_type, time_in_force, post_only, self_trade, condition } = self.terms;
         let words = OrderWords {
             id: self.id.word(),
             delay_ns: self.delay_ns,
@@ -171,10 +172,10 @@ impl Order {
         })
     }
 
-    /// Checks a message and makes an order of it.
+    /// Validates and decodes a message.
     ///
     /// # Errors
-    /// A code that is not one of ours. Venue, instrument and id are for the orchestrator to check.
+    /// An unknown code. Venue, instrument and id are checked by the orchestrator.
     #[inline]
     pub fn from_message(message: Message) -> Result<Self, WireError> {
         let words: OrderWords = transmute!(message);
@@ -188,7 +189,7 @@ impl Order {
         let (target, terms) = match operation {
             Operation::New => (0, words.terms()?),
             _ if words.kind | words.rules != 0 => return Err(WireError::BadTerms),
-            _ => (words.target, Terms::default()),
+            _ => (words.target, OrderTerms::default()),
         };
         Ok(Self {
             id: OrderId::from_word(words.id),
@@ -208,17 +209,17 @@ impl Order {
 
 impl OrderWords {
     #[inline]
-    fn terms(&self) -> Result<Terms, WireError> {
-        // A plain limit order, nearly always: one comparison.
+    fn terms(&self) -> Result<OrderTerms, WireError> {
+        // The common case, a plain limit order, costs one comparison.
         if (self.kind | self.rules) == 0 && self.target == 0 {
-            return Ok(Terms::default());
+            return Ok(OrderTerms::default());
         }
-        Ok(Terms {
+        Ok(OrderTerms {
             order_type: OrderType::from_code(self.kind & 0xF)?,
             time_in_force: TimeInForce::from_code(self.kind >> 4)?,
             post_only: self.rules & POST_ONLY != 0,
             self_trade: SelfTrade::from_code(self.rules & (POST_ONLY - 1))?,
-            condition: Condition::from_code(self.rules >> 4, self.target)?,
+            condition: OrderCondition::from_code(self.rules >> 4, self.target)?,
         })
     }
 }

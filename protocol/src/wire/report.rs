@@ -1,40 +1,39 @@
-//! Execution reports: what a strategy gets back.
+//! Execution reports: the messages back to strategies.
 
 use super::{Message, Order, OrderId, Side, WireError};
 use crate::reject::Reject;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// What a report says of its order: FIX ExecType and OrdStatus, as far as an order here has them.
+/// The status of an order in a report: the subset of FIX ExecType and OrdStatus that is used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OrderStatus {
-    /// Executed, as a whole or what was left of it (FIX Filled). A `delay` venue says so of every
-    /// new order.
+    /// Fully executed (FIX Filled). A `delay` venue reports it for every new order.
     Filled,
-    /// The orchestrator's risk checks refused it; it never reached a venue.
+    /// Rejected by the orchestrator's risk checks; the order never reached a venue.
     Rejected,
-    /// What was left of it is cancelled: its strategy wanted that, its terms did, or its strategy
-    /// is dead.
+    /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy is
+    /// dead.
     Cancelled,
-    /// The venue has it (FIX New).
+    /// The venue has accepted it (FIX New).
     Accepted,
-    /// The venue has executed a part of it.
+    /// A part is executed.
     PartiallyFilled,
-    /// The venue refused it: what an exchange rejects.
+    /// The venue, such as an exchange, refused it.
     Refused,
-    /// It has the price and the open quantity of the report now.
+    /// It now has the price and the open quantity of the report.
     Replaced,
-    /// Its time is over.
+    /// Its time in force is over.
     Expired,
-    /// A stop order is an order now.
+    /// A stop order became active.
     Triggered,
-    /// The venue took quantity from it without a trade (FIX Restated): self-trade prevention.
+    /// The venue reduced its quantity without a trade (FIX Restated): self-trade prevention.
     Restated,
-    /// Of a cancel, a replace or a mass cancel: it was carried out.
+    /// For a cancel, a replace or a mass cancel: it was carried out.
     Done,
 }
 
 impl OrderStatus {
-    /// Every status, in the order of their codes, which begin at 1.
+    /// Every status, in the order of the codes, which begin at 1.
     pub const ALL: [OrderStatus; 11] = [
         OrderStatus::Filled,
         OrderStatus::Rejected,
@@ -67,47 +66,46 @@ impl OrderStatus {
 /// An execution report on its way back to the strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The order that it is about.
+    /// The id of the order.
     pub id: OrderId,
-    /// The venue.
+    /// The index of the venue.
     pub venue: u16,
-    /// What is traded.
+    /// The index of the instrument.
     pub instrument: u16,
-    /// What it says of the order.
+    /// The status of the order.
     pub status: OrderStatus,
-    /// For a rejection: the reason's code (`protocol::reject::Reject`). Of a venue: a code of its
-    /// own, or 0.
+    /// For a rejection: the reason's code (`protocol::reject::Reject`). For a venue's report: the
+    /// venue's own code, or 0.
     pub reason: u8,
     /// The side of the order.
     pub side: Side,
-    /// Price in cents: of what was filled with this report (FIX LastPx); without a fill the
-    /// order's.
+    /// Price in cents of the fill of this report (FIX LastPx); without a fill the order's price.
     pub price: i64,
-    /// The quantity that was filled with this report, in 1e-8 units (FIX LastQty).
+    /// Quantity filled with this report, in 1e-8 units (FIX LastQty).
     pub filled: u64,
-    /// What is open of the order now (FIX LeavesQty); 0 with the last report.
+    /// Open quantity of the order (FIX LeavesQty); 0 in the last report.
     pub leaves: u64,
-    /// What was filled of the order in all (FIX CumQty).
+    /// Total filled quantity of the order (FIX CumQty).
     pub cumulative: u64,
-    /// Which report of its order this is, from 0. An order has at most [`MAX_REPORTS`].
+    /// The number of the report among those of its order, from 0 and below [`MAX_REPORTS`].
     pub number: u8,
-    /// No report of this order follows: it is closed.
+    /// `true` for the last report of the order, which closes it.
     pub is_last: bool,
 }
 
-/// The most reports of one order.
+/// Maximum number of reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
 /// The number of the report with which the engine closes an order whose gateway died. The engine
-/// does not count a venue's reports, so this is the last number that there can be.
+/// does not count a venue's reports, so this is the largest possible number.
 pub const ENGINE_REPORT: u8 = (MAX_REPORTS - 1) as u8;
 
-/// The bit of a t5's detail that says that more reports of the order follow.
+/// The bit of a t5's detail that is set if more reports of the order follow.
 const MORE: u8 = 1 << 7;
 
 const _: () = assert!(MAX_REPORTS == MORE as usize);
 
-/// The bytes of a report.
+/// The memory layout of a report.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct ReportWords {
@@ -128,13 +126,13 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
-/// The message that stands in the place of one that is none: where messages are counted one to one,
-/// each has one behind it, whatever it is. No report, order or cancel.
-pub const NOTHING: Message = [u64::MAX; super::MESSAGE_WORDS];
+/// A placeholder message, which is neither an order nor a report: used where two rings must have
+/// the same number of messages.
+pub const PLACEHOLDER: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {
-    /// The one report of an order that was filled whole, at the order's own price.
-    pub const fn whole_fill(order: &Order) -> Self {
+    /// Makes the only report of an order that was fully filled at its own price.
+    pub const fn full_fill(order: &Order) -> Self {
         Self {
             id: order.id,
             venue: order.venue,
@@ -151,31 +149,31 @@ impl Report {
         }
     }
 
-    /// The report of an order that never reached its venue.
+    /// Makes the report of an order that never reached its venue.
     pub const fn rejected(order: &Order, reason: Reject) -> Self {
         Self {
             status: OrderStatus::Rejected,
             reason: reason.code(),
             filled: 0,
             cumulative: 0,
-            ..Self::whole_fill(order)
+            ..Self::full_fill(order)
         }
     }
 
-    /// What the record of its t5 says beside the order: its number, and in the highest bit whether
-    /// more of its order follow. Zero for the one report of an order that has no other.
+    /// Returns the detail of the report's t5: its number, and in the highest bit whether more
+    /// reports of its order follow. Zero for a single report.
     #[inline]
     pub const fn detail(&self) -> u8 {
         self.number & !MORE | if self.is_last { 0 } else { MORE }
     }
 
-    /// Number and `is_last` of the report with this detail at its t5.
+    /// Returns the number and `is_last` of the report with this detail of its t5.
     #[inline]
-    pub const fn of_detail(detail: u8) -> (u8, bool) {
+    pub const fn parse_detail(detail: u8) -> (u8, bool) {
         (detail & !MORE, detail & MORE == 0)
     }
 
-    /// The message's words.
+    /// Encodes the report as a message.
     #[inline]
     pub fn to_message(&self) -> Message {
         transmute!(ReportWords {
@@ -195,10 +193,10 @@ impl Report {
         })
     }
 
-    /// Checks a message and makes a report of it.
+    /// Validates and decodes a message.
     ///
     /// # Errors
-    /// A code that is not one of ours.
+    /// An unknown code.
     #[inline]
     pub fn from_message(message: Message) -> Result<Self, WireError> {
         let words: ReportWords = transmute!(message);

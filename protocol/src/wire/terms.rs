@@ -1,4 +1,4 @@
-//! The terms of an order beside price and quantity, with their FIX names.
+//! The terms of an order besides price and quantity, with their FIX names.
 
 use super::WireError;
 
@@ -9,7 +9,7 @@ macro_rules! codes {
         pub enum $name { $($(#[$each])* $variant = $code,)+ }
 
         impl $name {
-            /// Every value, in the order of their codes, which begin at 0.
+            /// Every value, in the order of the codes, which begin at 0.
             pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
 
             #[inline]
@@ -29,72 +29,73 @@ macro_rules! codes {
 }
 
 codes! {
-    /// OrdType, FIX tag 40.
+    /// The type of an order: OrdType, FIX tag 40.
     OrderType {
-        /// At its price or better.
+        /// Trades at its price or better.
         #[default]
         Limit = 0,
-        /// At any price. A limit order of price 0 of a recording is one too: see
+        /// Trades at any price. A limit order of a recording with price 0 is one too: see
         /// [`super::Order::price`].
         Market = 1,
-        /// A market order from the moment that a trade happens at its stop price or beyond.
+        /// Becomes a market order when a trade happens at its stop price or beyond.
         Stop = 2,
-        /// A limit order from that moment.
+        /// Becomes a limit order when a trade happens at its stop price or beyond.
         StopLimit = 3,
     }
 }
 
 codes! {
-    /// TimeInForce, FIX tag 59.
+    /// The lifetime of an order: TimeInForce, FIX tag 59.
     TimeInForce {
-        /// Until it is filled or cancelled.
+        /// Valid until it is filled or cancelled.
         #[default]
         GoodTillCancel = 0,
-        /// What is not filled at once is cancelled.
+        /// The part that is not filled immediately is cancelled.
         ImmediateOrCancel = 1,
-        /// Filled at once and in full, or cancelled.
+        /// Filled immediately and in full, or cancelled.
         FillOrKill = 2,
-        /// For as long as [`Condition::Life`] says.
+        /// Valid for the time of [`OrderCondition::Lifetime`].
         GoodTillTime = 3,
     }
 }
 
 codes! {
-    /// What happens instead of a trade between two orders of one strategy; FIX tags 2362 and 2964.
+    /// Self-trade prevention: the action instead of a trade between two orders of one strategy; FIX
+    /// tags 2362 and 2964.
     SelfTrade {
-        /// They trade.
+        /// The orders trade.
         #[default]
         Allow = 0,
-        /// What is left of the newer one is cancelled.
+        /// The rest of the newer order is cancelled.
         CancelNewest = 1,
-        /// The older one is cancelled.
+        /// The older order is cancelled.
         CancelOldest = 2,
         /// Both are cancelled.
         CancelBoth = 3,
-        /// Both lose the smaller quantity.
+        /// Both are reduced by the smaller quantity.
         Decrement = 4,
     }
 }
 
-/// The one further number that an order can carry. Who needs two of them at once needs another
-/// venue: a message has one word for it.
+/// The optional parameter of an order. A message has one word for it, so an order has at most one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Condition {
-    /// None.
+pub enum OrderCondition {
+    /// No parameter.
     #[default]
     None,
-    /// Of a stop order: the price that triggers it, in the units of [`super::Order::price`].
+    /// For a stop order: the price that triggers it, in the units of [`super::Order::price`].
     StopPrice(i64),
-    /// Iceberg: the most that is shown at once, in the units of [`super::Order::quantity`].
+    /// Iceberg order: the maximum quantity shown at once, in the units of
+    /// [`super::Order::quantity`].
     Display(u64),
-    /// The least that must be filled at once.
+    /// The minimum quantity that must be filled immediately.
     Minimum(u64),
-    /// How long a [`TimeInForce::GoodTillTime`] order lives from its arrival at the venue, in
+    /// The lifetime of a [`TimeInForce::GoodTillTime`] order from its arrival at the venue, in
     /// nanoseconds.
-    Life(u64),
+    Lifetime(u64),
 }
 
-impl Condition {
+impl OrderCondition {
     #[inline]
     pub(super) const fn code(self) -> u8 {
         match self {
@@ -102,7 +103,7 @@ impl Condition {
             Self::StopPrice(_) => 1,
             Self::Display(_) => 2,
             Self::Minimum(_) => 3,
-            Self::Life(_) => 4,
+            Self::Lifetime(_) => 4,
         }
     }
 
@@ -112,7 +113,7 @@ impl Condition {
             Self::None => 0,
             Self::StopPrice(price) => price.cast_unsigned(),
             Self::Display(quantity) | Self::Minimum(quantity) => quantity,
-            Self::Life(ns) => ns,
+            Self::Lifetime(ns) => ns,
         }
     }
 
@@ -123,24 +124,24 @@ impl Condition {
             1 => Ok(Self::StopPrice(word.cast_signed())),
             2 => Ok(Self::Display(word)),
             3 => Ok(Self::Minimum(word)),
-            4 => Ok(Self::Life(word)),
+            4 => Ok(Self::Lifetime(word)),
             _ => Err(WireError::BadTerms),
         }
     }
 }
 
-/// What an order says beside price and quantity. The default is a plain limit order. A `delay`
-/// venue looks at none of it.
+/// The terms of an order besides price and quantity. The default is a plain limit order. A `delay`
+/// venue ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Terms {
-    /// Its type.
+pub struct OrderTerms {
+    /// The type of the order.
     pub order_type: OrderType,
-    /// How long it lives.
+    /// The lifetime of the order.
     pub time_in_force: TimeInForce,
-    /// Refused rather than take liquidity.
+    /// `true` if the order is refused rather than taking liquidity.
     pub post_only: bool,
-    /// What happens instead of a trade with an order of the same strategy.
+    /// The self-trade prevention.
     pub self_trade: SelfTrade,
-    /// A further number.
-    pub condition: Condition,
+    /// The optional parameter.
+    pub condition: OrderCondition,
 }

@@ -1,19 +1,19 @@
 use super::*;
 use proptest::prelude::*;
 
-fn terms() -> impl Strategy<Value = Terms> {
+fn terms() -> impl Strategy<Value = OrderTerms> {
     (0usize..4, 0usize..4, any::<bool>(), 0usize..5, 0u8..5, any::<u64>()).prop_map(
-        |(order_type, time_in_force, post_only, self_trade, condition, word)| Terms {
+        |(order_type, time_in_force, post_only, self_trade, condition, word)| OrderTerms {
             order_type: OrderType::ALL[order_type],
             time_in_force: TimeInForce::ALL[time_in_force],
             post_only,
             self_trade: SelfTrade::ALL[self_trade],
             condition: match condition {
-                0 => Condition::None,
-                1 => Condition::StopPrice(word.cast_signed()),
-                2 => Condition::Display(word),
-                3 => Condition::Minimum(word),
-                _ => Condition::Life(word),
+                0 => OrderCondition::None,
+                1 => OrderCondition::StopPrice(word.cast_signed()),
+                2 => OrderCondition::Display(word),
+                3 => OrderCondition::Minimum(word),
+                _ => OrderCondition::Lifetime(word),
             },
         },
     )
@@ -24,7 +24,7 @@ const OPERATIONS: [Operation; 4] =
 
 proptest! {
     #[test]
-    fn orders_survive_the_wire(
+    fn orders_round_trip_through_messages(
         (strategy, epoch, sequence) in (0u16..256, 0..=MAX_EPOCH, 0..=MAX_SEQUENCE), venue: u16, instrument: u16,
         delay_ns: u64, price: i64, quantity: u64, target: u64, operation in 0usize..4, sell: bool, trigger: u64,
         terms in terms(),
@@ -34,7 +34,7 @@ proptest! {
         let order = Order {
             id: OrderId::new(strategy, epoch, sequence), venue, instrument, delay_ns, price, quantity, operation, trigger,
             target: if is_new { 0 } else { target },
-            terms: if is_new { terms } else { Terms::default() },
+            terms: if is_new { terms } else { OrderTerms::default() },
             side: if sell { Side::Sell } else { Side::Buy },
         };
         prop_assert_eq!(Order::from_message(order.to_message()), Ok(order));
@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn no_order_cancels_all(word in 0u64..1 << 58, instrument: u16, strategies: bool, instruments: bool) {
+    fn orders_never_decode_as_mass_cancel(word in 0u64..1 << 58, instrument: u16, strategies: bool, instruments: bool) {
         let all = Instruction::CancelAll(CancelScope {
             strategy: strategies.then(|| OrderId::from_word(word)),
             instrument: instruments.then_some(instrument),
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn reports_survive_the_wire(
+    fn reports_round_trip_through_messages(
         word in 0u64..1 << 58, venue: u16, instrument: u16, reason: u8, price: i64, filled: u64, leaves: u64,
         cumulative: u64, number in 0u8..128, is_last: bool, status in 0usize..11,
     ) {
@@ -81,25 +81,25 @@ proptest! {
             filled, leaves, cumulative, number, is_last,
         };
         prop_assert_eq!(Report::from_message(report.to_message()), Ok(report));
-        prop_assert_eq!(Report::of_detail(report.detail()), (number, is_last));
+        prop_assert_eq!(Report::parse_detail(report.detail()), (number, is_last));
     }
 }
 
 #[test]
 fn a_scope_concerns_what_it_names() {
     let of = |strategy, epoch| OrderId::new(strategy, epoch, 7);
-    let dead = CancelScope::of(of(3, 2));
-    assert!(dead.concerns(of(3, 2), 5) && dead.concerns(of(3, 0), 0));
-    assert!(!dead.concerns(of(3, 3), 5) && !dead.concerns(of(4, 2), 5));
+    let dead = CancelScope::for_strategy(of(3, 2));
+    assert!(dead.contains(of(3, 2), 5) && dead.contains(of(3, 0), 0));
+    assert!(!dead.contains(of(3, 3), 5) && !dead.contains(of(4, 2), 5));
     let instrument = CancelScope { strategy: None, instrument: Some(5) };
-    assert!(instrument.concerns(of(9, 9), 5) && !instrument.concerns(of(9, 9), 6));
+    assert!(instrument.contains(of(9, 9), 5) && !instrument.contains(of(9, 9), 6));
     let both = CancelScope { instrument: Some(5), ..dead };
-    assert!(both.concerns(of(3, 1), 5) && !both.concerns(of(3, 1), 6) && !both.concerns(of(2, 1), 5));
-    assert!(CancelScope::default().concerns(of(1, 1), 1));
+    assert!(both.contains(of(3, 1), 5) && !both.contains(of(3, 1), 6) && !both.contains(of(2, 1), 5));
+    assert!(CancelScope::default().contains(of(1, 1), 1));
 }
 
 #[test]
-fn nonsense_is_no_order_id() {
+fn invalid_order_ids_are_refused() {
     for text in ["", "3", "3/", "/4", "999/1", "1.1024/0", "1/99999999999999999", "a/b"] {
         assert_eq!(text.parse::<OrderId>(), Err(WireError::BadOrderId), "{text}");
     }

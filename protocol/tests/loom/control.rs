@@ -3,7 +3,7 @@
 use loom::thread;
 use protocol::control::{ControlWriter, PLAN, RunState};
 use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
-use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
+use protocol::status::{self, LOG_OFFSET, StatusField, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, Region};
@@ -13,23 +13,23 @@ fn heap(words: usize) -> AtomicWords {
     Region::heap(words).words()
 }
 
-/// The launcher's wait for one child.
+/// Waits for one child, as the launcher does.
 fn await_ready(segment: &AtomicWords, n: u64) {
     loop {
         let seen = status::read(&segment.clone().into());
         if seen.state() == ThreadState::Ready {
-            return assert_eq!(seen.get(Field::CorePlusOne), n, "set before Ready");
+            return assert_eq!(seen.get(StatusField::CorePlusOne), n, "set before Ready");
         }
         spin_hint();
     }
 }
 
-/// A child prepares, says `Ready` and sleeps until `Go`; the launcher waits for it and opens the
+/// A child prepares, sets `Ready` and sleeps until `Go`; the launcher waits for it and opens the
 /// barrier.
 #[test]
-fn who_passes_the_barrier_sees_what_came_before() {
+fn passing_the_barrier_shows_earlier_stores() {
     let mut model = loom::model::Builder::new();
-    // Every look at a status block is 64 loads.
+    // Every read of a status block is 64 loads.
     model.max_branches = 20_000;
     model.check(|| {
         let launching = ControlWriter::new(heap(PLAN + 1));
@@ -38,7 +38,7 @@ fn who_passes_the_barrier_sees_what_came_before() {
         let (theirs, opened) = (segment.clone(), control.clone());
         let child = thread::spawn(move || {
             let status = StatusWriter::new(&theirs);
-            status.set(Field::CorePlusOne, 1);
+            status.set(StatusField::CorePlusOne, 1);
             status.set_state(ThreadState::Ready);
             assert_eq!(opened.wait_for_go(), RunState::Go);
             assert_eq!(opened.start_ticks(), 42, "stored before the state");
@@ -49,13 +49,13 @@ fn who_passes_the_barrier_sees_what_came_before() {
     });
 }
 
-/// Two children: the launcher sees what both have prepared, and each that sees `Go` also sees what
-/// the other had prepared, through the launcher. They look once; a third thread that waits would be
-/// too much for loom.
+/// Two children: the launcher sees the preparation of both, and each child that sees `Go` also sees
+/// that of the other, through the launcher. They poll once; a third waiting thread would be too
+/// much for loom.
 #[test]
-fn the_barrier_passes_on_what_the_others_prepared() {
+fn barrier_publishes_preparation_of_other_threads() {
     let mut model = loom::model::Builder::new();
-    // Every look at a status block is 64 loads.
+    // Every read of a status block is 64 loads.
     model.max_branches = 20_000;
     model.check(|| {
         let launching = ControlWriter::new(heap(PLAN + 1));
@@ -65,12 +65,12 @@ fn the_barrier_passes_on_what_the_others_prepared() {
             let (control, segments) = (control.clone(), segments.clone());
             thread::spawn(move || {
                 let status = StatusWriter::new(&segments[n]);
-                status.set(Field::CorePlusOne, n as u64 + 1);
+                status.set(StatusField::CorePlusOne, n as u64 + 1);
                 status.set_state(ThreadState::Ready);
                 if control.state() == RunState::Go {
                     assert_eq!(control.start_ticks(), 42, "stored before the state");
-                    let other =
-                        segments[1 - n][HEADER_WORDS + Field::CorePlusOne as usize].load(Ordering::Relaxed);
+                    let other = segments[1 - n][HEADER_WORDS + StatusField::CorePlusOne as usize]
+                        .load(Ordering::Relaxed);
                     assert_eq!(other, 2 - n as u64, "seen by the launcher before it said Go");
                 }
             })
@@ -83,9 +83,9 @@ fn the_barrier_passes_on_what_the_others_prepared() {
     });
 }
 
-/// A reader of a live log that finds a key finds its value, for every record that it counts.
+/// A reader of a live log that sees a key sees its value, for every record that it counts.
 #[test]
-fn a_record_that_is_there_is_whole() {
+fn visible_record_is_complete() {
     loom::model(|| {
         let segment = heap(LOG_OFFSET + 2 * RECORD_WORDS);
         let theirs = segment.clone();

@@ -1,10 +1,10 @@
-//! Loom models of logs that are spilled: their chunks, and the sums of what has left. See
+//! Loom models of spilled logs: their chunks, and the totals of the saved chunks. See
 //! `.ci/loom.sh`.
 
 use loom::thread;
-use protocol::spill::{Drain, Ring, SpillLocation, UnspilledTail};
+use protocol::point_totals::PointTotals;
+use protocol::spill::{ChunkSpiller, LogRing, SpillLocation, UnspilledTail};
 use protocol::stamps::{Point, Record, StampLog};
-use protocol::sums::PointTotals;
 use protocol::wire::OrderId;
 use shm::memory::{AtomicWords, Region};
 use std::io::Write;
@@ -13,15 +13,15 @@ fn heap(words: usize) -> AtomicWords {
     Region::heap(words).words()
 }
 
-/// A log in a ring of two chunks of a record each, and its spiller: what is not counted as dropped
-/// is in the file or in memory, whole, once and in its order.
+/// A log in a ring of two chunks of one record each, and its spiller: records that are not counted
+/// as dropped are in the file or in memory, complete, once and in order.
 #[test]
-fn chunks_are_handed_over_whole_and_given_back_empty() {
+fn chunks_are_saved_complete_and_freed_empty() {
     loom::model(|| {
-        let ring = Ring { chunks: 2, last: 4, instruments: 0 };
+        let ring = LogRing { chunks: 2, max_chunks: 4, instruments: 0 };
         let (segment, spilled) = (heap(ring.segment_words()), heap(ring.spilled_words()));
         let mut log = StampLog::in_ring(&segment, &spilled.clone().into(), ring);
-        let mut drain = Drain::new(segment.clone(), spilled.clone(), ring);
+        let mut spiller = ChunkSpiller::new(segment.clone(), spilled.clone(), ring);
         let writer = thread::spawn(move || {
             for n in 1..=4 {
                 log.append(Point::Due, OrderId::new(1, 0, n), n * 10);
@@ -30,13 +30,13 @@ fn chunks_are_handed_over_whole_and_given_back_empty() {
         });
         let mut file = Vec::new();
         for _ in 0..2 {
-            drain.step(|_, bytes| file.write_all(bytes)).unwrap();
+            spiller.spill_next(|_, bytes| file.write_all(bytes)).unwrap();
         }
         let dropped = writer.join().unwrap();
-        while drain.step(|_, bytes| file.write_all(bytes)).unwrap() {}
-        let rest = UnspilledTail::new(&segment.clone().into(), &spilled.clone().into(), ring)
-            .each(|bytes| file.write_all(bytes));
-        rest.unwrap();
+        while spiller.spill_next(|_, bytes| file.write_all(bytes)).unwrap() {}
+        let saved = UnspilledTail::new(&segment.clone().into(), &spilled.clone().into(), ring)
+            .for_each_chunk(|bytes| file.write_all(bytes));
+        saved.unwrap();
         let mut last = 0;
         for record in file.chunks_exact(16) {
             let [key, value] =
@@ -49,68 +49,71 @@ fn chunks_are_handed_over_whole_and_given_back_empty() {
     });
 }
 
-/// A log in a ring, what its spiller says of it, and both ends; so many records are there, each in
-/// a chunk of its own.
-fn spilled(ring: Ring, records: u64) -> (AtomicWords, AtomicWords, Drain, impl FnMut(u64) + Send + 'static) {
+/// Makes a log in a ring, the spiller's segment, and both ends, with `records` records, each in its
+/// own chunk.
+fn spilled(
+    ring: LogRing,
+    records: u64,
+) -> (AtomicWords, AtomicWords, ChunkSpiller, impl FnMut(u64) + Send + 'static) {
     let (segment, spilled) = (heap(ring.segment_words()), heap(ring.spilled_words()));
     let mut log = StampLog::in_ring(&segment, &spilled.clone().into(), ring);
     let mut append = move |n| log.append(Point::StrategySend, OrderId::new(1, 0, n), n * 10);
     (1..=records).for_each(&mut append);
-    let drain = Drain::new(segment.clone(), spilled.clone(), ring);
-    (segment, spilled, drain, append)
+    let spiller = ChunkSpiller::new(segment.clone(), spilled.clone(), ring);
+    (segment, spilled, spiller, append)
 }
 
-/// Looks at that log as a spare does, from where it looked last: how many records there are, which
-/// must be those of a beginning of the log.
-fn look(
-    ring: Ring,
+/// Scans that log like a hot standby, from its last position. Returns the number of records, which
+/// must be a prefix of the log.
+fn scan(
+    ring: LogRing,
     segment: &AtomicWords,
     spilled: &AtomicWords,
-    place: &mut SpillLocation,
-    sums: &mut PointTotals,
+    location: &mut SpillLocation,
+    totals: &mut PointTotals,
 ) -> u64 {
-    UnspilledTail::new(&segment.clone().into(), &spilled.clone().into(), ring).look(place, sums);
-    let count = sums.count(Point::StrategySend);
-    assert_eq!(sums.last(Point::StrategySend).map_or(0, |id| id.sequence()), count);
+    UnspilledTail::new(&segment.clone().into(), &spilled.clone().into(), ring).scan(location, totals);
+    let count = totals.count(Point::StrategySend);
+    assert_eq!(totals.last(Point::StrategySend).map_or(0, |id| id.sequence()), count);
     count
 }
 
-/// Who counts a log while the table of sums that it reads is written anew counts all the same what
-/// is there.
+/// A reader that scans a log while its table of totals is rewritten still gets correct totals.
 #[test]
-fn sums_are_whole_while_their_table_is_written_anew() {
+fn totals_are_consistent_while_table_is_rewritten() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
-        let ring = Ring { chunks: 4, last: 5, instruments: 0 };
-        let (segment, told, mut drain, _) = spilled(ring, 4);
-        assert!(drain.step(|_, _| Ok(())).unwrap());
-        let spiller = thread::spawn(move || {
-            assert!(drain.step(|_, _| Ok(())).unwrap());
-            assert!(drain.step(|_, _| Ok(())).unwrap());
+        let ring = LogRing { chunks: 4, max_chunks: 5, instruments: 0 };
+        let (segment, spilled_words, mut spiller, _) = spilled(ring, 4);
+        assert!(spiller.spill_next(|_, _| Ok(())).unwrap());
+        let thread = thread::spawn(move || {
+            assert!(spiller.spill_next(|_, _| Ok(())).unwrap());
+            assert!(spiller.spill_next(|_, _| Ok(())).unwrap());
         });
-        let (mut place, mut sums) = (SpillLocation::default(), PointTotals::new(0));
-        assert_eq!(look(ring, &segment, &told, &mut place, &mut sums), 4);
-        spiller.join().unwrap();
-        assert_eq!(look(ring, &segment, &told, &mut place, &mut sums), 4);
+        let (mut location, mut totals) = (SpillLocation::default(), PointTotals::new(0));
+        assert_eq!(scan(ring, &segment, &spilled_words, &mut location, &mut totals), 4);
+        thread.join().unwrap();
+        assert_eq!(scan(ring, &segment, &spilled_words, &mut location, &mut totals), 4);
     });
 }
 
-/// The same while the chunk that it reads leaves, is zeroed and is filled again.
+/// A reader that scans a log while its chunk is saved, zeroed and refilled still gets correct
+/// totals.
 #[test]
-fn sums_are_whole_while_a_chunk_leaves() {
+fn totals_are_consistent_while_chunk_is_freed() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
-        let ring = Ring { chunks: 2, last: 4, instruments: 0 };
-        let (segment, told, mut drain, mut append) = spilled(ring, 2);
-        let spiller = thread::spawn(move || {
-            assert!(drain.step(|_, _| Ok(())).unwrap());
+        let ring = LogRing { chunks: 2, max_chunks: 4, instruments: 0 };
+        let (segment, spilled_words, mut spiller, mut append) = spilled(ring, 2);
+        let thread = thread::spawn(move || {
+            assert!(spiller.spill_next(|_, _| Ok(())).unwrap());
             append(3);
         });
-        let (mut place, mut sums) = (SpillLocation::default(), PointTotals::new(0));
-        assert!((2..=3).contains(&look(ring, &segment, &told, &mut place, &mut sums)));
-        spiller.join().unwrap();
-        assert_eq!(look(ring, &segment, &told, &mut place, &mut sums), 3);
+        let (mut location, mut totals) = (SpillLocation::default(), PointTotals::new(0));
+        assert!((2..=3).contains(&scan(ring, &segment, &spilled_words, &mut location, &mut totals)));
+        thread.join().unwrap();
+        assert_eq!(scan(ring, &segment, &spilled_words, &mut location, &mut totals), 3);
     });
 }

@@ -3,7 +3,7 @@
 use super::draws::Draws;
 use super::takings::{Place, Taking};
 use protocol::plan::FaultKind;
-use protocol::status::{Field, StatusWriter, ThreadState};
+use protocol::status::{StatusField, StatusWriter, ThreadState};
 use shm::bell;
 use shm::futex;
 use shm::memory::AtomicWords;
@@ -66,7 +66,8 @@ impl Means {
     /// Nobody's leak may end in the death of the machine.
     fn limit_memory(&mut self) {
         if std::mem::take(&mut self.is_unlimited) {
-            memory::limit(memory::STRATEGY_ROOM).expect("an ordinary process may limit its memory");
+            memory::limit_growth(memory::STRATEGY_MEMORY_BYTES)
+                .expect("an ordinary process may limit its memory");
         }
     }
 
@@ -81,7 +82,7 @@ impl Means {
     /// who takes nothing.
     pub fn take(&mut self) {
         if let Some(has_all) = self.taking.as_mut().and_then(Taking::step) {
-            fault::exit(if has_all { FaultKind::GOT } else { FaultKind::REFUSED })
+            fault::exit(if has_all { FaultKind::EXIT_GOT } else { FaultKind::EXIT_REFUSED })
         }
     }
 }
@@ -113,7 +114,7 @@ pub fn act(kind: FaultKind, means: &mut Means) {
             hang()
         }
         FaultKind::Lose => means.loses = true,
-        FaultKind::Hold => means.holds = true,
+        FaultKind::HoldClaim => means.holds = true,
         FaultKind::ForgeHeader => forge_headers(&means.writable),
         FaultKind::Jam => jam(&means.writable),
         FaultKind::Forkbomb
@@ -135,7 +136,7 @@ pub fn act(kind: FaultKind, means: &mut Means) {
 pub fn lie(kind: FaultKind, means: &Means) {
     let Some(status) = &means.status else { return };
     match kind {
-        FaultKind::Forge => status.set(Field::HeartbeatTicks, u64::MAX),
+        FaultKind::Forge => status.set(StatusField::HeartbeatTicks, u64::MAX),
         _ => status.set_state(ThreadState::Done),
     }
 }

@@ -8,9 +8,9 @@ pub mod venue;
 
 pub use draws::Draws;
 
-use protocol::plan::{Fault, FaultKind, When};
+use protocol::plan::{Fault, FaultKind, FaultTime};
 
 /// Whether the launcher does it, by signal. Else the strategy does it itself.
 pub const fn by_signal(fault: &Fault) -> bool {
-    matches!((fault.kind, fault.when), (FaultKind::Kill | FaultKind::Stop, When::At { .. }))
+    matches!((fault.kind, fault.when), (FaultKind::Kill | FaultKind::Stop, FaultTime::At { .. }))
 }

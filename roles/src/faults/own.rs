@@ -17,11 +17,11 @@ use crate::faults::by_signal;
 use crate::faults::takings::Place;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
-use protocol::counters::Slots;
-use protocol::plan::{FaultKind, Isolation, Plan, Role, Target, When};
+use protocol::counters::CounterSlots;
+use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Plan, Role};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
-use protocol::topology::{self, Segment};
+use protocol::topology::{self, RunSegment};
 use protocol::wire::{Message, Order, OrderId};
 use shm::attached::Access;
 use shm::memory::{AtomicWords, SHM_DIR};
@@ -64,12 +64,12 @@ impl OwnFaults {
     pub fn of(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
         let (mut at, mut pushes) = (Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
-            epoch == 0 && fault.target == Target::Strategy(strategy) && !by_signal(fault)
+            epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {
-                When::At { ns } => at.push((ns, fault.kind)),
-                When::Push { order, step } => pushes.push((order, step, fault.kind)),
+                FaultTime::At { ns } => at.push((ns, fault.kind)),
+                FaultTime::Push { order, step } => pushes.push((order, step, fault.kind)),
             }
         }
         if at.is_empty() && pushes.is_empty() {
@@ -78,8 +78,8 @@ impl OwnFaults {
         at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
         let (venues, is_thread) = (plan.trading().venues, plan.isolation == Isolation::Thread);
         let role = Role::Strategy(strategy);
-        let is_own = |segment: &Segment| segment.access([role]) == Some(Access::Write);
-        let path = |segment: Segment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.what));
+        let is_own = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
+        let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.what));
         let own = topology::segments(plan).into_iter().filter(is_own).map(path).collect();
         let place = Place { folder: plan.folder.clone().into(), launcher: plan.launcher_pid, own };
         Some(Self { strategy, venues, is_thread, at, pushes, place })
@@ -252,11 +252,11 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
         self.agent.seal(log);
     }
 
-    fn keep_warm(&self, round: usize) {
-        self.agent.keep_warm(round);
+    fn prefetch_hot(&self, round: usize) {
+        self.agent.prefetch_hot(round);
     }
 
-    fn publish(&mut self, slots: &mut Slots<'_>) {
+    fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         self.agent.publish(slots);
     }
 }

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use system::descriptors;
-use system::fault::{self, Crowd};
+use system::fault::{self, ChildCrowd};
 
 /// Processes: twice what a container may have.
 pub const PROCESSES: usize = 256;
@@ -46,7 +46,7 @@ pub struct Taking {
     kind: FaultKind,
     place: Place,
     steps: usize,
-    crowd: Option<Crowd>,
+    crowd: Option<ChildCrowd>,
     files: Vec<File>,
     /// What it has mapped of the run's memory to write.
     memory: Vec<AtomicWords>,
@@ -86,7 +86,7 @@ impl Taking {
             FaultKind::Descriptors => {
                 if self.steps == 0 {
                     // The soft limit is anybody's to raise.
-                    descriptors::allow(FILES as u64 + 64)?;
+                    descriptors::raise_limit(FILES as u64 + 64)?;
                 }
                 self.files.push(File::open("/dev/null")?);
                 Ok(())
@@ -127,10 +127,10 @@ impl Taking {
         one_of(all)
     }
 
-    fn crowd(&mut self) -> io::Result<&mut Crowd> {
+    fn crowd(&mut self) -> io::Result<&mut ChildCrowd> {
         match &mut self.crowd {
             Some(crowd) => Ok(crowd),
-            empty => Ok(empty.insert(Crowd::new()?)),
+            empty => Ok(empty.insert(ChildCrowd::new()?)),
         }
     }
 

@@ -16,7 +16,7 @@
 
 use super::draws::Draws;
 use gateway::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueInfo};
-use protocol::plan::{Fault, FaultKind, Target, When};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
 use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
@@ -76,7 +76,7 @@ impl<V: Venue> FaultyVenue<V> {
     /// it do.
     pub fn new(venue: V, context: &VenueContext, faults: &[Fault], max_held: usize) -> Self {
         let window = |fault: &Fault| match (fault.target, fault.when) {
-            (Target::Venue(venue), When::At { ns }) if venue == context.venue => Some(Window {
+            (FaultTarget::Venue(venue), FaultTime::At { ns }) if venue == context.venue => Some(Window {
                 kind: fault.kind,
                 from_ns: ns,
                 until_ns: fault.lasts_ns.map_or(u64::MAX, |lasts| ns.saturating_add(lasts)),

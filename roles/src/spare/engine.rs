@@ -7,9 +7,9 @@ use crate::estate;
 use anyhow::Result;
 use journal::JournalFollower;
 use orchestrator::{Core, OutputWatermarks, Replica};
+use protocol::log_scan::{LogCursor, PriorLog};
 use protocol::plan::Plan;
 use protocol::stamps::Stamps;
-use protocol::tally::{LogCursor, PriorLog};
 use protocol::trading::{return_path, session_out};
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
@@ -62,7 +62,7 @@ impl Body for Spare {
     }
 
     fn look(&mut self) {
-        self.log.look(&mut self.tally);
+        self.log.scan(&mut self.tally);
     }
 
     fn keep(self, follower: Option<JournalFollower<Replica>>, attached: &mut Attached<'_>) {

@@ -5,7 +5,7 @@ use crate::book;
 use crate::parts::Parts;
 use anyhow::Result;
 use journal::JournalFollower;
-use protocol::tally::{self, LogCursor, PriorLog};
+use protocol::log_scan::{self, LogCursor, PriorLog};
 use protocol::trading::session_in;
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
@@ -29,7 +29,7 @@ impl Spare {
             venue,
             market: Some(book::market(parts, venue)?),
             reports: Sent::new(sessions.map(session_in), parts.attached)?,
-            log: tally::past(parts.attached, parts.plan, parts.thread)?,
+            log: log_scan::prior_log(parts.attached, parts.plan, parts.thread)?,
             tally: book::tally(parts.plan),
         })
     }
@@ -55,7 +55,7 @@ impl Body for Spare {
     }
 
     fn look(&mut self) {
-        self.log.look(&mut self.tally);
+        self.log.scan(&mut self.tally);
     }
 
     fn keep(self, follower: Option<JournalFollower<ExchangeReplica>>, attached: &mut Attached<'_>) {

@@ -2,7 +2,7 @@
 
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
-use protocol::plan::{Fault, FaultKind, Isolation, Plan, Target, When};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Isolation, Plan};
 use protocol::stamps::StampLog;
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Message, Order, OrderId};
@@ -40,20 +40,20 @@ impl Producer for Taker {
 }
 
 /// A fault of strategy 1.
-fn fault(kind: FaultKind, when: When) -> Fault {
-    Fault { kind, target: Target::Strategy(1), when, every_ns: None, lasts_ns: None }
+fn fault(kind: FaultKind, when: FaultTime) -> Fault {
+    Fault { kind, target: FaultTarget::Strategy(1), when, every_ns: None, lasts_ns: None }
 }
 
 fn at(kind: FaultKind, ns: u64) -> Fault {
-    fault(kind, When::At { ns })
+    fault(kind, FaultTime::At { ns })
 }
 
 fn at_order(kind: FaultKind, order: u64) -> Fault {
-    fault(kind, When::Push { order, step: Step::Entered })
+    fault(kind, FaultTime::Push { order, step: Step::Entered })
 }
 
 fn plan(faults: &[Fault]) -> Plan {
-    let plan = Plan::of(Trading { orders: vec![10, 10], ..Trading::new(2, 3) });
+    let plan = Plan::for_trading(Trading { orders: vec![10, 10], ..Trading::new(2, 3) });
     Plan { isolation: Isolation::Thread, faults: faults.into(), ..plan }.arranged()
 }
 
@@ -86,7 +86,8 @@ impl Agent<Monotonic> for Honest {
 
 #[test]
 fn only_the_first_incarnation_of_the_one_that_is_meant_has_faults() {
-    let others = [Target::Strategy(0), Target::Any].map(|target| Fault { target, ..at(FaultKind::Kill, 9) });
+    let others =
+        [FaultTarget::Strategy(0), FaultTarget::Any].map(|target| Fault { target, ..at(FaultKind::Kill, 9) });
     let mine = [at(FaultKind::Hang, 1_000_000_000), at_order(FaultKind::Kill, 5), at(FaultKind::Stop, 7)];
     let plan = plan(&[&others[..], &mine].concat());
     assert_eq!(OwnFaults::of(&plan, 0, 0), None, "signals are the launcher's");
@@ -142,7 +143,7 @@ fn a_place_is_held_for_ever_and_the_strategy_goes_on() {
     // From its order on, at the first step at which a place is held, or at the step that the fault
     // says.
     for (step, last) in [(Step::Entered, Step::Claimed), (Step::Written, Step::Written)] {
-        let hold = fault(FaultKind::Hold, When::Push { order: 2, step });
+        let hold = fault(FaultKind::HoldClaim, FaultTime::Push { order: 2, step });
         let faults = OwnFaults::of(&plan(&[hold]), 1, 0).unwrap();
         let came_to = Arc::default();
         let mut producer = faults.producer(BoxedProducer::new(Steps(Arc::clone(&came_to))), act);

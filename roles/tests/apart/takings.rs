@@ -4,7 +4,7 @@ use protocol::plan::FaultKind;
 use roles::faults::takings::{CHILD_BYTES, CHILDREN, DISK_MIB, FILES, PROCESSES, Place, Taking};
 use std::fs;
 use system::container::{DESCRIPTORS, MEMORY_BYTES, PROCESSES as ALLOWED, TMP_BYTES};
-use system::memory::STRATEGY_ROOM;
+use system::memory::STRATEGY_MEMORY_BYTES;
 
 fn taken(kind: FaultKind, place: &Place) -> bool {
     let mut taking = Taking::new(kind, place.clone(), Vec::new());
@@ -41,5 +41,5 @@ fn file_with_a_name_is_cut_by_a_punch() {
 fn the_bounds_are_beyond_what_a_container_allows() {
     assert!(PROCESSES as u64 > ALLOWED && FILES as u64 > DESCRIPTORS);
     assert!((DISK_MIB << 20) as u64 > TMP_BYTES && (CHILDREN * CHILD_BYTES) as u64 > MEMORY_BYTES);
-    assert!((CHILD_BYTES as u64) < STRATEGY_ROOM);
+    assert!((CHILD_BYTES as u64) < STRATEGY_MEMORY_BYTES);
 }

@@ -1,7 +1,7 @@
 //! A venue that has faults: nothing is lost, and what it says is called what it is.
 
 use gateway::{DelayVenue, NoRoom, Reports, Sweep, Venue, VenueContext};
-use protocol::plan::{Fault, FaultKind, Target, When};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
 use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
@@ -33,8 +33,8 @@ impl Reports for Out {
 /// A venue that does this from then until then.
 fn faulty(kind: FaultKind, ns: u64, until: u64) -> FaultyVenue<DelayVenue> {
     let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
-    let (when, lasts_ns) = (When::At { ns }, Some(until - ns));
-    let fault = Fault { kind, target: Target::Venue(0), when, every_ns: None, lasts_ns };
+    let (when, lasts_ns) = (FaultTime::At { ns }, Some(until - ns));
+    let fault = Fault { kind, target: FaultTarget::Venue(0), when, every_ns: None, lasts_ns };
     FaultyVenue::new(DelayVenue::new(gateway::InFull, &context), &context, &[fault], 64)
 }
 

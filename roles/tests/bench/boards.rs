@@ -9,11 +9,11 @@ use shm::memory::{ReadOnlyWords, Region};
 use shm::sync::Ordering;
 use std::cell::Cell;
 use std::time::Duration;
-use system::clock::{Clock, Timebase, Virtual};
+use system::clock::{Clock, Timebase, VirtualClock};
 
 /// A clock that moves with each look.
 #[derive(Clone)]
-struct Moving(Virtual);
+struct Moving(VirtualClock);
 
 impl Clock for Moving {
     fn now(&self) -> u64 {
@@ -79,7 +79,7 @@ fn ran(
         words: 4,
         duration_ns: 1_000,
     };
-    work(&agent, &Moving(Virtual::default()));
+    work(&agent, &Moving(VirtualClock::default()));
     Counted { own: account.own().into(), account: account.view() }
 }
 

@@ -13,7 +13,9 @@ use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
 use std::time::Duration;
 use system::clock::ClockSource;
-use techniques::conformance::broken::{Broken, Doubles, Drops, Reorders, Tears};
+use techniques::conformance::faulty::{
+    DropsMessage, DuplicatesMessage, FaultyRing, ReordersMessages, TearsMessage,
+};
 
 const EVENTS: u64 = 1_000;
 const PRODUCERS: u16 = 2;
@@ -83,13 +85,13 @@ fn every_event_comes_once_whole_and_in_order_however_it_is_waited_for() {
 #[test]
 fn what_a_broken_queue_does_is_found() {
     let said = |found: Vec<String>| found.join("; ");
-    let lost = said(found::<Broken<Drops, ArrayQueue>>("yield"));
+    let lost = said(found::<FaultyRing<DropsMessage, ArrayQueue>>("yield"));
     assert!(lost.contains("events passed over") && lost.contains("taken of 2000 pushed"), "{lost}");
-    let doubled = said(found::<Broken<Doubles, ArrayQueue>>("yield"));
+    let doubled = said(found::<FaultyRing<DuplicatesMessage, ArrayQueue>>("yield"));
     assert!(doubled.contains("doubled or behind"), "{doubled}");
-    let disordered = said(found::<Broken<Reorders, ArrayQueue>>("yield"));
+    let disordered = said(found::<FaultyRing<ReordersMessages, ArrayQueue>>("yield"));
     assert!(disordered.contains("behind a later one"), "{disordered}");
-    let torn = said(found::<Broken<Tears, ArrayQueue>>("yield"));
+    let torn = said(found::<FaultyRing<TearsMessage, ArrayQueue>>("yield"));
     assert!(torn.contains("damaged"), "{torn}");
 }
 

@@ -1,8 +1,7 @@
-//! Whether a container is what it should be: looked at from inside, by its first process, before
-//! anything else is started there.
+//! Checks a container from inside, by its first process, before any other process is started in it.
 //!
-//! Nothing here knows how a container is made. What it finds is in words; a container of which it
-//! finds anything is not used.
+//! The check is independent of how the container is made. It returns violations as text; a
+//! container with any violation is not used.
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -14,20 +13,20 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// What the check is told by who made the container.
+/// The expected state of a container, provided by its maker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Expected {
-    /// What is to be in `/dev/shm`, and whether it may be written.
+pub struct ExpectedContainer {
+    /// The files of `/dev/shm`, and whether each is writable.
     pub memory: Vec<(String, bool)>,
-    /// The namespaces of the host, by their names in `/proc/self/ns`: none is to be the
-    /// container's.
+    /// The namespaces of the host, by their names in `/proc/self/ns`: the container must not share
+    /// any.
     pub host: Vec<(String, String)>,
 }
 
-/// The namespaces that a container has of its own.
+/// The namespaces that a container does not share with the host.
 const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "net", "ipc", "uts"];
 
-/// The calling process's namespaces: the host's, for who makes a container.
+/// Returns the namespaces of the calling process.
 pub fn namespaces() -> Vec<(String, String)> {
     let of = |name: &str| {
         let link = fs::read_link(format!("/proc/self/ns/{name}")).ok()?;
@@ -36,11 +35,11 @@ pub fn namespaces() -> Vec<(String, String)> {
     NAMESPACES.into_iter().filter_map(of).collect()
 }
 
-/// What is not as it should be, in words; nothing: all is well.
+/// Returns the violations as text; none if the container is correct.
 ///
 /// # Errors
-/// What cannot be looked at.
-pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
+/// An error of the system while checking.
+pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     let own = namespaces();
     for (name, host) in &expected.host {
@@ -51,7 +50,8 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
     if std::process::id() != 1 {
         found.push(format!("its first process has the id {}", std::process::id()));
     }
-    let others = names("/proc")?.into_iter().filter(|name| name.parse::<u32>().is_ok_and(|pid| pid != 1));
+    let others =
+        entry_names("/proc")?.into_iter().filter(|name| name.parse::<u32>().is_ok_and(|pid| pid != 1));
     if let Some(other) = others.min() {
         found.push(format!("it sees process {other}"));
     }
@@ -66,7 +66,7 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
         }
     }
     let handed: BTreeSet<String> = expected.memory.iter().map(|(name, _)| name.clone()).collect();
-    let there = names(SHM_DIR)?;
+    let there = entry_names(SHM_DIR)?;
     found.extend(there.difference(&handed).map(|name| format!("{SHM_DIR}/{name} was not handed over")));
     found.extend(handed.difference(&there).map(|name| format!("{SHM_DIR}/{name} is not there")));
     for (name, _) in expected.memory.iter().filter(|(_, write)| !*write) {
@@ -78,7 +78,7 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
         let name = name.as_str();
         super::DEVICES.contains(&name) || ["shm", "fd", "stdin", "stdout", "stderr"].contains(&name)
     };
-    let devices = names("/dev")?;
+    let devices = entry_names("/dev")?;
     found.extend(
         devices
             .iter()
@@ -92,11 +92,12 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
         Err(Errno::EPERM) => {}
         _ => found.push(format!("it may make sockets of the kind {family:?}, which no namespace separates")),
     }
-    // Its standard input is a pipe: the kernel itself would refuse that with another code.
+    // Standard input is a pipe: without the filter the kernel would fail with another code.
     if fallocate(io::stdin(), FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 1) != Err(Errno::EOPNOTSUPP) {
         found.push("it may punch holes into memory that it was handed".into());
     }
-    // Below a heading. Some kernels give each namespace tunnels of its own, which lead nowhere.
+    // The first line is a heading. Some kernels give each namespace its own tunnels, which have no
+    // peer.
     if fs::read_to_string("/proc/self/net/route")?.lines().count() > 1 {
         found.push("it has a way to a network".into());
     }
@@ -112,19 +113,19 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-fn names(folder: &str) -> io::Result<BTreeSet<String>> {
+fn entry_names(folder: &str) -> io::Result<BTreeSet<String>> {
     let entries = fs::read_dir(folder)?;
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// The mount points in `/proc/self/mounts` that may be written, but for those that another one
+/// Returns the writable mount points in `/proc/self/mounts`, without those that another mount
 /// covers.
 fn writable_mounts(mounts: &str) -> Vec<String> {
     let mut writable: Vec<String> = Vec::new();
     for line in mounts.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, at, _, options, ..] = words[..] else { continue };
-        // What is mounted later stands further down, and covers what is at and below its place.
+        // Later mounts are listed later, and cover the mounts at and below their path.
         writable.retain(|other| !Path::new(other).starts_with(at));
         if options.split(',').any(|option| option == "rw") {
             writable.push(at.to_owned());
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_covered_cannot_be_written() {
+    fn covered_mounts_are_not_writable() {
         let mounts = "/dev/sda / ext4 ro,relatime 0 0\ntmpfs /dev tmpfs rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n\
                       tmpfs /dev tmpfs ro,nosuid 0 0\ntmpfs /tmp tmpfs rw,nosuid 0 0\ntmpfs /dev/shm/a tmpfs rw 0 0\n";
         assert_eq!(writable_mounts(mounts), ["/tmp", "/dev/shm/a"]);
@@ -147,8 +148,8 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no /proc")]
-    fn an_ordinary_process_is_found_to_be_in_none() {
-        let expected = Expected { memory: vec![("nothing".into(), false)], host: namespaces() };
+    fn ordinary_process_violates_the_container_check() {
+        let expected = ExpectedContainer { memory: vec![("nothing".into(), false)], host: namespaces() };
         let found = violations(&expected).unwrap().join("; ");
         for words in [
             "its pid namespace",

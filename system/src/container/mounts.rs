@@ -1,6 +1,6 @@
-//! The mounts of a container: the host's file systems read-only, and a few places of its own.
+//! The mounts of a container: the host's file systems read-only, and a few private ones.
 
-use super::{ContainerError, Contents, Part};
+use super::{ContainerContents, ContainerError, ContainerPart};
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MsFlags, mount};
 use nix::sys::stat::Mode;
@@ -14,18 +14,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// The folder that may be written: memory, empty at the start.
+/// The writable directory: in memory, empty at the start.
 pub const TMP: &str = "/tmp";
-/// Folders of the host in which other programs' sockets and files are: empty here.
+/// Directories with sockets and files of other programs, which are empty in a container.
 pub const HIDDEN: [&str; 2] = [TMP, "/run"];
-/// The devices that there are.
+/// The devices in a container.
 pub const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
-/// What is put together before it becomes `/dev`.
+/// The directory where `/dev` is assembled.
 const STAGE: &str = "/tmp/.dev";
 const DEV: &str = "/dev";
 
-/// `struct mount_attr` of the kernel.
+/// The kernel's `struct mount_attr`.
 #[repr(C)]
 struct MountAttr {
     set: u64,
@@ -48,8 +48,8 @@ fn set_attributes(path: &Path, set: u64, clear: u64, all: bool) -> io::Result<()
     let name = CString::new(path.as_os_str().as_bytes())?;
     let attributes = MountAttr { set, clear, propagation: 0, user_namespace: 0 };
     let flags = if all { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the kernel reads a path that ends with a zero byte and a structure of the size that
-    // it is told; both live until the call has returned, and it writes neither.
+    // SAFETY: the kernel reads a path that ends with a zero byte and a structure of the given size;
+    // both live until the call has returned, and it writes neither.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -68,42 +68,42 @@ fn bind(from: &Path, to: &Path, with_what_is_below: bool) -> io::Result<()> {
     Ok(mount(Some(from), to, None::<&str>, MsFlags::MS_BIND | all, None::<&str>)?)
 }
 
-fn memory(at: &Path, options: &str) -> Result<(), ContainerError> {
+fn mount_tmpfs(at: &Path, options: &str) -> Result<(), ContainerError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("tmpfs"), at, Some("tmpfs"), flags, Some(options))
         .map_err(|error| failed("mount memory at", at)(error.into()))
 }
 
-/// Mounts the processes of the caller's namespace at `/proc`, read-only: settings of the whole
-/// machine stand there as well, and a root without capabilities may write them. Allocates nothing.
+/// Mounts the `/proc` of the caller's PID namespace, read-only: it also has settings of the whole
+/// machine, which root may write even without capabilities. Allocates nothing.
 pub(super) fn proc() -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
     Ok(mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?)
 }
 
-/// Arranges everything but `/proc`, in the mount namespace that the caller has to itself.
-pub(super) fn arrange(contents: &Contents, parts: &[Part]) -> Result<(), ContainerError> {
+/// Sets up all mounts except `/proc`, in the caller's own mount namespace.
+pub(super) fn arrange(contents: &ContainerContents, parts: &[ContainerPart]) -> Result<(), ContainerError> {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let root = Path::new("/");
     mount(None::<&str>, root, None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
         .map_err(|error| failed("keep mounts to itself below", root)(error.into()))?;
-    let kept = keep(&contents.folders)?;
-    if parts.contains(&Part::Root) {
+    let kept = open_hidden(&contents.folders)?;
+    if parts.contains(&ContainerPart::Root) {
         set_attributes(root, READ_ONLY | NO_SUID | NO_DEV, 0, true)
             .map_err(failed("make everything read-only below", root))?;
     }
-    hide(&kept)?;
-    if parts.contains(&Part::Memory) {
+    cover_hidden(&kept)?;
+    if parts.contains(&ContainerPart::Memory) {
         devices(&contents.memory)?;
     }
-    // The one that it is in is that of the host, which may be covered now.
+    // The working directory is still the host's, which may be covered now.
     std::env::set_current_dir(&folder)
         .or_else(|_| std::env::set_current_dir(root))
         .map_err(failed("go to", root))
 }
 
-/// Takes hold of folders that are about to be hidden.
-fn keep(folders: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, ContainerError> {
+/// Opens the directories that are about to be hidden.
+fn open_hidden(folders: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, ContainerError> {
     let is_hidden = |folder: &&PathBuf| {
         HIDDEN.iter().any(|hidden| folder.starts_with(hidden) && folder.as_path() != Path::new(hidden))
     };
@@ -116,15 +116,15 @@ fn keep(folders: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, ContainerError> 
     folders.iter().filter(is_hidden).map(open).collect()
 }
 
-/// Covers the hidden folders, and shows in them what is kept.
-fn hide(kept: &[(PathBuf, OwnedFd)]) -> Result<(), ContainerError> {
+/// Covers the hidden directories, and shows the kept ones in them.
+fn cover_hidden(kept: &[(PathBuf, OwnedFd)]) -> Result<(), ContainerError> {
     for hidden in HIDDEN.map(Path::new).into_iter().filter(|hidden| hidden.is_dir()) {
         let options = if hidden == Path::new(TMP) {
             format!("size={},nr_inodes=16k,mode=1777", super::TMP_BYTES)
         } else {
             "size=4k,nr_inodes=1k,mode=755".to_owned()
         };
-        memory(hidden, &options)?;
+        mount_tmpfs(hidden, &options)?;
     }
     for (folder, file) in kept {
         fs::create_dir_all(folder).map_err(failed("make", folder))?;
@@ -139,11 +139,11 @@ fn hide(kept: &[(PathBuf, OwnedFd)]) -> Result<(), ContainerError> {
     Ok(())
 }
 
-/// Makes `/dev` anew: a few devices, and of `/dev/shm` what is handed over.
-fn devices(handed: &[super::Handed]) -> Result<(), ContainerError> {
+/// Makes a new `/dev` with a few devices and the files of `/dev/shm` that are handed over.
+fn devices(handed: &[super::HandedFile]) -> Result<(), ContainerError> {
     let stage = Path::new(STAGE);
     fs::create_dir(stage).map_err(failed("make", stage))?;
-    memory(stage, "size=64k,nr_inodes=8k,mode=755")?;
+    mount_tmpfs(stage, "size=64k,nr_inodes=8k,mode=755")?;
     for device in DEVICES {
         let (from, to) = (Path::new(DEV).join(device), stage.join(device));
         fs::write(&to, "").map_err(failed("make", &to))?;

@@ -1,4 +1,4 @@
-//! Seccomp: the system calls that are left, and with which arguments.
+//! Seccomp filters: the allowed system calls and their arguments.
 
 use super::SandboxError;
 use seccompiler::{
@@ -7,46 +7,47 @@ use seccompiler::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an argument must be: the lower 32 bits of it, which are all that the calls below look at.
+/// A condition on an argument of a system call. It compares the lower 32 bits, which are all that
+/// the listed calls use.
 #[derive(Clone, Copy, Debug)]
-pub enum Arg {
-    /// That argument is that value.
+pub enum ArgCondition {
+    /// The argument has that value.
     Is(u8, i32),
-    /// Of that argument, the bits of the mask are those.
+    /// The bits of a mask have given values.
     Bits {
-        /// Which argument.
+        /// The index of the argument.
         arg: u8,
-        /// Which bits of it.
+        /// The mask of the compared bits.
         mask: i32,
-        /// What they are.
+        /// The values of these bits.
         are: i32,
     },
-    /// That argument is anything but that value.
+    /// The argument has another value.
     Not(u8, i32),
-    /// That argument is this process's id.
+    /// The argument is this process's id.
     Own(u8),
 }
 
-/// A system call that is allowed, or whatever else a list is for.
+/// A system call in a list of allowed or refused calls.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// Its number.
+pub struct SyscallRule {
+    /// The number of the system call.
     pub number: i64,
-    /// Any of these combinations of arguments; none: any arguments.
-    pub when: &'static [&'static [Arg]],
-    /// What for.
+    /// Alternatives of argument conditions; empty: any arguments.
+    pub when: &'static [&'static [ArgCondition]],
+    /// The reason why it is listed.
     pub why: &'static str,
 }
 
-const fn call(number: i64, why: &'static str) -> Call {
-    Call { number, when: &[], why }
+const fn call(number: i64, why: &'static str) -> SyscallRule {
+    SyscallRule { number, when: &[], why }
 }
 
-/// What a new mapping may be beside private and anonymous, which it must be.
+/// Optional flags of a new mapping, which must be private and anonymous.
 const MAP_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED;
 
-/// What differs between processors: aarch64 has no `poll` of its own, and none that renames or
-/// removes a file by its path alone.
+/// Differences between architectures: aarch64 has no `poll`, and no calls that rename or remove a
+/// file by its path alone.
 #[cfg(target_arch = "x86_64")]
 mod processor {
     pub const NUMBERS: seccompiler::TargetArch = seccompiler::TargetArch::x86_64;
@@ -63,8 +64,8 @@ mod processor {
     pub const UNLINK: i64 = libc::SYS_unlinkat;
 }
 
-/// To wait, to trade through memory, to say why one dies, to end.
-pub(super) const TRADING: &[Call] = &[
+/// Calls to wait, to trade through memory, to report an error, and to exit.
+pub(super) const TRADING: &[SyscallRule] = &[
     call(libc::SYS_futex, "wait for a bell, the barrier, a thread"),
     call(libc::SYS_sched_yield, "idle"),
     call(libc::SYS_nanosleep, "idle"),
@@ -77,99 +78,115 @@ pub(super) const TRADING: &[Call] = &[
     call(libc::SYS_getrusage, "the thread's own figures"),
     call(libc::SYS_brk, "memory"),
     call(libc::SYS_munmap, "memory"),
-    Call {
+    SyscallRule {
         number: libc::SYS_mmap,
         when: &[&[
-            // Its own, never a file's, never executable.
-            Arg::Bits { arg: 3, mask: !MAP_FLAGS, are: libc::MAP_PRIVATE | libc::MAP_ANONYMOUS },
-            Arg::Bits { arg: 2, mask: libc::PROT_EXEC, are: 0 },
+            // Anonymous memory only, never executable.
+            ArgCondition::Bits { arg: 3, mask: !MAP_FLAGS, are: libc::MAP_PRIVATE | libc::MAP_ANONYMOUS },
+            ArgCondition::Bits { arg: 2, mask: libc::PROT_EXEC, are: 0 },
         ]],
         why: "memory",
     },
-    Call {
+    SyscallRule {
         number: libc::SYS_madvise,
-        // Not MADV_REMOVE, which takes the pages from under everybody, whatever is sealed.
-        when: &[&[Arg::Is(2, libc::MADV_DONTNEED)], &[Arg::Is(2, libc::MADV_FREE)]],
+        // Not MADV_REMOVE, which removes the pages of all processes, even if the memory is sealed.
+        when: &[&[ArgCondition::Is(2, libc::MADV_DONTNEED)], &[ArgCondition::Is(2, libc::MADV_FREE)]],
         why: "give memory back",
     },
     call(libc::SYS_rt_sigprocmask, "abort, the end of a thread"),
     call(libc::SYS_rt_sigreturn, "the end of a signal handler"),
     call(libc::SYS_sigaltstack, "the end of a thread"),
-    Call {
+    SyscallRule {
         number: libc::SYS_rt_sigaction,
-        when: &[&[Arg::Is(0, libc::SIGSEGV)], &[Arg::Is(0, libc::SIGBUS)]],
+        when: &[&[ArgCondition::Is(0, libc::SIGSEGV)], &[ArgCondition::Is(0, libc::SIGBUS)]],
         why: "a fault's handler gives the signal back its default, so that the fault ends the process: else it would come for ever",
     },
-    Call { number: libc::SYS_tgkill, when: &[&[Arg::Own(0)]], why: "abort signals its own thread" },
-    Call { number: libc::SYS_write, when: &[&[Arg::Is(0, 2)]], why: "say on stderr why one dies" },
+    SyscallRule {
+        number: libc::SYS_tgkill,
+        when: &[&[ArgCondition::Own(0)]],
+        why: "abort signals its own thread",
+    },
+    SyscallRule {
+        number: libc::SYS_write,
+        when: &[&[ArgCondition::Is(0, 2)]],
+        why: "say on stderr why one dies",
+    },
     call(libc::SYS_exit, "end"),
     call(libc::SYS_exit_group, "end"),
 ];
 
-/// To sleep until one of several senders rings: a strategy has but one.
-pub(super) const HEARING: &[Call] = &[call(libc::SYS_futex_waitv, "wait for the bells of several senders")];
+/// Calls to sleep until one of several senders rings; a strategy has only one sender.
+pub(super) const WAITING: &[SyscallRule] =
+    &[call(libc::SYS_futex_waitv, "wait for the bells of several senders")];
 
-/// To send messages through a pipe or a socket that is open. No descriptors: those go with
+/// Calls to send messages through an open pipe or socket, but not file descriptors, which need
 /// `sendmsg`.
-pub(super) const SENDING: &[Call] = &[
+pub(super) const SENDING: &[SyscallRule] = &[
     call(
         libc::SYS_write,
         "send through what is open: the link; stderr; the launcher's pidfd, which takes nothing",
     ),
-    Call {
+    SyscallRule {
         number: libc::SYS_sendto,
-        when: &[&[Arg::Is(3, libc::MSG_NOSIGNAL), Arg::Is(5, 0)]],
+        when: &[&[ArgCondition::Is(3, libc::MSG_NOSIGNAL), ArgCondition::Is(5, 0)]],
         why: "send through a socket, to the one that it is connected to: what the standard library's `write` does",
     },
 ];
 
-/// To write files, in the folder that landlock leaves.
-pub(super) const JOURNALLING: &[Call] = &[
+/// Calls to write files, in the directory that landlock allows.
+pub(super) const JOURNALING: &[SyscallRule] = &[
     call(libc::SYS_openat, "the next segment, the folder: landlock says where"),
     call(libc::SYS_close, "a segment that is done with"),
     call(libc::SYS_newfstatat, "how long a file is: what the C library makes of `fstat`"),
     call(libc::SYS_fstat, "the same"),
     call(libc::SYS_statx, "the same by the standard library"),
-    // No other mode: one punches holes.
-    Call { number: libc::SYS_fallocate, when: &[&[Arg::Is(1, 0)]], why: "reserve a segment's room" },
+    // No other mode: one of them punches holes.
+    SyscallRule {
+        number: libc::SYS_fallocate,
+        when: &[&[ArgCondition::Is(1, 0)]],
+        why: "reserve a segment's room",
+    },
     call(libc::SYS_fstatfs, "the same, where a file system cannot and the C library does it"),
     call(libc::SYS_pread64, "the same"),
     call(libc::SYS_pwrite64, "the same"),
-    Call { number: libc::SYS_fcntl, when: &[&[Arg::Is(1, libc::F_GETFL)]], why: "the same" },
+    SyscallRule { number: libc::SYS_fcntl, when: &[&[ArgCondition::Is(1, libc::F_GETFL)]], why: "the same" },
     call(libc::SYS_write, "a segment's header; stderr"),
     call(libc::SYS_fdatasync, "put records on the disk"),
     call(libc::SYS_fsync, "put the folder on the disk"),
     call(processor::RENAME, "a file that is whole gets its name"),
     call(processor::UNLINK, "a segment that was prepared for nothing"),
     call(libc::SYS_flock, "give the folder back"),
-    Call {
+    SyscallRule {
         number: libc::SYS_mmap,
         when: &[&[
-            // A file's, never executable.
-            Arg::Bits { arg: 3, mask: !0, are: libc::MAP_SHARED },
-            Arg::Bits { arg: 2, mask: libc::PROT_EXEC, are: 0 },
+            // File mappings only, never executable.
+            ArgCondition::Bits { arg: 3, mask: !0, are: libc::MAP_SHARED },
+            ArgCondition::Bits { arg: 2, mask: libc::PROT_EXEC, are: 0 },
         ]],
         why: "a segment's memory",
     },
-    Call {
+    SyscallRule {
         number: libc::SYS_madvise,
-        when: &[&[Arg::Is(2, libc::MADV_POPULATE_WRITE)]],
+        when: &[&[ArgCondition::Is(2, libc::MADV_POPULATE_WRITE)]],
         why: "touch a segment's pages ahead",
     },
 ];
 
-/// Refuses all other calls to all threads of the process.
-pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
-    put_up(allowed, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))
+/// Allows only these calls, for all threads of the process.
+pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a SyscallRule>) -> Result<(), SandboxError> {
+    install_filter(allowed, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))
 }
 
-/// Refuses these calls, and no others, to all threads of the process, with that error.
-pub(crate) fn refuse<'a>(refused: impl Iterator<Item = &'a Call>, error: i32) -> Result<(), SandboxError> {
-    put_up(refused, SeccompAction::Errno(error.cast_unsigned()), SeccompAction::Allow)
+/// Refuses only these calls with that error, for all threads of the process.
+pub(crate) fn refuse<'a>(
+    refused: impl Iterator<Item = &'a SyscallRule>,
+    error: i32,
+) -> Result<(), SandboxError> {
+    install_filter(refused, SeccompAction::Errno(error.cast_unsigned()), SeccompAction::Allow)
 }
 
-fn put_up<'a>(
-    listed: impl Iterator<Item = &'a Call>,
+fn install_filter<'a>(
+    listed: impl Iterator<Item = &'a SyscallRule>,
     action: SeccompAction,
     otherwise: SeccompAction,
 ) -> Result<(), SandboxError> {
@@ -178,9 +195,9 @@ fn put_up<'a>(
     seccompiler::apply_filter_all_threads(&program).map_err(|error| fail(&error))
 }
 
-/// The kernel's program that does this at the calls that are listed, and that at all others.
+/// Builds a filter program with one action for the listed calls and another for all others.
 fn filter<'a>(
-    listed: impl Iterator<Item = &'a Call>,
+    listed: impl Iterator<Item = &'a SyscallRule>,
     action: SeccompAction,
     otherwise: SeccompAction,
 ) -> Result<BpfProgram, BackendError> {
@@ -192,23 +209,23 @@ fn filter<'a>(
         if combinations.is_empty() {
             in_any_way.insert(call.number);
         }
-        // A call that is listed twice is meant as either says.
+        // A call that is listed twice matches either entry.
         rules.entry(call.number).or_default().extend(combinations);
     }
-    // No rule at all means any arguments.
+    // No rules at all mean any arguments.
     in_any_way.into_iter().for_each(|number| drop(rules.insert(number, Vec::new())));
     SeccompFilter::new(rules, otherwise, action, processor::NUMBERS)?.try_into()
 }
 
-fn conditions(args: &[Arg]) -> Result<Vec<SeccompCondition>, BackendError> {
-    let condition = |arg: &Arg| {
+fn conditions(args: &[ArgCondition]) -> Result<Vec<SeccompCondition>, BackendError> {
+    let condition = |arg: &ArgCondition| {
         let (index, how, value) = match *arg {
-            Arg::Is(index, value) => (index, SeccompCmpOp::Eq, value.cast_unsigned()),
-            Arg::Bits { arg, mask, are } => {
+            ArgCondition::Is(index, value) => (index, SeccompCmpOp::Eq, value.cast_unsigned()),
+            ArgCondition::Bits { arg, mask, are } => {
                 (arg, SeccompCmpOp::MaskedEq(mask.cast_unsigned().into()), are.cast_unsigned())
             }
-            Arg::Not(index, value) => (index, SeccompCmpOp::Ne, value.cast_unsigned()),
-            Arg::Own(index) => (index, SeccompCmpOp::Eq, std::process::id()),
+            ArgCondition::Not(index, value) => (index, SeccompCmpOp::Ne, value.cast_unsigned()),
+            ArgCondition::Own(index) => (index, SeccompCmpOp::Eq, std::process::id()),
         };
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, how, value.into())
     };

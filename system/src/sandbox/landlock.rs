@@ -1,4 +1,4 @@
-//! Landlock: no file is opened but those that are left, no TCP port used, nobody outside signalled.
+//! Landlock rules: restrict access to files, TCP ports and signals to outside processes.
 
 use super::SandboxError;
 use crate::sandbox::privileges;
@@ -8,20 +8,19 @@ use landlock::{
 };
 use std::path::Path;
 
-/// The newest features that are asked for; a kernel with fewer is a weaker sandbox.
+/// The newest landlock version that is used; a kernel with an older one gives a weaker sandbox.
 const NEWEST: ABI = ABI::V6;
 
-/// The files that are left to a process; none unless told.
+/// The files that a sandboxed process may access; none by default.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Files<'a> {
-    /// In these folders, which must be there, it lists, makes, reads, writes, renames and removes
-    /// files.
+pub struct AllowedFiles<'a> {
+    /// Existing directories in which it may list, create, read, write, rename and remove files.
     pub folders: &'a [&'a Path],
-    /// These files it reads.
+    /// Files that it may read.
     pub read: &'a [&'a Path],
 }
 
-/// What is left in such a folder.
+/// The allowed operations in such a directory.
 fn in_folder() -> BitFlags<AccessFs> {
     AccessFs::ReadFile
         | AccessFs::WriteFile
@@ -31,11 +30,11 @@ fn in_folder() -> BitFlags<AccessFs> {
         | AccessFs::RemoveFile
 }
 
-/// Refuses everything that landlock knows but these files, for the calling thread and those that it
-/// starts.
-pub(super) fn restrict(files: &Files<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
-    // Landlock asks for it.
-    privileges::gain_none().map_err(SandboxError::Privileges)?;
+/// Refuses all operations that landlock covers except on these files, for the calling thread and
+/// those that it starts.
+pub(super) fn restrict(files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
+    // Landlock requires it.
+    privileges::set_no_new_privs().map_err(SandboxError::Privileges)?;
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .handle_access(AccessNet::from_all(NEWEST))?
@@ -59,10 +58,10 @@ fn enforced(status: RulesetStatus, weaker_is_fine: bool) -> Result<(), SandboxEr
     }
 }
 
-/// Refuses to cut off any file but those below these folders, for the calling thread and those that
-/// it starts: also of files that may be written. Files that are open already stay as they are.
-pub(crate) fn keep_lengths(but: &[&Path], weaker_is_fine: bool) -> Result<(), SandboxError> {
-    privileges::gain_none().map_err(SandboxError::Privileges)?;
+/// Refuses the truncation of all files except below these directories, for the calling thread and
+/// those that it starts. Files that are already open are not affected.
+pub(crate) fn refuse_truncation(but: &[&Path], weaker_is_fine: bool) -> Result<(), SandboxError> {
+    privileges::set_no_new_privs().map_err(SandboxError::Privileges)?;
     let mut rules = Ruleset::default().handle_access(AccessFs::Truncate)?.create()?;
     for folder in but {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, AccessFs::Truncate))?;
@@ -70,7 +69,7 @@ pub(crate) fn keep_lengths(but: &[&Path], weaker_is_fine: bool) -> Result<(), Sa
     enforced(rules.restrict_self()?.ruleset, weaker_is_fine)
 }
 
-/// What this kernel's landlock cannot refuse, in words.
+/// Returns what this kernel's landlock cannot refuse, as text.
 pub(super) fn missing() -> Option<String> {
     match version() {
         0 => Some(
@@ -85,7 +84,7 @@ pub(super) fn missing() -> Option<String> {
     }
 }
 
-/// The kernel's landlock version; 0 if it has none.
+/// Returns the kernel's landlock version; 0 if it has none.
 fn version() -> i64 {
     const CREATE_RULESET_VERSION: u32 = 1;
     // SAFETY: with this flag the call reads no memory and returns a number; the null attribute and

@@ -1,162 +1,162 @@
-//! The sandbox of a role: what its process cannot do any more once it has attached to everything it
-//! needs.
+//! The sandbox of a role: confines its process once it has attached to all its segments.
 //!
-//! A [`Profile`] says as data which layers a role gets, which system calls it keeps and why, and
-//! how much it may use. No layer needs root, and each holds if another has a gap:
+//! A [`SandboxProfile`] describes as data the layers of a role, its allowed system calls with
+//! reasons, and its limits. No layer needs root, and each is independent of the others (defense in
+//! depth):
 //!
 //! | layer | when | refuses |
 //! |---|---|---|
 //! | descriptors | when the process starts | every file and segment that was not handed over, and more rights than it was handed over with |
-//! | [`Layer::Privileges`] | before any second thread | what root may and others may not; gaining rights by executing something |
-//! | [`Layer::Landlock`] | before any second thread | every file but those that are left to it ([`Files`]), TCP ports, abstract sockets and signals to the outside |
-//! | [`Layer::Limits`] | before any second thread | another descriptor, a file that grows without end, a core file |
-//! | [`Layer::Calls`] | after the threads are pinned | every system call that is not on a list of about twenty |
+//! | [`SandboxLayer::Privileges`] | before any second thread | what root may and others may not; gaining rights by executing something |
+//! | [`SandboxLayer::Landlock`] | before any second thread | every file but those that are left to it ([`AllowedFiles`]), TCP ports, abstract sockets and signals to the outside |
+//! | [`SandboxLayer::Limits`] | before any second thread | another descriptor, a file that grows without end, a core file |
+//! | [`SandboxLayer::Calls`] | after the threads are pinned | every system call that is not on a list of about twenty |
 //!
-//! The first one is not of a profile: a process gets no descriptor but those that are meant for it
-//! ([`inherited_by`](shm::memory::sealed::inherited_by)), closes them when it has mapped them, and
-//! what is mapped can be neither truncated (the memory is sealed) nor mapped again with more
-//! rights.
+//! The first layer is not part of a profile: a process gets only the descriptors meant for it
+//! ([`inherited_by`](shm::memory::sealed::inherited_by))and closes them when it has mapped them.
+//! The mapped memory can be neither truncated (it is sealed) nor mapped again with more rights.
 //!
-//! Privileges and landlock bind a thread and those that it starts later. So they come while there
-//! is one thread: [`Profile::confine`] refuses a process that has more.
+//! Privileges and landlock bind a thread and those that it starts later. So they are set up while
+//! there is one thread: [`SandboxProfile::confine`] refuses a process with more threads.
 
 mod calls;
 mod landlock;
 pub(crate) mod limits;
 mod privileges;
 
-pub use calls::{Arg, Call};
-pub use landlock::Files;
-pub use limits::{Limit, STDERR_BYTES};
-// What a container takes of it.
+pub use calls::{ArgCondition, SyscallRule};
+pub use landlock::AllowedFiles;
+pub use limits::{ResourceLimit, STDERR_BYTES};
+// Shared with containers.
 pub(crate) use calls::refuse as refuse_calls;
-pub(crate) use landlock::keep_lengths as landlock_lengths;
-pub(crate) use privileges::give_up as give_up_privileges;
+pub(crate) use landlock::refuse_truncation as landlock_lengths;
+pub(crate) use privileges::drop_all as give_up_privileges;
 
 use thiserror::Error;
 
 /// A layer of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
+pub enum SandboxLayer {
     /// No capabilities, and no way to get any (`no_new_privs`).
     Privileges,
-    /// Landlock.
+    /// Landlock: file, network and signal restrictions.
     Landlock,
     /// Resource limits, and no capability to raise them.
     Limits,
-    /// Seccomp.
+    /// Seccomp: a list of allowed system calls.
     Calls,
 }
 
-impl Layer {
-    /// All of them, in the order in which they are put up.
-    pub const ALL: [Layer; 4] = [Layer::Privileges, Layer::Landlock, Layer::Limits, Layer::Calls];
+impl SandboxLayer {
+    /// All layers, in the order in which they are set up.
+    pub const ALL: [SandboxLayer; 4] =
+        [SandboxLayer::Privileges, SandboxLayer::Landlock, SandboxLayer::Limits, SandboxLayer::Calls];
 }
 
-/// What a role's process may do.
+/// The sandbox of a role as data: layers, allowed system calls and limits.
 #[derive(Clone, Copy, Debug)]
-pub struct Profile {
+pub struct SandboxProfile {
     /// The profile's name.
     pub name: &'static str,
-    /// The layers that are put up. One alone for a test of that one.
-    pub layers: &'static [Layer],
-    /// The system calls that are allowed, in lists: what any of them allows is.
-    pub calls: &'static [&'static [Call]],
-    /// Those that are allowed as well where messages go through the kernel.
-    pub through_kernel: &'static [Call],
-    /// How much of what it may use.
-    pub limits: &'static [Limit],
+    /// The layers that are set up; a single one for its tests.
+    pub layers: &'static [SandboxLayer],
+    /// Lists of allowed system calls; a call is allowed if any list allows it.
+    pub calls: &'static [&'static [SyscallRule]],
+    /// Calls that are also allowed if messages go through the kernel.
+    pub through_kernel: &'static [SyscallRule],
+    /// The resource limits.
+    pub limits: &'static [ResourceLimit],
 }
 
-/// A strategy: waits, trades through memory, says why it dies, ends.
-pub const STRATEGY: Profile = Profile {
+/// The profile of a strategy: it can wait, trade through memory, report an error, and exit.
+pub const STRATEGY: SandboxProfile = SandboxProfile {
     name: "strategy",
-    layers: &Layer::ALL,
+    layers: &SandboxLayer::ALL,
     calls: &[calls::TRADING],
     through_kernel: calls::SENDING,
     limits: limits::NO_MORE,
 };
 
-/// A gateway in a process of its own: as a strategy, and it sleeps until one of several senders
-/// rings.
-pub const GATEWAY: Profile =
-    Profile { name: "gateway", calls: &[calls::TRADING, calls::HEARING], ..STRATEGY };
+/// The profile of a gateway in its own process: as a strategy, and it can sleep until one of
+/// several senders rings.
+pub const GATEWAY: SandboxProfile =
+    SandboxProfile { name: "gateway", calls: &[calls::TRADING, calls::WAITING], ..STRATEGY };
 
-/// Who writes a journal as well: as a gateway, and files in the folder that is left to it. Its
-/// threads for that are started behind landlock, so that they have it too.
-pub const JOURNALLED: Profile = Profile {
+/// The profile of a role that also writes a journal: as a gateway, with files in its allowed
+/// directory. Its journal threads are started after landlock is set up, so it binds them too.
+pub const JOURNALED: SandboxProfile = SandboxProfile {
     name: "journalled",
-    calls: &[calls::TRADING, calls::HEARING, calls::JOURNALLING],
+    calls: &[calls::TRADING, calls::WAITING, calls::JOURNALING],
     limits: limits::FILES,
     ..STRATEGY
 };
 
-/// A layer that could not be put up.
+/// A layer that could not be set up.
 #[derive(Debug, Error)]
 pub enum SandboxError {
-    /// There are other threads already, which would stay outside.
+    /// The process has other threads, which would not be confined.
     #[error("sandbox: the process has {0} threads already, and all but one would stay outside")]
     Threads(usize),
-    /// How many threads there are cannot be found out, or which folders.
+    /// The number of threads, or the list of directories, is unknown.
     #[error("sandbox: /proc/self/task, or what is in /: {0}")]
     Unknown(std::io::Error),
-    /// [`Layer::Privileges`].
+    /// [`SandboxLayer::Privileges`] failed.
     #[error("sandbox: privileges cannot be given up: {0}")]
     Privileges(std::io::Error),
-    /// [`Layer::Landlock`].
+    /// [`SandboxLayer::Landlock`] failed.
     #[error("sandbox: landlock: {0}")]
     Landlock(#[from] ::landlock::RulesetError),
-    /// A path that is to be left to it cannot be opened.
+    /// An allowed path cannot be opened.
     #[error("sandbox: landlock: {0}")]
     Path(#[from] ::landlock::PathFdError),
-    /// Landlock took only a part of what was asked for.
+    /// Landlock enforces only a part of the rules.
     #[error("sandbox: landlock is only {0}: a newer kernel, or --allow-weaker-sandbox")]
     Weaker(&'static str),
-    /// [`Layer::Limits`].
+    /// [`SandboxLayer::Limits`] failed.
     #[error("sandbox: limits: {0}")]
     Limits(std::io::Error),
-    /// [`Layer::Calls`].
+    /// [`SandboxLayer::Calls`] failed.
     #[error("sandbox: seccomp: {0}")]
     Calls(String),
 }
 
-impl Profile {
-    /// Puts up all layers but the last, for this process: while it has one thread, and everything
-    /// is attached. With `weaker_is_fine` a kernel that enforces only a part of landlock is good
-    /// enough.
+impl SandboxProfile {
+    /// Sets up all layers except the last for this process, which must have one thread and be fully
+    /// attached. With `weaker_is_fine`, a kernel is accepted that enforces only a part of landlock.
     ///
     /// # Errors
     /// [`SandboxError::Threads`], or the layer that could not be put up. What was put up stays.
     pub fn confine(&self, weaker_is_fine: bool) -> Result<(), SandboxError> {
-        self.confine_to(&Files::default(), weaker_is_fine)
+        self.confine_to(&AllowedFiles::default(), weaker_is_fine)
     }
 
-    /// The same where some files are left to it, also to threads that it starts from then on.
+    /// As [`SandboxProfile::confine`], with access to some files, also for threads that it starts
+    /// later.
     ///
     /// # Errors
-    /// As [`Profile::confine`]; [`SandboxError::Path`].
-    pub fn confine_to(&self, files: &Files<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
-        // As long as /proc can be read.
-        alone()?;
+    /// As [`SandboxProfile::confine`]; [`SandboxError::Path`].
+    pub fn confine_to(&self, files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
+        // While /proc can still be read.
+        ensure_single_thread()?;
         for layer in self.layers {
             match layer {
-                Layer::Privileges => privileges::give_up().map_err(SandboxError::Privileges)?,
-                Layer::Landlock => landlock::restrict(files, weaker_is_fine)?,
-                Layer::Limits => limits::set(self.limits).map_err(SandboxError::Limits)?,
-                Layer::Calls => {}
+                SandboxLayer::Privileges => privileges::drop_all().map_err(SandboxError::Privileges)?,
+                SandboxLayer::Landlock => landlock::restrict(files, weaker_is_fine)?,
+                SandboxLayer::Limits => limits::set(self.limits).map_err(SandboxError::Limits)?,
+                SandboxLayer::Calls => {}
             }
         }
         Ok(())
     }
 
-    /// Puts up the last layer, for all threads of the process: from now on every system call that
-    /// the profile does not list fails with EPERM. `through_kernel`: messages of this process go
+    /// Sets up the last layer, for all threads of the process: system calls that the profile does
+    /// not list then fail with EPERM. `through_kernel` is `true` if messages of this process go
     /// through the kernel.
     ///
     /// # Errors
     /// [`SandboxError::Calls`].
     pub fn restrict_calls(&self, through_kernel: bool) -> Result<(), SandboxError> {
-        if !self.layers.contains(&Layer::Calls) {
+        if !self.layers.contains(&SandboxLayer::Calls) {
             return Ok(());
         }
         let extra = if through_kernel { self.through_kernel } else { &[] };
@@ -164,8 +164,8 @@ impl Profile {
     }
 }
 
-/// That the process has one thread.
-fn alone() -> Result<(), SandboxError> {
+/// Fails if the process has more than one thread.
+fn ensure_single_thread() -> Result<(), SandboxError> {
     match std::fs::read_dir("/proc/self/task").map(Iterator::count) {
         Ok(1) => Ok(()),
         Ok(threads) => Err(SandboxError::Threads(threads)),
@@ -173,7 +173,7 @@ fn alone() -> Result<(), SandboxError> {
     }
 }
 
-/// What of the sandbox this kernel cannot give, in words; empty if it gives all.
+/// Returns the features of the sandbox that this kernel lacks, as text; empty if it has all.
 pub fn missing() -> Vec<String> {
     let mut missing: Vec<String> = landlock::missing().into_iter().collect();
     if !std::path::Path::new("/proc/sys/kernel/seccomp/actions_avail").exists() {

@@ -1,11 +1,11 @@
-//! Privileges: no capabilities, and none to be gained.
+//! Dropping capabilities and preventing new ones.
 
 use nix::sys::prctl;
 use std::io;
 
-/// What `capset` takes first: version 3 of the call, for the calling thread.
+/// The first argument of `capset`: version 3 of the call, for the calling thread.
 #[repr(C)]
-struct Header {
+struct CapabilityHeader {
     version: u32,
     pid: i32,
 }
@@ -21,25 +21,23 @@ struct Capabilities {
 
 const VERSION_3: u32 = 0x2008_0522;
 
-/// From now on executing something gives no rights that one does not have.
-pub(super) fn gain_none() -> io::Result<()> {
+/// Sets `no_new_privs`: executing a program no longer grants privileges.
+pub(super) fn set_no_new_privs() -> io::Result<()> {
     Ok(prctl::set_no_new_privs()?)
 }
 
-/// Gives up all capabilities, for the calling thread and those that it starts. Nothing for who has
-/// none.
+/// Drops all capabilities of the calling thread and those that it starts.
 pub(super) fn drop_capabilities() -> io::Result<()> {
-    let header = Header { version: VERSION_3, pid: 0 };
+    let header = CapabilityHeader { version: VERSION_3, pid: 0 };
     let none = [Capabilities { effective: 0, permitted: 0, inheritable: 0 }; 2];
     // SAFETY: both pointers are to live locals of the layout that version 3 of the call reads; it
-    // writes only `version`, and only if it does not know it, which goes into a copy of ours that
-    // nobody reads.
+    // writes only `version`, and only if it is unknown, into a local copy that is not read.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives up everything that root has and others do not, for good.
-pub(crate) fn give_up() -> io::Result<()> {
-    gain_none()?;
+/// Drops all privileges of root permanently.
+pub(crate) fn drop_all() -> io::Result<()> {
+    set_no_new_privs()?;
     drop_capabilities()
 }

@@ -1,9 +1,9 @@
-//! system's integration tests: what a process in the sandbox tries, and which layer refuses it.
+//! Integration tests of `system`: attempts of a sandboxed process, and the layers that refuse them.
 //!
-//! Whatever changes the process itself (limits, layers of the sandbox) happens in a child: this
-//! binary started again for one of its tests, see [`common::itself`].
+//! Changes of the process itself (limits, layers of the sandbox) are made in a child: this binary
+//! started again for one of its tests, see [`common::itself`].
 //!
-//! One of them alone: `cargo test -p system --test all sandbox::files::`.
+//! A single one: `cargo test -p system --test all sandbox::files::`.
 #![cfg(not(miri))]
 
 mod common;

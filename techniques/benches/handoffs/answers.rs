@@ -1,4 +1,4 @@
-//! What the other end does with its rings: it echoes, swaps a line, and sends chunks.
+//! The peer's loops: echo messages, swap a cache line, and send chunks.
 
 use crate::flow::{BATCH, message};
 use protocol::wire::Message;
@@ -7,7 +7,7 @@ use shm::sync::{AtomicU64, Ordering};
 use system::floor::wait;
 use techniques::element::LineMessage;
 
-/// The peer's side: sends every message back.
+/// Echoes every message; the peer's side.
 pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer, count: u64) {
     for _ in 0..count {
         let message = receive::<PAUSE>(consumer);
@@ -15,7 +15,7 @@ pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer,
     }
 }
 
-/// The same with rtrb.
+/// Echoes every message through rtrb's rings.
 pub fn echo_rtrb(
     consumer: &mut rtrb::Consumer<LineMessage>,
     producer: &mut rtrb::Producer<LineMessage>,
@@ -47,14 +47,14 @@ pub fn receive_rtrb(consumer: &mut rtrb::Consumer<LineMessage>) -> LineMessage {
     received.expect("waited for")
 }
 
-/// One side of the line bounced by compare-and-swap: what the tool core-to-core-latency calls a
-/// round trip. Each look claims the line for itself, so it is slower than a line that is only
-/// stored to and loaded.
+/// One side of a cache line bounced by compare-and-swap, the round trip of the tool
+/// core-to-core-latency. Each poll takes exclusive ownership of the line, so it is slower than
+/// plain stores and loads.
 pub fn swap(line: &AtomicU64, from: u64, to: u64) {
     wait::<false>(|| line.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok());
 }
 
-/// rtrb's producer, writing chunks: its documented way to be fast. Of half the ring at most: with
+/// Sends through rtrb in chunks, its documented fast path. Chunks have at most half the ring: with
 /// whole rings the two ends would wait for each other.
 #[inline(never)]
 pub fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {

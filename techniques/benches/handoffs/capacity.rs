@@ -1,9 +1,11 @@
-//! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, in turns.
+//! The cost of a ring's capacity: alternated round trips and streams at capacities from 2 to
+//! 65,536.
 //!
-//! Two threads on two cores. A round trip in step is in floors: each sample is divided by the mean
-//! of the two floors around it, and dropped if those differ by more than a tenth. One out of step
-//! (see `trip.rs`) is beside one line that the same loops bounce. Streams are beside those of the
-//! crate rtrb with the same payload, one by one and in chunks of 64, or of half the ring.
+//! Two threads on two cores. A synchronized round trip is given in floors: each sample is divided
+//! by the mean of the two floors around it, and dropped if those differ by more than a tenth. An
+//! unsynchronized one (see `trip.rs`) is compared with one cache line that the same loops bounce.
+//! Streams are compared with the crate rtrb with the same payload, one by one and in chunks of 64,
+//! or of half the ring.
 
 use crate::Options;
 use crate::answers;
@@ -11,7 +13,7 @@ use crate::flow::BATCH;
 use crate::pair::{Contestant, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::stream;
-use crate::trip::{self, Line, Step};
+use crate::trip::{self, BouncedLine, Step};
 use shm::ring::{Message, spsc};
 use techniques::element::LineMessage;
 
@@ -19,7 +21,7 @@ const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
 
 impl Push for spsc::Producer {
     #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
+    fn try_send(&mut self, message: &Message) -> bool {
         self.try_push(message).is_ok()
     }
 
@@ -42,7 +44,7 @@ impl Pop for spsc::Consumer {
 
 impl Push for rtrb::Producer<LineMessage> {
     #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
+    fn try_send(&mut self, message: &Message) -> bool {
         rtrb::Producer::push(self, LineMessage(*message)).is_ok()
     }
 
@@ -74,18 +76,18 @@ impl Pop for rtrb::Consumer<LineMessage> {
     }
 }
 
-/// Round trips in one way of making them.
+/// The samples of one kind of round trip.
 #[derive(Default)]
 struct Trips {
-    /// Nanoseconds.
+    /// Nanoseconds of the cache line.
     lines: Vec<f64>,
-    /// The ring's, over the line's.
+    /// The ring's time divided by the line's.
     over_line: Vec<f64>,
     dropped: usize,
 }
 
 impl Trips {
-    /// A sample: nanoseconds of the line, and of the ring beside it; `None`: dropped.
+    /// Adds a sample: nanoseconds of the line and of the ring; `None` if it is dropped.
     fn add(&mut self, measured: Option<(f64, f64)>) {
         let Some((line, trip)) = measured else {
             self.dropped += 1;
@@ -105,12 +107,12 @@ impl Trips {
     }
 }
 
-/// The contestants of one capacity, and the thread at their other ends.
+/// The contestants of one capacity, and the peer thread.
 struct Match {
     capacity: usize,
     ring: Contestant<spsc::Producer, spsc::Consumer>,
     rtrb: Contestant<rtrb::Producer<LineMessage>, rtrb::Consumer<LineMessage>>,
-    line: Contestant<Line, Line>,
+    line: Contestant<BouncedLine, BouncedLine>,
     peer: Peer,
     in_step: Trips,
     out_of_step: Trips,
@@ -125,7 +127,7 @@ impl Match {
         let crates = || rtrb::RingBuffer::<LineMessage>::new(capacity);
         let ring = Contestant::new(&mut parts, ours(), ours());
         let rtrb = Contestant::new(&mut parts, crates(), crates());
-        let (there, back) = Line::ends();
+        let (there, back) = BouncedLine::ends();
         let line = Contestant::new(&mut parts, there, back);
         Self {
             capacity,
@@ -173,11 +175,11 @@ impl Match {
     }
 }
 
-/// Measures all of them in turn.
+/// Measures all capacities, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(31, 500, 10_000);
     let (_, count) = options.effort(31, 5_000, 1 << 18);
-    // Before this thread is pinned: theirs go elsewhere.
+    // Before this thread is pinned: the peers are pinned to another core.
     let mut matches: Vec<Match> =
         CAPACITIES.into_iter().map(|capacity| Match::new(capacity, options.cores.1)).collect();
     system::pin::pin_to(options.cores.0).expect("an allowed core");

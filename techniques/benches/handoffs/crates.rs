@@ -1,9 +1,9 @@
-//! The crates on the heap beside the rings that are ports of them, each with the same 56 bytes: a
-//! message there and one back.
+//! Round trips of the heap crates' queues and of the rings that are ports of them, each with a
+//! message of 56 bytes.
 //!
-//! Two threads on two cores, a link each way, one message under way: each sample is the median of
-//! batches of round trips. A crate is measured twice, as `malloc` puts its slots and with elements
-//! that are whole lines (`techniques::element`); ratios are those of neighbouring samples.
+//! Two threads on two cores, a link each way, one message in flight: each sample is the median of
+//! batches of round trips. A crate is measured twice, with packed slots and with elements of whole
+//! cache lines (`techniques::element`); ratios are those of adjacent samples.
 
 use crate::Options;
 use crate::common::Run;
@@ -31,7 +31,7 @@ use techniques::element::{Element, LineMessage};
 use techniques::linked::Linked;
 use techniques::std_mpsc::StdMpsc;
 
-/// Round trips that are timed together: a preemption spoils one batch and not the median.
+/// Number of batches: a preemption affects one batch and not the median.
 const BATCHES: u64 = 50;
 
 fn receive(consumer: &mut impl Consumer) -> Message {
@@ -47,9 +47,9 @@ fn send(producer: &mut impl Producer, message: &Message) {
     wait::<true>(|| producer.try_push(message).is_ok());
 }
 
-/// A link there and one back, and a thread that sends everything back.
+/// A link each way, and a thread that echoes all messages.
 struct Contestant {
-    /// Sends that many and waits for each; nanoseconds a round trip.
+    /// Makes a number of round trips, and returns the nanoseconds of each.
     trips: Box<dyn FnMut(u64) -> f64>,
     ns: Vec<f64>,
 }
@@ -57,7 +57,7 @@ struct Contestant {
 impl Contestant {
     fn new<T: Link>(options: &Options) -> Self {
         let ends = || {
-            // The plan's technique is not asked for: the types say it.
+            // The plan's technique is not used: the types select it.
             let run = Run::new(Technique::default(), 1, options.capacity as u32);
             run.create::<T>();
             let (consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
@@ -97,7 +97,7 @@ impl Contestant {
     }
 }
 
-/// The crate rtrb as a link of one producer: what a single ring of `spsc-mux` is compared with.
+/// The crate rtrb as a link of one producer, for comparison with a single ring of `spsc-mux`.
 struct Rtrb<E>(PhantomData<E>);
 struct RtrbProducer<E>(rtrb::Producer<E>);
 struct RtrbConsumer<E>(rtrb::Consumer<E>);
@@ -119,7 +119,7 @@ impl<E: Element> Producer for RtrbProducer<E> {
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        whole(at, || self.0.push(E::of(message)).map_err(|_| Full))
+        whole(at, || self.0.push(E::from_message(message)).map_err(|_| Full))
     }
 }
 
@@ -149,10 +149,10 @@ impl<E: Element> Link for Rtrb<E> {
     }
 }
 
-/// A crate's port, the crate with whole lines, the crate as `malloc` puts it.
+/// A crate's port, the crate with whole cache lines, the crate with packed slots.
 type Family = (&'static str, [Contestant; 3]);
 
-/// Measures all of them in turn.
+/// Measures all families, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, count) = options.effort(101, 1_000, 5_000);
     let mut families: Vec<Family> = vec![

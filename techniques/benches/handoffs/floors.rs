@@ -1,19 +1,19 @@
-//! Both floors: one line there and back, between threads that wait for nothing but each other (what
-//! a run's summary calls the floor), and out of step (see `trip.rs`), which is what a message is to
-//! be measured by that comes when it likes.
+//! Both floors: the round trip of one cache line between synchronized threads (the floor of a run's
+//! summary), and unsynchronized (see `trip.rs`), the reference for messages that arrive at random
+//! times.
 
 use crate::Options;
 use crate::pair::{Contestant, Peer};
 use crate::report::{BenchReport, FigureRow, Goal};
-use crate::trip::{Line, Step};
+use crate::trip::{BouncedLine, Step};
 
-/// Measures them in turn.
+/// Measures both floors, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(31, 500, 10_000);
     let mut parts = Vec::new();
-    let (there, back) = Line::ends();
+    let (there, back) = BouncedLine::ends();
     let mut line = Contestant::new(&mut parts, there, back);
-    // Before this thread is pinned: that one goes elsewhere.
+    // Before this thread is pinned: the peer is pinned to another core.
     let peer = Peer::start(options.cores.1, parts);
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let (mut in_step, mut out_of_step) = (Vec::new(), Vec::new());

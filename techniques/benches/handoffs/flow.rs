@@ -1,32 +1,31 @@
-//! A stream one way: the loops of both sides, the same ones for whatever carries it.
+//! One-way streams: the loops of both sides, generic over the carrier.
 //!
 //! A message is seven words that the producer makes from its number; the consumer checks all of
-//! them, one after the other, so that both sides read and write every byte and neither one's work
-//! can be optimised away. Each loop is a function of its own that is never inlined, so that its
-//! instructions do not depend on what else its caller does.
+//! them, so that both sides access every byte and no work can be optimized away. Each loop is a
+//! function that is never inlined, so that its instructions do not depend on its caller.
 
 use shm::ring::Message;
 use system::clock::{Clock, Monotonic};
 use system::floor::wait;
 
-/// Messages in a batch, and in a chunk of rtrb's.
+/// Messages per batch, and per chunk of rtrb.
 pub const BATCH: u64 = 64;
 
-/// A sending end.
+/// The sending end of a stream.
 pub trait Push: Send + 'static {
-    fn push(&mut self, message: &Message) -> bool;
-    /// Puts in the first ones of these; how many.
+    fn try_send(&mut self, message: &Message) -> bool;
+    /// Pushes as many of the messages as fit. Returns their number.
     fn push_many(&mut self, messages: &[Message]) -> usize {
-        messages.iter().take_while(|message| self.push(message)).count()
+        messages.iter().take_while(|message| self.try_send(message)).count()
     }
-    /// Puts that many in, one by one.
+    /// Pushes `count` messages one by one.
     fn send(&mut self, count: u64)
     where
         Self: Sized,
     {
         send(self, count);
     }
-    /// Puts that many in, in the way in which it does so in batches best.
+    /// Pushes `count` messages in batches, by the carrier's fastest method.
     fn send_batches(&mut self, count: u64)
     where
         Self: Sized,
@@ -35,17 +34,18 @@ pub trait Push: Send + 'static {
     }
 }
 
-/// A receiving end.
+/// The receiving end of a stream.
 pub trait Pop: Send + 'static {
     fn pop(&mut self) -> Option<Message>;
-    /// Takes and checks that many, one by one; million messages a second.
+    /// Receives and checks `count` messages one by one. Returns the rate in million messages per
+    /// second.
     fn take(&mut self, count: u64) -> f64
     where
         Self: Sized,
     {
         take(self, count)
     }
-    /// Takes what is there; how many.
+    /// Receives the available messages. Returns their number.
     fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
         self.pop().map_or(0, |message| {
             each(message);
@@ -54,7 +54,7 @@ pub trait Pop: Send + 'static {
     }
 }
 
-/// The next message, waited for.
+/// Waits for the next message.
 #[inline(always)]
 pub fn receive(consumer: &mut impl Pop) -> Message {
     let mut got = None;
@@ -73,7 +73,7 @@ pub fn message(n: u64) -> Message {
     core::array::from_fn(|word| n + word as u64)
 }
 
-/// Checks every word, one after the other, as a user reads the fields of an order.
+/// Checks every word in turn, as a user reads the fields of an order.
 #[inline(always)]
 pub fn check(n: u64, message: &Message) {
     for (word, value) in message.iter().enumerate() {
@@ -81,7 +81,7 @@ pub fn check(n: u64, message: &Message) {
     }
 }
 
-/// Million messages a second, from the first message to the last.
+/// A timer for a rate in million messages per second, from the first message to the last.
 pub struct Rate {
     start_ns: u64,
 }
@@ -91,21 +91,21 @@ impl Rate {
         Self { start_ns: Monotonic.now() }
     }
 
-    pub fn of(&self, count: u64) -> f64 {
+    pub fn million_per_second(&self, count: u64) -> f64 {
         count as f64 * 1e3 / (Monotonic.now() - self.start_ns) as f64
     }
 }
 
-/// Puts that many in, one by one.
+/// Pushes `count` messages one by one.
 #[inline(never)]
 pub fn send(producer: &mut impl Push, count: u64) {
     for n in 0..count {
         let message = message(n);
-        wait::<true>(|| producer.push(&message));
+        wait::<true>(|| producer.try_send(&message));
     }
 }
 
-/// Puts that many in, in batches.
+/// Pushes `count` messages in batches.
 #[inline(never)]
 pub fn send_batches(producer: &mut impl Push, count: u64) {
     let mut n = 0;
@@ -121,7 +121,7 @@ pub fn send_batches(producer: &mut impl Push, count: u64) {
     }
 }
 
-/// Takes and checks that many, one by one.
+/// Receives and checks `count` messages one by one.
 #[inline(never)]
 pub fn take(consumer: &mut impl Pop, count: u64) -> f64 {
     check(0, &receive(consumer));
@@ -129,10 +129,10 @@ pub fn take(consumer: &mut impl Pop, count: u64) -> f64 {
     for n in 1..count {
         check(n, &receive(consumer));
     }
-    rate.of(count - 1)
+    rate.million_per_second(count - 1)
 }
 
-/// Takes and checks that many, all that is there at a time.
+/// Receives and checks `count` messages, all available ones at a time.
 #[inline(never)]
 pub fn take_batches(consumer: &mut impl Pop, count: u64) -> f64 {
     check(0, &receive(consumer));
@@ -151,5 +151,5 @@ pub fn take_batches(consumer: &mut impl Pop, count: u64) -> f64 {
             },
         );
     }
-    rate.of(count - 1)
+    rate.million_per_second(count - 1)
 }

@@ -1,18 +1,18 @@
-//! What one narrow field costs: a stream through the ring whose pop has a process id of 32 bits
-//! among its errors, beside the ring as it is.
+//! The cost of one narrow field: a stream through a ring whose pop has an error with a 32-bit
+//! field, compared with the actual ring.
 //!
-//! `Result<Option<Message>, E>` is a union of a message and an error. If one of the error's fields
-//! is half a word, the compiler moves the message's word that has its place in two halves; whoever
-//! reads it whole waits until both have left the processor's queue of stores, behind every store
-//! before them (Intel's and AMD's optimisation manuals: a load of several stores is not forwarded).
-//! `.ci/halves.sh` looks for that in the instructions of these loops.
+//! `Result<Option<Message>, E>` is a union of a message and an error. If a field of the error is
+//! half a word, the compiler moves the overlapping word of the message in two halves. A load of the
+//! whole word then waits until both halves, and all earlier stores, have left the CPU's store
+//! buffer (Intel's and AMD's optimization manuals: a load of several stores is not forwarded).
+//! `.ci/halves.sh` checks the instructions of these loops for that.
 
 use crate::Options;
 use crate::pair::{Contestant, Peer, Pop};
 use crate::report::{BenchReport, FigureRow, Goal};
 use shm::ring::{MESSAGE_WORDS, Message, PeerFault, spsc};
 
-/// As `PeerFault` was: one of its fields is half a word.
+/// An error like the former `PeerFault`, with a field of half a word.
 #[derive(Debug)]
 #[expect(dead_code, reason = "read by `Debug` alone")]
 enum Halved {
@@ -20,7 +20,7 @@ enum Halved {
     Stranger { pid: u32 },
 }
 
-/// As it is: all of them are words.
+/// An error like the current `PeerFault`, with fields of whole words.
 #[derive(Debug)]
 #[expect(dead_code, reason = "read by `Debug` alone")]
 enum Whole {
@@ -30,11 +30,11 @@ enum Whole {
 
 macro_rules! receiver {
     ($receiver:ident, $error:ident) => {
-        /// The ring's receiving end, with errors of that type.
+        /// The receiving end of the ring, with errors of that type.
         struct $receiver(spsc::Consumer);
 
         impl $receiver {
-            /// Out of line, so that nobody knows which error it is.
+            /// Not inlined, so that the compiler does not know which error it is.
             #[cold]
             #[inline(never)]
             fn error(fault: PeerFault) -> $error {
@@ -46,7 +46,7 @@ macro_rules! receiver {
 
             #[inline(always)]
             fn try_pop(&mut self) -> Result<Option<Message>, $error> {
-                // As the ring's own was written.
+                // Written like the ring's own `try_pop`.
                 let mut fault = None;
                 let message = self.0.try_pop().unwrap_or_else(|found| {
                     fault = Some(Self::error(found));
@@ -68,7 +68,7 @@ macro_rules! receiver {
 receiver!(WholeReceiver, Whole);
 receiver!(HalvedReceiver, Halved);
 
-/// Measures both in turn.
+/// Measures both, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, count) = options.effort(31, 5_000, 1 << 18);
     let mut parts = Vec::new();

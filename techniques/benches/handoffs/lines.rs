@@ -1,39 +1,40 @@
-//! Which line moves when: round trips through hand-offs that are put together piece by piece, from
-//! one line each way to a ring.
+//! The cost of each cache line transfer: round trips through hand-offs that are built up step by
+//! step, from one cache line each way to a ring.
 //!
-//! Two threads on two cores, one message on its way. Each row has one thing more than the one
-//! before: in step in floors, each beside floors of its own, and out of step (see `trip.rs`) beside
-//! one line that the same loops bounce; samples whose floors or lines differ by more than a tenth
-//! are dropped. Where in memory a hand-off lies makes a difference too: each row has several, in
-//! turn. Honest peers only, on the heap, nothing proved.
+//! Two threads on two cores, one message in flight. Each row adds one element to the previous one:
+//! synchronized in floors, each with floors of its own, and unsynchronized (see `trip.rs`) compared
+//! with one cache line that the same loops bounce. Samples whose floors or lines differ by more
+//! than a tenth are dropped. The address of a hand-off matters too: each row has several,
+//! alternated. On the heap, without checks of peers.
 
 use crate::Options;
 use crate::pair::{Contestant, Part, Peer, Pop, Push, between};
 use crate::report::{BenchReport, FigureRow, Goal};
-use crate::trip::{Line, Step};
+use crate::trip::{BouncedLine, Step};
 use shm::memory::{AtomicWords, Region};
 use shm::prefetch::prefetch;
 use shm::ring::{MESSAGE_WORDS, Message, spsc};
 use shm::sync::Ordering;
 use std::hint::black_box;
 
-/// Words of a slot, and where its sequence is.
+/// Words per slot, the last of which is the sequence.
 const SLOT: usize = MESSAGE_WORDS + 1;
-/// Words before the slots: the head, in lines of its own.
+/// Words before the slots: the head, in cache lines of its own.
 const HEAD_WORDS: usize = 16;
 
-/// Hand-offs of each row, each in memory of its own.
+/// Number of hand-offs per row, each in its own memory.
 const PLACES: usize = 8;
 
-/// What becomes of the head's line.
+/// The head is not used.
 const NO_HEAD: u8 = 0;
-/// The consumer stores it at each pop; nobody reads it.
+/// The consumer stores the head at each pop; it is never read.
 const STORED: u8 = 1;
-/// And the producer reads it before each push.
+/// The consumer stores the head, and the producer reads it before each push.
 const READ: u8 = 2;
 
-/// An end of one way. Of each message `WORDS` are written and read; `SLOTS` are used in turn;
-/// `HEAD` is one of the above; `AHEAD`: the producer asks for its next slot when it has pushed.
+/// An end of one direction. `WORDS` words of each message are written and read; `SLOTS` slots are
+/// used in turn; `HEAD` is one of the above; with `AHEAD` the producer prefetches its next slot
+/// after a push.
 struct End<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> {
     words: AtomicWords,
     position: u64,
@@ -42,13 +43,13 @@ struct End<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: 
 impl<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool>
     End<WORDS, SLOTS, HEAD, AHEAD>
 {
-    /// Both ends of a way.
+    /// Makes both ends of one direction.
     fn pair() -> (Self, Self) {
         let words = Region::heap(HEAD_WORDS + SLOTS * SLOT).words();
         (Self { words: words.clone(), position: 0 }, Self { words, position: 0 })
     }
 
-    /// Where the next message's slot begins.
+    /// Returns the offset of the next message's slot.
     #[inline(always)]
     fn start(&self) -> usize {
         HEAD_WORDS + self.position as usize % SLOTS * SLOT
@@ -59,9 +60,9 @@ impl<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> 
     for End<WORDS, SLOTS, HEAD, AHEAD>
 {
     #[inline(always)]
-    fn push(&mut self, message: &Message) -> bool {
+    fn try_send(&mut self, message: &Message) -> bool {
         if HEAD == READ {
-            // There is room: one message is on its way.
+            // The result is ignored: only one message is in flight.
             black_box(self.words[0].load(Ordering::Acquire));
         }
         let start = self.start();
@@ -86,25 +87,25 @@ impl<const WORDS: usize, const SLOTS: usize, const HEAD: u8, const AHEAD: bool> 
     fn pop(&mut self) -> Option<Message> {
         let start = self.start();
         let slot = &self.words[start..start + SLOT];
-        // Acquire: pairs with the store in `push`.
+        // Acquire: pairs with the store in `try_send`.
         if slot[MESSAGE_WORDS].load(Ordering::Acquire) != self.position + 1 {
             return None;
         }
-        // All words of these messages are the same.
+        // All words of these messages are equal.
         let message: Message = core::array::from_fn(|word| slot[word % WORDS].load(Ordering::Relaxed));
         self.position += 1;
         if HEAD != NO_HEAD {
-            // Release: as a ring's.
+            // Release: as in a ring.
             self.words[0].store(self.position, Ordering::Release);
         }
         Some(message)
     }
 }
 
-/// Makes so many round trips; nanoseconds each.
+/// Makes a number of round trips, and returns the nanoseconds of each.
 type Trips = Box<dyn FnMut(&Peer, Step, u64) -> f64>;
 
-/// A row: round trips of one kind.
+/// The round trips of one kind of hand-off.
 struct Row {
     what: &'static str,
     trips: Vec<Trips>,
@@ -122,7 +123,7 @@ impl Row {
     }
 }
 
-/// Measures all of them in turn.
+/// Measures all rows, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(64, 500, 10_000);
     let parts = &mut Vec::new();
@@ -137,9 +138,9 @@ pub fn run(options: &Options, report: &mut BenchReport) {
         Row::new("… 1,024 slots, the next one asked for ahead", parts, End::<7, 1024, STORED, true>::pair),
         Row::new("the ring, 1,024 slots", parts, || spsc::heap_ring::<MESSAGE_WORDS>(1024)),
     ];
-    let (there, back) = Line::ends();
+    let (there, back) = BouncedLine::ends();
     let mut line = Contestant::new(parts, there, back);
-    // Before this thread is pinned: that one goes elsewhere.
+    // Before this thread is pinned: the peer is pinned to another core.
     let peer = Peer::start(options.cores.1, std::mem::take(parts));
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let mut table = |step, title, name: &str, unit| {

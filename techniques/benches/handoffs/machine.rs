@@ -1,8 +1,8 @@
-//! The machine that the figures belong to, in a few words.
+//! A short description of the machine, printed with the figures.
 
 use crate::Options;
 
-/// Processor, cores, load, and how waiting is done.
+/// Returns CPU model, cores, load, and the way of waiting.
 pub fn describe(options: &Options) -> String {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")
         .ok()

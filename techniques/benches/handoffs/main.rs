@@ -1,9 +1,9 @@
-//! `cargo bench -p techniques`: what the hand-offs cost, each beside what it must be compared with.
+//! `cargo bench -p techniques`: the costs of the hand-offs, each next to its reference.
 //!
-//! A harness of our own, because what is compared has to alternate (A B A B …) on the same two
+//! It has its own harness, because compared candidates must alternate (A B A B …) on the same two
 //! cores, and because the floor (one cache line bounced between them, `system::floor`) must be
-//! measured beside every sample: on a virtual machine it changes fivefold within minutes.
-//! Everything that is printed is a median with its quartiles.
+//! measured with every sample: on a virtual machine it changes fivefold within minutes. All printed
+//! figures are medians with their quartiles.
 //!
 //! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B] [--capacity SLOTS]
 //! [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`,
@@ -36,9 +36,9 @@ mod trip;
 use report::BenchReport;
 use techniques::Technique;
 
-/// What the command line asks for.
+/// The options of the command line.
 pub struct Options {
-    /// Parts to run; empty: all.
+    /// Sections to run; empty: all.
     sections: Vec<String>,
     /// A smoke test: a few samples of everything.
     pub quick: bool,
@@ -47,9 +47,9 @@ pub struct Options {
     pub cores: (u32, u32),
     /// Slots of the rings.
     pub capacity: usize,
-    /// Samples of each figure; `None`: enough to quote.
+    /// Samples per figure; `None`: enough to quote.
     pub samples: Option<usize>,
-    /// The only technique to measure, where a section goes over all of them.
+    /// The only technique to measure, in sections that cover all of them.
     pub technique: Option<Technique>,
 }
 
@@ -72,8 +72,7 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
             match arg.as_str() {
-                // What cargo gives to a bench; `cargo test --benches` gives nothing, which leaves
-                // us quick.
+                // Cargo passes this to a bench; `cargo test --benches` does not, so it stays quick.
                 "--bench" => options.quick = false,
                 "--json" => options.json = true,
                 "--quick" | "--test" => {}
@@ -110,7 +109,7 @@ impl Options {
         Ok(options)
     }
 
-    /// How many samples to take, and what size each has.
+    /// Returns the number of samples and the size of each.
     pub fn effort(&self, samples: usize, quick_size: u64, size: u64) -> (usize, u64) {
         let samples = self.samples.unwrap_or(if self.quick { 3 } else { samples });
         (samples, if self.quick { quick_size } else { size })
@@ -136,8 +135,8 @@ fn main() {
         protection::run_threads(&options, &mut report);
     }
     if options.wants("floors") {
-        // A thread of its own is pinned: those that are started later from here may go where they
-        // are told.
+        // A separate thread is pinned, so that threads started later from this one can use other
+        // cores.
         std::thread::scope(|scope| {
             scope.spawn(|| floors::run(&options, &mut report));
         });

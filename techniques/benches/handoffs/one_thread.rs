@@ -1,5 +1,5 @@
-//! A push and a pop of every technique on one thread: nothing but the instructions and the lines
-//! that they touch.
+//! A push and a pop of every technique on one thread: the cost of the instructions and the cache
+//! lines that they touch.
 //!
 //! For instructions instead of time: run this section for one technique (`--technique NAME`) under
 //! `valgrind --tool=callgrind`, twice with different `--samples`, and divide the
@@ -16,7 +16,7 @@ use system::clock::{Clock, Monotonic};
 use techniques::Technique;
 use techniques::with_link;
 
-/// Pushes and pops that many messages; nanoseconds each.
+/// Pushes and pops a number of messages, and returns the nanoseconds of each.
 type Trader = Box<dyn FnMut(u64) -> f64>;
 
 #[inline(never)]
@@ -27,10 +27,10 @@ fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, co
     }
 }
 
-/// Messages of a batch: what an agent takes at most before it looks at something else.
+/// Messages per batch: the maximum that an agent takes before it polls something else.
 const BATCH: u64 = 16;
 
-/// The same in batches: all of one are pushed, then all of it is taken.
+/// Pushes and pops in batches: all messages of a batch are pushed, then all are taken.
 #[inline(never)]
 fn in_batches<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, count: u64) {
     for n in (0..count).step_by(BATCH as usize) {
@@ -60,7 +60,7 @@ fn trader<T: Link>(technique: Technique, capacity: u32, many: bool) -> Trader {
     })
 }
 
-/// Measures all of them in turn; `many`: in batches.
+/// Measures all techniques, alternated; in batches if `many` is set.
 pub fn run(options: &Options, report: &mut BenchReport, many: bool) {
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, count) = options.effort(101, 960, 9_600);

@@ -1,5 +1,4 @@
-//! Two threads on two cores: a ring each way, and what one thread asks the other to do with its
-//! ends.
+//! Two threads on two cores with a ring each way, and the jobs that one thread sends to the other.
 
 use crate::flow;
 pub use crate::flow::{Pop, Push};
@@ -8,12 +7,12 @@ use shm::memory::{AtomicWords, Region};
 use std::ops::Range;
 use std::sync::mpsc;
 use system::clock::{Clock, Monotonic};
-use system::floor::{self, FloorSample, Pauses};
+use system::floor::{self, FloorSample, PseudoRandomWork};
 
-/// Batches that round trips are cut into.
+/// Number of batches of the round trips.
 const BATCHES: u64 = 50;
 
-/// What the other thread does.
+/// A job of the peer thread.
 #[derive(Clone, Copy)]
 pub enum Job {
     Echo(Step),
@@ -21,29 +20,29 @@ pub enum Job {
     PushMany,
 }
 
-/// The peer's part of a job with so many messages.
+/// The peer's part of a job, with a number of messages.
 pub type Part = Box<dyn FnMut(Job, u64) + Send>;
 
-/// What one thread writes at each message, in lines of its own: the other thread's ends may be
-/// beside it on the heap.
+/// The peer's ends, in cache lines of their own: the other thread's ends may be adjacent on the
+/// heap.
 #[repr(align(128))]
-struct Ends<P, C>(P, C);
+struct PeerEnds<P, C>(P, C);
 
-/// A ring each way.
+/// The measuring thread's ends of a ring each way.
 #[repr(align(128))]
 pub struct Contestant<P, C> {
     producer: P,
     consumer: C,
-    /// Which one it is for the peer.
+    /// The index of the peer's part.
     number: usize,
 }
 
-/// The peer's part.
+/// Makes the peer's part.
 fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
-    let mut ends = Ends(producer, consumer);
+    let mut ends = PeerEnds(producer, consumer);
     Box::new(move |job, count| {
-        // All of it moves into the closure, and stays in its lines there.
-        let Ends(producer, consumer) = &mut ends;
+        // The whole struct moves into the closure, and keeps its alignment there.
+        let PeerEnds(producer, consumer) = &mut ends;
         match job {
             Job::Echo(Step::In) => trip::echo::<false>(producer, consumer, count),
             Job::Echo(Step::Out) => trip::echo::<true>(producer, consumer, count),
@@ -53,18 +52,18 @@ fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
     })
 }
 
-/// The other thread, and what it is told.
+/// The peer thread, and the channel of its jobs.
 pub struct Peer {
     orders: mpsc::Sender<(usize, Job, u64)>,
     done: mpsc::Receiver<()>,
     line: AtomicWords,
 }
 
-/// The number of the floor among the peer's parts.
+/// The job number of the floor.
 const FLOOR: usize = usize::MAX;
 
 impl Peer {
-    /// A thread on that core, with its parts of the contest.
+    /// Starts a peer thread on a core, with its parts.
     pub fn start(core: u32, mut parts: Vec<Part>) -> Self {
         let (orders, jobs) = mpsc::channel::<(usize, Job, u64)>();
         let (says, done) = mpsc::channel();
@@ -91,24 +90,24 @@ impl Peer {
         result
     }
 
-    /// The floor between the two cores, in nanoseconds.
+    /// Measures the floor between the two cores, in nanoseconds.
     pub fn floor(&self, rounds: u64) -> f64 {
         self.with(FLOOR, Job::Echo(Step::In), 0, || {
             let sample = floor::measure::<true>(&self.line[0], rounds as u32);
-            floor::end(&self.line[0]);
+            floor::stop_answering(&self.line[0]);
             sample.median_ns
         })
     }
 
-    /// Measures between two floors: their mean, in nanoseconds, and what was measured; `None` if
-    /// they differ by more than a tenth.
+    /// Measures between two floors. Returns the mean of the floors in nanoseconds, and the
+    /// measurement; `None` if the floors differ by more than a tenth.
     pub fn between_floors<R>(&self, rounds: u64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
         between(&mut || self.floor(rounds), measure)
     }
 }
 
-/// Measures between two figures of a yardstick: their mean, and what was measured; `None` if they
-/// differ by more than a tenth.
+/// Measures between two runs of a yardstick. Returns their mean, and the measurement; `None` if
+/// they differ by more than a tenth.
 pub fn between<R>(yardstick: &mut impl FnMut() -> f64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
     let before = yardstick();
     let measured = measure();
@@ -118,17 +117,17 @@ pub fn between<R>(yardstick: &mut impl FnMut() -> f64, measure: impl FnOnce() ->
 }
 
 impl<P: Push, C: Pop> Contestant<P, C> {
-    /// The near ends of a ring each way; the far ones are the peer's part.
+    /// Makes the measuring thread's ends of a ring each way; the other ends become the peer's part.
     pub fn new(parts: &mut Vec<Part>, there: (P, C), back: (P, C)) -> Self {
         parts.push(part(back.0, there.1));
         Self { producer: there.0, consumer: back.1, number: parts.len() - 1 }
     }
 
-    /// Nanoseconds a round trip; out of step without the pauses' own time.
+    /// Returns the nanoseconds per round trip; unsynchronized without the time of the work itself.
     pub fn trips(&mut self, peer: &Peer, step: Step, count: u64) -> f64 {
         let batch = (count / BATCHES).max(1);
         let (producer, consumer) = (&mut self.producer, &mut self.consumer);
-        let mut pauses = Pauses::of_asker();
+        let mut pauses = PseudoRandomWork::for_asker();
         let mut each = |numbers: Range<u64>| match step {
             Step::In => trip::call::<false>(producer, consumer, &mut pauses, numbers),
             Step::Out => trip::call::<true>(producer, consumer, &mut pauses, numbers),
@@ -140,12 +139,12 @@ impl<P: Push, C: Pop> Contestant<P, C> {
                 each(first..first + batch);
                 samples.push((Monotonic.now() - start) as f64 / batch as f64);
             }
-            FloorSample::of_batches(samples).median_ns
+            FloorSample::from_batches(samples).median_ns
         });
         ns - if step == Step::Out { trip::pauses_ns(batch * BATCHES) } else { 0.0 }
     }
 
-    /// Million messages a second.
+    /// Returns the rate of a stream in million messages per second.
     pub fn stream<const MANY: bool>(&mut self, peer: &Peer, count: u64) -> f64 {
         let consumer = &mut self.consumer;
         if MANY {

@@ -1,8 +1,8 @@
-//! The other end of what is measured: a thread, a process, or a thread with other crates' rings.
+//! The peers of the measuring thread: a thread, a process, and a thread with other crates' rings.
 //!
-//! All peers are pinned to the same core and alive all the time, so that what is compared can
-//! alternate. Each sleeps on a futex until its gate opens, says that it runs, does one job opposite
-//! to the measuring thread, and sleeps again: only one of them ever spins.
+//! All peers are pinned to the same core and run all the time, so that candidates can alternate.
+//! Each sleeps on a futex until its gate opens, publishes that it runs, does one job with the
+//! measuring thread, and sleeps again: only one of them spins at a time.
 
 use crate::{Options, answers, flow};
 use protocol::wire::MESSAGE_WORDS;
@@ -18,29 +18,29 @@ use system::floor::{self, wait};
 use system::{pin, process};
 use techniques::element::LineMessage;
 
-/// The hidden argument of the peer process; its orders follow in the next one.
+/// The hidden argument of the peer process; its parameters follow in the next one.
 pub const PEER_FLAG: &str = "--as-peer";
 const PREFIX: &str = "bulkhead.bench-";
 
-/// What a peer can be asked for, with a number of messages.
+/// A job of a peer, with a number of messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u64)]
 pub enum Job {
-    /// Bounces the line, waiting with the pause hint.
+    /// Bounces the cache line, waiting with the pause hint.
     Floor,
-    /// The same without the hint.
+    /// Bounces the cache line without the pause hint.
     FloorBare,
-    /// Swaps the line back.
+    /// Swaps the cache line back.
     Swap,
-    /// Sends every message back.
+    /// Echoes every message.
     Echo,
-    /// The same, waiting without the pause hint.
+    /// Echoes every message, waiting without the pause hint.
     EchoBare,
     /// Pushes messages one by one.
     Push,
-    /// Writes them in chunks of 64 (rtrb only).
+    /// Pushes messages in chunks of 64 (rtrb only).
     PushChunks,
-    /// Ends.
+    /// Ends the peer.
     Quit,
 }
 
@@ -55,12 +55,12 @@ const JOB: usize = 48;
 const COUNT: usize = 49;
 const GATE_WORDS: usize = 64;
 
-/// Lets a peer do one job at a time.
+/// A gate that lets a peer do one job at a time.
 #[derive(Clone)]
 pub struct Gate(AtomicWords);
 
 impl Gate {
-    /// Has the peer begin a job, and returns once it runs.
+    /// Starts a job of the peer, and returns once it runs.
     fn open(&self, job: Job, count: u64) {
         self.0[JOB].store(job as u64, Ordering::Relaxed);
         self.0[COUNT].store(count, Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl Gate {
         wait::<true>(|| self.0[FINISHED].load(Ordering::Acquire) == turn);
     }
 
-    /// The peer's side: does jobs until it is told to quit.
+    /// Runs jobs until [`Job::Quit`]; the peer's side.
     fn serve(&self, mut work: impl FnMut(Job, u64)) {
         for turn in 1u64.. {
             while self.0[TURN].load(Ordering::Acquire) < turn {
@@ -98,7 +98,7 @@ impl Gate {
     }
 }
 
-/// Everything that the two ends share: a gate, the line of the floor, a ring each way.
+/// The memory shared with a peer: a gate, the cache line of the floor, a ring each way.
 struct Arena {
     gate: Gate,
     line: AtomicWords,
@@ -121,7 +121,7 @@ impl Arena {
         }
     }
 
-    /// The peer's side, the same for a thread and a process.
+    /// Runs the peer's side, in a thread or a process.
     fn serve(&self) {
         let mut consumer = Consumer::attach(&self.there).expect("the measuring thread wrote the header");
         let mut producer = Producer::attach(&self.back).expect("the measuring thread wrote the header");
@@ -137,14 +137,14 @@ impl Arena {
     }
 }
 
-/// A peer with our rings, as the measuring thread holds it.
+/// The measuring thread's handle of a peer with our rings.
 pub struct Peer {
     gate: Gate,
-    /// The line of the floor between this thread and that peer.
+    /// The cache line of the floor between this thread and the peer.
     pub line: AtomicWords,
-    /// To the peer.
+    /// The ring to the peer.
     pub producer: Producer,
-    /// From the peer.
+    /// The ring from the peer.
     pub consumer: Consumer,
 }
 
@@ -158,7 +158,7 @@ impl Peer {
         }
     }
 
-    /// Does one job with the peer: `ours` is this thread's part of it.
+    /// Runs one job with the peer; `ours` is this thread's part.
     pub fn job<R>(&mut self, job: Job, count: u64, ours: impl FnOnce(&mut Self) -> R) -> R {
         self.gate.open(job, count);
         let result = ours(self);
@@ -167,17 +167,17 @@ impl Peer {
     }
 }
 
-/// A thread with rtrb's rings.
+/// The measuring thread's handle of a peer with rtrb's rings.
 pub struct Rtrb {
     gate: Gate,
-    /// To the peer.
+    /// The ring to the peer.
     pub producer: rtrb::Producer<LineMessage>,
-    /// From the peer.
+    /// The ring from the peer.
     pub consumer: rtrb::Consumer<LineMessage>,
 }
 
 impl Rtrb {
-    /// As [`Peer::job`].
+    /// Runs one job with the peer, as [`Peer::job`] does.
     pub fn job<R>(&mut self, job: Job, count: u64, ours: impl FnOnce(&mut Self) -> R) -> R {
         self.gate.open(job, count);
         let result = ours(self);
@@ -186,14 +186,14 @@ impl Rtrb {
     }
 }
 
-/// All of them. They end when this is dropped, also by a panic; the process also when this one is
-/// killed.
+/// All peers. They end when this is dropped, also by a panic; the process also ends when this one
+/// is killed.
 pub struct Peers {
-    /// Our rings, across an address space.
+    /// Our rings, between processes.
     pub process: Peer,
     /// Our rings, within this process.
     pub thread: Peer,
-    /// The crate rtrb, which has no form between processes.
+    /// The crate rtrb, which works within a process only.
     pub rtrb: Rtrb,
 }
 
@@ -240,7 +240,7 @@ fn fresh_arena(words: &AtomicWords, capacity: usize) -> Arena {
     arena
 }
 
-/// Starts a thread, pins it, and only then has it serve.
+/// Starts a thread, pins it, and then lets it serve.
 fn start_thread(core: u32, serve: impl FnOnce() + Send + 'static) -> Result<(), pin::PinError> {
     let (pinned, is_pinned) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -255,7 +255,7 @@ fn start_thread(core: u32, serve: impl FnOnce() + Send + 'static) -> Result<(), 
 }
 
 /// Removes the segment's name when dropped. The peer removes it as soon as it has mapped it; this
-/// is for the case that it never gets there.
+/// is for a peer that fails before that.
 struct Name(String);
 
 impl Drop for Name {
@@ -279,7 +279,7 @@ fn start_process(core: u32, capacity: usize) -> Result<Peer, Box<dyn std::error:
     Ok(peer)
 }
 
-/// Ends this process if the peer ends badly: the measuring thread would wait for ever.
+/// Ends this process if the peer fails: the measuring thread would wait for ever.
 fn watch(mut child: Child) {
     std::thread::spawn(move || {
         let status = child.wait();
@@ -290,7 +290,7 @@ fn watch(mut child: Child) {
     });
 }
 
-/// The peer process.
+/// The main function of the peer process.
 pub fn child_main(orders: Option<String>) {
     let orders = orders.unwrap_or_default();
     let words: Vec<&str> = orders.split(' ').collect();
@@ -303,8 +303,7 @@ pub fn child_main(orders: Option<String>) {
     Arena::new(&segment, number(capacity) as usize).serve();
 }
 
-/// Removes what a run that was killed in the instant between creating its segment and the peer's
-/// start has left.
+/// Removes segments of earlier runs that were killed before their peer started.
 pub fn remove_leftovers() {
     let owner = |name: &str| -> Option<(u32, u64)> {
         let (pid, start) = name.strip_prefix(PREFIX)?.split_once('.')?.0.split_once('-')?;

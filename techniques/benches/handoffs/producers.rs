@@ -1,9 +1,8 @@
-//! What a message costs where many could send it: pushes by 1 to 256 producers in turn, on one
-//! thread, by every technique.
+//! The cost of a message by the number of producers: 1 to 256 producers push in turn, on one
+//! thread, for every technique.
 //!
-//! One thread, so that it says what the number of producers costs by itself: the scan past those
-//! that have nothing, and the memory that they take. How producers contend with each other needs as
-//! many cores as there are producers.
+//! One thread, to isolate the cost of the number of producers: the scan of empty queues, and their
+//! memory. Measuring contention would need one core per producer.
 
 use crate::Options;
 use crate::common::Run;
@@ -15,24 +14,23 @@ use system::clock::{Clock, Monotonic};
 use techniques::Technique;
 use techniques::with_link;
 
-/// Slots of a ring, as few as hold a message of each producer: what counts is how many rings there
-/// are.
+/// Slots per ring, the minimum for a message of each producer: the number of rings matters.
 const CAPACITY: u32 = 256;
 
-/// From one sender to the next: not the one beside it, which is where a scan looks first. Prime to
-/// the numbers of producers.
+/// Distance from one sender to the next: not adjacent, because a scan starts there. Coprime to the
+/// numbers of producers.
 const STRIDE: usize = 101;
 
-/// How messages come.
+/// The pattern in which messages arrive.
 #[derive(Clone, Copy)]
 enum Pattern {
-    /// One at a time: each is taken before the next producer sends.
+    /// One at a time: each message is taken before the next producer sends.
     Alone,
-    /// One of each producer, then all are taken.
+    /// One message of each producer, then all are taken.
     Together,
 }
 
-/// Lets every producer send so many times; nanoseconds a message.
+/// Lets every producer send a number of messages, and returns the nanoseconds per message.
 type Senders = Box<dyn FnMut(u64, Pattern) -> f64>;
 
 fn senders<T: Link>(technique: Technique, producers: u16) -> Senders {
@@ -59,7 +57,7 @@ fn senders<T: Link>(technique: Technique, producers: u16) -> Senders {
     })
 }
 
-/// Measures all of them in turn.
+/// Measures all techniques, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, messages) = options.effort(31, 512, 5_120);

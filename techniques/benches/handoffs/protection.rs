@@ -1,10 +1,10 @@
-//! What it costs that a death in the middle of a push or a pop can be repaired: `array-queue` and
-//! `linked` beside themselves without it. Both announce before they claim; `linked` also keeps its
-//! consumer's place for a successor.
+//! The cost of repairability after a death in a push or pop: `array-queue` and `linked` with and
+//! without it. Both announce before they claim; `linked` also stores its consumer's cursor for a
+//! successor.
 //!
-//! A B A B …, and a ratio is that of two neighbouring samples. For instructions instead of time:
-//! run this section for one technique (`--technique NAME`) under `valgrind --tool=callgrind` and
-//! read off the inclusive costs of `with_it` and `without_it`, which do the same work.
+//! Alternated (A B A B …); a ratio is that of two adjacent samples. For instructions instead of
+//! time: run this section for one technique (`--technique NAME`) under `valgrind --tool=callgrind`
+//! and compare the inclusive costs of `with_it` and `without_it`, which do equal work.
 //! `.ci/instructions.sh --protection` does that.
 
 use crate::Options;
@@ -18,7 +18,7 @@ use system::floor::wait;
 use system::pin;
 use techniques::{Technique, linked};
 
-/// A sending end, protected or not.
+/// A sending end, with or without protection.
 trait Push: Send {
     fn push(&mut self, message: &Message) -> Result<(), Full>;
 }
@@ -37,13 +37,13 @@ impl<const PROTECTED: bool> Push for linked::Producer<MESSAGE_WORDS, { linked::B
     }
 }
 
-/// Both ends of a queue of its own.
-struct Ends<P, C> {
+/// Both ends of a queue.
+struct QueueEnds<P, C> {
     producer: P,
     consumer: C,
 }
 
-/// In memory that is mapped as that of a run.
+/// Makes memory that is mapped like that of a run.
 fn mapped(words: usize) -> AtomicWords {
     Region::memfd("protection", words).expect("room for a queue").words()
 }
@@ -54,10 +54,10 @@ fn announcement() -> AtomicWords {
     intent
 }
 
-fn array<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+fn array<const PROTECTED: bool>(capacity: usize) -> QueueEnds<impl Push, impl SharedQueue> {
     let (ring, intent) = (mapped(array_queue::ring_words(capacity, MESSAGE_WORDS)), announcement());
     array_queue::write_header::<MESSAGE_WORDS>(&ring, capacity);
-    Ends {
+    QueueEnds {
         producer: array_queue::Producer::<MESSAGE_WORDS, PROTECTED>::attach(&ring, &intent)
             .expect("a fresh ring has good headers"),
         consumer: array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![intent])
@@ -65,12 +65,12 @@ fn array<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQ
     }
 }
 
-fn list<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+fn list<const PROTECTED: bool>(capacity: usize) -> QueueEnds<impl Push, impl SharedQueue> {
     const SLOTS: usize = linked::BLOCK_SLOTS;
-    let blocks = linked::reserve(capacity, 1);
+    let blocks = linked::reserved_blocks(capacity, 1);
     let (arena, intent) = (mapped(linked::arena_words(blocks, SLOTS, MESSAGE_WORDS)), announcement());
     linked::write_header::<MESSAGE_WORDS, SLOTS>(&arena, blocks);
-    Ends {
+    QueueEnds {
         producer: linked::Producer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, &intent)
             .expect("a fresh list has good headers"),
         consumer: linked::Consumer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, vec![intent])
@@ -78,19 +78,19 @@ fn list<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQu
     }
 }
 
-impl<P: Push, C: SharedQueue> Ends<P, C> {
-    /// Pushes and takes that many messages on this thread.
+impl<P: Push, C: SharedQueue> QueueEnds<P, C> {
+    /// Pushes and takes `count` messages on this thread.
     #[inline(always)]
     fn one_thread(&mut self, count: u64) {
         for n in 0..count {
-            // Little beside the push and the pop: it would hide what one of them costs.
+            // Minimal work besides push and pop, which would hide their cost.
             assert!(self.producer.push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
             assert!(black_box(self.consumer.pop(&mut None)).is_some(), "lost");
         }
     }
 
-    /// The same on two threads of their own cores; nanoseconds a message from the first to the
-    /// last.
+    /// Pushes and takes `count` messages on two threads, each on its own core. Returns the
+    /// nanoseconds per message, from the first to the last.
     fn two_threads(&mut self, cores: (u32, u32), count: u64) -> f64 {
         let Self { producer, consumer } = self;
         let receive = move || {
@@ -124,23 +124,23 @@ impl<P: Push, C: SharedQueue> Ends<P, C> {
 }
 
 #[inline(never)]
-fn with_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+fn with_it(ends: &mut QueueEnds<impl Push, impl SharedQueue>, count: u64) {
     ends.one_thread(count);
 }
 
 #[inline(never)]
-fn without_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+fn without_it(ends: &mut QueueEnds<impl Push, impl SharedQueue>, count: u64) {
     ends.one_thread(count);
 }
 
-/// Nanoseconds a message.
+/// Returns the nanoseconds per message.
 fn time(count: u64, work: impl FnOnce()) -> f64 {
     let start = Monotonic.now();
     work();
     (Monotonic.now() - start) as f64 / count as f64
 }
 
-/// What is measured: both in turn, and the ratio of each pair.
+/// Measures both, alternated, and the ratio of each pair.
 fn compare(
     options: &Options,
     what: Technique,
@@ -157,25 +157,25 @@ fn compare(
     ]
 }
 
-/// Both ends on one thread: nothing but the instructions.
+/// Compares both on one thread: the cost of the instructions.
 fn on_one_thread(
     options: &Options,
     what: Technique,
-    mut ours: Ends<impl Push, impl SharedQueue>,
-    mut bare: Ends<impl Push, impl SharedQueue>,
+    mut ours: QueueEnds<impl Push, impl SharedQueue>,
+    mut bare: QueueEnds<impl Push, impl SharedQueue>,
 ) -> Vec<FigureRow> {
     compare(options, what, Goal::AtMost(1.03), |count| {
         [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))]
     })
 }
 
-/// Each end on a core of its own. No goal: whether the two ends meet at every message or one runs
-/// ahead is decided anew in each sample, and makes a difference that the announcement does not.
+/// Compares both with each end on its own core. No goal: in each sample the two ends either meet at
+/// every message or one runs ahead, which has a larger effect than the announcement.
 fn on_two_threads(
     options: &Options,
     what: Technique,
-    mut ours: Ends<impl Push, impl SharedQueue>,
-    mut bare: Ends<impl Push, impl SharedQueue>,
+    mut ours: QueueEnds<impl Push, impl SharedQueue>,
+    mut bare: QueueEnds<impl Push, impl SharedQueue>,
 ) -> Vec<FigureRow> {
     let cores = options.cores;
     compare(options, what, Goal::None, |count| {
@@ -183,7 +183,7 @@ fn on_two_threads(
     })
 }
 
-/// Of those that it is about, what was asked for.
+/// Returns the techniques with protection that were selected.
 fn wanted(options: &Options) -> impl Iterator<Item = Technique> {
     let only = options.technique;
     ["array-queue", "linked"]
@@ -192,7 +192,7 @@ fn wanted(options: &Options) -> impl Iterator<Item = Technique> {
         .filter(move |technique| only.is_none_or(|only| only == *technique))
 }
 
-/// On one thread.
+/// Measures on one thread.
 pub fn run(options: &Options, report: &mut BenchReport) {
     pin::pin_to(options.cores.0).expect("an allowed core");
     let capacity = options.capacity;
@@ -203,7 +203,8 @@ pub fn run(options: &Options, report: &mut BenchReport) {
     report.add("What it costs that an end may die (push and pop of a message)", rows.collect());
 }
 
-/// On two. Before this thread is pinned: those it starts are allowed no other core then.
+/// Measures on two threads. Call it before this thread is pinned, because threads inherit its
+/// affinity.
 pub fn run_threads(options: &Options, report: &mut BenchReport) {
     let capacity = options.capacity;
     let rows = wanted(options).flat_map(|what| match what.name() {

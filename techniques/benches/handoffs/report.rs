@@ -1,20 +1,20 @@
-//! Figures and how they are shown: a median with its quartiles, beside the goal.
+//! Figures and their output: a median with its quartiles, next to the goal.
 
 use comfy_table::{Table, presets};
 use serde_json::json;
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Clone, Copy)]
 pub enum Goal {
-    /// None: it is there to compare with.
+    /// No goal: the figure is a reference.
     None,
-    /// No more than this.
+    /// At most this value.
     AtMost(f64),
-    /// No less than this.
+    /// At least this value.
     AtLeast(f64),
 }
 
-/// One figure.
+/// A figure with its quartiles and its goal.
 pub struct FigureRow {
     what: String,
     unit: &'static str,
@@ -25,7 +25,7 @@ pub struct FigureRow {
 }
 
 impl FigureRow {
-    /// The figure in these samples.
+    /// Makes a figure of samples.
     pub fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>, goal: Goal) -> Self {
         samples.sort_by(f64::total_cmp);
         let at = |part: usize| samples.get(samples.len().saturating_sub(1) * part / 4).copied();
@@ -33,7 +33,7 @@ impl FigureRow {
         Self { what: what.into(), unit, quartiles, samples: samples.len(), dropped: 0, goal }
     }
 
-    /// How many further samples were not believed.
+    /// Sets the number of samples that were dropped.
     pub fn dropped(mut self, dropped: usize) -> Self {
         self.dropped = dropped;
         self
@@ -54,24 +54,24 @@ impl FigureRow {
     }
 }
 
-/// All figures of a run.
+/// All figures of a bench run.
 pub struct BenchReport {
     machine: String,
     sections: Vec<(String, Vec<FigureRow>)>,
 }
 
 impl BenchReport {
-    /// Nothing yet, from that machine.
+    /// Makes an empty report for a machine.
     pub fn new(machine: String) -> Self {
         Self { machine, sections: Vec::new() }
     }
 
-    /// Adds a section.
+    /// Adds a section of figures.
     pub fn add(&mut self, title: &str, rows: Vec<FigureRow>) {
         self.sections.push((title.to_owned(), rows));
     }
 
-    /// For people.
+    /// Prints the report as tables.
     pub fn print(&self) {
         println!("{}", self.machine);
         for (title, rows) in &self.sections {
@@ -99,7 +99,7 @@ impl BenchReport {
         }
     }
 
-    /// For programs: the same figures.
+    /// Prints the report as JSON.
     pub fn print_json(&self) {
         let rows = |rows: &[FigureRow]| -> Vec<_> {
             rows.iter()

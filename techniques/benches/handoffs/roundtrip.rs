@@ -1,4 +1,4 @@
-//! The round trip of a 56-byte message between two cores, in floors.
+//! The round trip of a 56-byte message between two cores, in multiples of the floor.
 //!
 //! Floor, ring, floor, ring, floor …: each sample of the ring is divided by the mean of the two
 //! floors around it. If those differ by more than a tenth, the machine changed in between and the
@@ -13,11 +13,10 @@ use system::clock::{Clock, Monotonic};
 use system::floor::{self, FloorSample, wait};
 use techniques::element::LineMessage;
 
-/// Batches that the round trips are cut into, as those of the floor are: a preemption spoils one of
-/// them.
+/// Number of batches of round trips, as for the floor: a preemption affects one of them.
 const BATCHES: u64 = 50;
 
-/// Nanoseconds each: the median of the batches.
+/// Returns the nanoseconds per call: the median of the batches.
 fn batches(count: u64, mut each: impl FnMut(u64)) -> f64 {
     let batch = (count / BATCHES).max(1);
     let mut samples = Vec::new();
@@ -31,10 +30,10 @@ fn batches(count: u64, mut each: impl FnMut(u64)) -> f64 {
         }
         samples.push((Monotonic.now() - start) as f64 / (end - first) as f64);
     }
-    FloorSample::of_batches(samples).median_ns
+    FloorSample::from_batches(samples).median_ns
 }
 
-/// Sends messages, each after the last one came back.
+/// Sends messages, each after the echo of the previous one.
 fn trips<const N: usize>(count: u64, mut trip: impl FnMut([u64; N]) -> [u64; N]) -> f64 {
     batches(count, |n| {
         let message = [n; N];
@@ -45,7 +44,7 @@ fn trips<const N: usize>(count: u64, mut trip: impl FnMut([u64; N]) -> [u64; N])
 fn floor_by_swapping(peer: &mut Peer, rounds: u64) -> f64 {
     peer.job(Job::Swap, rounds, |peer| {
         let ns = batches(rounds, |_| swap(&peer.line[0], 0, 1));
-        // The answerer has the last word.
+        // The peer makes the last store.
         wait::<true>(|| peer.line[0].load(Ordering::Acquire) == 0);
         ns
     })
@@ -65,12 +64,12 @@ fn floor<const PAUSE: bool>(peer: &mut Peer, rounds: u64) -> f64 {
     let job = if PAUSE { Job::Floor } else { Job::FloorBare };
     peer.job(job, 0, |peer| {
         let sample = floor::measure::<PAUSE>(&peer.line[0], rounds as u32);
-        floor::end(&peer.line[0]);
+        floor::stop_answering(&peer.line[0]);
         sample.median_ns
     })
 }
 
-/// One contestant's samples.
+/// The samples of one contestant.
 #[derive(Default)]
 struct Samples {
     ns: Vec<f64>,
@@ -80,8 +79,8 @@ struct Samples {
 }
 
 impl Samples {
-    /// Whether the sample is believed.
-    fn add(&mut self, before: f64, ns: f64, after: f64) -> bool {
+    /// Adds a sample unless its floors differ too much. Returns `true` if it was added.
+    fn try_add(&mut self, before: f64, ns: f64, after: f64) -> bool {
         if (before - after).abs() > 0.1 * before.min(after) {
             self.dropped += 1;
             return false;
@@ -101,20 +100,20 @@ impl Samples {
     }
 }
 
-/// Measures all of them in turn.
+/// Measures all contestants, alternated.
 pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(150, 500, 10_000);
     let [mut process, mut bare, mut thread, mut rtrb] = [(); 4].map(|()| Samples::default());
     let (mut swaps, mut over_swaps) = (Vec::new(), Vec::new());
     for _ in 0..samples {
-        // The floor is taken with the peer that is measured next: a line between processes, or
-        // within one.
+        // The floor is measured with the peer of the next sample: a cache line between processes,
+        // or within one.
         let Peers { process: across, thread: within, rtrb: other } = &mut *peers;
         let mut before = floor::<true>(across, rounds);
         let swapped = floor_by_swapping(across, rounds);
         let ns = ring::<true>(across, rounds);
         let mut after = floor::<true>(across, rounds);
-        if process.add(before, ns, after) {
+        if process.try_add(before, ns, after) {
             swaps.push(swapped);
             over_swaps.push(ns / swapped);
         }
@@ -122,12 +121,12 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
         before = floor::<false>(across, rounds);
         let ns = ring::<false>(across, rounds);
         after = floor::<false>(across, rounds);
-        bare.add(before, ns, after);
+        bare.try_add(before, ns, after);
 
         before = floor::<true>(within, rounds);
         let ns = ring::<true>(within, rounds);
         after = floor::<true>(within, rounds);
-        thread.add(before, ns, after);
+        thread.try_add(before, ns, after);
 
         before = after;
         let ns = other.job(Job::Echo, rounds, |rtrb| {
@@ -137,7 +136,7 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
             })
         });
         after = floor::<true>(within, rounds);
-        rtrb.add(before, ns, after);
+        rtrb.try_add(before, ns, after);
     }
 
     let floors = [

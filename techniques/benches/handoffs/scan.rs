@@ -1,5 +1,4 @@
-//! What a consumer pays for looking and finding nothing: every technique of the table, with 1, 8
-//! and 64 producers.
+//! The cost of an empty poll: every technique of the table, with 1, 8 and 64 producers.
 
 use crate::Options;
 use crate::common::Run;
@@ -13,16 +12,16 @@ use system::clock::{Clock, Monotonic};
 use techniques::Technique;
 use techniques::with_link;
 
-/// Polls an empty link that many times; nanoseconds a poll.
+/// Polls an empty link a number of times, and returns the nanoseconds per poll.
 type Scanner = Box<dyn FnMut(u64) -> f64>;
 
-/// Both ends of a link of its own, with nothing in it.
+/// Makes a scanner of an empty link.
 fn scanner<T: Link>(technique: Technique, producers: u16) -> Scanner {
     let run = Run::new(technique, producers, 64);
     run.create::<T>();
     let (mut consumer, ends) = run.attach::<T>(&mut segments::attach(run.plan(), None));
     Box::new(move |polls| {
-        // The sending ends stay, as in a run.
+        // The sending ends are kept, as in a run.
         black_box(&ends);
         let start = Monotonic.now();
         for _ in 0..polls {
@@ -32,8 +31,8 @@ fn scanner<T: Link>(technique: Technique, producers: u16) -> Scanner {
     })
 }
 
-/// Rings of so many producers, each in mapped memory of its own as in a run; if not coloured, the
-/// lines that are polled have all the same place in their pages.
+/// Makes a scanner of the rings of `producers` producers, each in its own mapped memory as in a
+/// run. Without coloring, the polled cache lines all have the same offset in their pages.
 fn rings(producers: u64, coloured: bool) -> Scanner {
     const CAPACITY: usize = 64;
     let ring = |index| {
@@ -53,7 +52,7 @@ fn rings(producers: u64, coloured: bool) -> Scanner {
     })
 }
 
-/// The same rings with colours and without, in turns, at 1 to 256 producers.
+/// Compares rings with and without cache coloring, alternated, for 1 to 256 producers.
 fn colours(options: &Options, report: &mut BenchReport) {
     let (samples, polls) = options.effort(51, 1_000, 5_000);
     let mut rows = Vec::new();
@@ -78,7 +77,7 @@ fn colours(options: &Options, report: &mut BenchReport) {
     report.add("Empty poll of mapped rings, one thread", rows);
 }
 
-/// Measures all of them in turn.
+/// Measures all techniques, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     colours(options, report);

@@ -1,4 +1,4 @@
-//! What a stamp costs over the clock's own read: the record in the log.
+//! The cost of a stamp beyond the clock read: the record in the log.
 
 use crate::Options;
 use crate::report::{BenchReport, FigureRow, Goal};
@@ -9,19 +9,18 @@ use shm::memory::Region;
 use std::hint::black_box;
 use system::clock::{Clock, Monotonic, Tsc};
 
-/// Nanoseconds each.
+/// Returns the nanoseconds per call.
 fn batch(count: u64, mut each: impl FnMut(u64)) -> f64 {
     let start = Monotonic.now();
     (0..count).for_each(&mut each);
     (Monotonic.now() - start) as f64 / count as f64
 }
 
-/// Samples that a log has room for.
+/// Number of samples that fit into a log.
 const LAPS: usize = 16;
 
-/// A log of its own for that many records a sample, 16 MiB in all: gone through from front to back
-/// as in a run, it does not fit the second-level cache. A new one when it is full, because a log is
-/// only ever appended to.
+/// Makes a log of 16 MiB for samples of `count` records: written from front to back as in a run, it
+/// does not fit the L2 cache. A full log is replaced, because logs are append-only.
 fn fresh_log(count: u64) -> StampLog {
     let words = LOG_OFFSET + count as usize * LAPS * RECORD_WORDS;
     StampLog::new(&Region::memfd("bench-log", words).expect("16 MiB of memory").words())
@@ -29,7 +28,7 @@ fn fresh_log(count: u64) -> StampLog {
 
 fn measure<C: Clock>(options: &Options, clock: &C, name: &str) -> [FigureRow; 2] {
     let (samples, count) = options.effort(128, 1_000, 1 << 16);
-    // Quick or not: more than one log is filled.
+    // More than one log is filled, even in quick mode.
     let samples = samples.max(LAPS + 1);
     let mut log = fresh_log(count);
     let (mut reads, mut stamps) = (Vec::new(), Vec::new());

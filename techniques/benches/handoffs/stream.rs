@@ -1,7 +1,8 @@
-//! A one-way stream of 56-byte messages, as fast as both ends can: ours beside the crate rtrb.
+//! A one-way stream of 56-byte messages at full speed: our ring compared with the crate rtrb.
 //!
-//! Ours has its sequence beside the seven words, rtrb's is aligned to the line, so each message is
-//! a line of its own. Contestants alternate; a ratio is that of two neighbouring samples.
+//! Our ring has its sequence next to the seven words, rtrb's messages are aligned to cache lines,
+//! so each message has its own line. Contestants alternate; a ratio is that of two adjacent
+//! samples.
 
 use crate::Options;
 use crate::flow::{self, BATCH, Rate, check, message};
@@ -11,7 +12,7 @@ use shm::ring::spsc;
 use system::floor::wait;
 use techniques::element::LineMessage;
 
-/// rtrb's producer, one by one, each message made where it goes from.
+/// Sends through rtrb one by one, each message built in place.
 #[inline(never)]
 pub fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     for n in 0..count {
@@ -19,7 +20,7 @@ pub fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     }
 }
 
-/// The ring's, filled in place as well.
+/// Sends through the ring, each message built in place.
 #[inline(never)]
 pub fn send_in_place(producer: &mut spsc::Producer, count: u64) {
     let mut n = 0;
@@ -33,8 +34,8 @@ pub fn send_in_place(producer: &mut spsc::Producer, count: u64) {
     }
 }
 
-/// rtrb's consumer, one by one, each message checked where it is: by the loop of all others, which
-/// hands it on, it has been a third slower in some builds.
+/// Receives through rtrb one by one, each message checked in place: with the generic loop it was a
+/// third slower in some builds.
 #[inline(never)]
 pub fn take_lines(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
     let (mut rate, mut n) = (None, 0);
@@ -50,7 +51,7 @@ pub fn take_lines(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64
         rate.get_or_insert_with(Rate::start);
         n += 1;
     }
-    rate.map_or(f64::NAN, |rate| rate.of(count - 1))
+    rate.map_or(f64::NAN, |rate| rate.million_per_second(count - 1))
 }
 
 fn ours(peer: &mut Peer, count: u64) -> f64 {
@@ -65,7 +66,7 @@ fn rtrb_chunks(rtrb: &mut Rtrb, count: u64) -> f64 {
     rtrb.job(Job::PushChunks, count, |rtrb| take_chunks(&mut rtrb.consumer, count))
 }
 
-/// rtrb with chunks: all that is there at a time.
+/// Receives through rtrb in chunks, all available messages at a time.
 #[inline(never)]
 fn take_chunks(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
     let mut rate = None;
@@ -83,10 +84,10 @@ fn take_chunks(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
         rate.get_or_insert_with(|| (Rate::start(), n));
     }
     let (rate, first) = rate.expect("at least one chunk");
-    rate.of(count - first)
+    rate.million_per_second(count - first)
 }
 
-/// Measures all of them in turn.
+/// Measures all contestants, alternated.
 pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
     let (samples, count) = options.effort(100, 10_000, 1 << 20);
     let mut rates: [Vec<f64>; 4] = Default::default();

@@ -1,11 +1,11 @@
-//! The ends of a board over words that anybody may change between any two loads.
+//! The ends of a board on words that may change between any two loads.
 
 use arbitrary::{Arbitrary, Unstructured};
 use shm::board::{self, LogReader, Reader, Shape, Writer};
 use shm::memory::AtomicWords;
 use shm::sync::Ordering::Relaxed;
 
-/// What is done next.
+/// A random action.
 #[derive(Arbitrary, Debug)]
 enum Act {
     Write {
@@ -31,18 +31,18 @@ enum Act {
         place: u16,
         value: Value,
     },
-    /// New ends over what is there.
+    /// Attaches new ends to the current memory.
     Attach,
 }
 
-/// What a word becomes.
+/// The new value of a word.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Value {
     Any(u64),
     Small(u8),
     /// Counted from the top.
     Large(u8),
-    /// So much more, or less, than what is there.
+    /// The old value plus a difference.
     Beside(i8),
 }
 
@@ -57,7 +57,7 @@ fn scribble(words: &AtomicWords, place: usize, value: Value) {
     word.store(value, Relaxed);
 }
 
-/// Nothing panics and nothing hangs; a shape that is believed fits the memory.
+/// Checks that no call panics or hangs, and that an accepted shape fits the memory.
 pub fn board(bytes: &[u8]) {
     let mut input = Unstructured::new(bytes);
     let Ok((cells, size, slots)) = <(u8, u8, u8)>::arbitrary(&mut input) else { return };

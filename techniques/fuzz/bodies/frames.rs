@@ -1,4 +1,4 @@
-//! The pipe's receiver between whole frames and bytes that are none.
+//! The pipe's receiver with valid frames and garbage.
 
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
@@ -11,12 +11,12 @@ use techniques::named::fifo;
 use techniques::pipe::{FRAME_BYTES, Pipe, frame};
 use zerocopy::IntoBytes;
 
-/// What is done next.
+/// A random action.
 #[derive(Arbitrary, Debug)]
 enum Act {
     Push([u64; MESSAGE_WORDS]),
     Garbage(Vec<u8>),
-    /// So many bytes of a frame, from there on, with one of them changed.
+    /// Writes a part of a frame with one changed byte.
     Piece {
         message: [u64; MESSAGE_WORDS],
         from: u8,
@@ -26,10 +26,10 @@ enum Act {
     Pop,
 }
 
-/// Plays what the bytes say: every message that was pushed comes, in order and nothing else, and
-/// every other byte is counted.
+/// Runs random actions: every pushed message arrives in order, nothing else does, and every other
+/// byte is counted.
 pub fn frames(bytes: &[u8]) {
-    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
+    let run = Run::new(Technique::from_link::<Pipe>(), 1, 4);
     let name = run.create::<Pipe>().segment_name("submit");
     let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&name).expect("the pipe is there");
@@ -68,7 +68,7 @@ pub fn frames(bytes: &[u8]) {
             break;
         }
     }
-    // A poll passes over so much and no more.
+    // A poll skips a bounded number of bytes.
     for _ in 0..1_000 {
         while pop(&mut due) {}
     }

@@ -1,8 +1,8 @@
-//! What the fuzz targets do with their bytes. The property test `techniques/tests/all/fuzzed.rs`
-//! does the same in every `cargo test`.
+//! The bodies of the fuzz targets. The property test `techniques/tests/all/fuzzed.rs` runs them too
+//! in every `cargo test`.
 //!
-//! Each body takes any bytes, gives them to code of this crate that reads what others write, and
-//! panics if what must hold does not.
+//! Each body takes any bytes, passes them to code of this crate that reads untrusted data, and
+//! panics if an invariant is violated.
 
 mod board;
 mod frames;
@@ -14,10 +14,10 @@ pub use frames::frames;
 pub use readers::{control, header, log, status, wire};
 pub use rings::rings;
 
-/// What a target does with its bytes.
+/// The body of a fuzz target.
 pub type Body = fn(&[u8]);
 
-/// All bodies, with the names of their targets.
+/// All bodies with the names of their targets.
 #[allow(dead_code, reason = "a fuzz target takes one")]
 pub const ALL: [(&str, Body); 8] = [
     ("rings", rings),

@@ -1,4 +1,4 @@
-//! Headers, messages, logs, status blocks and plans of any words.
+//! Readers of headers, messages, logs, status blocks and plans with arbitrary words.
 
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
@@ -13,7 +13,7 @@ use shm::sync::Ordering::Relaxed;
 use techniques::Technique;
 use techniques::linked;
 
-/// Every kind of segment that there is.
+/// The kinds of segments that are tried.
 const KINDS: [SegmentKind; 10] = [
     protocol::topology::CONTROL_KIND,
     spsc::KIND,
@@ -27,7 +27,7 @@ const KINDS: [SegmentKind; 10] = [
     protocol::supervision::KIND,
 ];
 
-/// Overwrites words of `words` as long as there are bytes.
+/// Overwrites words of `words` while bytes remain.
 fn overwrite(words: &AtomicWords, bytes: &mut Unstructured<'_>) {
     while !bytes.is_empty() {
         let Ok((place, value)) = <(u16, u64)>::arbitrary(bytes) else { break };
@@ -35,7 +35,7 @@ fn overwrite(words: &AtomicWords, bytes: &mut Unstructured<'_>) {
     }
 }
 
-/// A segment whose header lies: ends attach only where all that they will touch is there.
+/// A segment with a false header: ends attach only if all memory that they access exists.
 pub fn header(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let Ok((kind, len, capacity, slot_words, honest)) = <(u8, u16, u64, u16, u8)>::arbitrary(&mut bytes)
@@ -48,7 +48,7 @@ pub fn header(bytes: &[u8]) {
         assert!(read.is_err(), "too short");
         return;
     }
-    // Mostly what could be, or nothing gets beyond the first comparison.
+    // Mostly plausible values, or no input would pass the first comparison.
     let kind = KINDS[usize::from(kind) % KINDS.len()];
     let capacity = if honest & 1 == 1 { 1 << (capacity % 10) } else { capacity };
     let slots =
@@ -77,7 +77,7 @@ pub fn header(bytes: &[u8]) {
     attach(&words);
 }
 
-/// Every end that would have these words; a few messages through it.
+/// Attaches every end that accepts these words, and sends a few messages.
 fn attach(words: &AtomicWords) {
     let intents = || vec![intent::on_heap(1).remove(0)];
     let own = &intent::on_heap(1)[0];
@@ -88,7 +88,7 @@ fn attach(words: &AtomicWords) {
     if let Ok(mut consumer) = spsc::Consumer::<MESSAGE_WORDS>::attach(words) {
         (0..8).for_each(|_| _ = consumer.try_pop());
     }
-    // The parts, each with these words in one of the two places.
+    // The two parts of a ring, with these words as one of them.
     let good = Region::heap(spsc::ring_words(4, MESSAGE_WORDS)).words();
     spsc::write_header::<MESSAGE_WORDS>(&good, 4);
     let head = good.window(0, spsc::HEAD_WORDS);
@@ -113,7 +113,7 @@ fn attach(words: &AtomicWords) {
     if let Ok(mut consumer) = linked::Consumer::<MESSAGE_WORDS>::resume(words, intents()) {
         (0..70).for_each(|_| _ = consumer.try_pop());
     }
-    // An announcement that is none.
+    // An invalid announcement.
     let ring = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
     array_queue::write_header::<MESSAGE_WORDS>(&ring, 4);
     if let Ok(mut producer) = array_queue::Producer::<MESSAGE_WORDS>::attach(&ring, words) {
@@ -122,7 +122,7 @@ fn attach(words: &AtomicWords) {
     let _ = array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![words.clone()]);
 }
 
-/// What is decoded means the same when it is encoded and decoded again.
+/// Checks that decoded messages round-trip.
 pub fn wire(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let Ok(message) = <[u64; MESSAGE_WORDS]>::arbitrary(&mut bytes) else { return };
@@ -141,7 +141,7 @@ pub fn wire(bytes: &[u8]) {
     }
 }
 
-/// A log of any words: counted within its bounds, and appended to.
+/// Checks that a log of any words is counted within its bounds, and can be appended to.
 pub fn log(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let Ok(records) = u8::arbitrary(&mut bytes) else { return };
@@ -164,7 +164,7 @@ pub fn log(bytes: &[u8]) {
     assert!(stamps::count_records(&view) <= records.into());
 }
 
-/// A status block of any words: its text can be printed.
+/// Checks that the text of a status block of any words is printable.
 pub fn status(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let segment = Region::heap(LOG_OFFSET).words();
@@ -174,8 +174,8 @@ pub fn status(bytes: &[u8]) {
     assert!(!status.error().chars().any(char::is_control));
 }
 
-/// A control segment of any words, and one with a good plan of which words were changed: a plan
-/// that is read is valid.
+/// Reads a control segment of any words, and one with a valid plan with changed words: an accepted
+/// plan must be valid.
 pub fn control(bytes: &[u8]) {
     let run = Run::new(Technique::default(), 2, 4);
     for with_plan in [false, true] {
@@ -183,7 +183,7 @@ pub fn control(bytes: &[u8]) {
         let words = Region::heap(PLAN + 256).words();
         if with_plan {
             ControlWriter::new(words.clone()).write_plan(run.plan()).expect("room");
-            // Near its beginning, where it is.
+            // Near the beginning of the plan.
             overwrite(&words.window(PLAN, 64), &mut bytes);
         } else {
             let len = usize::from(u16::arbitrary(&mut bytes).unwrap_or(0)) % 2048;
@@ -194,12 +194,12 @@ pub fn control(bytes: &[u8]) {
             words[PLAN].store(len as u64, Relaxed);
         }
         let control = Control::new(words.clone());
-        let _ = (control.state(), control.generation(), control.life(3), control.start_ticks());
+        let _ = (control.state(), control.generation(), control.incarnation(3), control.start_ticks());
         if let Ok(plan) = control.read_plan() {
             assert!(plan.validate().is_ok());
             let again = ControlWriter::new(Region::heap(PLAN + 1024).words());
             again.write_plan(&plan).expect("it fitted before");
-            // Not compared as values: a plan may hold a NaN.
+            // Not compared by value: a plan may contain a NaN.
             assert!(again.control().read_plan().is_ok());
         }
     }

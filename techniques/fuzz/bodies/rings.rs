@@ -1,10 +1,9 @@
-//! Both ends of a ring over words that anybody may change between two calls, and that die and are
-//! replaced.
+//! Both ends of a ring, which die and are replaced, on words that may change between two calls.
 
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
 use core::ops::ControlFlow;
-use protocol::segments::{self, on_heap};
+use protocol::segments::{self, heap_segment};
 use protocol::wire::MESSAGE_WORDS;
 use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
@@ -16,13 +15,13 @@ use techniques::with_link;
 const PRODUCERS: usize = 3;
 const CAPACITY: u32 = 4;
 
-/// What is done next.
+/// A random action.
 #[derive(Arbitrary, Debug)]
 enum Act {
     Push(u8),
-    /// So many pushes and pops, so that there is something to be damaged, and blocks come round.
+    /// Pushes and pops, so that there is data to damage, and blocks are reused.
     Trade(u8),
-    /// A push that breaks off at one of its steps; then there is a new producer.
+    /// A push that is aborted at one of its steps; then a new producer is attached.
     Die {
         producer: u8,
         step: u8,
@@ -31,13 +30,13 @@ enum Act {
     Retire(u8),
     Revive(u8),
     Check,
-    /// The consumer dies and another one goes on.
+    /// The consumer dies and is replaced.
     Resume,
     Scribble {
         place: u16,
         value: Value,
     },
-    /// The same, at the first words of a segment's first lines: its cursors.
+    /// Overwrites the first words of a segment's first cache lines, where its cursors are.
     ScribbleCursor {
         segment: u8,
         line: u8,
@@ -45,16 +44,16 @@ enum Act {
     },
 }
 
-/// What a word becomes.
+/// The new value of a word.
 #[derive(Arbitrary, Debug)]
 enum Value {
     Any(u64),
     Small(u8),
     /// Counted from the top.
     Large(u8),
-    /// What is there and so much more, or less.
+    /// The old value plus a difference.
     Beside(i8),
-    /// What another word is.
+    /// The value of another word.
     Copy(u16),
     /// A link of `linked`.
     Link {
@@ -63,8 +62,7 @@ enum Value {
     },
 }
 
-/// Writes a word of the link's memory; headers are left out, their body is
-/// [`header`](super::header).
+/// Writes a word of the link's memory, except headers, which [`header`](super::header) covers.
 fn scribble(memory: &[(SegmentSpec, AtomicWords)], place: usize, value: &Value) {
     let mut words = memory.iter().flat_map(|(_, words)| &words[HEADER_WORDS..]);
     let len = words.clone().count();
@@ -83,26 +81,26 @@ fn scribble(memory: &[(SegmentSpec, AtomicWords)], place: usize, value: &Value) 
     }
 }
 
-/// Plays on a technique in memory whose consumer can be replaced; the first byte says on which.
-/// `BULKHEAD_ONLY=linked` for who looks for something.
+/// Runs on a technique in memory whose consumer can be replaced, selected by the first byte. To run
+/// a single technique: `BULKHEAD_ONLY=linked`.
 pub fn rings(bytes: &[u8]) {
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
-    let is_wanted = |technique: &Technique| technique.record().resumable && technique.name().contains(&only);
+    let is_wanted = |technique: &Technique| technique.info().resumable && technique.name().contains(&only);
     let techniques: Vec<_> = Technique::all().into_iter().filter(is_wanted).collect();
     let Some((first, bytes)) = bytes.split_first() else { return };
     let technique = techniques[usize::from(*first) % techniques.len()];
     with_link!(technique, T => ring::<T>(technique, bytes));
 }
 
-/// Plays what the bytes say. Every call returns, and nothing panics; a refused push, a fault or
-/// nonsense is all right.
+/// Runs random actions. Every call must return without a panic; refused pushes, faults and invalid
+/// messages are allowed.
 fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
     let run = Run::new(technique, PRODUCERS as u16, CAPACITY);
     let link = run.link();
     let mut attached = segments::attach(run.plan(), None);
     let mut memory: Vec<(SegmentSpec, AtomicWords)> = Vec::new();
     for spec in T::segments(&link) {
-        let region = on_heap(run.plan(), &spec);
+        let region = heap_segment(run.plan(), &spec);
         attached.adopt(&spec.what, region.clone());
         memory.push((spec, region.words()));
     }
@@ -130,7 +128,7 @@ fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
                     attached.producer::<T>(&link, index(producer)).expect("the headers are good");
             }
             Act::Pop => _ = consumer.try_pop(),
-            // One more than there is, too.
+            // Also an index that does not exist.
             Act::Retire(producer) => _ = consumer.retire(usize::from(producer) % (PRODUCERS + 1)),
             Act::Revive(producer) => consumer.revive(usize::from(producer) % (PRODUCERS + 1)),
             Act::Check => _ = consumer.check(),

@@ -1,30 +1,30 @@
-//! The checks of the suite, one function each.
+//! The checks of the conformance suite, one function each.
 
-use super::ledger::{Ledger, message};
-use super::{Memory, Violation, queue};
+use super::ledger::{MessageLedger, message};
+use super::{CheckMemory, Violation, queue};
 use core::ops::ControlFlow;
 use core::time::Duration;
 use shm::queue::Queue;
 use shm::ring::{Consumer, Link, Producer, Step};
 use std::time::Instant;
 
-/// More messages than any bounded technique holds: pipes and sockets are as large as the kernel
-/// lets them be.
+/// More messages than any bounded technique holds, including pipes and sockets of the kernel's
+/// maximum size.
 const MORE_THAN_FITS: u64 = 200_000;
-/// Nothing that moves takes so long for one step, on a machine however busy.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Messages of all threads together.
+/// Timeout of a single step: it is stuck if it takes longer, even on a busy machine.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of messages of all threads together.
 const MESSAGES: u64 = 40_000;
-/// How often the consumer finds nothing before it believes that nothing comes any more.
+/// Number of empty polls after which the consumer assumes that no message follows.
 const EMPTY_POLLS: u32 = 100;
 
-/// Attempts that fail until one comes on: gives way each time, and gives up after [`PATIENCE`].
-struct Waiting(Option<Instant>);
+/// A retry loop that yields each time, and fails after a timeout.
+struct RetryLoop(Option<Instant>);
 
-impl Waiting {
-    fn more(&mut self, what: impl FnOnce() -> String) -> Result<(), Violation> {
+impl RetryLoop {
+    fn retry(&mut self, what: impl FnOnce() -> String) -> Result<(), Violation> {
         let since = *self.0.get_or_insert_with(Instant::now);
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > STEP_TIMEOUT {
             return Err(Violation::Stuck { what: what() });
         }
         std::thread::yield_now();
@@ -32,12 +32,13 @@ impl Waiting {
     }
 }
 
-/// All steps of many pushes, some of which come only now and then, are those of the record.
-pub fn steps<T: Link>(memory: Memory) -> Result<(), Violation> {
+/// Checks that the steps of many pushes, including rare ones, are those that the technique
+/// declares.
+pub fn steps<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 1, 64)?;
     let (mut consumer, mut producer) = (queue.consumer()?, queue.producer(0)?);
     let mut called = Vec::new();
-    let mut ledger = Ledger::new(1);
+    let mut ledger = MessageLedger::new(1);
     for n in 0..1000 {
         let pushed = producer.try_push_with(&message(0, n), &mut |step| {
             if !called.contains(&step) {
@@ -48,7 +49,7 @@ pub fn steps<T: Link>(memory: Memory) -> Result<(), Violation> {
         if pushed.is_err() {
             return Err(Violation::FullTooEarly { held: 0, capacity: 64 });
         }
-        ledger.take_all(&mut consumer)?;
+        ledger.receive_all(&mut consumer)?;
     }
     ledger.settle(&[1000])?;
     let same =
@@ -56,20 +57,19 @@ pub fn steps<T: Link>(memory: Memory) -> Result<(), Violation> {
     if same { Ok(()) } else { Err(Violation::Steps { record: T::RECORD.steps.to_vec(), pushes: called }) }
 }
 
-/// Pushes until it is full; how many fitted.
+/// Pushes until the queue is full. Returns the number of messages that fitted.
 fn fill(producer: &mut impl Producer, index: usize, from: u64) -> u64 {
     (from..from + MORE_THAN_FITS).take_while(|n| producer.try_push(&message(index, *n)).is_ok()).count()
         as u64
 }
 
-/// Three times as full as it can be, and empty again: what was refused was not taken, what was
-/// taken comes.
-pub fn full_and_empty_again<T: Link>(memory: Memory) -> Result<(), Violation> {
+/// Fills and drains the queue three times: refused messages must not arrive, accepted ones must.
+pub fn fill_and_drain<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const CAPACITY: u64 = 64;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
     let mut consumer = queue.consumer()?;
     let mut producers = [queue.producer(0)?, queue.producer(1)?];
-    let (mut ledger, mut sent) = (Ledger::new(2), [0; 2]);
+    let (mut ledger, mut sent) = (MessageLedger::new(2), [0; 2]);
     for _ in 0..3 {
         for index in [0, 1] {
             let fits = fill(&mut producers[index], index, sent[index]);
@@ -78,7 +78,7 @@ pub fn full_and_empty_again<T: Link>(memory: Memory) -> Result<(), Violation> {
                 return Err(Violation::Bound { bounded: T::RECORD.bounded, taken: fits });
             }
         }
-        let taken = ledger.take_all(&mut consumer)?;
+        let taken = ledger.receive_all(&mut consumer)?;
         ledger.settle(&sent)?;
         if taken < CAPACITY {
             return Err(Violation::FullTooEarly { held: taken, capacity: CAPACITY });
@@ -87,14 +87,14 @@ pub fn full_and_empty_again<T: Link>(memory: Memory) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Random turns of two producers and the consumer, on one thread, against what a queue for each
-/// producer would do.
-pub fn against_a_model<T: Link>(memory: Memory, seed: u64) -> Result<(), Violation> {
+/// Runs random operations of two producers and the consumer on one thread, against a model with one
+/// queue per producer.
+pub fn against_a_model<T: Link>(memory: CheckMemory, seed: u64) -> Result<(), Violation> {
     const CAPACITY: u64 = 16;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
     let mut consumer = queue.consumer()?;
     let mut producers = [queue.producer(0)?, queue.producer(1)?];
-    let (mut ledger, mut sent, mut taken) = (Ledger::new(2), [0; 2], 0);
+    let (mut ledger, mut sent, mut taken) = (MessageLedger::new(2), [0; 2], 0);
     let mut draw = seed;
     for _ in 0..60 {
         // SplitMix64 (Steele, Lea, Flood 2014).
@@ -110,41 +110,42 @@ pub fn against_a_model<T: Link>(memory: Memory, seed: u64) -> Result<(), Violati
                 } else if held < CAPACITY {
                     return Err(Violation::FullTooEarly { held, capacity: CAPACITY });
                 }
-            } else if ledger.take(&mut consumer)? {
+            } else if ledger.try_receive(&mut consumer)? {
                 taken += 1;
                 if held == 0 {
-                    // More came than was sent: nothing else can be.
+                    // More messages arrived than were sent.
                     ledger.settle(&sent)?;
                 }
             } else if held > 0 {
-                // Either it never comes, or it comes later, which is no better for who polls.
-                ledger.take_all(&mut consumer)?;
+                // The message is lost or late; both are violations for a polling consumer.
+                ledger.receive_all(&mut consumer)?;
                 ledger.settle(&sent)?;
                 return Err(Violation::Hidden { waiting: held });
             }
         }
     }
-    ledger.take_all(&mut consumer)?;
+    ledger.receive_all(&mut consumer)?;
     ledger.settle(&sent)
 }
 
-/// Many producers, one of which sends: its message comes with the first look, whoever it is and
-/// however few have sent before.
-pub fn one_of_many<T: Link>(memory: Memory) -> Result<(), Violation> {
+/// Checks many producers of which one sends: its message must arrive at the first poll, whichever
+/// it is and however few have sent before.
+pub fn one_of_many<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const PRODUCERS: usize = 200;
-    // Prime to it: not the one beside the last one, where a scan looks first.
+    // Coprime to the number of producers, so the next producer is not adjacent to the last one,
+    // where a scan starts.
     const STRIDE: usize = 77;
     let mut queue = queue::<T>(memory, PRODUCERS, 256)?;
     let mut consumer = queue.consumer()?;
     let mut producers = (0..PRODUCERS).map(|index| queue.producer(index)).collect::<Result<Vec<_>, _>>()?;
-    let mut ledger = Ledger::new(PRODUCERS);
+    let mut ledger = MessageLedger::new(PRODUCERS);
     for n in 0..2 {
         for turn in 1..=PRODUCERS {
             let index = turn * STRIDE % PRODUCERS;
             if producers[index].try_push(&message(index, n)).is_err() {
                 return Err(Violation::FullTooEarly { held: 0, capacity: 256 });
             }
-            if !ledger.take(&mut consumer)? {
+            if !ledger.try_receive(&mut consumer)? {
                 return Err(Violation::Hidden { waiting: 1 });
             }
         }
@@ -154,21 +155,21 @@ pub fn one_of_many<T: Link>(memory: Memory) -> Result<(), Violation> {
 
 fn push_all(mut producer: impl Producer, index: usize, count: u64) -> Result<(), Violation> {
     for n in 0..count {
-        let mut waiting = Waiting(None);
+        let mut waiting = RetryLoop(None);
         while producer.try_push(&message(index, n)).is_err() {
-            waiting.more(|| format!("producer {index} finds it full for ever at message {n}"))?;
+            waiting.retry(|| format!("producer {index} finds it full for ever at message {n}"))?;
         }
     }
     Ok(())
 }
 
-/// So many threads push into a small queue as fast as they can, and one takes.
-pub fn threads<T: Link>(memory: Memory, producers: usize) -> Result<(), Violation> {
+/// Several threads push into a small queue as fast as possible, and one thread receives.
+pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Violation> {
     let each = MESSAGES / producers as u64;
     let mut queue = queue::<T>(memory, producers, 8)?;
     let mut consumer = queue.consumer()?;
     let ends: Vec<_> = (0..producers).map(|index| queue.producer(index)).collect::<Result<_, _>>()?;
-    let mut ledger = Ledger::new(producers);
+    let mut ledger = MessageLedger::new(producers);
     std::thread::scope(|scope| {
         let threads: Vec<_> = ends
             .into_iter()
@@ -178,13 +179,13 @@ pub fn threads<T: Link>(memory: Memory, producers: usize) -> Result<(), Violatio
         let (mut empty, mut found) = (0, Ok(()));
         while empty < EMPTY_POLLS {
             let done = threads.iter().all(|thread| thread.is_finished());
-            match ledger.take(&mut consumer) {
+            match ledger.try_receive(&mut consumer) {
                 Ok(true) => empty = 0,
                 Ok(false) => {
                     empty += u32::from(done);
                     std::thread::yield_now();
                 }
-                // The threads are let go on, so that they end.
+                // Continue, so that the threads can end.
                 Err(violation) => {
                     if found.is_ok() {
                         found = Err(violation);
@@ -203,22 +204,22 @@ pub fn threads<T: Link>(memory: Memory, producers: usize) -> Result<(), Violatio
     ledger.settle(&vec![each; producers])
 }
 
-/// A producer dies at that step of a push. It costs itself that message, unless the push was
-/// through, and the other nothing.
-pub fn death<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
+/// A producer dies at a step of a push: only that message may be lost, unless it was published, and
+/// none of the other producer.
+pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;
     let (mut dies, mut lives) = (queue.producer(0)?, queue.producer(1)?);
     let mut sent = [0, 0];
-    // Some steps come only with some pushes: it dies at the first one that has it.
-    let mut ledger = Ledger::new(2);
+    // Some steps occur only in some pushes: the producer dies in the first push that has the step.
+    let mut ledger = MessageLedger::new(2);
     let mut last = None;
     while last != Some(step) {
         if sent[0] == 1000 {
             return Err(Violation::Stuck { what: format!("no push of 1,000 reaches the step {step}") });
         }
-        ledger.take_all(&mut consumer)?;
+        ledger.receive_all(&mut consumer)?;
         let pushed = dies.try_push_with(&message(0, sent[0]), &mut |at| {
             last = Some(at);
             if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -236,69 +237,70 @@ pub fn death<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
             return Err(Violation::FullTooEarly { held: sent[1], capacity: 64 });
         }
     }
-    let mut waiting = Waiting(None);
+    let mut waiting = RetryLoop(None);
     loop {
-        ledger.take_all(&mut consumer)?;
+        ledger.receive_all(&mut consumer)?;
         if consumer.retire(0) {
             break;
         }
-        waiting.more(|| "the retirement of the dead producer does not end".into())?;
+        waiting.retry(|| "the retirement of the dead producer does not end".into())?;
     }
-    // From here on nothing waits for the dead one.
-    ledger.take_all(&mut consumer)?;
+    // From here on the queue no longer waits for the dead producer.
+    ledger.receive_all(&mut consumer)?;
     ledger.settle(&sent)?;
-    // As good as new for who lives: a lap and more.
+    // The queue works for the surviving producer for more than a lap.
     for _ in 0..200 {
-        let mut waiting = Waiting(None);
+        let mut waiting = RetryLoop(None);
         while !push(&mut sent) {
-            ledger.take_all(&mut consumer)?;
-            waiting.more(|| "the living one finds it full for ever".into())?;
+            ledger.receive_all(&mut consumer)?;
+            waiting.retry(|| "the living one finds it full for ever".into())?;
         }
     }
-    ledger.take_all(&mut consumer)?;
+    ledger.receive_all(&mut consumer)?;
     ledger.settle(&sent)
 }
 
-/// Producers that die at that step of a push, each with messages in the queue, and are succeeded.
-/// What was published comes once, a successor is not accused of what its predecessor left, and the
-/// others lose nothing.
-pub fn successor<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
+/// Producers die at a step of a push with messages in the queue, and are replaced. Published
+/// messages must arrive once, a successor must not be accused of its predecessor's state, and the
+/// other producer must lose nothing.
+pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;
     let (mut dies, mut lives) = (queue.producer(0)?, queue.producer(1)?);
-    let (mut ledger, mut sent) = (Ledger::new(2), [0; 2]);
+    let (mut ledger, mut sent) = (MessageLedger::new(2), [0; 2]);
     for _ in 0..3 {
-        die_with_messages_waiting(&mut dies, step, &mut sent[0], &mut || ledger.take_all(&mut consumer))?;
+        die_with_messages_waiting(&mut dies, step, &mut sent[0], &mut || ledger.receive_all(&mut consumer))?;
         drop(dies);
         sent[1] += u64::from(lives.try_push(&message(1, sent[1])).is_ok());
-        // The first call comes while the dead producer's messages wait.
-        let mut waiting = Waiting(None);
+        // The first call occurs while messages of the dead producer are pending.
+        let mut waiting = RetryLoop(None);
         while !queue.renew(0, &mut consumer)? {
-            ledger.take(&mut consumer)?;
-            waiting.more(|| "the dead producer's place is never free".into())?;
+            ledger.try_receive(&mut consumer)?;
+            waiting.retry(|| "the dead producer's place is never free".into())?;
         }
-        // Old messages would come now, before the successor writes over them.
-        ledger.take(&mut consumer)?;
-        dies = attach_successor(&mut queue, &mut || ledger.take(&mut consumer))?;
-        // A lap and more.
+        // Stale messages would arrive now, before the successor overwrites them.
+        ledger.try_receive(&mut consumer)?;
+        dies = attach_successor(&mut queue, &mut || ledger.try_receive(&mut consumer))?;
+        // More than a lap.
         for _ in 0..200 {
             for (index, producer) in [&mut dies, &mut lives].into_iter().enumerate() {
-                let mut waiting = Waiting(None);
+                let mut waiting = RetryLoop(None);
                 while producer.try_push(&message(index, sent[index])).is_err() {
-                    ledger.take(&mut consumer)?;
-                    waiting.more(|| format!("producer {index} finds it full for ever after a succession"))?;
+                    ledger.try_receive(&mut consumer)?;
+                    waiting
+                        .retry(|| format!("producer {index} finds it full for ever after a succession"))?;
                 }
                 sent[index] += 1;
             }
         }
-        ledger.take_all(&mut consumer)?;
+        ledger.receive_all(&mut consumer)?;
         ledger.settle(&sent)?;
     }
     Ok(())
 }
 
-/// Attaches a producer while the consumer looks, as from another process where the queue has a
-/// name.
+/// Attaches a producer while the consumer polls; by name, as from another process, if the queue has
+/// one.
 fn attach_successor<T: Link>(
     queue: &mut Queue<T>,
     take: &mut impl FnMut() -> Result<bool, Violation>,
@@ -313,7 +315,7 @@ fn attach_successor<T: Link>(
     Ok(attached?)
 }
 
-/// Pushes until a push reaches the step while messages wait, and breaks that push off there.
+/// Pushes until a push reaches the step while messages are pending, and aborts that push there.
 fn die_with_messages_waiting(
     dies: &mut impl Producer,
     step: Step,

@@ -1,53 +1,53 @@
-//! Compares what was sent with what arrived: the messages of the suite and their checks.
+//! Compares the messages sent with those that arrived, for the checks of the suite.
 
 use super::Violation;
 use shm::ring::{Consumer, MESSAGE_WORDS, Message};
 use std::collections::BTreeSet;
 
-/// Bits of a message's number.
+/// Number of bits of a message's number.
 const NUMBER_BITS: u32 = 48;
 
-/// Message `n` of a producer. Each word follows from the first one and its place, so that any
-/// mixture of two messages shows.
+/// Makes message `n` of a producer. Each word is derived from the first one and its index, so that
+/// any mixture of two messages is detected.
 pub fn message(producer: usize, n: u64) -> Message {
     let first = (producer as u64) << NUMBER_BITS | n;
     core::array::from_fn(|word| first ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// What the consumer has seen of each producer.
-pub struct Ledger {
-    /// The number that is due next.
+/// The messages received from each producer.
+pub struct MessageLedger {
+    /// The next expected number of each producer.
     next: Vec<u64>,
-    /// Those that were jumped over and have not come since.
+    /// The numbers of each producer that were skipped and have not arrived since.
     missing: Vec<BTreeSet<u64>>,
 }
 
-impl Ledger {
-    /// Nothing seen yet.
+impl MessageLedger {
+    /// Makes an empty ledger.
     pub fn new(producers: usize) -> Self {
         Self { next: vec![0; producers], missing: vec![BTreeSet::new(); producers] }
     }
 
-    /// Takes one message, if there is one: whether there was.
-    pub fn take(&mut self, consumer: &mut impl Consumer) -> Result<bool, Violation> {
+    /// Receives one message, if there is one. Returns `true` if there was.
+    pub fn try_receive(&mut self, consumer: &mut impl Consumer) -> Result<bool, Violation> {
         let popped = consumer.try_pop();
         if let Some((_, fault)) = consumer.take_fault() {
             return Err(Violation::Fault(fault));
         }
         let Some((from, got)) = popped else { return Ok(false) };
-        self.see(from, &got).map(|()| true)
+        self.record(from, &got).map(|()| true)
     }
 
-    /// Takes what there is; how many messages.
-    pub fn take_all(&mut self, consumer: &mut impl Consumer) -> Result<u64, Violation> {
+    /// Receives all available messages. Returns their number.
+    pub fn receive_all(&mut self, consumer: &mut impl Consumer) -> Result<u64, Violation> {
         let mut taken = 0;
-        while self.take(consumer)? {
+        while self.try_receive(consumer)? {
             taken += 1;
         }
         Ok(taken)
     }
 
-    fn see(&mut self, from: Option<usize>, got: &Message) -> Result<(), Violation> {
+    fn record(&mut self, from: Option<usize>, got: &Message) -> Result<(), Violation> {
         let (producer, n) = ((got[0] >> NUMBER_BITS) as usize, got[0] & ((1 << NUMBER_BITS) - 1));
         let intact = (1..MESSAGE_WORDS).filter(|word| got[*word] == message(producer, n)[*word]).count();
         if producer >= self.next.len() || intact < MESSAGE_WORDS - 1 {
@@ -70,7 +70,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Everybody has sent that many, and nothing more comes.
+    /// Checks that all `sent` messages of each producer have arrived.
     pub fn settle(&self, sent: &[u64]) -> Result<(), Violation> {
         for (producer, (sent, next)) in sent.iter().zip(&self.next).enumerate() {
             if next > sent {

@@ -1,5 +1,5 @@
-//! The suite that every technique passes, for everybody's own techniques: [`check`], or [`survey`]
-//! for one that keeps only a part of the contract.
+//! The conformance suite for techniques, built-in or your own: [`check`], or [`survey`] for one
+//! that fulfills only a part of the contract.
 //!
 //! ```
 //! use shm::ring::array_queue::ArrayQueue;
@@ -9,14 +9,14 @@
 //! }
 //! ```
 //!
-//! It goes by the technique's [`Record`](shm::ring::Record), on the heap and in mapped memory
-//! wherever the technique can be there: with threads, against a model, full and empty again, and
-//! with producers that die at each step of a push and are succeeded. What it cannot show: every
-//! order of steps (that is for a model checker), other processes, hostile peers. That it finds what
-//! it is for, the rings in [`broken`] show.
+//! It uses the technique's static information [`Record`](shm::ring::Record) and runs on the heap
+//! and in mapped memory, where the technique supports them: with threads, against a model, filled
+//! and drained, and with producers that die at each step of a push and are replaced. It does not
+//! cover every interleaving (that needs a model checker), other processes, or hostile peers. The
+//! faulty rings in [`faulty`] validate the suite itself.
 
-pub mod broken;
 mod checks;
+pub mod faulty;
 mod ledger;
 
 use shm::queue::{Queue, QueueError};
@@ -24,97 +24,96 @@ use shm::ring::{Home, Link, Message, PeerFault, Step};
 use std::sync::Mutex;
 use thiserror::Error;
 
-/// What a queue must not do.
+/// A violation of the contract of a queue.
 #[derive(Debug, Error)]
 pub enum Violation {
-    /// A message arrived that nobody has sent so: words of it are another's.
+    /// A message arrived with words of another message.
     #[error("a message is torn: {message:x?}")]
     Torn {
-        /// As it arrived.
+        /// The message as it arrived.
         message: Message,
     },
     /// A message arrived twice.
     #[error("message {n} of producer {producer} came twice")]
     Duplicated {
-        /// Whose it was.
+        /// The producer of the message.
         producer: usize,
-        /// Its number.
+        /// The number of the message.
         n: u64,
     },
     /// A message arrived after a later one of the same producer.
     #[error("message {n} of producer {producer} came after its message {after}")]
     Reordered {
-        /// Whose it was.
+        /// The producer of the message.
         producer: usize,
-        /// Its number.
+        /// The number of the message.
         n: u64,
-        /// The number of the later one.
+        /// The number of the later message that arrived first.
         after: u64,
     },
     /// Messages never arrived.
     #[error("{count} messages of producer {producer} never came, message {first} first of all")]
     Lost {
-        /// Whose they were.
+        /// The producer of the messages.
         producer: usize,
-        /// The number of the first one.
+        /// The number of the first lost message.
         first: u64,
-        /// How many.
+        /// Number of lost messages.
         count: u64,
     },
-    /// A message arrived that its producer had not sent, or of which it was told that it was not
-    /// taken.
+    /// A message arrived that its producer had not sent, or whose push was refused.
     #[error("message {n} of producer {producer} came, which was refused or never sent")]
     Invented {
-        /// Whose it says it is.
+        /// The producer in the message.
         producer: usize,
-        /// Its number.
+        /// The number of the message.
         n: u64,
     },
-    /// A message came with another producer's index.
+    /// A message arrived with the index of another producer.
     #[error("a message of producer {producer} came as one of producer {from}")]
     Misattributed {
-        /// Who has sent it.
+        /// The actual producer.
         producer: usize,
-        /// Who is said to have.
+        /// The reported producer.
         from: usize,
     },
-    /// An honest producer was accused.
+    /// A correct producer was reported as faulty.
     #[error("a fault among honest peers: {0}")]
     Fault(PeerFault),
-    /// Nothing was there to be taken, and there was.
+    /// A poll returned no message although there was one.
     #[error("{waiting} messages are there and none is given out")]
     Hidden {
-        /// How many were sent and not taken.
+        /// Number of messages sent and not received.
         waiting: u64,
     },
-    /// A push was refused while there was room.
+    /// A push was refused although the queue was not full.
     #[error("full with {held} messages, the capacity is {capacity}")]
     FullTooEarly {
-        /// How many were in the queue.
+        /// Number of messages in the queue.
         held: u64,
-        /// What the queue was made for.
+        /// The configured capacity of the queue.
         capacity: u64,
     },
-    /// A bounded queue took all that came, or one that has no bound refused.
+    /// A bounded queue accepted every message, or an unbounded one refused.
     #[error("its record says that it is {}bounded, but it took {taken} messages", if *bounded { "" } else { "un" })]
     Bound {
-        /// What the record says.
+        /// Whether the technique declares that it is bounded.
         bounded: bool,
-        /// How many it took with nobody taking any.
+        /// Number of messages accepted without a receiver.
         taken: u64,
     },
-    /// Neither a push nor a pop came on.
+    /// Neither a push nor a pop made progress.
     #[error("nothing moves: {what}")]
     Stuck {
-        /// What is waited for.
+        /// The operation that is stuck.
         what: String,
     },
-    /// The record names other steps than pushes have.
+    /// The declared steps are not those of the pushes.
     #[error("its record has the steps {record:?}, its pushes have {pushes:?}")]
     Steps {
-        /// The record's.
+        /// The declared steps.
         record: Vec<Step>,
-        /// Those that were called.
+        /// The observed steps.
         pushes: Vec<Step>,
     },
     /// An end cannot be attached.
@@ -122,41 +121,41 @@ pub enum Violation {
     Attach(#[from] QueueError),
 }
 
-/// Where a technique was checked.
+/// The memory in which a technique was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum CheckMemory {
     /// The heap of this process.
     Heap,
-    /// Names in `/dev/shm`: mapped memory, pipes, sockets, folders of somebody else's.
+    /// Names in `/dev/shm`: mapped memory, pipes, sockets, directories of foreign techniques.
     Named,
 }
 
-/// A technique that is not what it must be.
+/// A failed check of a technique.
 #[derive(Debug, Error)]
 #[error("{technique} in {memory:?} memory, {check}: {violation}")]
-pub struct Failure {
-    /// Its name.
+pub struct ConformanceFailure {
+    /// The name of the check.
     pub technique: &'static str,
-    /// Where.
-    pub memory: Memory,
-    /// In which of the checks.
+    /// The memory of the check.
+    pub memory: CheckMemory,
+    /// The name of the check.
     pub check: String,
-    /// What it did.
+    /// The violation.
     #[source]
     pub violation: Box<Violation>,
 }
 
-/// Where that technique can be.
-fn memories(home: Home) -> &'static [Memory] {
+/// Returns the memories that a technique supports.
+fn supported_memories(home: Home) -> &'static [CheckMemory] {
     match home {
-        Home::Heap => &[Memory::Heap],
-        Home::Memory => &[Memory::Heap, Memory::Named],
-        Home::Kernel | Home::Foreign => &[Memory::Named],
+        Home::Heap => &[CheckMemory::Heap],
+        Home::Memory => &[CheckMemory::Heap, CheckMemory::Named],
+        Home::Kernel | Home::Foreign => &[CheckMemory::Named],
     }
 }
 
-/// A queue of its own for a check; its names go when it is dropped.
-fn queue<T: Link>(memory: Memory, producers: usize, capacity: u32) -> Result<Queue<T>, Violation> {
+/// Makes a queue for a check; its names are removed when it is dropped.
+fn queue<T: Link>(memory: CheckMemory, producers: usize, capacity: u32) -> Result<Queue<T>, Violation> {
     static MADE: Mutex<u64> = Mutex::new(0);
     let number = {
         let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -164,21 +163,21 @@ fn queue<T: Link>(memory: Memory, producers: usize, capacity: u32) -> Result<Que
         *made
     };
     Ok(match memory {
-        Memory::Heap => Queue::on_heap(producers, capacity)?,
-        Memory::Named => {
+        CheckMemory::Heap => Queue::on_heap(producers, capacity)?,
+        CheckMemory::Named => {
             Queue::create(&format!("conformance-{}-{number}", std::process::id()), producers, capacity)?
         }
     })
 }
 
-/// A check: its name, and how it is made.
-type Check = (String, Box<dyn Fn(Memory) -> Result<(), Violation>>);
+/// A check: its name and its function.
+type Check = (String, Box<dyn Fn(CheckMemory) -> Result<(), Violation>>);
 
-/// Every check of a technique, in its order.
-fn checks_of<T: Link>() -> Vec<Check> {
+/// Returns every check of a technique, in order.
+fn all_checks<T: Link>() -> Vec<Check> {
     let mut all: Vec<Check> = vec![
         ("the steps of a push".into(), Box::new(checks::steps::<T>)),
-        ("full and empty again".into(), Box::new(checks::full_and_empty_again::<T>)),
+        ("full and empty again".into(), Box::new(checks::fill_and_drain::<T>)),
     ];
     for seed in 0..16 {
         let check = move |memory| checks::against_a_model::<T>(memory, seed);
@@ -198,38 +197,37 @@ fn checks_of<T: Link>() -> Vec<Check> {
     all
 }
 
-/// What came of one check.
+/// The result of one check.
 #[derive(Debug)]
-pub struct Finding {
-    /// Its name.
+pub struct CheckResult {
+    /// The name of the check.
     pub check: String,
-    /// Where the technique was.
-    pub memory: Memory,
-    /// What the technique did that it must not do, if it did.
+    /// The memory of the check.
+    pub memory: CheckMemory,
+    /// The violation, if the check failed.
     pub violation: Option<Violation>,
 }
 
-/// Makes every check of a technique wherever it can be, and says what came of each: for one that
-/// cannot keep all of the contract, and says so. Where something does not move, a check takes a
-/// minute.
-pub fn survey<T: Link>() -> Vec<Finding> {
+/// Runs every check of a technique in each memory that it supports, and returns all results, for a
+/// technique with a documented part of the contract. A check that is stuck takes a minute.
+pub fn survey<T: Link>() -> Vec<CheckResult> {
     let mut findings = Vec::new();
-    for &memory in memories(T::RECORD.home) {
-        for (check, run) in checks_of::<T>() {
-            findings.push(Finding { check, memory, violation: run(memory).err() });
+    for &memory in supported_memories(T::RECORD.home) {
+        for (check, run) in all_checks::<T>() {
+            findings.push(CheckResult { check, memory, violation: run(memory).err() });
         }
     }
     findings
 }
 
-/// Checks a technique wherever it can be. Takes seconds, and a core or two.
+/// Checks a technique in each memory that it supports. Takes seconds, on one or two cores.
 ///
 /// # Errors
-/// The first thing that was found, and where.
-pub fn check<T: Link>() -> Result<(), Failure> {
-    for &memory in memories(T::RECORD.home) {
-        for (check, run) in checks_of::<T>() {
-            run(memory).map_err(|violation| Failure {
+/// The first failed check.
+pub fn check<T: Link>() -> Result<(), ConformanceFailure> {
+    for &memory in supported_memories(T::RECORD.home) {
+        for (check, run) in all_checks::<T>() {
+            run(memory).map_err(|violation| ConformanceFailure {
                 technique: T::RECORD.name,
                 memory,
                 check,

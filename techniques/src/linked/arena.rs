@@ -1,32 +1,30 @@
-//! The arena: where everything is in it, the words that name blocks, and how blocks are taken and
-//! given back.
+//! The arena of the linked list: its layout, the encoding of links, and the allocation of blocks.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use shm::ring::intent::Intent;
 use shm::sync::{Ordering, spin_hint};
 
-/// Where the producers' shared cursor is.
+/// Offset of the producers' shared cursor.
 pub const TAIL: usize = HEADER_WORDS;
-/// Where the newest block is named.
+/// Offset of the link to the newest block.
 pub const LAST: usize = TAIL + 16;
-/// Where the blocks taken from the untouched rest are counted.
+/// Offset of the number of blocks allocated from the untouched rest.
 pub const FRESH: usize = LAST + 16;
-/// Where the next block to reuse is counted.
+/// Offset of the number of blocks reused.
 pub const FREE_HEAD: usize = FRESH + 16;
-/// Where the blocks given back are counted.
+/// Offset of the number of blocks freed.
 pub const FREE_TAIL: usize = FREE_HEAD + 16;
-/// Where the consumer keeps the number of the next message to take, for its successor.
+/// Offset of the number of the next message to take, which the consumer stores for its successor.
 pub const HEAD: usize = FREE_TAIL + 16;
-/// Where it keeps the block that it takes from, and behind that the one before, which it has not
-/// given back.
+/// Offset of the consumer's current block, followed by the previous one, which it has not freed.
 pub const CURRENT: usize = HEAD + 1;
-/// Where the free ring begins.
+/// Offset of the free ring.
 pub const FREE_RING: usize = HEAD + 16;
 
-/// Messages in a block: the standard library's number.
+/// Messages per block, as in the standard library.
 pub const BLOCK_SLOTS: usize = 31;
-/// An arena of linked blocks.
+/// The kind of a segment that is an arena of linked blocks.
 pub const KIND: SegmentKind = SegmentKind::new(
     8,
     "linked",
@@ -43,47 +41,47 @@ pub const KIND: SegmentKind = SegmentKind::new(
     ],
 )
 .reserve();
-/// The most blocks: what an id's 23 bits hold.
+/// Maximum number of blocks: an id has 23 bits.
 pub const MAX_BLOCKS: usize = 1 << 23;
 
-/// How often a push tries before it says [`Full`](shm::ring::Full); see `array_queue`.
+/// Maximum number of attempts of a push before it returns [`Full`](shm::ring::Full); see
+/// `array_queue`.
 pub(super) const MAX_TRIES: u32 = 128;
 
-/// Words in a block of `slots` messages of `words` words.
+/// Returns the size in words of a block of `slots` messages of `words` words.
 pub const fn block_words(slots: usize, words: usize) -> usize {
     (1 + slots * (words + 1)).next_multiple_of(16)
 }
 
-/// Where the blocks begin.
-const fn blocks_at(blocks: usize) -> usize {
+/// Returns the offset of the first block.
+const fn blocks_offset(blocks: usize) -> usize {
     FREE_RING + blocks.next_multiple_of(16)
 }
 
-/// Words that an arena of so many blocks needs.
+/// Returns the size in words of an arena of `blocks` blocks.
 pub const fn arena_words(blocks: usize, slots: usize, words: usize) -> usize {
-    blocks_at(blocks) + blocks * block_words(slots, words)
+    blocks_offset(blocks) + blocks * block_words(slots, words)
 }
 
-/// The blocks of a link whose bounded twin has `capacity` slots: room for 16 times as many
-/// messages, for one spare block of each producer, and for the two that are half used.
-pub const fn reserve(capacity: usize, producers: usize) -> usize {
+/// Returns the number of blocks of a link whose bounded counterpart has `capacity` slots: for 16
+/// times as many messages, one spare block per producer, and two partly used blocks.
+pub const fn reserved_blocks(capacity: usize, producers: usize) -> usize {
     (16 * capacity).div_ceil(BLOCK_SLOTS) + producers + 2
 }
 
-/// What a link word says: a block's number and its id.
+/// A link to a block: its number and its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct BlockLink {
     pub(super) number: u64,
     pub(super) id: usize,
 }
 
-impl Block {
+impl BlockLink {
     pub(super) const fn to_word(self) -> u64 {
         self.number << 24 | (self.id as u64) << 1 | 1
     }
 
-    /// The block in a link word; `None` if there is no link in it, or one that leads out of the
-    /// arena.
+    /// Decodes a link word; `None` if it has no link, or one outside the arena.
     #[inline(always)]
     pub(super) const fn from_word(word: u64, blocks: usize) -> Option<Self> {
         let block = Self { number: word >> 24, id: (word >> 1) as usize & (MAX_BLOCKS - 1) };
@@ -91,13 +89,13 @@ impl Block {
     }
 }
 
-/// The arena, as the attaching end found and checked it.
-pub(super) struct Arena<const W: usize, const B: usize> {
+/// A validated arena.
+pub(super) struct BlockArena<const W: usize, const B: usize> {
     pub(super) words: AtomicWords,
     pub(super) blocks: usize,
 }
 
-impl<const W: usize, const B: usize> Arena<W, B> {
+impl<const W: usize, const B: usize> BlockArena<W, B> {
     pub(super) fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let header = words.header(KIND)?;
         let blocks = header.check_geometry(FREE_RING, block_words(B, W))?;
@@ -108,28 +106,27 @@ impl<const W: usize, const B: usize> Arena<W, B> {
         Ok(Self { words: words.window(0, arena_words(blocks, B, W)), blocks })
     }
 
-    /// Where the block with that id begins; its word `next`.
+    /// Returns the offset of a block, which is that of its word `next`.
     #[inline(always)]
-    pub(super) fn block(&self, id: usize) -> usize {
-        blocks_at(self.blocks) + id * block_words(B, W)
+    pub(super) fn block_offset(&self, id: usize) -> usize {
+        blocks_offset(self.blocks) + id * block_words(B, W)
     }
 
-    /// Where the slot begins: stamp, then message.
+    /// Returns the offset of a slot: stamp, then message.
     #[inline(always)]
-    pub(super) fn slot(&self, block: usize, slot: usize) -> usize {
+    pub(super) fn slot_offset(&self, block: usize, slot: usize) -> usize {
         block + 1 + slot * (W + 1)
     }
 
-    /// Takes a block that was given back, or else one that nobody has touched; its id. Whose it is
-    /// says the block itself, as soon as it is taken; the counters are moved on by whoever finds
-    /// them behind.
+    /// Allocates a freed block, or else an untouched one, and returns its id. The block carries its
+    /// owner's mark as soon as it is allocated; a lagging counter is advanced by any producer.
     pub(super) fn allocate(&self, intent: &Intent) -> Option<usize> {
         let (words, blocks) = (&self.words, self.blocks);
         for _ in 0..MAX_TRIES {
-            // Relaxed: a proposal, the CAS decides.
+            // Relaxed: only a proposal, the CAS decides.
             let head = words[FREE_HEAD].load(Ordering::Relaxed);
-            // Acquire: pairs with the consumer's Release; the id is there, and its reads of the
-            // block are over.
+            // Acquire: pairs with the consumer's Release; the id is visible, and the consumer's
+            // reads of the block are over.
             let free = words[FREE_TAIL].load(Ordering::Acquire).wrapping_sub(head);
             let (counter, count, id, mark) = if (1..=blocks as u64).contains(&free) {
                 let place = FREE_RING + (head % blocks as u64) as usize;
@@ -145,17 +142,17 @@ impl<const W: usize, const B: usize> Arena<W, B> {
             let mut is_ours = false;
             if id < blocks {
                 intent.announce_block(id);
-                // Fresh ones are numbered 1 to blocks - 1, reused ones from there: unique, and
-                // never 0 (block 0's first).
+                // Fresh allocations are numbered 1 to blocks - 1, reused ones from there: unique,
+                // and never 0 (the first use of block 0).
                 let allocation = if counter == FRESH { count + 1 } else { count.wrapping_add(blocks as u64) };
-                // Release: the announcement comes before it. Only who finds the mark of this very
-                // place in the free ring, or none, gets the block: what we read may be long out of
-                // date.
-                let next = &words[self.block(id)];
+                // Release: the announcement comes before it. The CAS succeeds only with the mark of
+                // this index of the free ring, or none, because the values read may be stale.
+                let next = &words[self.block_offset(id)];
                 let taken = taken_mark(allocation, intent.index);
                 is_ours = next.compare_exchange(mark, taken, Ordering::Release, Ordering::Relaxed).is_ok();
             }
-            // Relaxed: the block comes from the consumer, not from who took the one before.
+            // Relaxed: the block was released by the consumer, not by the producer that took the
+            // previous one.
             let _ = words[counter].compare_exchange(
                 count,
                 count.wrapping_add(1),
@@ -170,50 +167,50 @@ impl<const W: usize, const B: usize> Arena<W, B> {
         None
     }
 
-    /// What stands in `next` of the block that was given back as that one.
+    /// Returns the mark in `next` of the block that was freed as the `count`th one.
     fn free_mark(&self, count: u64) -> u64 {
         count.wrapping_add(self.blocks as u64) << MARK_BITS
     }
 
-    /// Gives a block back, the `count`th one. For the one consumer only.
+    /// Frees a block as the `count`th one. For the only consumer.
     #[inline(always)]
-    pub(super) fn give_back(&self, id: usize, count: u64) {
-        // Release: pairs with the Acquire in `grow` of a producer that believes the block to be
-        // what it was: it finds a later `last`.
-        self.words[self.block(id)].store(self.free_mark(count), Ordering::Release);
+    pub(super) fn free(&self, id: usize, count: u64) {
+        // Release: pairs with the Acquire in `link_next_block` of a producer with a stale view of
+        // the block: it finds a later `last`.
+        self.words[self.block_offset(id)].store(self.free_mark(count), Ordering::Release);
         self.words[FREE_RING + (count % self.blocks as u64) as usize].store(id as u64, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `allocate`; the id is there, and our reads of the
+        // Release: pairs with the Acquire in `allocate`; the id is visible, and our reads of the
         // block are over.
         self.words[FREE_TAIL].store(count + 1, Ordering::Release);
     }
 
-    /// Whether that block is being given back as the `count`th one: the free ring has it only when
-    /// this is over.
-    pub(super) fn is_half_given_back(&self, id: usize, count: u64) -> bool {
-        self.words[self.block(id)].load(Ordering::Relaxed) == self.free_mark(count)
+    /// Returns `true` if that block is being freed as the `count`th one, and may not be in the free
+    /// ring yet.
+    pub(super) fn is_being_freed(&self, id: usize, count: u64) -> bool {
+        self.words[self.block_offset(id)].load(Ordering::Relaxed) == self.free_mark(count)
     }
 
-    /// Whether the block's `next` says that this producer took it, and that nothing follows it.
+    /// Returns `true` if the block's `next` has this producer's mark, and no link.
     pub(super) fn is_taken_by(&self, id: usize, producer: u64) -> bool {
-        // Relaxed: of a dead producer, so it is there; and who is late to see that something
-        // follows finds the block linked.
-        let next = self.words[self.block(id)].load(Ordering::Relaxed);
+        // Relaxed: the store of a dead producer is visible; if a link is seen too late, the block
+        // is found in the list.
+        let next = self.words[self.block_offset(id)].load(Ordering::Relaxed);
         next & MARK_MASK == taken_mark(0, producer)
     }
 }
 
-/// Bits of a `next` without a link that are not the allocation's number.
+/// Number of bits of a `next` without a link that are not the allocation's number.
 const MARK_BITS: u32 = 12;
 const MARK_MASK: u64 = (1 << MARK_BITS) - 1;
 
-/// What stands in `next` of a block that was taken, before it is linked: by whom, and which
-/// allocation that was.
+/// Returns the mark in `next` of an allocated block before it is linked: the producer and the
+/// number of the allocation.
 const fn taken_mark(allocation: u64, producer: u64) -> u64 {
     allocation << MARK_BITS | (producer << 2 & MARK_MASK) | 0b10
 }
 
-/// Makes a list of zeroed words by writing its header: for tests and benches; a run's segments get
-/// theirs from the launcher.
+/// Writes the header of an empty list into zeroed words, for tests and benches; the launcher writes
+/// those of a run's segments.
 pub fn write_header<const W: usize, const B: usize>(words: &AtomicWords, blocks: usize) {
     Header {
         kind: KIND,

@@ -1,48 +1,50 @@
-//! The receiving end: follows the blocks with a private cursor, and gives them back.
+//! The receiving end of a linked list: follows the blocks with a private cursor, and frees them.
 
-use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRESH, HEAD, LAST, TAIL};
+use super::arena::{
+    BLOCK_SLOTS, BlockArena, BlockLink, CURRENT, FREE_HEAD, FREE_TAIL, FRESH, HEAD, LAST, TAIL,
+};
 use shm::memory::{AtomicWords, HeaderError, Word};
 use shm::ring::SharedQueue;
 use shm::ring::intent::Intents;
 use shm::ring::{Allocation, BlockedSlot, PeerFault};
 use shm::sync::{Ordering, load_owned};
 
-/// The receiving end. At most one at a time. `PROTECTED` is `true` but where a bench asks what it
-/// costs to have a successor: without it none would know where to go on.
+/// The receiving end of a linked list, at most one at a time. `PROTECTED` is `false` only in a
+/// bench that measures the cost of supporting a successor, which needs the stored cursor.
 pub struct Consumer<
     const W: usize = { shm::ring::MESSAGE_WORDS },
     const B: usize = BLOCK_SLOTS,
     const PROTECTED: bool = true,
 > {
-    pub(super) arena: Arena<W, B>,
+    pub(super) arena: BlockArena<W, B>,
     pub(super) intents: Intents,
     /// The number of the next message to take. Kept in the arena as well, for a successor only.
     pub(super) head: u64,
     head_word: Word,
-    /// The block that it is in (id), where that begins, and the message's slot; the slot after the
-    /// last one: in the block that comes next.
-    pub(super) current: Block,
+    /// The block of the next message, its offset, and the message's slot; a slot past the last one
+    /// means the next block.
+    pub(super) current: BlockLink,
     pub(super) block: usize,
     pub(super) slot: usize,
-    /// The block before this one, while no message of this one was taken.
-    behind: Option<usize>,
-    /// Blocks given back.
-    pub(super) given_back: u64,
-    /// What comes behind this block cannot be found.
-    broken: bool,
+    /// The previous block, while no message of the current one was taken.
+    previous: Option<usize>,
+    /// Number of freed blocks.
+    pub(super) freed: u64,
+    /// `true` if the list ends here, because the next block cannot be found.
+    is_broken: bool,
     pub(super) passed_over: u64,
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
     /// Attaches the receiving end to an arena and to the announcements of all its producers, in
-    /// their order; all have their headers.
+    /// their order; all must have their headers.
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).
     pub fn attach(arena: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
-        let (arena, intents) = (Arena::attach(arena)?, Intents::attach(intents)?);
-        let (block, head_word) = (arena.block(0), Word::new(&arena.words, HEAD));
-        let current = Block { number: 0, id: 0 };
+        let (arena, intents) = (BlockArena::attach(arena)?, Intents::attach(intents)?);
+        let (block, head_word) = (arena.block_offset(0), Word::new(&arena.words, HEAD));
+        let current = BlockLink { number: 0, id: 0 };
         Ok(Self {
             arena,
             intents,
@@ -51,151 +53,149 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
             current,
             block,
             slot: 0,
-            behind: None,
-            given_back: 0,
-            broken: false,
+            previous: None,
+            freed: 0,
+            is_broken: false,
             passed_over: 0,
         })
     }
 
-    /// Attaches a receiving end in the place of one that has died: what was not taken comes out,
-    /// whole and in order. The message that the dead one was taking comes out again if it had not
-    /// stored its head. Producers may go on meanwhile; retirements begin anew.
+    /// Attaches the successor of a dead receiving end. Messages that were not taken arrive, whole
+    /// and in order; the one that the dead consumer was taking arrives again if its head was not
+    /// stored. Producers may continue concurrently; retirements begin again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
     pub fn resume(arena: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(arena, intents)?;
-        // Relaxed, all of them: the dead one's death is certain, and so are all its stores.
+        // Relaxed, all of them: the predecessor's death is certain, so all its stores are visible.
         let kept = |word: usize| consumer.arena.words[word].load(Ordering::Relaxed);
         let (head, current, behind) = (kept(HEAD), kept(CURRENT), kept(CURRENT + 1));
-        // A scribbled one must not make numbers overflow.
-        consumer.given_back = kept(FREE_TAIL).min(u64::MAX >> 8);
-        if let Some(current) = Block::from_word(current, consumer.arena.blocks) {
+        // A corrupt value must not make numbers overflow.
+        consumer.freed = kept(FREE_TAIL).min(u64::MAX >> 8);
+        if let Some(current) = BlockLink::from_word(current, consumer.arena.blocks) {
             consumer.current = current;
-            consumer.block = consumer.arena.block(current.id);
+            consumer.block = consumer.arena.block_offset(current.id);
         }
-        let Block { number, id } = consumer.current;
+        let BlockLink { number, id } = consumer.current;
         let first = number * B as u64;
-        // Both or neither are of the block that follows: a head of a later block is where this one
-        // ends.
+        // Head and block are consistent: a head in a later block means the end of this one.
         consumer.slot = head.saturating_sub(first).min(B as u64) as usize;
         consumer.head = first + consumer.slot as u64;
-        // The block before this one, unless it was given back: it still leads here.
-        let behind = Block::from_word(behind, consumer.arena.blocks).map(|behind| behind.id);
+        // The previous block, unless it was freed: it still links here.
+        let behind = BlockLink::from_word(behind, consumer.arena.blocks).map(|behind| behind.id);
         let leads_here =
-            |behind: &usize| kept(consumer.arena.block(*behind)) == Block { number, id }.to_word();
-        consumer.behind = behind.filter(leads_here);
-        // What the dead one was giving back, this one or a dead producer's, goes on before anything
-        // else is given back.
-        let is_half = |id: &usize| consumer.arena.is_half_given_back(*id, consumer.given_back);
+            |behind: &usize| kept(consumer.arena.block_offset(*behind)) == BlockLink { number, id }.to_word();
+        consumer.previous = behind.filter(leads_here);
+        // A block that the predecessor was freeing is freed before any other.
+        let is_half = |id: &usize| consumer.arena.is_being_freed(*id, consumer.freed);
         if let Some(id) = (0..consumer.arena.blocks).find(is_half) {
-            consumer.arena.give_back(id, consumer.given_back);
-            consumer.given_back += 1;
+            consumer.arena.free(id, consumer.freed);
+            consumer.freed += 1;
         }
         Ok(consumer)
     }
 
-    /// Goes on to the next message, and gives the block before this one back if this was the first
-    /// one here.
+    /// Advances to the next message, and frees the previous block if this was the first message of
+    /// the current one.
     #[inline(always)]
-    pub(super) fn step(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.head += 1;
         self.slot += 1;
         if PROTECTED {
-            // Release: our reads of the message come before it, for who reads it after our death.
+            // Release: our reads of the message come before it, for a successor.
             self.head_word.store(self.head, Ordering::Release);
         }
-        if let Some(id) = self.behind.take() {
-            self.arena.give_back(id, self.given_back);
-            self.given_back += 1;
+        if let Some(id) = self.previous.take() {
+            self.arena.free(id, self.freed);
+            self.freed += 1;
         }
     }
 
-    /// Goes on to the block that follows, if there is one.
+    /// Advances to the next block, if there is one.
     #[cold]
-    fn next_block(&mut self, fault: &mut Option<PeerFault>) -> bool {
+    fn try_next_block(&mut self, fault: &mut Option<PeerFault>) -> bool {
         // Relaxed: a link of an earlier use is never seen, here or in the next block, because we
-        // ourselves marked the block free since; and the stamps order what stands there.
+        // ourselves marked the block free since; and the stamps order the messages.
         let link = self.arena.words[self.block].load(Ordering::Relaxed);
-        if link & 1 == 0 || self.broken {
+        if link & 1 == 0 || self.is_broken {
             return false;
         }
-        let follows = |next: &Block| next.number == self.current.number + 1 && next.id != self.current.id;
-        let Some(next) = Block::from_word(link, self.arena.blocks).filter(follows) else {
-            self.broken = true;
+        let follows = |next: &BlockLink| next.number == self.current.number + 1 && next.id != self.current.id;
+        let Some(next) = BlockLink::from_word(link, self.arena.blocks).filter(follows) else {
+            self.is_broken = true;
             *fault = Some(PeerFault::InvalidLink { link, block: self.current.number });
             return false;
         };
-        // For a successor: Release, one after the other. The first is used only together with the
-        // second, or by itself is that of a block that leads to where the second stands already.
+        // For a successor: Release, one after the other. The first is used together with the
+        // second; alone, it is the block that already links to the second.
         let kept = &self.arena.words[CURRENT..CURRENT + 2];
         kept[1].store(self.current.to_word(), Ordering::Release);
         kept[0].store(next.to_word(), Ordering::Release);
-        self.behind = Some(self.current.id);
+        self.previous = Some(self.current.id);
         self.current = next;
-        self.block = self.arena.block(next.id);
+        self.block = self.arena.block_offset(next.id);
         self.slot = 0;
         true
     }
 
-    /// Somebody scribbled over the stamp at our place.
+    /// Handles a corrupt stamp at the next message.
     #[cold]
-    fn mend(&mut self, stamp: u64) -> PeerFault {
+    fn repair_stamp(&mut self, stamp: u64) -> PeerFault {
         let position = self.head;
-        // Relaxed: it may be a lie as well, and then one damaged message more or less makes no
+        // Relaxed: the tail may be corrupt as well, and then one more damaged message makes no
         // difference.
         let ahead = self.arena.words[TAIL].load(Ordering::Relaxed).wrapping_sub(position);
         if (1..1 << 63).contains(&ahead) {
-            // Claimed; whatever was written there cannot be told from what was not: passed over.
-            self.step();
+            // The slot is claimed, but its content cannot be trusted: skip it.
+            self.advance();
         } else {
-            let slot = self.arena.slot(self.block, self.slot);
-            // Nobody's place: as it was, unless it has changed again meanwhile. Relaxed: no
-            // producer looks at a stamp.
+            let slot = self.arena.slot_offset(self.block, self.slot);
+            // The slot is unclaimed: restore its stamp, unless it has changed again. Relaxed:
+            // producers do not read stamps.
             let _ = self.arena.words[slot].compare_exchange(stamp, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// The number of the next message to take.
+    /// Returns the number of the next message to take.
     pub fn position(&self) -> u64 {
         self.head
     }
 }
 
 /// # Errors of a pop
-/// [`PeerFault::InvalidStamp`]: somebody scribbled over a stamp, the next call goes on. [`PeerFault::InvalidLink`]: the list
-/// ends here for good.
+/// [`PeerFault::InvalidStamp`]: a stamp was corrupted, the next call continues.
+/// [`PeerFault::InvalidLink`]: the list ends here permanently.
 ///
 /// # Errors of a check
-/// [`PeerFault::InvalidTail`]: the tail is behind the last message taken, or in a block that was never linked; or it is
-/// behind the next place, which nobody has written, announces, or could have left by dying.
-/// [`PeerFault::InvalidLink`]: `last` names no block that the tail could be in. Nothing was mended:
-/// the list stands still.
+/// [`PeerFault::InvalidTail`]: the tail is before the last message taken, or in a block that was
+/// never linked; or it is after the next slot, which is neither written nor announced nor left by a
+/// dead producer. [`PeerFault::InvalidLink`]: `last` is not a block that can contain the tail.
+/// Nothing was repaired: the list is blocked.
 impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for Consumer<W, B, PROTECTED> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
-        if self.slot == B && !self.next_block(fault) {
+        if self.slot == B && !self.try_next_block(fault) {
             return None;
         }
-        let slot = self.arena.slot(self.block, self.slot);
+        let slot = self.arena.slot_offset(self.block, self.slot);
         let slot = &self.arena.words[slot..slot + W + 1];
         // Acquire: pairs with the producer's Release of the stamp; the words are written.
         let stamp = slot[0].load(Ordering::Acquire);
         if stamp != self.head + 1 {
             if stamp > self.head {
-                *fault = Some(self.mend(stamp));
+                *fault = Some(self.repair_stamp(stamp));
             }
             return None;
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Ours until we give it back: the Acquire of the stamp orders this after the stores of
-            // the words.
+            // Ours until we free it: the Acquire of the stamp orders this after the stores of the
+            // words.
             *value = load_owned(word);
         }
-        self.step();
+        self.advance();
         Some(message)
     }
 
@@ -203,12 +203,12 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         if !self.intents.mark_dead(producer) {
             return true;
         }
-        // If it had taken a block and not linked it, the block is given back; if it had claimed a
-        // place and not written it, we go on behind it when we have come to it.
+        // A block that it had allocated and not linked is freed; a slot that it had claimed and not
+        // written is skipped when we reach it.
         if let Some(id) = self.intents.block(producer) {
-            self.take_back(id, producer);
+            self.reclaim_block(id, producer);
         }
-        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
+        let mended = self.intents.place(producer).is_none_or(|position| self.try_skip(position));
         if mended {
             self.intents.clear(producer);
         }
@@ -221,16 +221,16 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
 
     fn check(&mut self) -> Result<(), PeerFault> {
         let (words, position) = (&self.arena.words, self.head);
-        // Acquire: pairs with the claims; `last` is as new as the producers' whose claims we see,
-        // who announced them.
+        // Acquire: pairs with the claims; `last` is as new as for the producers whose claims, and
+        // announcements, we see.
         let tail = words[TAIL].load(Ordering::Acquire);
-        // Acquire: pairs with the Release in `grow`; the next tail is no older than the one by
-        // which the block was linked.
+        // Acquire: pairs with the Release in `link_next_block`; the next load of the tail is at
+        // least as new as the one before the block was linked.
         let link = words[LAST].load(Ordering::Acquire);
         let later = words[TAIL].load(Ordering::Relaxed);
-        let zero = Block { number: 0, id: 0 };
-        let last = if link == 0 { Some(zero) } else { Block::from_word(link, self.arena.blocks) };
-        // Linked when the tail is at its begin; the tail goes no further than its end.
+        let zero = BlockLink { number: 0, id: 0 };
+        let last = if link == 0 { Some(zero) } else { BlockLink::from_word(link, self.arena.blocks) };
+        // A block is linked when the tail is at its beginning; the tail never passes its end.
         let last = last.filter(|last| last.number <= later / B as u64);
         let Some(last) = last else {
             return Err(PeerFault::InvalidLink { link, block: later / B as u64 });
@@ -246,10 +246,10 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
     }
 
     fn blocked(&self) -> Option<BlockedSlot> {
-        self.claimed_only()
+        self.blocked_slot()
     }
 
-    /// Whoever may write the arena may falsify it.
+    /// The counters can be falsified by any process that can write the arena.
     fn allocation(&self) -> Allocation {
         let count = |word: usize| self.arena.words[word].load(Ordering::Relaxed);
         Allocation { fresh: count(FRESH).saturating_add(1), reused: count(FREE_HEAD) }

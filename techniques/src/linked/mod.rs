@@ -1,4 +1,4 @@
-//! `linked`: an unbounded list of blocks in a shared arena, up to the arena's end.
+//! `linked`: a linked list of blocks in a shared arena, unbounded up to the size of the arena.
 //!
 //! ```text
 //! word 0        16       32       48        64           80           96             112
@@ -7,73 +7,73 @@
 //!
 //! block  │ next │ stamp │ message │ stamp │ message │ … 31 slots │ pad to 128 bytes
 //!
-//! tail   the number p of the next message; it stands in block number p div 31, slot p mod 31
+//! tail   the number p of the next message; it is in block number p div 31, slot p mod 31
 //! last   number and id of the newest block:           number (40 bits) │ id (23) │ 1; 0 is block number 0 in block 0
 //! next   what follows the block:   linked:            number (40 bits) │ id (23) │ 1
 //!                                  taken, not yet:    allocation (52 bits) │ producer (10) │ 1 0
 //!                                  free:              given back as that one (52 bits) │ 0; 0: never used, or block 0 in its first use
 //! stamp  p + 1 once message p is written; anything smaller is of an earlier use
-//! fresh  blocks taken from the arena's untouched rest, beside block 0;  free head: blocks reused
+//! fresh  blocks taken from the arena's untouched rest, besides block 0;  free head: blocks reused
 //! head   where the consumer is: the next message, its block and the one before; only a successor reads it
 //! ```
 //!
-//! Zeroed memory is the empty list. Blocks have numbers that only grow and ids, their places in the
-//! arena. A producer finds the block of the tail through `last`; if there is none yet, it links one **before**
-//! it moves the tail: fills `next` of the last block by CAS, then moves `last` by CAS. Both steps
-//! can be finished by anybody who finds them half done. Then it announces its message's number in
-//! its own segment (`intent.rs`), claims it by CAS on the tail, writes, and stamps. The consumer
-//! has a private cursor, takes without a CAS, and gives a block back through the free ring (plain
-//! stores: it is the only one to do so).
+//! Zeroed memory is the empty list. Blocks have numbers, which only grow, and ids, their indices in
+//! the arena. A producer finds the block of the tail through `last`; if it does not exist yet, it
+//! links one **before** it advances the tail: it sets `next` of the last block by CAS, then
+//! advances `last` by CAS. Any producer that finds these steps half done completes them (helping).
+//! Then it announces its message's number in its own segment (`intent.rs`), claims it by CAS on the
+//! tail, writes, and stamps. The consumer has a private cursor, takes without a CAS, and frees
+//! blocks through the free ring with plain stores, as its only writer.
 //!
-//! **Whose a block is** stands in the block itself from the moment it is taken: a producer
-//! announces the block that it finds free, and takes it by CAS on its `next`, from the mark of that
-//! very place in the free ring to its own. Then it moves the counter on, as does anybody else who
-//! finds it behind.
+//! **The owner of a block** is marked in the block itself from its allocation on: a producer
+//! announces the block that it finds free, and allocates it by CAS on its `next`, from the mark of
+//! that index of the free ring to its own mark. Then it advances the counter, as does any producer
+//! that finds it lagging.
 //!
-//! **Growth.** The arena is reserved when the run starts, so that nobody is ever killed for
-//! touching it, but not touched: its pages are mapped when the list first grows into them, and the
-//! page faults are in the run's figures, as are fresh and reused blocks
-//! ([`allocation`](shm::ring::SharedQueue::allocation)). Only when all of [`reserve`] is in use a
-//! push is [`Full`](shm::ring::Full).
+//! **Growth.** The arena is reserved when the run starts, so that an access never kills a process,
+//! but it is not touched: its pages are mapped when the list first grows into them. The page faults
+//! are counted in the run's figures, as are fresh and reused blocks
+//! ([`allocation`](shm::ring::SharedQueue::allocation)). A push returns [`Full`](shm::ring::Full)
+//! only when all blocks are in use.
 //!
-//! **Why a block is never reused too early.** The consumer gives block n back when it has taken a
-//! message of block n + 1, or passed over a dead one's place there. That one's producer had found
-//! `last` at n + 1, so `last` is past n for everybody who can see the block in the free ring. A
-//! producer uses a block for number n only if it saw it as `last`, and only after its claim in n
-//! succeeded: then the tail was in n, and n not even fully claimed, let alone given back. **And why
-//! no late producer links to a reused block:** it read `last`, then `next`, then `last` again,
-//! unchanged: so `next` was that of the living block. Its CAS expects the allocation's number,
-//! which no later use of the block has again.
+//! **Why a block is never reused too early.** The consumer frees block n when it has taken a
+//! message of block n + 1, or skipped the slot of a dead producer there. The producer of that slot
+//! had found `last` at n + 1, so `last` is past n for every process that can see the block in the
+//! free ring. A producer uses a block for number n only if it saw it as `last`, and only after its
+//! claim in n succeeded: then the tail was in n, so n was not fully claimed, let alone freed. **Why
+//! no slow producer links to a reused block:** it read `last`, then `next`, then an unchanged
+//! `last`, so `next` belonged to the current use of the block. Its CAS expects the allocation's
+//! number, which no later use of the block has again.
 //!
-//! **What a dead producer leaves**, and what [`retire`](shm::ring::SharedQueue::retire) does:
+//! **What a dead producer leaves**, and the repair by [`retire`](shm::ring::SharedQueue::retire):
 //!
 //! | died at | in the list | repair |
 //! |---|---|---|
-//! | before it took a block | nothing; perhaps an announcement, and the block's mark is not its own | none |
-//! | block taken, counter behind | the next who wants a block moves the counter on | the block is given back |
-//! | allocated, not linked; or spare, because another was faster | a block that nothing leads to | the block is given back: announced, marked as the dead one's, not in the list |
-//! | linked, `last` behind | the next who wants to push moves `last` | none: the block is in the list |
-//! | announced | nothing claimed, or somebody else's place | none, once that one has written it |
-//! | claimed, half-written, written | a place that nobody will write; the consumer waits there | when the consumer has come to it, it goes on behind it: announced by no one who lives |
-//! | published | a whole message | none: the stamp says so, or it is taken already |
+//! | before it allocated a block | nothing; perhaps an announcement, and the block's mark is not its own | none |
+//! | block allocated, counter lagging | the next producer that needs a block advances the counter | the block is freed |
+//! | allocated, not linked; or spare, because another producer was faster | an unlinked block | the block is freed: announced, marked as the dead producer's, not in the list |
+//! | linked, `last` lagging | the next push advances `last` | none: the block is in the list |
+//! | announced | nothing claimed, or the slot of another producer | none, once that producer has written it |
+//! | claimed, half-written, written | a slot that is never written; the consumer waits there | when the consumer reaches it, it skips it: no running producer announces it |
+//! | published | a whole message | none: it is stamped or already taken |
 //!
-//! A producer has at most one block that is not linked, and that is the one it announced last: it
-//! takes none while it has a spare one. So no death costs the arena a block, and none costs
-//! another's message. Why a place or block cannot be that of a producer that is alive and slow:
-//! places in `intent.rs`; a block has its owner's mark, and only the owner could link it.
+//! A producer has at most one unlinked block, the one that it announced last: it allocates none
+//! while it has a spare one. So no death costs the arena a block, and none costs another producer's
+//! message. Why a slot or block cannot be that of a slow, running producer: for slots see
+//! `intent.rs`; a block has its owner's mark, and only the owner can link it.
 //!
-//! **What a dead consumer leaves:** its place, in words that only a successor reads
-//! ([`Consumer::resume`]): what it had not taken comes out, the message that it was copying again;
-//! a block that it was giving back is given back once.
+//! **What a dead consumer leaves:** its cursor, in words that only a successor reads
+//! ([`Consumer::resume`]). Messages that were not taken arrive, and the one that was being copied
+//! arrives again; a block that was being freed is freed once.
 //!
-//! **The others are not trusted.** Ids are checked before use; an impossible stamp passes its
-//! message over; an impossible `next` ends the link with a [`PeerFault`](shm::ring::PeerFault),
-//! because what comes behind it cannot be found. Whoever scribbles over tail or `last` stops the
-//! list, which [`check`](shm::ring::SharedQueue::check) finds: that is what sharing one costs.
+//! **Peers are not trusted.** Ids are checked before use; a message with an impossible stamp is
+//! skipped; an impossible `next` ends the link with a [`PeerFault`](shm::ring::PeerFault), because
+//! the next block cannot be found. A process that corrupts tail or `last` blocks the list, which
+//! [`check`](shm::ring::SharedQueue::check) detects: that is the cost of sharing one list.
 //!
-//! Source: the list flavour of `std::sync::mpsc` (from crossbeam-channel); the helping after
-//! Michael and Scott, "Simple, fast, and practical non-blocking and blocking concurrent queue
-//! algorithms" (1996).
+//! Source: the list flavor of `std::sync::mpsc` (from crossbeam-channel); the helping after Michael
+//! and Scott, "Simple, fast, and practical non-blocking and blocking concurrent queue algorithms"
+//! (1996).
 
 mod arena;
 mod consumer;
@@ -84,13 +84,12 @@ mod tests;
 
 pub use arena::{
     BLOCK_SLOTS, CURRENT, FREE_HEAD, FREE_RING, FREE_TAIL, FRESH, HEAD, KIND, LAST, TAIL, arena_words,
-    block_words, reserve, write_header,
+    block_words, reserved_blocks, write_header,
 };
 pub use consumer::Consumer;
 pub use producer::Producer;
 
-/// A list and its producers' announcements on the heap, all ends attached: for tests, models and
-/// benches.
+/// Makes a list on the heap with all its ends attached, for tests, models and benches.
 pub fn heap_list<const W: usize, const B: usize>(
     producers: usize,
     blocks: usize,
@@ -110,19 +109,19 @@ pub use link::{Linked, Receiver};
 
 #[cfg(not(loom))]
 mod link {
-    use super::{BLOCK_SLOTS, Consumer, KIND, Producer, arena_words, block_words, reserve};
+    use super::{BLOCK_SLOTS, Consumer, KIND, Producer, arena_words, block_words, reserved_blocks};
     use shm::attached::Attached;
     use shm::memory::RegionError;
     use shm::ring::step::Step;
     use shm::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, intent};
 
-    /// The technique.
+    /// The technique `linked`.
     pub struct Linked;
 
     /// The receiving end of a link.
     pub type Receiver = shm::ring::Receiver<Consumer>;
 
-    /// All that there are.
+    /// All steps occur in its pushes.
     const STEPS: &[Step] = Step::ALL;
 
     impl Link for Linked {
@@ -133,7 +132,7 @@ mod link {
         type Consumer = Receiver;
 
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-            let blocks = reserve(spec.capacity as usize, spec.producers);
+            let blocks = reserved_blocks(spec.capacity as usize, spec.producers);
             let arena = SegmentSpec {
                 what: spec.name.into(),
                 place: SegmentPlace::Reserve,

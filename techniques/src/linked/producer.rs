@@ -1,7 +1,7 @@
-//! The sending end: finds or links the block of the tail, claims a message's number there, writes
-//! and stamps.
+//! The sending end of a linked list: finds or links the block of the tail, claims a number there,
+//! writes and stamps.
 
-use super::arena::{Arena, BLOCK_SLOTS, Block, LAST, MAX_TRIES, TAIL};
+use super::arena::{BLOCK_SLOTS, BlockArena, BlockLink, LAST, MAX_TRIES, TAIL};
 use core::ops::ControlFlow;
 use shm::memory::{AtomicWords, HeaderError};
 use shm::ring::intent::Intent;
@@ -9,49 +9,49 @@ use shm::ring::step::{reach, write};
 use shm::ring::{self, Full, Step};
 use shm::sync::{Ordering, spin_hint};
 
-/// What a search for a block came to.
-pub(super) enum Found {
-    /// The block's first word.
-    At(usize),
-    /// What we went by is out of date, or has just been brought up to date: look again.
-    LookAgain,
-    /// All of the arena is in use.
-    Nothing,
+/// The result of a search for a block.
+pub(super) enum BlockSearch {
+    /// The block was found; the offset of its first word.
+    Found(usize),
+    /// The view of the list was stale, or has just been updated: search again.
+    Retry,
+    /// All blocks of the arena are in use.
+    ArenaFull,
 }
 
-/// A sending end; one for each producer. `PROTECTED` is `true` but where a bench asks what the
-/// announcement costs: without it a death in the middle of a push cannot be repaired.
+/// A sending end of a linked list, one for each producer. `PROTECTED` is `false` only in a bench
+/// that measures the cost of the announcement, without which a death in the middle of a push cannot
+/// be repaired.
 pub struct Producer<
     const W: usize = { shm::ring::MESSAGE_WORDS },
     const B: usize = BLOCK_SLOTS,
     const PROTECTED: bool = true,
 > {
-    arena: Arena<W, B>,
+    arena: BlockArena<W, B>,
     intent: Intent,
-    /// The number of the block that we last pushed into, and where it begins.
+    /// The number of the block of the last push, and its offset.
     number: u64,
     block: usize,
-    /// A block that we took and did not need; it stays announced.
+    /// A block that was allocated and not needed; it stays announced.
     spare: Option<usize>,
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTECTED> {
-    /// Attaches a sending end to an arena and to the producer's own announcement, which both have
+    /// Attaches a sending end to an arena and to the producer's own announcement; both must have
     /// their headers.
     ///
     /// # Errors
-    /// A header that is not that of an arena of such blocks, or of an announcement, or does not fit
-    /// its region.
+    /// An invalid header of the arena or of the announcement, or one that does not fit its region.
     pub fn attach(arena: &AtomicWords, intent: &AtomicWords) -> Result<Self, HeaderError> {
-        let (arena, intent) = (Arena::attach(arena)?, Intent::attach(intent)?);
-        // No block has the number MAX: the first push looks for its block.
+        let (arena, intent) = (BlockArena::attach(arena)?, Intent::attach(intent)?);
+        // No block has the number MAX: the first push searches its block.
         Ok(Self { arena, intent, number: u64::MAX, block: 0, spare: None })
     }
 
-    /// Appends a message, or says that the arena is full.
+    /// Appends a message to the list.
     ///
     /// # Errors
-    /// [`Full`] if all of the arena is in use, or if somebody damaged the list.
+    /// [`Full`] if all blocks are in use, or if the list is damaged.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
@@ -61,7 +61,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
     /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors
-    /// [`Full`], as there.
+    /// [`Full`], as [`Producer::try_push`].
     #[inline(always)]
     pub fn try_push_with(
         &mut self,
@@ -69,20 +69,20 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         reach(at, Step::Entered)?;
-        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last`
-        // there or later, and does not take the arena for full because it wants a block that is
-        // there already.
+        // Acquire: pairs with the Release in the claims; a producer that sees the tail in a block
+        // sees `last` there or later. Otherwise it could allocate a block that already exists, and
+        // find the arena full.
         let mut tail = self.arena.words[TAIL].load(Ordering::Acquire);
         for _ in 0..MAX_TRIES {
             if tail / B as u64 != self.number {
-                match self.find(tail / B as u64, at)? {
-                    Found::At(block) => (self.number, self.block) = (tail / B as u64, block),
-                    Found::LookAgain => {
+                match self.find_block(tail / B as u64, at)? {
+                    BlockSearch::Found(block) => (self.number, self.block) = (tail / B as u64, block),
+                    BlockSearch::Retry => {
                         tail = self.arena.words[TAIL].load(Ordering::Acquire);
                         spin_hint();
                         continue;
                     }
-                    Found::Nothing => return Err(Full),
+                    BlockSearch::ArenaFull => return Err(Full),
                 }
             }
             if PROTECTED {
@@ -90,7 +90,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
             }
             reach(at, Step::Announced)?;
             // Release: for the next producer, see above; and pairs with the Acquire of the tail in
-            // the repair: who sees the place claimed sees it announced.
+            // the repair: a claimed slot is seen as announced.
             let claimed = self.arena.words[TAIL].compare_exchange(
                 tail,
                 tail.wrapping_add(1),
@@ -100,7 +100,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
             match claimed {
                 Ok(_) => {
                     reach(at, Step::Claimed)?;
-                    let slot = self.arena.slot(self.block, (tail % B as u64) as usize);
+                    let slot = self.arena.slot_offset(self.block, (tail % B as u64) as usize);
                     let slot = &self.arena.words[slot..slot + W + 1];
                     write(&slot[1..], message, at)?;
                     // Release: pairs with the consumer's Acquire of the stamp; it sees the words
@@ -120,60 +120,64 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Err(Full)
     }
 
-    /// Takes back the place that stands announced; see [`ring::Producer::withdraw`]. A block that
-    /// we took and did not need stays so.
+    /// Withdraws the announced slot; see [`ring::Producer::withdraw`]. A spare block stays
+    /// announced.
     pub fn withdraw(&mut self) {
         self.intent.withdraw();
     }
 
-    /// The block with that number, if it is the newest one; else makes it so, if it is its turn.
+    /// Finds the block with that number if it is the newest one; links it if it is the next one.
     #[inline]
-    fn find(&mut self, number: u64, at: &mut impl FnMut(Step) -> ControlFlow<()>) -> Result<Found, Full> {
-        // Acquire: pairs with the Release in `grow`; the block's `next` is set, and the consumer's
-        // reads of what the block held before are over.
+    fn find_block(
+        &mut self,
+        number: u64,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<BlockSearch, Full> {
+        // Acquire: pairs with the Release in `link_next_block`; the block's `next` is set, and the
+        // consumer's reads of what the block held before are over.
         let word = self.arena.words[LAST].load(Ordering::Acquire);
         let last = if word == 0 {
-            Some(Block { number: 0, id: 0 })
+            Some(BlockLink { number: 0, id: 0 })
         } else {
-            Block::from_word(word, self.arena.blocks)
+            BlockLink::from_word(word, self.arena.blocks)
         };
         match last {
-            Some(last) if last.number == number => Ok(Found::At(self.arena.block(last.id))),
-            Some(last) if last.number.wrapping_add(1) == number => self.grow(word, last, at),
-            // An old tail; or damage, and then the tries run out.
-            _ => Ok(Found::LookAgain),
+            Some(last) if last.number == number => Ok(BlockSearch::Found(self.arena.block_offset(last.id))),
+            Some(last) if last.number.wrapping_add(1) == number => self.link_next_block(word, last, at),
+            // A stale tail; or damage, and then the attempts run out.
+            _ => Ok(BlockSearch::Retry),
         }
     }
 
-    /// Links a block behind the last one, unless somebody has, and makes it the last.
+    /// Links a block after the last one, unless another producer has, and advances `last` to it.
     #[cold]
-    pub(super) fn grow(
+    pub(super) fn link_next_block(
         &mut self,
         word: u64,
-        last: Block,
+        last: BlockLink,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
-    ) -> Result<Found, Full> {
-        let block = self.arena.block(last.id);
-        // Acquire: pairs with the Release of the link, and with that of the giving back if the
-        // block was free or is in use again: then the next load finds a later `last`.
+    ) -> Result<BlockSearch, Full> {
+        let block = self.arena.block_offset(last.id);
+        // Acquire: pairs with the Release of the link, and with that of the freeing if the block is
+        // free or reused: then the next load finds a later `last`.
         let seen = self.arena.words[block].load(Ordering::Acquire);
-        // Relaxed: an unchanged `last` is what `find` has acquired.
+        // Relaxed: an unchanged `last` is what `find_block` has acquired.
         if self.arena.words[LAST].load(Ordering::Relaxed) != word {
-            return Ok(Found::LookAgain);
+            return Ok(BlockSearch::Retry);
         }
         let next = if seen & 1 == 1 {
-            match Block::from_word(seen, self.arena.blocks) {
+            match BlockLink::from_word(seen, self.arena.blocks) {
                 Some(next) if next.number == last.number + 1 => next,
-                _ => return Ok(Found::LookAgain),
+                _ => return Ok(BlockSearch::Retry),
             }
         } else {
             let Some(id) = self.spare.take().or_else(|| self.arena.allocate(&self.intent)) else {
-                return Ok(Found::Nothing);
+                return Ok(BlockSearch::ArenaFull);
             };
             reach(at, Step::Allocated)?;
-            let next = Block { number: last.number + 1, id };
+            let next = BlockLink { number: last.number + 1, id };
             // Release: pairs with the Acquire loads of `next`; the new block's own `next` is set.
-            // Relaxed otherwise: what was found instead is looked at afresh.
+            // Relaxed on failure: the value is read again.
             let link = self.arena.words[block].compare_exchange(
                 seen,
                 next.to_word(),
@@ -182,19 +186,20 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
             );
             if link.is_err() {
                 self.spare = Some(id);
-                return Ok(Found::LookAgain);
+                return Ok(BlockSearch::Retry);
             }
             reach(at, Step::Linked)?;
             next
         };
-        // Release: pairs with the Acquire in `find`. Whoever is first; the others look again.
+        // Release: pairs with the Acquire in `find_block`. The first producer succeeds; the others
+        // search again.
         let _ = self.arena.words[LAST].compare_exchange(
             word,
             next.to_word(),
             Ordering::Release,
             Ordering::Relaxed,
         );
-        Ok(Found::LookAgain)
+        Ok(BlockSearch::Retry)
     }
 }
 

@@ -1,6 +1,7 @@
-//! Single steps of the list, set up by hand: the states that only a late or a dead producer leaves.
+//! Single steps of the linked list, set up by hand: states that only a slow or a dead producer
+//! leaves.
 
-use super::arena::Block;
+use super::arena::BlockLink;
 use super::*;
 use core::ops::ControlFlow;
 use proptest::prelude::*;
@@ -20,24 +21,24 @@ fn list(blocks: usize) -> (AtomicWords, Producer<1, SLOTS>, Producer<1, SLOTS>, 
 }
 
 #[test]
-fn a_late_producer_does_not_link_to_a_reused_block() {
+fn slow_producer_never_links_to_reused_block() {
     let (words, mut late, mut fast, mut consumer) = list(4);
     let mut round = |consumer: &mut Consumer<1, SLOTS>, n: u64| {
         fast.try_push(&[n]).unwrap();
         assert_eq!(consumer.try_pop(), Ok(Some([n])));
     };
     (0..4).for_each(|n| round(&mut consumer, n));
-    // The late one has read `last`: block number 1, full. Nothing follows it yet.
+    // The slow producer has read `last`: block number 1, full. No block follows it yet.
     let word = words[LAST].load(Ordering::Relaxed);
-    let last = Block::from_word(word, 4).unwrap();
+    let last = BlockLink::from_word(word, 4).unwrap();
     assert_eq!(last.number, 1);
-    // Meanwhile the same block comes into use as number 3, and nothing follows it yet either.
+    // Then the same block is reused as number 3, without a next block.
     (4..7).for_each(|n| round(&mut consumer, n));
     assert_eq!(
-        Block::from_word(words[LAST].load(Ordering::Relaxed), 4),
-        Some(Block { number: 3, id: last.id })
+        BlockLink::from_word(words[LAST].load(Ordering::Relaxed), 4),
+        Some(BlockLink { number: 3, id: last.id })
     );
-    late.grow(word, last, &mut |_| ControlFlow::Continue(())).unwrap();
+    late.link_next_block(word, last, &mut |_| ControlFlow::Continue(())).unwrap();
     for n in 7..20 {
         round(&mut consumer, n);
     }
@@ -46,17 +47,17 @@ fn a_late_producer_does_not_link_to_a_reused_block() {
 }
 
 #[test]
-fn no_block_is_given_back_while_it_is_the_last() {
+fn last_block_is_never_freed() {
     let (words, mut producer, mut other, mut consumer) = list(4);
     for n in 0..3 {
         producer.try_push(&[n]).unwrap();
     }
-    // As a producer leaves it that dies after linking block 1: `last` not moved, nothing claimed in
-    // it.
+    // The state after a producer died after linking block 1: `last` not advanced, nothing claimed
+    // in it.
     words[LAST].store(0, Ordering::Relaxed);
     words[TAIL].store(2, Ordering::Relaxed);
-    let arena = super::arena::Arena::<1, SLOTS>::attach(&words).unwrap();
-    words[arena.slot(arena.block(1), 0)].store(0, Ordering::Relaxed);
+    let arena = super::arena::BlockArena::<1, SLOTS>::attach(&words).unwrap();
+    words[arena.slot_offset(arena.block_offset(1), 0)].store(0, Ordering::Relaxed);
     assert_eq!([0; 3].map(|_| consumer.try_pop().unwrap()), [Some([0]), Some([1]), None]);
     assert_eq!(words[FREE_TAIL].load(Ordering::Relaxed), 0, "block 0 is still what `last` names");
     other.try_push(&[2]).unwrap();
@@ -65,11 +66,11 @@ fn no_block_is_given_back_while_it_is_the_last() {
 }
 
 #[test]
-fn a_full_arena_refuses_and_goes_on_with_what_comes_back() {
+fn full_arena_accepts_messages_after_block_is_freed() {
     let (_, mut producer, _, mut consumer) = list(3);
     let fits = (0..100).take_while(|n| producer.try_push(&[*n]).is_ok()).count() as u64;
     assert_eq!(fits, 6, "three blocks of two");
-    // The first block comes back with the first message of the second one.
+    // The first block is freed with the first message of the second one.
     for n in 0..3 {
         assert_eq!(producer.try_push(&[6]), Err(Full));
         assert_eq!(consumer.try_pop(), Ok(Some([n])));
@@ -78,8 +79,8 @@ fn a_full_arena_refuses_and_goes_on_with_what_comes_back() {
     assert_eq!(consumer.allocation(), shm::ring::Allocation { fresh: 3, reused: 1 });
 }
 
-/// Thousands of deaths at all steps, each with a successor: none costs the arena a block, nobody's
-/// message is lost.
+/// Thousands of deaths at all steps, each with a successor: none costs the arena a block, and no
+/// message of the other producer is lost.
 #[test]
 fn deaths_do_not_shrink_the_arena() {
     let blocks = 6;
@@ -93,10 +94,11 @@ fn deaths_do_not_shrink_the_arena() {
     let deaths = if cfg!(miri) { 64 } else { 20_000 };
     for death in 0..deaths {
         let step = Step::ALL[death % Step::ALL.len()];
-        // Both at once, in each second round: the second one finds what the first one has left.
+        // Both at once, in every second round: the second one finds the state that the first one
+        // has left.
         let dead = &[0, 1][..1 + death / 8 % 2];
         for index in dead {
-            // Where the step is not on the way, the push is done; it dies after it.
+            // If the push does not have the step, it completes, and the producer dies after it.
             let mut dies = attach(*index);
             let _ = dies.try_push_with(&[u64::MAX], &mut |at| {
                 if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -129,14 +131,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_list_is_a_queue(pushes in prop::collection::vec(any::<Option<bool>>(), 1..200), blocks in 4usize..8) {
+    fn linked_list_behaves_as_queue(pushes in prop::collection::vec(any::<Option<bool>>(), 1..200), blocks in 4usize..8) {
         let (_, mut one, mut two, mut consumer) = list(blocks);
         let (mut model, mut n) = (VecDeque::new(), 0);
         for push in pushes {
             match push {
                 Some(first) => {
                     let pushed = if first { &mut one } else { &mut two }.try_push(&[n]);
-                    // Two blocks may be half used, and each producer may keep a spare one.
+                    // Two blocks may be partly used, and each producer may keep a spare one.
                     prop_assert!(pushed.is_ok() || model.len() + 1 >= (blocks - 3) * SLOTS);
                     model.extend(pushed.is_ok().then_some(n));
                     n += 1;

@@ -1,4 +1,4 @@
-//! The ends of named pipes (FIFOs) beside the segments in `/dev/shm`.
+//! Opening the ends of named pipes (FIFOs) in `/dev/shm`.
 
 use nix::fcntl::{FcntlArg, fcntl};
 use shm::memory::RegionError;
@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
-/// What the kernel gives every pipe at first, in bytes.
+/// The kernel's default size of a pipe, in bytes.
 const DEFAULT_BYTES: i32 = 65_536;
 
 fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
@@ -18,19 +18,19 @@ fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
 /// Opens the reading end, non-blocking. Does not wait for a writer.
 ///
 /// # Errors
-/// What the system refused; a name that is no FIFO.
+/// An error of the system; a file that is not a FIFO.
 pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
     open(name, OpenOptions::new().read(true))
 }
 
-/// Opens the writing end, non-blocking: nothing can be read through it. Does not wait for a reader;
-/// as long as there is none, writing fails.
+/// Opens the writing end, non-blocking and write-only. Does not wait for a reader; writes fail
+/// while there is none.
 ///
 /// # Errors
-/// As `open_reader`.
+/// An error of the system; a file that is not a FIFO.
 pub fn open_writer(name: &str) -> Result<File, RegionError> {
-    // Linux opens a FIFO for writing alone only where somebody reads it; for both directions at
-    // once whoever is there. So it does not matter which process comes first.
+    // Linux opens a FIFO write-only only if it has a reader, but read-write always. So the order of
+    // the processes does not matter.
     let _reader = open(name, OpenOptions::new().read(true).write(true))?;
     open(name, OpenOptions::new().write(true))
 }
@@ -47,8 +47,8 @@ fn open(name: &str, options: &mut OpenOptions) -> Result<File, RegionError> {
     Ok(file)
 }
 
-/// Makes the pipe as large as an ordinary user may: `/proc/sys/fs/pipe-max-size`, less where the
-/// user's quota is used up.
+/// Enlarges the pipe to the maximum for ordinary users (`/proc/sys/fs/pipe-max-size`), or less if
+/// the user's quota is used up.
 fn enlarge(pipe: &File) {
     let max = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
     let mut bytes = max.and_then(|text| text.trim().parse::<i32>().ok()).unwrap_or(1 << 20);

@@ -1,7 +1,7 @@
-//! Unix sockets that keep messages apart (SOCK_SEQPACKET), named beside the segments in `/dev/shm`.
+//! Unix sockets that preserve message boundaries (SOCK_SEQPACKET), with names in `/dev/shm`.
 //!
-//! The standard library has no type for them; its stream types do, since read, write and accept are
-//! the same calls: a read gives one packet, a write sends one.
+//! The standard library has no type for them, but its stream types work, since read, write and
+//! accept are the same calls: a read returns one packet, a write sends one.
 
 use core::time::Duration;
 use nix::errno::Errno;
@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Instant;
 
-/// The send buffer to ask for, in bytes; the kernel cuts it to what an ordinary user may have
+/// The requested send buffer in bytes; the kernel limits it to the maximum for ordinary users
 /// (`/proc/sys/net/core/wmem_max`).
 const SEND_BUFFER: usize = 1 << 28;
 
@@ -35,12 +35,11 @@ fn unix_socket(name: &str) -> Result<OwnedFd, RegionError> {
     socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).map_err(os(name, "make a socket"))
 }
 
-/// Binds the name, mode 0600, and listens; non-blocking. As many as the system allows
-/// (`/proc/sys/net/core/somaxconn`) may wait to be accepted: whoever is to be refused waits among
-/// them.
+/// Binds the name, mode 0600, and listens, non-blocking. The backlog is the system's maximum
+/// (`/proc/sys/net/core/somaxconn`), because connections that will be refused wait in it too.
 ///
 /// # Errors
-/// What the system refused (the name exists, no permission).
+/// An error of the system (the name exists, no permission).
 pub fn listen(name: &str) -> Result<UnixListener, RegionError> {
     let fd = unix_socket(name)?;
     // Before binding: on Linux the name gets the socket's mode, so that it is never open to others.
@@ -50,41 +49,41 @@ pub fn listen(name: &str) -> Result<UnixListener, RegionError> {
     Ok(UnixListener::from(fd))
 }
 
-/// Connects, non-blocking from then on; waits up to that long for somebody to listen there.
+/// Connects to a socket, non-blocking afterwards; waits up to `timeout` for a listener.
 ///
 /// # Errors
-/// What the system refused at the end.
-pub fn connect(name: &str, patience: Duration) -> Result<UnixStream, RegionError> {
+/// The last error of the system.
+pub fn connect(name: &str, timeout: Duration) -> Result<UnixStream, RegionError> {
     let fd = unix_socket(name)?;
     let address = address(name)?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         match connect_to(fd.as_raw_fd(), &address) {
             Ok(()) => break,
-            // Not bound yet, not listening yet, too many at once.
+            // Not bound yet, not listening yet, or the backlog is full.
             Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::EAGAIN) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             Err(errno) => return Err(os(name, "connect to its socket")(errno)),
         }
     }
-    // A smaller buffer is no error.
+    // A smaller buffer is not an error.
     let _ = setsockopt(&fd, sockopt::SndBuf, &SEND_BUFFER);
     Ok(UnixStream::from(fd))
 }
 
-/// The process at the other end: the one that connected, or, for who has connected, the one that
-/// listens. The kernel says so; 0 is a process that has no id here.
+/// Returns the process id of the peer, which the kernel reports: the connecting process, or for a
+/// client the listening one. 0 is a process outside this PID namespace.
 ///
 /// # Errors
-/// What the system refused.
-pub fn peer(stream: &UnixStream) -> io::Result<u32> {
+/// An error of the system.
+pub fn peer_pid(stream: &UnixStream) -> io::Result<u32> {
     Ok(getsockopt(stream, sockopt::PeerCredentials)?.pid().cast_unsigned())
 }
 
-/// Whether a packet waits on the connection. Leaves it there.
+/// Returns `true` if a packet is pending on the connection, and leaves it there.
 pub(crate) fn has_packet(stream: &UnixStream) -> bool {
     let mut byte = [0];
-    // Nothing where the peer has closed it, an error where it has not and nothing waits.
+    // 0 bytes if the peer has closed it, an error if no packet is pending.
     recv(stream.as_raw_fd(), &mut byte, MsgFlags::MSG_PEEK).is_ok_and(|bytes| bytes > 0)
 }

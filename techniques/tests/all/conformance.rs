@@ -1,11 +1,10 @@
-//! The library's suite (`techniques::conformance`) on every technique, and on the rings that it
-//! must find broken. Beside it what a library function cannot do: real processes, and what only
-//! some techniques have.
+//! Runs the conformance suite (`techniques::conformance`) on every technique and on the faulty
+//! rings, plus tests with real processes and of features that only some techniques have.
 //!
-//! Scribblers are in `hostile.rs`, every order of steps in `tests/loom`.
+//! Hostile peers are tested in `hostile.rs`, every order of steps in `tests/loom`.
 //!
-//! The processes are this test binary started again (forking a process with threads is not safe):
-//! see [`the_producer_itself`].
+//! The child processes are this test binary started again (forking a process with threads is not
+//! safe): see [`the_producer_itself`].
 
 use crate::common::{Run, itself};
 use protocol::segments;
@@ -16,18 +15,21 @@ use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{Consumer, Link, LinkSpec, Producer, Record, SegmentSpec};
 use std::time::{Duration, Instant};
-use techniques::conformance::broken::{Broken, Doubles, Drops, Hides, Neglects, Remembers, Reorders, Tears};
+use techniques::conformance::faulty::{
+    DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages,
+    SkipsRetirement, TearsMessage,
+};
 use techniques::conformance::{self, Violation};
 use techniques::std_mpsc::StdMpsc;
 use techniques::with_link;
-use techniques::{Technique, Visitor};
+use techniques::{Technique, TechniqueVisitor};
 
-/// Nothing here takes so long unless it hangs.
+/// Timeout of a test that hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
 struct Suite;
 
-impl Visitor for Suite {
+impl TechniqueVisitor for Suite {
     fn visit<L: Link>(&mut self) {
         let begun = Instant::now();
         if let Err(failure) = conformance::check::<L>() {
@@ -42,7 +44,7 @@ fn every_technique_passes_the_suite() {
     techniques::visit(&mut Suite);
 }
 
-/// What the suite says of a ring; it must say something.
+/// Returns the violation that the suite finds in a faulty ring.
 fn found<L: Link>() -> Violation {
     let failure = conformance::check::<L>().expect_err(L::RECORD.name);
     println!("{failure}");
@@ -50,38 +52,41 @@ fn found<L: Link>() -> Violation {
 }
 
 #[test]
-fn the_suite_finds_each_broken_ring() {
-    assert!(matches!(found::<Broken<Doubles>>(), Violation::Duplicated { .. }));
-    assert!(matches!(found::<Broken<Drops>>(), Violation::Lost { .. }));
-    assert!(matches!(found::<Broken<Reorders>>(), Violation::Reordered { .. }));
-    assert!(matches!(found::<Broken<Tears>>(), Violation::Torn { .. }));
-    assert!(matches!(found::<Broken<Hides>>(), Violation::Hidden { waiting: 1 }));
-    // Behind the place that the dead one has claimed stand the other's messages.
-    assert!(matches!(found::<Broken<Neglects, ArrayQueue>>(), Violation::Lost { producer: 1, .. }));
-    // The dead producer's messages come again.
-    assert!(matches!(found::<Broken<Remembers>>(), Violation::Duplicated { producer: 0, .. }));
+fn suite_detects_each_faulty_ring() {
+    assert!(matches!(found::<FaultyRing<DuplicatesMessage>>(), Violation::Duplicated { .. }));
+    assert!(matches!(found::<FaultyRing<DropsMessage>>(), Violation::Lost { .. }));
+    assert!(matches!(found::<FaultyRing<ReordersMessages>>(), Violation::Reordered { .. }));
+    assert!(matches!(found::<FaultyRing<TearsMessage>>(), Violation::Torn { .. }));
+    assert!(matches!(found::<FaultyRing<HidesMessage>>(), Violation::Hidden { waiting: 1 }));
+    // The other producer's messages are after the slot that the dead producer has claimed.
+    assert!(matches!(
+        found::<FaultyRing<SkipsRetirement, ArrayQueue>>(),
+        Violation::Lost { producer: 1, .. }
+    ));
+    // The dead producer's messages arrive again.
+    assert!(matches!(found::<FaultyRing<KeepsDeadMemory>>(), Violation::Duplicated { producer: 0, .. }));
 }
 
 #[test]
-fn the_suite_finds_them_whatever_ring_is_broken() {
-    assert!(matches!(found::<Broken<Doubles, ArrayQueue>>(), Violation::Duplicated { .. }));
-    assert!(matches!(found::<Broken<Drops, StdMpsc>>(), Violation::Lost { .. }));
-    assert!(matches!(found::<Broken<Tears, ArrayQueue>>(), Violation::Torn { .. }));
-    assert!(matches!(found::<Broken<Reorders, StdMpsc>>(), Violation::Reordered { .. }));
+fn suite_detects_faults_of_any_ring() {
+    assert!(matches!(found::<FaultyRing<DuplicatesMessage, ArrayQueue>>(), Violation::Duplicated { .. }));
+    assert!(matches!(found::<FaultyRing<DropsMessage, StdMpsc>>(), Violation::Lost { .. }));
+    assert!(matches!(found::<FaultyRing<TearsMessage, ArrayQueue>>(), Violation::Torn { .. }));
+    assert!(matches!(found::<FaultyRing<ReordersMessages, StdMpsc>>(), Violation::Reordered { .. }));
 }
 
 #[test]
-fn a_survey_makes_every_check_whatever_the_others_find() {
-    let survey = |findings: Vec<conformance::Finding>| -> (usize, usize) {
+fn survey_runs_every_check() {
+    let survey = |findings: Vec<conformance::CheckResult>| -> (usize, usize) {
         (findings.len(), findings.iter().filter(|finding| finding.violation.is_some()).count())
     };
     let (all, none) = survey(conformance::survey::<StdMpsc>());
-    let (of_broken, found) = survey(conformance::survey::<Broken<Drops, StdMpsc>>());
+    let (of_broken, found) = survey(conformance::survey::<FaultyRing<DropsMessage, StdMpsc>>());
     assert_eq!((all, none), (of_broken, 0));
     assert!(found > 1, "{found} of {all}");
 }
 
-/// A type of that name which is the ring `$ring` with another record.
+/// Makes a link type from the ring `$ring` with other static information.
 macro_rules! with_record {
     ($(#[$doc:meta])* $name:ident, $ring:ty, $record:expr) => {
         $(#[$doc])*
@@ -113,31 +118,31 @@ macro_rules! with_record {
 }
 
 with_record! {
-    /// A record that says what is not so.
+    /// A ring with a false declaration.
     Boasts, SpscMux, Record { name: "boasts", bounded: false, ..SpscMux::RECORD }
 }
 
 with_record! {
-    /// One that wants a name that another has.
+    /// A ring with the name of another technique.
     Taken, ArrayQueue, ArrayQueue::RECORD
 }
 
 #[test]
-fn a_record_that_says_what_is_not_so_is_found() {
+fn false_declaration_is_detected() {
     assert!(matches!(found::<Boasts>(), Violation::Bound { bounded: false, .. }));
 }
 
-/// In a process of its own: what is registered is a technique for everybody in the process.
+/// In a child process, because a registered technique is global to its process.
 #[test]
-fn a_program_can_add_a_technique_of_its_own() {
-    let program = itself("conformance::the_program_with_one_more").output().unwrap();
+fn program_can_register_its_own_technique() {
+    let program = itself("conformance::child_registering_a_technique").output().unwrap();
     let said = String::from_utf8_lossy(&program.stdout);
     assert!(program.status.success() && said.contains("1 passed"), "{said}");
 }
 
 #[test]
 #[ignore = "the other test starts it, as a process of its own"]
-fn the_program_with_one_more() {
+fn child_registering_a_technique() {
     let registered = Technique::register::<Boasts>().unwrap();
     assert_eq!(Technique::from_name("boasts"), Some(registered));
     assert_eq!(Technique::register::<Boasts>(), Ok(registered), "again is nothing new");
@@ -150,7 +155,7 @@ fn message(producer: usize, n: u64) -> Message {
     [(producer as u64) << 48 | n; MESSAGE_WORDS]
 }
 
-/// Takes until everybody has sent that many: each whole and in order.
+/// Receives until each producer has sent `each` messages, whole and in order.
 fn take_all(consumer: &mut impl Consumer, producers: usize, each: u64) {
     let (started, mut next) = (Instant::now(), vec![0; producers]);
     while next.iter().any(|n| *n < each) {
@@ -177,10 +182,10 @@ fn push_all(mut producer: impl Producer, index: usize, count: u64) {
     }
 }
 
-/// What tells a child what to do: run, producer's index, messages.
+/// The environment variable with a child's parameters: run, producer's index, messages.
 const CHILD: &str = "BULKHEAD_CONFORMANCE_CHILD";
 
-/// A producer's process.
+/// The child process of a producer.
 #[test]
 #[ignore = "the other test starts it, as a process of its own"]
 fn the_producer_itself() {
@@ -204,7 +209,7 @@ fn processes_lose_nothing() {
             let each = 20_000 / u64::from(producers);
             let run = Run::new(technique, producers, 64);
             let launching = segments::create_control(run.plan(), &[]).unwrap();
-            launching.started(producers.into(), std::process::id());
+            launching.record_start(producers.into(), std::process::id());
             with_link!(technique, T => {
                 let plan = run.create::<T>();
                 let children: Vec<_> = (0..producers)
@@ -214,12 +219,12 @@ fn processes_lose_nothing() {
                             .stdout(std::process::Stdio::null())
                             .spawn()
                             .unwrap();
-                        launching.started(index.into(), child.id());
+                        launching.record_start(index.into(), child.id());
                         child
                     })
                     .collect();
-                // Attached while the children attach, in any order; nobody pushes before we are
-                // there, as in a run.
+                // Attached while the children attach, in any order; no child pushes before the
+                // start, as in a run.
                 let mut attached = segments::attach_with(plan, None, &launching.control());
                 let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
                 launching.go(0);
@@ -232,23 +237,22 @@ fn processes_lose_nothing() {
     }
 }
 
-/// A successor gets the index of a connection whose producer is dead, once what that had sent is
-/// taken; not before.
+/// A successor gets the index of a dead producer's connection only after its messages are taken.
 #[test]
-fn a_connection_is_retired_when_it_is_empty() {
+fn connection_is_retired_once_drained() {
     use techniques::unix_seqpacket::UnixSeqpacket;
-    let run = Run::new(Technique::of::<UnixSeqpacket>(), 2, 8);
+    let run = Run::new(Technique::from_link::<UnixSeqpacket>(), 2, 8);
     let spec = run.link();
     let mut attached = segments::attach(run.plan(), None);
     let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();
     let mut producer = |index: usize| attached.producer::<UnixSeqpacket>(&spec, index).unwrap();
     let (mut dies, mut lives) = (producer(0), producer(1));
     lives.try_push(&message(1, 0)).unwrap();
-    // It dies before the consumer has accepted it.
+    // The producer dies before the consumer has accepted its connection.
     (0..3).for_each(|n| dies.try_push(&message(0, n)).unwrap());
     drop(dies);
     assert!(!consumer.retire(0));
-    // A successor that does not wait for the retirement is refused, as anybody would be.
+    // A successor that does not wait for the retirement is refused.
     let mut early = producer(0);
     assert!(!consumer.retire(0));
     assert!(early.try_push(&message(0, 9)).is_err(), "its connection is closed");
@@ -276,10 +280,10 @@ fn a_connection_is_retired_when_it_is_empty() {
     }
 }
 
-/// A sender that dies between its message and the wake-up: the sleeper finds the message when its
-/// wait ends.
+/// A sender dies between its message and the wake-up: the sleeper finds the message when its wait
+/// ends.
 #[test]
-fn a_wake_up_lost_to_a_death_costs_a_bounded_wait() {
+fn lost_wake_up_costs_bounded_wait() {
     use shm::bell::BELL_WORDS;
     use shm::memory::Region;
     use shm::ring::{Step, array_queue, intent};
@@ -303,7 +307,7 @@ fn a_wake_up_lost_to_a_death_costs_a_bounded_wait() {
         let got = receiver.pop_timeout(LIMIT).unwrap();
         let waited = dies.join().unwrap().elapsed();
         assert_eq!(got, Some(message(0, 7)));
-        // Bounded by `MAX_WAIT` and however long this machine lets us wait for a core.
+        // Bounded by `MAX_WAIT` and the scheduling delay of this machine.
         assert!(waited < MAX_WAIT + Duration::from_secs(5), "{waited:?}");
     });
 }

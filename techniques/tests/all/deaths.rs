@@ -1,6 +1,6 @@
-//! Producers that die at any step of a push, in any order of events: the living lose nothing, the
-//! dead at most the message that they were about to publish, and the ring is as large as it was. On
-//! the heap, for every technique in shared memory.
+//! Random events with producers that die at any step of a push: other producers lose nothing, dead
+//! ones at most the message in flight, and the ring keeps its capacity. On the heap, for every
+//! technique in shared memory.
 //!
 //! Every order of steps is in `tests/loom/deaths.rs`; deaths of real processes are in `crash`.
 
@@ -23,15 +23,15 @@ use techniques::with_link;
 
 const PRODUCERS: usize = 3;
 
-/// What happens next. A producer that is not there, or a death of who is dead, is nothing.
+/// A random event. Events of dead producers are ignored.
 #[derive(Clone, Debug)]
 enum Event {
     Push(usize),
     Pop(usize),
     Die(usize, Step),
-    /// One duty cycle: every dead one is retired, as far as that goes.
+    /// One duty cycle: retires every dead producer, as far as possible.
     Retire,
-    /// A successor; the consumer is told before its first push or behind it.
+    /// Starts a successor; the consumer revives it before or after its first push.
     Revive(usize, bool),
 }
 
@@ -58,7 +58,7 @@ fn message(producer: usize, n: u64) -> Message {
     [(producer as u64) << 48 | n; MESSAGE_WORDS]
 }
 
-/// A link on the heap, and what must come out of it.
+/// A link on the heap, and the expected messages.
 struct World<'a, T: Link> {
     run: &'a Run,
     attached: Attached<'a>,
@@ -66,15 +66,15 @@ struct World<'a, T: Link> {
     consumer: T::Consumer,
     producers: Vec<Option<T::Producer>>,
     lives: [Life; PRODUCERS],
-    /// Published and not taken, of each producer.
+    /// The published messages of each producer that were not taken.
     due: [VecDeque<Message>; PRODUCERS],
     next: u64,
-    /// Deaths that left a claimed place.
+    /// Number of deaths that left a claimed slot.
     graves: u64,
 }
 
 impl<'a, T: Link> World<'a, T> {
-    /// `None` if the technique is not memory.
+    /// Makes a world; `None` if the technique does not use shared memory.
     fn new(run: &'a Run) -> Option<Self> {
         let specs = T::segments(&run.link());
         let memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
@@ -84,7 +84,7 @@ impl<'a, T: Link> World<'a, T> {
         let mut attached = segments::attach(run.plan(), None);
         let mut segments = HashMap::new();
         for spec in &specs {
-            let region = protocol::segments::on_heap(run.plan(), spec);
+            let region = protocol::segments::heap_segment(run.plan(), spec);
             segments.insert(spec.what.clone(), region.words());
             attached.adopt(&spec.what, region);
         }
@@ -102,7 +102,7 @@ impl<'a, T: Link> World<'a, T> {
         })
     }
 
-    fn push(&mut self, who: usize) -> bool {
+    fn try_push(&mut self, who: usize) -> bool {
         let Some(producer) = &mut self.producers[who] else { return true };
         let message = message(who, self.next);
         let pushed = producer.try_push(&message).is_ok();
@@ -113,7 +113,8 @@ impl<'a, T: Link> World<'a, T> {
         pushed
     }
 
-    /// Takes up to so many; how many came. Each is the one that was due from its producer.
+    /// Takes up to `times` messages. Returns their number. Each must be the next one of its
+    /// producer.
     fn pop(&mut self, times: usize) -> usize {
         for taken in 0..times {
             let Some((from, got)) = self.consumer.try_pop() else { return taken };
@@ -133,7 +134,7 @@ impl<'a, T: Link> World<'a, T> {
             reached = Some(at);
             if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        // A step that is not on the way: it dies behind the push, or when it was refused.
+        // If the push does not have the step, the producer dies after it.
         if reached == Some(Step::Published) {
             self.due[who].push_back(message);
         } else {
@@ -156,7 +157,7 @@ impl<'a, T: Link> World<'a, T> {
         if self.lives[who] != Life::Retired {
             return;
         }
-        // As the launcher makes its memory anew.
+        // Reset its memory as the launcher does.
         for what in [format!("submit-{who}"), format!("submit-{who}.intent")] {
             if let Some(words) = self.segments.get(&what) {
                 words[HEADER_WORDS..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -165,12 +166,12 @@ impl<'a, T: Link> World<'a, T> {
         self.producers[who] = Some(self.attached.producer::<T>(&self.run.link(), who).unwrap());
         self.lives[who] = Life::Living;
         if late {
-            self.push(who);
+            self.try_push(who);
         }
         self.consumer.revive(who);
     }
 
-    /// Everybody who is dead is retired, and everything comes out.
+    /// Retires all dead producers, and receives all messages.
     fn settle(&mut self) {
         for _ in 0..=PRODUCERS {
             self.pop(usize::MAX);
@@ -187,7 +188,7 @@ fn play<T: Link>(run: &Run, events: &[Event]) {
     let Some(mut world) = World::<T>::new(run) else { return };
     for event in events {
         match *event {
-            Event::Push(who) => _ = world.push(who),
+            Event::Push(who) => _ = world.try_push(who),
             Event::Pop(times) => _ = world.pop(times),
             Event::Die(who, step) => world.die(who, step),
             Event::Retire => world.retire(),
@@ -195,15 +196,15 @@ fn play<T: Link>(run: &Run, events: &[Event]) {
         }
     }
     world.settle();
-    // As good as new: everybody again, and as much fits as ever did.
+    // All producers are replaced, and the capacity is complete.
     (0..PRODUCERS).for_each(|who| world.revive(who, who % 2 == 0));
     world.settle();
     let capacity = run.link().capacity as usize;
     for _ in 0..3 {
-        let fits = (0..100 * capacity).take_while(|_| world.push(0)).count();
-        let least = if run.plan().technique == Technique::of::<linked::Linked>() {
-            // All blocks but the one that is being left, and the spare ones of two.
-            linked::reserve(capacity, PRODUCERS) * linked::BLOCK_SLOTS - 4 * linked::BLOCK_SLOTS
+        let fits = (0..100 * capacity).take_while(|_| world.try_push(0)).count();
+        let least = if run.plan().technique == Technique::from_link::<linked::Linked>() {
+            // All blocks except the current one, and the spare ones of two producers.
+            linked::reserved_blocks(capacity, PRODUCERS) * linked::BLOCK_SLOTS - 4 * linked::BLOCK_SLOTS
         } else {
             capacity
         };
@@ -218,7 +219,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn deaths_cost_the_dead_one_message_and_the_living_none(
+    fn death_costs_at_most_own_last_message(
         events in prop::collection::vec(event(), 1..300),
         log2 in 1u32..5,
     ) {
@@ -229,17 +230,17 @@ proptest! {
     }
 }
 
-/// A push that is left in its middle by who lives on.
+/// A push that is aborted in the middle by a running producer.
 fn held<T: Link>(run: &Run) {
     let steps = T::RECORD.steps;
     let Some(mut world) = World::<T>::new(run).filter(|_| steps.contains(&Step::HalfWritten)) else { return };
     let is_shared = steps.contains(&Step::Claimed);
-    assert!(world.push(0));
+    assert!(world.try_push(0));
     assert_eq!(world.consumer.blocked(), None, "it is written");
     let holder = world.producers[1].as_mut().expect("it lives");
     let leave = |at| if at == Step::HalfWritten { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     assert!(holder.try_push_with(&message(1, 100), &mut { leave }).is_err());
-    assert!(world.push(2));
+    assert!(world.try_push(2));
     assert_eq!(world.consumer.blocked(), None, "not before the consumer has come to it");
     world.pop(1);
     let found = world.consumer.blocked();
@@ -255,31 +256,31 @@ fn held<T: Link>(run: &Run) {
         "it stands in the others' way only where they share the ring"
     );
     assert_eq!(world.consumer.check(), Ok(()), "somebody announces it: no damage");
-    // Once it is known to be dead, nothing stands still.
+    // Once its death is certain, the ring is not blocked.
     assert!(world.consumer.retire(1));
     assert_eq!(world.consumer.blocked(), None);
     assert_eq!(world.pop(1), usize::from(is_shared));
 }
 
 #[test]
-fn a_place_that_is_held_is_known_with_its_holder() {
+fn blocked_slot_names_its_claimant() {
     for technique in Technique::all() {
         let run = Run::new(technique, PRODUCERS as u16, 4);
         with_link!(technique, T => held::<T>(&run));
     }
 }
 
-/// Somebody has written over what a push left in the ring, but for the claim: the place seems to be
-/// held by who pushed.
+/// A hostile peer has overwritten a message but not its claim: the slot seems to be held by its
+/// producer.
 fn written_over<T: Link>(run: &Run) {
     let is_shared = T::RECORD.steps.contains(&Step::Claimed);
     let Some(mut world) = World::<T>::new(run).filter(|_| is_shared) else { return };
     let ring = world.segments["submit"].clone();
     let word = |index: usize| ring[index].load(Ordering::Relaxed);
     let before: Vec<u64> = (0..ring.len()).map(word).collect();
-    assert!(world.push(0));
+    assert!(world.try_push(0));
     for (index, was) in before.into_iter().enumerate() {
-        // In all of them the claims' word is the first behind the header.
+        // In all techniques the tail is the first word after the header.
         if index != HEADER_WORDS {
             ring[index].store(was, Ordering::Relaxed);
         }
@@ -292,15 +293,15 @@ fn written_over<T: Link>(run: &Run) {
 }
 
 #[test]
-fn nobody_is_named_for_a_place_that_somebody_has_written_over() {
+fn overwritten_slot_names_no_claimant() {
     for technique in Technique::all() {
         let run = Run::new(technique, PRODUCERS as u16, 4);
         with_link!(technique, T => written_over::<T>(&run));
     }
 }
 
-/// One consumer after the other on the same ring, while producers push and die: what comes out is
-/// what was published.
+/// Consumers replace each other on one ring while producers push and die: exactly the published
+/// messages arrive.
 fn resumed<P, C>(
     events: &[Event],
     mut attach: impl FnMut(usize) -> P,
@@ -351,7 +352,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_successor_of_the_consumer_takes_what_was_not_taken(
+    fn consumer_successor_receives_all_pending_messages(
         events in prop::collection::vec(event(), 1..300),
         log2 in 1u32..5,
     ) {
@@ -379,7 +380,7 @@ proptest! {
             |consumer, who| consumer.retire(who),
         );
 
-        // One producer only: the others never come.
+        // One producer only: the others are never attached.
         let words = Region::heap(spsc::ring_words(1 << log2, MESSAGE_WORDS)).words();
         spsc::write_header::<MESSAGE_WORDS>(&words, 1 << log2);
         let mut first = true;

@@ -1,4 +1,4 @@
-//! The examples, as this binary runs them: their processes are this binary started again.
+//! Runs the examples; their processes are this binary started again.
 
 use crate::common::itself;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use techniques::with_link;
 #[path = "../../examples/successor.rs"]
 mod successor;
 
-/// What tells a producer's process what to do: technique, name of the queue, number.
+/// The environment variable with a producer's parameters: technique, name of the queue, number.
 const PRODUCER: &str = "BULKHEAD_EXAMPLE_PRODUCER";
 
 #[test]
@@ -22,7 +22,7 @@ fn the_producer_itself() {
 }
 
 #[test]
-fn killed_producers_successor_loses_and_doubles_nothing() {
+fn killed_producers_successor_loses_and_duplicates_nothing() {
     for &technique in Technique::built_in().iter().filter(|technique| technique.crosses_processes()) {
         let name = format!("successor-{technique}-{}", std::process::id());
         let start = |number| {

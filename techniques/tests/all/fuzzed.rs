@@ -1,5 +1,5 @@
-//! The fuzz targets' bodies (`techniques/fuzz`) with random bytes: what the fuzzer tries for hours,
-//! for a moment in every test run.
+//! Runs the bodies of the fuzz targets (`techniques/fuzz`) with random bytes, briefly in every test
+//! run.
 
 #[path = "../../fuzz/bodies/mod.rs"]
 mod bodies;
@@ -10,14 +10,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
+    fn arbitrary_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
         for (_, body) in bodies::ALL {
             body(&bytes);
         }
     }
 }
 
-/// Each target has its file, and each file its body.
+/// Each body has a target file, and each file a body.
 #[test]
 fn all_bodies_have_their_targets() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/fuzz_targets");
@@ -25,7 +25,7 @@ fn all_bodies_have_their_targets() {
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let mut files: Vec<_> = files.filter_map(|file| Some(file.strip_suffix(".rs")?.to_owned())).collect();
     files.sort();
-    // Of another crate.
+    // The target of another crate.
     files.retain(|file| file != "schedule");
     let mut names: Vec<_> = bodies::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
     names.sort();

@@ -1,5 +1,4 @@
-//! Peers that do what no honest one does: whatever they write, the ends return, bounded, and never
-//! panic.
+//! Hostile peers: whatever they write, the ends return in bounded time and never panic.
 
 use crate::common::Run;
 use proptest::prelude::*;
@@ -23,23 +22,23 @@ use techniques::with_link;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
-/// What one round does.
+/// One action of a round.
 #[derive(Clone, Debug)]
 enum Act {
     Push(usize),
     Pop,
-    /// The consumer is told of a death, or of a successor.
+    /// The consumer retires or revives a producer.
     Retire(usize),
     Revive(usize),
     Check,
-    /// Overwrites the word at that place (modulo the segments' words, headers left out).
+    /// Overwrites the word at that index (modulo the segments' words, without headers).
     Scribble {
         place: usize,
         value: u64,
     },
 }
 
-/// Words that look like what belongs there, and words that do not.
+/// Makes plausible and implausible words.
 fn value() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -57,7 +56,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0usize..3).prop_map(Act::Revive),
         1 => Just(Act::Check),
         1 => (any::<usize>(), value()).prop_map(|(place, value)| Act::Scribble { place, value }),
-        // Near the front: the cursors.
+        // Near the beginning, where the cursors are.
         1 => (0usize..96, value()).prop_map(|(place, value)| Act::Scribble { place, value }),
     ]
 }
@@ -73,7 +72,7 @@ fn play<T: Link>(run: &Run, acts: &[Act]) {
     let mut attached = segments::attach(run.plan(), None);
     let mut segments: Vec<AtomicWords> = Vec::new();
     for spec in &specs {
-        let region = protocol::segments::on_heap(run.plan(), spec);
+        let region = protocol::segments::heap_segment(run.plan(), spec);
         segments.push(region.words());
         attached.adopt(&spec.what, region);
     }
@@ -123,7 +122,7 @@ fn message(n: u64) -> Message {
 }
 
 #[test]
-fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
+fn impossible_array_stamp_is_skipped() {
     let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
     array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
     let intent = intent::on_heap(1).remove(0);
@@ -133,7 +132,7 @@ fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
     words[array_queue::SLOTS].store(99, Ordering::Relaxed);
     assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidStamp { stamp: 99, position: 0 }));
     assert_eq!(consumer.try_pop(), Ok(Some(message(2))), "the others' messages arrive");
-    // A stamp on a place that nobody has claimed is put right again.
+    // A stamp on an unclaimed slot is restored.
     words[array_queue::SLOTS + 2 * (MESSAGE_WORDS + 1)].store(77, Ordering::Relaxed);
     assert!(consumer.try_pop().is_err());
     for n in 10..30 {
@@ -142,8 +141,7 @@ fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
     }
 }
 
-/// Where nobody's claim can have moved a tail: both techniques that share one say so, and only
-/// then.
+/// Both techniques with a shared tail detect impossible tails, and no others.
 fn tails(
     at: usize,
     words: &AtomicWords,
@@ -155,7 +153,7 @@ fn tails(
     assert_eq!(check(), Ok(()));
     for tail in [4, 5, 6, 7, 1 << 40, u64::MAX] {
         words[at].store(tail, Ordering::Relaxed);
-        // One more than was claimed: only when the consumer has come to it.
+        // A tail one too far is detected only when the consumer reaches it.
         let seen = check();
         let invalid = matches!(seen, Err(PeerFault::InvalidTail { .. } | PeerFault::InvalidLink { .. }));
         assert!(invalid || tail <= 31, "{tail}: {seen:?}");
@@ -165,7 +163,7 @@ fn tails(
 }
 
 #[test]
-fn an_impossible_tail_is_found() {
+fn impossible_tail_is_detected() {
     let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
     array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
     let intent = intent::on_heap(1).remove(0);
@@ -198,7 +196,7 @@ fn an_impossible_tail_is_found() {
 }
 
 #[test]
-fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
+fn impossible_link_ends_list_with_one_fault() {
     let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
     linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
     let intent = intent::on_heap(1).remove(0);
@@ -215,8 +213,8 @@ fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
 }
 
 #[test]
-fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
-    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
+fn pipe_resynchronizes_after_short_write() {
+    let run = Run::new(Technique::from_link::<Pipe>(), 1, 4);
     run.create::<Pipe>();
     let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
@@ -227,12 +225,12 @@ fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
     assert_eq!(consumer.try_pop(), Some((None, message(5))));
 }
 
-/// Two honest producers and one that writes garbage of odd lengths, pieces of frames and frames
+/// Two correct producers, and one that writes garbage of odd lengths, pieces of frames and frames
 /// with a wrong byte.
 #[test]
-fn bytes_of_odd_lengths_in_the_pipe_cost_the_others_nothing() {
+fn garbage_in_pipe_loses_no_honest_message() {
     const EACH: u64 = 20_000;
-    let run = Run::new(Technique::of::<Pipe>(), 3, 4);
+    let run = Run::new(Technique::from_link::<Pipe>(), 3, 4);
     run.create::<Pipe>();
     let (mut consumer, producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
@@ -270,7 +268,7 @@ fn bytes_of_odd_lengths_in_the_pipe_cost_the_others_nothing() {
                 let bytes = frame.as_mut_bytes();
                 let garbage: &[u8] = match round % 4 {
                     0 => &vec![round as u8; round % 97 + 1],
-                    // The beginning of a frame, down to a part of its mark.
+                    // The beginning of a frame, or only a part of its mark.
                     1 => &bytes[..round % 63 + 1],
                     2 => &bytes[round % 63 + 1..],
                     _ => {
@@ -289,7 +287,7 @@ fn bytes_of_odd_lengths_in_the_pipe_cost_the_others_nothing() {
         done[0].store(1, Ordering::Relaxed);
         hostile.join().unwrap()
     });
-    // A poll passes over so much and no more: it may bring nothing, and there is more.
+    // A poll skips a bounded number of bytes, so it may return nothing although messages remain.
     (0..1_000).for_each(|_| drain());
     assert_eq!((next, wrong), ([EACH; 2], 0), "the honest messages arrive, whole, in order and nothing else");
     assert_eq!(stray, written, "and every byte of the others is counted");
@@ -300,7 +298,7 @@ fn numbered(who: usize, n: u64) -> Message {
     core::array::from_fn(|place| ((who as u64) << 48 | n).wrapping_mul(1 + place as u64))
 }
 
-/// The bytes outside frames since this was asked last.
+/// Returns the number of bytes outside frames since the last call.
 fn strays(consumer: &mut impl Consumer) -> usize {
     match consumer.take_fault() {
         Some((None, PeerFault::Framing { bytes })) => bytes,
@@ -310,8 +308,8 @@ fn strays(consumer: &mut impl Consumer) -> usize {
 }
 
 #[test]
-fn nothing_can_be_read_through_the_writing_end_of_a_pipe() {
-    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
+fn writing_end_of_pipe_is_not_readable() {
+    let run = Run::new(Technique::from_link::<Pipe>(), 1, 4);
     run.create::<Pipe>();
     let mut writer = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
     let error = writer.read(&mut [0]).unwrap_err();
@@ -319,8 +317,8 @@ fn nothing_can_be_read_through_the_writing_end_of_a_pipe() {
 }
 
 #[test]
-fn hostile_connections_are_closed_and_the_others_served() {
-    let run = Run::new(Technique::of::<UnixSeqpacket>(), 3, 4);
+fn hostile_connections_are_closed_and_others_served() {
+    let run = Run::new(Technique::from_link::<UnixSeqpacket>(), 3, 4);
     let name = run.plan().segment_name("submit");
     let spec = run.link();
     let mut attached = segments::attach(run.plan(), None);
@@ -335,8 +333,8 @@ fn hostile_connections_are_closed_and_the_others_served() {
             assert_eq!(consumer.try_pop(), None);
         }
         let fault = consumer.take_fault();
-        // A process that another test is starting has it open too, until it runs its own program. A
-        // full buffer is no end.
+        // A child of another test has it open too, until it calls `exec`. A full buffer is not an
+        // end.
         hostile.set_nonblocking(true).unwrap();
         let is_closed =
             |error: io::Error| matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
@@ -357,10 +355,9 @@ fn hostile_connections_are_closed_and_the_others_served() {
     assert_eq!(consumer.try_pop(), Some((Some(1), message(2))));
 }
 
-/// What a dead consumer kept for its successor may have been scribbled over: the successor must not
-/// count beyond the end.
+/// The stored cursor of a dead consumer may be corrupt: its successor's counters must not overflow.
 #[test]
-fn a_next_consumer_survives_scribbled_counters() {
+fn successor_consumer_survives_corrupt_counters() {
     for scribbled in [u64::MAX, u64::MAX - 1, 1 << 63] {
         let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
         linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
@@ -369,7 +366,7 @@ fn a_next_consumer_survives_scribbled_counters() {
         (0..100).for_each(|n| producer.try_push(&message(n)).unwrap());
         words[linked::FREE_TAIL].store(scribbled, Ordering::Relaxed);
         let mut consumer = linked::Consumer::<MESSAGE_WORDS>::resume(&words, vec![intent]).unwrap();
-        // It gives three blocks back on its way.
+        // It frees three blocks in that loop.
         (0..100).for_each(|n| assert_eq!(consumer.try_pop(), Ok(Some(message(n)))));
 
         let words = Region::heap(spsc::ring_words(4, MESSAGE_WORDS)).words();

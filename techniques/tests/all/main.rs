@@ -1,22 +1,21 @@
-//! What goes over all techniques, in one binary; the loom models are in `tests/loom`.
+//! Integration tests of all techniques, in one binary; the loom models are in `tests/loom`.
 //!
-//! | folder or file | what it tests |
+//! | module | tests |
 //! |---|---|
 //! | `conformance` | every technique against the library's suite, and with real processes |
-//! | `queues` | queues by name of every technique: their files, their ends, their successors |
+//! | `queues` | named queues of every technique: files, ends, successors |
 //! | `deaths` | producers that die at any step, in any order of events, on the heap |
 //! | `crash` | real processes killed at every instruction of a push or a pop |
-//! | `hostile` | peers that write what no honest one does |
+//! | `hostile` | hostile peers that corrupt shared memory |
 //! | `examples` | the examples that need several processes |
-//! | `scribbler` | a real process that writes over all that it may |
+//! | `scribbler` | a real process that overwrites all memory that it can write |
 //! | `strangers` | other processes at the socket of `unix-seqpacket` |
 //! | `fuzzed` | the fuzz targets' bodies, with random bytes |
 //!
-//! Whatever changes the process itself happens in a child: this binary started again for one of its
-//! tests, see [`common::itself`]. What the tests share is a lock away from each other or has a name
-//! of its own.
+//! Changes of the process itself are made in a child: this binary started again for one of its
+//! tests, see [`common::itself`]. Shared resources of the tests are locked or have unique names.
 //!
-//! One of them alone: `cargo test -p techniques --test all hostile::`.
+//! A single module: `cargo test -p techniques --test all hostile::`.
 #![cfg(not(miri))]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Queues by name of the techniques that are not `shm`'s own: what a dead creator's leaves, who can
-//! attach, and where none can be. The rest about queues by name is tested in `shm`.
+//! Named queues of the techniques outside `shm`: leftovers of a dead creator, successors, and
+//! unsupported memory. Other tests of named queues are in `shm`.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, SHM_DIR};
@@ -16,18 +16,18 @@ fn name(what: &str) -> String {
     format!("techniques-{}-{what}", std::process::id())
 }
 
-/// The full name of a queue's segment in `/dev/shm`.
+/// Returns the full name of a queue's segment in `/dev/shm`.
 fn segment_name(queue: &str, what: &str) -> String {
     format!("{PREFIX}{queue}.{what}")
 }
 
-/// Files of the queue in `/dev/shm`.
+/// Returns the number of files of the queue in `/dev/shm`.
 fn files(name: &str) -> usize {
     let names = std::fs::read_dir(SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()
 }
 
-/// A child of another test has the lock until it has executed its program.
+/// A child of another test holds the lock until it calls `exec`.
 fn is_dead_soon(name: &String) -> bool {
     (0..1000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -36,11 +36,11 @@ fn is_dead_soon(name: &String) -> bool {
 }
 
 #[test]
-fn dead_creators_queue_makes_room() {
+fn dead_creators_queue_is_replaced() {
     fn check<T: Link>() {
         let name = name(T::RECORD.name);
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
-        // It binds the socket, where there is one.
+        // The consumer binds the socket, if there is one.
         let _consumer = queue.consumer().unwrap();
         let all = files(&name);
         queue.abandon();
@@ -48,7 +48,7 @@ fn dead_creators_queue_makes_room() {
         assert!(is_dead_soon(&name));
         assert_eq!(leftovers(&name).unwrap().len(), all);
         assert_eq!(files(&name), all, "only named");
-        // To name them it had the lock for a moment.
+        // Listing them held the lock for a moment.
         assert!(is_dead_soon(&name));
         let again = Queue::<T>::create(&name, 1, 16).unwrap();
         assert!(!dead().unwrap().contains(&name));
@@ -64,8 +64,8 @@ fn dead_creators_queue_makes_room() {
     check::<UnixSeqpacket>();
 }
 
-/// A producer that writes over all that it has mapped, but for the messages' memory that others
-/// share, and dies.
+/// A producer overwrites all memory that it has mapped, except the shared memory of messages, and
+/// dies.
 #[test]
 fn successor_attaches_whatever_the_dead_producer_overwrote() {
     fn check<T: Link>() {
@@ -87,7 +87,7 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
         words("about").iter().for_each(|word| word.store(!0, Ordering::Relaxed));
         drop(theirs);
         assert!(Queue::<T>::open(&name).is_err(), "nobody new can come");
-        // A ring whose sequences make no sense is given up; nobody waits for it.
+        // A ring with invalid sequences is abandoned; the retirement does not wait for it.
         let mut tries = 0;
         while !queue.renew(0, &mut consumer).unwrap() {
             assert_eq!(consumer.try_pop(), None);
@@ -109,7 +109,7 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
 }
 
 #[test]
-fn queue_where_its_technique_cannot_be_is_refused() {
+fn queue_in_unsupported_memory_is_refused() {
     assert!(matches!(pair::<Pipe>(8), Err(QueueError::Home { technique: "pipe", .. })));
     assert!(matches!(Queue::<StdMpsc>::create(&name("heap"), 1, 8), Err(QueueError::Home { .. })));
 }

@@ -1,5 +1,5 @@
-//! `unix-seqpacket` with other processes at the socket: who is no producer's process gets no
-//! producer's place, and who is not the consumer's gets no producer's orders.
+//! Foreign processes at the socket of `unix-seqpacket`: they can neither impersonate a producer nor
+//! receive a producer's orders.
 
 use crate::common::{Run, itself};
 use protocol::control::ControlWriter;
@@ -12,12 +12,12 @@ use techniques::Technique;
 use techniques::named::seqpacket;
 use techniques::unix_seqpacket::UnixSeqpacket;
 
-/// What the other process does: `connect NAME` or `listen NAME`.
+/// The environment variable with the foreign process's action: `connect NAME` or `listen NAME`.
 const ORDERS: &str = "BULKHEAD_STRANGER";
-/// Long enough for any machine.
+/// Timeout of the tests.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The other process; says a line when it has done it, and waits for its end.
+/// The foreign process: prints a line after its action, and waits for its end.
 #[test]
 #[ignore = "the others start it, as a process of its own"]
 fn the_stranger_itself() {
@@ -35,7 +35,7 @@ fn the_stranger_itself() {
         }
     }
     eprintln!("done");
-    // Until whoever started it ends it, or has ended.
+    // Until its starter closes the pipe or ends.
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -65,11 +65,11 @@ impl Drop for Stranger {
     }
 }
 
-/// A run whose processes all have this one's id.
+/// Makes a run whose processes all have this one's id.
 fn run(producers: u16) -> (Run, ControlWriter) {
-    let run = Run::new(Technique::of::<UnixSeqpacket>(), producers, 4);
+    let run = Run::new(Technique::from_link::<UnixSeqpacket>(), producers, 4);
     let launching = segments::create_control(run.plan(), &[]).unwrap();
-    (0..=producers.into()).for_each(|process| launching.started(process, std::process::id()));
+    (0..=producers.into()).for_each(|process| launching.record_start(process, std::process::id()));
     (run, launching)
 }
 
@@ -79,7 +79,7 @@ fn message(n: u64) -> Message {
 
 type Faults = Vec<(Option<usize>, PeerFault)>;
 
-/// What comes next, and the faults until then.
+/// Returns the next message, and the faults until then.
 fn next(consumer: &mut impl Consumer) -> (Option<usize>, Message, Faults) {
     let (mut faults, began) = (Vec::new(), Instant::now());
     loop {
@@ -93,12 +93,12 @@ fn next(consumer: &mut impl Consumer) -> (Option<usize>, Message, Faults) {
 }
 
 #[test]
-fn a_process_that_is_no_producer_gets_no_place() {
+fn process_without_producer_role_is_refused() {
     let (run, launching) = run(2);
     let mut attached = segments::attach_with(run.plan(), None, &launching.control());
     let link = run.link();
     let mut consumer = attached.consumer::<UnixSeqpacket>(&link).unwrap();
-    // It comes first, and claims every index.
+    // It connects first, and claims every index.
     let stranger = Stranger::start("connect", &run.plan().segment_name("submit"));
     let mut producers: Vec<_> =
         (0..2).map(|index| attached.producer::<UnixSeqpacket>(&link, index).unwrap()).collect();
@@ -119,10 +119,10 @@ fn a_process_that_is_no_producer_gets_no_place() {
     );
 }
 
-/// Each incarnation is another process: the one before has no place any more, and neither has
-/// anybody while there is none.
+/// Each incarnation is another process: the earlier one has no index any more, and no process has
+/// one while none is started.
 #[test]
-fn a_place_belongs_to_the_process_that_was_started_last() {
+fn producer_index_belongs_to_last_started_process() {
     let (run, launching) = run(2);
     let mut attached = segments::attach_with(run.plan(), None, &launching.control());
     let link = run.link();
@@ -132,9 +132,9 @@ fn a_place_belongs_to_the_process_that_was_started_last() {
     assert_eq!(next(&mut consumer), (Some(0), message(1), vec![]));
     drop(first);
     while !consumer.retire(0) {}
-    launching.ended(0);
+    launching.record_end(0);
     consumer.revive(0);
-    // What it sends came from a process that is still producer 1.
+    // The connection is from a process that is still producer 1.
     let claims = |index: u64| {
         let mut stream = seqpacket::connect(&run.plan().segment_name("submit"), LIMIT).unwrap();
         let _ = stream.write(&index.to_le_bytes());
@@ -145,14 +145,14 @@ fn a_place_belongs_to_the_process_that_was_started_last() {
     assert_eq!(consumer.try_pop(), None);
     let fault = consumer.take_fault();
     assert_eq!(fault, Some((Some(1), PeerFault::InvalidIndex { index: 0 })));
-    launching.started(0, std::process::id());
+    launching.record_start(0, std::process::id());
     let mut second = attached.producer::<UnixSeqpacket>(&link, 0).unwrap();
     second.try_push(&message(2)).unwrap();
     assert_eq!(next(&mut consumer), (Some(0), message(2), vec![]));
 }
 
 #[test]
-fn a_producer_sends_nothing_to_a_process_that_is_not_the_consumer() {
+fn producer_refuses_a_foreign_listener() {
     let (run, launching) = run(1);
     let name = run.plan().segment_name("submit");
     let stranger = Stranger::start("listen", &name);

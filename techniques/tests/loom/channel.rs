@@ -1,8 +1,8 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: the
-//! channel, whose receiver parks, over the ring with a stamp per slot.
+//! Loom models of the channel, whose receiver parks, in every order of steps and with every value
+//! that the orderings allow.
 //!
-//! Mutants: both looks of the channel without their SeqCst die, and so does the park without its
-//! second look.
+//! Mutants: both polls of the channel without their SeqCst are killed, and so is the park without
+//! its second poll.
 //!
 //! `.ci/loom.sh channel::`
 
@@ -24,7 +24,7 @@ fn channel() -> (Sender<1>, Sender<1>, Receiver<1>) {
     (sender(0), sender(1), Receiver::attach(&ring, intents.clone(), &waker).unwrap())
 }
 
-/// Loom's futex has no time-out: a wake-up that is lost hangs the model, which loom reports.
+/// Loom's futex has no timeout: a lost wake-up hangs the model, which loom reports.
 #[test]
 fn a_parked_receiver_is_woken() {
     loom::model(|| {

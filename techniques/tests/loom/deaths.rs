@@ -1,11 +1,11 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: a
-//! producer dies at each step of a push, another one lives and pushes all the while, and the
-//! consumer retires the dead one under it.
+//! Loom models of a death at each step of a push, in every order of steps and with every value that
+//! the orderings allow: another producer keeps pushing, and the consumer retires the dead producer
+//! concurrently.
 //!
-//! The dead one's push and the consumer share a thread: the push ends at its step, and then its
-//! death is certain. The living one's every pause is in the model, so that a producer that is only
-//! slow is shown never to be retired. The consumer is on the spawned thread: loom runs the other
-//! one first, and does not find every order in which a load is overtaken.
+//! The dead producer's push and the consumer share a thread: the push ends at its step, and then
+//! the death is certain. Every pause of the running producer is in the model, which shows that a
+//! slow producer is never retired. The consumer is on the spawned thread: loom runs the other one
+//! first, and does not find every order in which a load is overtaken.
 //!
 //! `.ci/loom.sh deaths::`
 
@@ -20,14 +20,14 @@ use techniques::channel::{Receiver, Sender};
 use techniques::linked;
 
 const CAPACITY: usize = 2;
-/// Messages in a block of the list, and blocks.
+/// Messages per block of the list, and number of blocks.
 const SLOTS: usize = 2;
 const BLOCKS: usize = 4;
 
 type List = linked::Consumer<1, SLOTS>;
 
-/// Each step in a model of its own; all of it, or where that takes minutes all that happens with so
-/// many preemptions.
+/// Runs a model for each step: complete, or with a bounded number of preemptions if it would take
+/// minutes.
 fn at_each_step(preemptions: Option<usize>, steps: &[Step], check: fn(Step)) {
     for &step in steps {
         println!("dies at {step}");
@@ -42,12 +42,12 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-/// A push that ends at that step.
+/// Ends a push at that step.
 fn dies_at(step: Step) -> impl FnMut(Step) -> ControlFlow<()> {
     move |at| if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Takes the next message of an honest peer.
+/// Takes the next message.
 fn pop(ring: &mut impl SharedQueue<1>) -> Option<u64> {
     ring.try_pop().expect("honest peers").map(|[n]| n)
 }
@@ -56,8 +56,7 @@ fn drain(ring: &mut impl SharedQueue<1>, got: &mut Vec<u64>) {
     got.extend(std::iter::from_fn(|| pop(ring)));
 }
 
-/// Nobody else does anything any more: what is left to retire goes in as many rounds as there are
-/// dead.
+/// Retires the remaining dead producers, in one round for each, without concurrent operations.
 fn retire_the_rest(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec<u64>) {
     for _ in dead {
         drain(ring, got);
@@ -67,8 +66,8 @@ fn retire_the_rest(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec
     dead.iter().for_each(|producer| assert!(ring.retire(*producer), "nobody is left to wait for: {got:?}"));
 }
 
-/// The living one's numbers (20 and on) are all there in order, the dead one's (10) if it was
-/// published, nothing else.
+/// Asserts that the running producer's numbers (from 20) arrived in order, and the dead producer's
+/// (10) if it was published, and nothing else.
 fn assert_nothing_lost(got: &[u64], before: &[u64], pushed: usize, published: usize) {
     let of = |tens: u64| got.iter().copied().filter(|n| n / 10 == tens).collect::<Vec<u64>>();
     assert_eq!(of(2), (20..20 + pushed as u64).collect::<Vec<_>>(), "{got:?}");
@@ -79,7 +78,7 @@ fn assert_nothing_lost(got: &[u64], before: &[u64], pushed: usize, published: us
 
 type Array = (Vec<array_queue::Producer<1>>, array_queue::Consumer<1>);
 
-/// Another lap and a half: nothing is left of the death.
+/// Pushes and pops another lap and a half: the death has no remaining effect.
 fn goes_on(producer: &mut array_queue::Producer<1>, consumer: &mut array_queue::Consumer<1>) {
     assert_eq!(consumer.check(), Ok(()));
     for n in 30..30 + CAPACITY as u64 * 3 / 2 {
@@ -110,7 +109,7 @@ fn the_array_survives_a_death_at_each_step() {
         lives.withdraw();
         let (mut consumer, mut got) = other.join().unwrap();
         retire_the_rest(&mut consumer, &[0], &mut got);
-        // The ring may have been full when the dead one reached its step, and then it never did.
+        // If the ring was full, the dead producer never reached its step.
         let published = got.iter().filter(|n| **n == 10).count();
         assert!(published == 0 || step == Step::Published);
         assert_nothing_lost(&got, &[], pushed, published);
@@ -118,8 +117,8 @@ fn the_array_survives_a_death_at_each_step() {
     });
 }
 
-/// Two die: one has announced the place that the other then claims. Neither is taken for living
-/// once both are known to be dead, in whatever order that is.
+/// Two producers die: one has announced the slot that the other then claims. Neither is treated as
+/// running once both deaths are certain, in either order.
 #[test]
 fn the_array_survives_two_deaths_at_one_place() {
     for order in [[0, 1], [1, 0]] {
@@ -145,9 +144,10 @@ fn the_array_survives_two_deaths_at_one_place() {
     }
 }
 
-/// The dead one's successor announces where the dead one did, and is not taken for it.
+/// The successor announces the slot that its dead predecessor had announced, and is not mistaken
+/// for it.
 #[test]
-fn the_array_revives_what_it_retired() {
+fn array_revives_a_retired_producer() {
     model(None, || {
         let ring = Region::heap(array_queue::ring_words(CAPACITY, 1)).words();
         array_queue::write_header::<1>(&ring, CAPACITY);
@@ -172,8 +172,8 @@ fn the_array_revives_what_it_retired() {
     });
 }
 
-/// As for the array, and the receiver sleeps: the living one wakes it, whatever the dead one has
-/// left.
+/// As for the array, with a sleeping receiver: the running producer wakes it after any death of the
+/// other.
 #[test]
 fn the_channel_survives_a_death_at_each_step() {
     at_each_step(None, ARRAY_STEPS, |step| {
@@ -195,7 +195,7 @@ fn the_channel_survives_a_death_at_each_step() {
         }
         let published = usize::from(step == Step::Published);
         while got.len() < 1 + published {
-            // No time-out in the model: a wake-up that is lost hangs it.
+            // The model has no timeout: a lost wake-up hangs it.
             got.extend(receiver.pop_timeout(Duration::MAX).unwrap().map(|[n]| n));
         }
         other.join().unwrap();
@@ -203,9 +203,9 @@ fn the_channel_survives_a_death_at_each_step() {
     });
 }
 
-/// Blocks for that many messages more, after all were taken: what a death has cost the arena.
+/// Returns how many more messages fit after all were taken: the blocks that a death has cost.
 fn room(producer: &mut linked::Producer<1, SLOTS>, list: &mut List) -> usize {
-    // Until the first message of a block was taken: then the block before is given back.
+    // Until the first message of a block is taken, which frees the previous block.
     let mut fits = 0;
     for _ in 0..2 * BLOCKS * SLOTS {
         producer.try_push(&[0]).unwrap();
@@ -222,7 +222,7 @@ fn room(producer: &mut linked::Producer<1, SLOTS>, list: &mut List) -> usize {
 
 const LIST_STEPS: &[Step] = Step::ALL;
 
-/// The list is at a block's end, so that the dead one, the living one or both link the next.
+/// The list is at the end of a block, so that either producer or both link the next one.
 #[test]
 fn the_list_survives_a_death_at_each_step() {
     at_each_step(Some(4), LIST_STEPS, |step| {
@@ -240,7 +240,7 @@ fn the_list_survives_a_death_at_each_step() {
         lives.withdraw();
         let (mut list, mut got, died) = other.join().unwrap();
         retire_the_rest(&mut list, &[0], &mut got);
-        // Where the other one links the block, the dead one may not come by its step, and
+        // If the other producer links the block, the dying one may not reach its step, and
         // publishes.
         let published = usize::from(step == Step::Published || died.is_ok());
         assert_eq!(pushed, 2);

@@ -1,8 +1,8 @@
-//! Loom runs these in every order of steps, and with every value, that the orderings allow: the
-//! list of blocks, with blocks of two messages, so that a few messages reach linking, helping,
-//! giving back and reuse.
+//! Loom models of the linked list in every order of steps and with every value that the orderings
+//! allow. Blocks have two messages, so that a few messages reach linking, helping, freeing and
+//! reuse.
 //!
-//! Which mutants die here, `shm::sync` says.
+//! The mutants that are killed here are listed in `shm::sync`.
 //!
 //! `.ci/loom.sh linked::`
 
@@ -12,13 +12,13 @@ use shm::ring::{PeerFault, SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
 use techniques::linked::{self, FRESH, LAST, TAIL, arena_words, write_header};
 
-/// Messages in a block.
+/// Messages per block.
 const SLOTS: usize = 2;
 
 type Producer<const W: usize> = linked::Producer<W, SLOTS>;
 type Consumer<const W: usize> = linked::Consumer<W, SLOTS>;
 
-/// All of it, or where that takes minutes all that happens with so many preemptions.
+/// Runs a model: complete, or with a bounded number of preemptions if it would take minutes.
 fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = preemptions;
@@ -26,8 +26,8 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-/// An arena and the announcements of three producers, of whom each is known by the tens of its
-/// numbers.
+/// An arena and the announcements of three producers, which are identified by the tens digit of
+/// their numbers.
 #[derive(Clone)]
 struct Memory {
     arena: AtomicWords,
@@ -50,25 +50,24 @@ fn memory<const W: usize>(blocks: usize) -> Memory {
     Memory { arena, intents: intent::on_heap(3) }
 }
 
-/// Where a block begins in an arena of so many: its word `next`.
+/// Returns the offset of a block in an arena of `blocks` blocks, which is that of its word `next`.
 fn block_at(blocks: usize, id: usize) -> usize {
     arena_words(blocks, SLOTS, 1) - (blocks - id) * linked::block_words(SLOTS, 1)
 }
 
-/// Pushes what fits of `first`, `first + 1`, … `count` numbers, each in every word; how many that
-/// were.
+/// Pushes up to `count` numbers from `first` on, each in every word. Returns how many fitted.
 fn push<const W: usize>(memory: &Memory, first: u64, count: u64) -> impl FnOnce() -> usize + Send + 'static {
     let mut producer = memory.producer::<W>(first as usize / 10 - 1);
     move || (first..first + count).take_while(|n| producer.try_push(&[*n; W]).is_ok()).count()
 }
 
-/// Takes what is there: each message whole.
+/// Takes all available messages, which must be whole.
 fn drain<const W: usize>(consumer: &mut Consumer<W>) -> Vec<u64> {
     let taken = std::iter::from_fn(|| consumer.try_pop().expect("honest peers"));
     taken.inspect(|message| assert_eq!(*message, [message[0]; W], "torn")).map(|message| message[0]).collect()
 }
 
-/// Each producer's numbers (tens) in order and without a gap.
+/// Asserts that each producer's numbers arrived in order and without gaps.
 fn assert_in_order(got: &[u64]) {
     for producer in 1..=3 {
         let theirs: Vec<u64> = got.iter().copied().filter(|n| n / 10 == producer).collect();
@@ -95,7 +94,8 @@ fn two_producers_lose_duplicate_and_tear_nothing() {
     });
 }
 
-/// Both find the block full and link the next one: one wins, the other's block is not lost to it.
+/// Both find the block full and link the next one: one wins, and the other keeps its block as a
+/// spare.
 #[test]
 fn two_producers_link_one_block() {
     model(Some(6), || {
@@ -112,13 +112,11 @@ fn two_producers_link_one_block() {
     });
 }
 
-/// The consumer gives a block back while producers look for one: what was read is reused, and
-/// nothing else.
+/// The consumer frees a block while producers allocate one: only blocks that were read are reused.
 #[test]
 fn a_block_is_reused_after_it_was_read() {
     model(Some(4), || {
-        // Room for two blocks only: who needs the third finds the first given back, or the arena
-        // full.
+        // An arena of two blocks: a third one is the freed first one, or the arena is full.
         let memory = memory::<1>(2);
         let mut consumer = memory.consumer::<1>();
         assert_eq!(push::<1>(&memory, 30, 3)(), 3);
@@ -126,24 +124,23 @@ fn a_block_is_reused_after_it_was_read() {
         let mut got = drain(&mut consumer);
         let pushed: usize = producers.into_iter().map(|producer| producer.join().unwrap()).sum();
         got.extend(drain(&mut consumer));
-        // A push that was told Full has cost nothing: what was pushed arrives, in order.
+        // A refused push loses nothing: all accepted messages arrive, in order.
         assert_eq!(got.len(), 3 + pushed, "{got:?}");
         assert_in_order(&got);
     });
 }
 
-/// A producer that has looked up the last block and is late: meanwhile that block is read, given
-/// back and in use again under another number. It must not link behind it what belonged behind its
-/// former self.
+/// A slow producer has read the last block; then that block is read, freed and reused with another
+/// number. The producer must not link a block to it.
 #[test]
-fn a_late_producer_does_not_link_to_a_reused_block() {
+fn slow_producer_never_links_to_reused_block() {
     model(Some(3), || {
         let memory = memory::<1>(4);
         let mut consumer = memory.consumer::<1>();
         assert_eq!(push::<1>(&memory, 30, 4)(), 4);
         assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
-        // Both start at a new block; who is fast comes to the next one, and finds the block before
-        // this one free.
+        // Both start at a new block; the fast producer reaches the next one, and finds the previous
+        // block free.
         let late = thread::spawn(push::<1>(&memory, 10, 1));
         let fast = thread::spawn(push::<1>(&memory, 20, 3));
         let mut got = drain(&mut consumer);
@@ -158,9 +155,9 @@ fn a_late_producer_does_not_link_to_a_reused_block() {
     });
 }
 
-/// One message at a time round and round: each block is given back while its successor fills.
+/// One message at a time: each block is freed while the next one fills.
 #[test]
-fn the_list_goes_round_in_its_arena() {
+fn list_reuses_blocks_of_its_arena() {
     model(None, || {
         let memory = memory::<2>(3);
         let mut consumer = memory.consumer::<2>();
@@ -177,15 +174,15 @@ fn the_list_goes_round_in_its_arena() {
     });
 }
 
-/// A producer has linked a block and dies before it moves `last`: the others do it for it.
+/// A producer has linked a block and dies before it advances `last`: the others complete that step.
 #[test]
-fn anybody_finishes_a_half_done_link() {
+fn half_done_link_is_completed_by_others() {
     model(None, || {
         let memory = memory::<1>(4);
         let mut consumer = memory.consumer::<1>();
         assert_eq!(push::<1>(&memory, 30, 3)(), 3);
-        // As it was before the dead one's second step: block 1 linked behind block 0, `last` still
-        // 0, nothing claimed.
+        // The state before the second step of the dead producer: block 1 linked after block 0,
+        // `last` still 0, nothing claimed.
         memory.arena[LAST].store(0, Ordering::Relaxed);
         memory.arena[TAIL].store(2, Ordering::Relaxed);
         memory.arena[block_at(4, 1) + 1].store(0, Ordering::Relaxed);
@@ -198,10 +195,9 @@ fn anybody_finishes_a_half_done_link() {
     });
 }
 
-/// A producer that found block 0 full links nothing to it once it is in use again, with another
-/// number.
+/// A producer that found block 0 full links nothing to it once it is reused with another number.
 #[test]
-fn a_late_producer_links_nothing_to_a_reused_block() {
+fn slow_producer_never_links_to_reused_first_block() {
     model(Some(3), || {
         let memory = memory::<1>(4);
         let mut consumer = memory.consumer::<1>();
@@ -220,14 +216,14 @@ fn a_late_producer_links_nothing_to_a_reused_block() {
     });
 }
 
-/// The arena's last block is linked and has room: who knows that somebody has claimed a place in it
-/// is not told Full.
+/// The arena's last block is linked and not full: a push by a producer that has seen a claim in it
+/// must not return Full.
 ///
-/// Here and below the one who may see old values is the spawned thread: loom runs the other one
+/// Here and below the spawned thread is the one that may see old values: loom runs the other one
 /// first, and does not find every order in which a load is overtaken by another thread's load and
 /// store.
 #[test]
-fn who_sees_a_claim_in_a_block_finds_the_block() {
+fn observed_claim_implies_visible_block() {
     model(None, || {
         let memory = memory::<1>(2);
         assert_eq!(push::<1>(&memory, 30, 2)(), 2);
@@ -242,10 +238,10 @@ fn who_sees_a_claim_in_a_block_finds_the_block() {
     });
 }
 
-/// The same for who learns it inside a push: the other fills three blocks, and each time links the
-/// next one and claims there in one step, so that at no time all of the arena is in use.
+/// As above, if the claim is seen inside a push: the other producer fills three blocks, and each
+/// time links the next one and claims there in one step, so that the arena is never fully used.
 #[test]
-fn who_meets_a_claim_in_a_block_finds_the_block() {
+fn concurrent_claim_implies_visible_block() {
     model(None, || {
         let memory = memory::<1>(4);
         assert_eq!(push::<1>(&memory, 30, 1)(), 1);
@@ -266,8 +262,8 @@ fn who_meets_a_claim_in_a_block_finds_the_block() {
     });
 }
 
-/// All stamps of a block that is in use again were scribbled over: its messages are passed over,
-/// and what is found behind it is not what was there in its first use.
+/// All stamps of a reused block are corrupted: its messages are skipped, and the link of its first
+/// use is not followed.
 #[test]
 fn scribbled_stamps_do_not_end_the_list() {
     model(None, || {

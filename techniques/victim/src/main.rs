@@ -1,10 +1,10 @@
-//! The victim process of `tests/all/crash`: one end of a hand-off or a board's writer, driven by a
-//! tracer.
+//! The victim process of `tests/all/crash`: one end of a hand-off or a board's writer, controlled
+//! by a tracer.
 //!
-//! `victim RUN producer INDEX`, `victim RUN consumer 0` or `victim RUN board 0`; `victim` alone
-//! only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say when its tracer
-//! lets it go on, and stops again. The pushes and pops are those of the release build, each behind
-//! one call, so that a tracer can stop at its first instruction and knows its last one.
+//! Usage: `victim RUN producer INDEX`, `victim RUN consumer 0` or `victim RUN board 0`; `victim`
+//! alone only stops once. It stops (SIGSTOP) when it is ready, carries out its commands when the
+//! tracer continues it, and stops again. The pushes and pops are those of the release build, each
+//! in a function of its own, so that a tracer can stop at its first and last instruction.
 
 #![forbid(unsafe_code)]
 
@@ -25,19 +25,19 @@ use orders::{
     RETIRE_ENTRY, WORDS, board_value, message, orders_name,
 };
 
-/// The push that is stepped.
+/// Pushes a message; single-stepped by the tracer.
 #[inline(never)]
 fn push<P: Producer>(producer: &mut P, message: &Message) -> bool {
     producer.try_push(message).is_ok()
 }
 
-/// The pushes at once that are stepped.
+/// Pushes a batch; single-stepped by the tracer.
 #[inline(never)]
 fn push_many<P: Producer>(producer: &mut P, messages: &[Message]) -> usize {
     producer.try_push_many(messages)
 }
 
-/// The pops at once that are stepped.
+/// Pops a batch; single-stepped by the tracer.
 #[inline(never)]
 fn drain<C: Consumer>(consumer: &mut C, into: &mut [Message]) -> usize {
     let mut room = into.iter_mut();
@@ -48,7 +48,8 @@ fn drain<C: Consumer>(consumer: &mut C, into: &mut [Message]) -> usize {
     })
 }
 
-/// The pop that is stepped. What was popped goes to the caller as in the engine: by value.
+/// Pops a message; single-stepped by the tracer. The message is returned by value, as in the
+/// engine.
 #[inline(never)]
 fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
     match consumer.try_pop() {
@@ -60,24 +61,24 @@ fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
     }
 }
 
-/// The retirement that is stepped.
+/// Retires a producer; single-stepped by the tracer.
 #[inline(never)]
 fn retire<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
     consumer.retire(dead)
 }
 
-/// The write to a board that is stepped.
+/// Writes to a board; single-stepped by the tracer.
 #[inline(never)]
 fn write(writer: &mut Writer, version: u64, value: &[u64]) -> bool {
     writer.write(BOARD_CELL, version, value) == version
 }
 
-/// Stops, and comes back when the tracer has new orders.
+/// Stops, and returns when the tracer has new commands.
 fn stop() {
     raise(Signal::SIGSTOP).expect("a process may stop itself");
 }
 
-/// Pushes as often as it is told; each message that was taken counts.
+/// Pushes as often as commanded, and counts the accepted messages.
 fn produce<P: Producer>(mut producer: P, index: usize, orders: &AtomicWords) {
     orders[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
     orders[BATCH_ENTRY].store(push_many::<P> as fn(&mut P, &[Message]) -> usize as usize as u64, Relaxed);
@@ -102,7 +103,7 @@ fn produce<P: Producer>(mut producer: P, index: usize, orders: &AtomicWords) {
     }
 }
 
-/// Writes down what was popped.
+/// Logs a popped message.
 fn note(orders: &AtomicWords, message: &Message) {
     let done = orders[DONE].load(Relaxed);
     let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;
@@ -112,7 +113,7 @@ fn note(orders: &AtomicWords, message: &Message) {
     orders[DONE].store(done + 1, Relaxed);
 }
 
-/// Pops as often as it is told, and writes down what came.
+/// Pops as often as commanded, and logs the messages.
 fn consume<C: Consumer>(mut consumer: C, orders: &AtomicWords) {
     orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
     orders[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
@@ -140,7 +141,7 @@ fn consume<C: Consumer>(mut consumer: C, orders: &AtomicWords) {
     }
 }
 
-/// Writes to the board as often as it is told, as the first writer or as the successor of a dead
+/// Writes to the board as often as commanded, as the first writer or as the successor of a dead
 /// one.
 fn write_board(mut writer: Writer, orders: &AtomicWords) {
     orders[ENTRY].store(write as fn(&mut Writer, u64, &[u64]) -> bool as usize as u64, Relaxed);

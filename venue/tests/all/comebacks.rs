@@ -11,8 +11,10 @@ use exchange::{Capacity, Exchange, Instrument};
 use journal::{Disk, Durability, Options};
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
-use protocol::session::{Numbers, number_instruction, report_number};
-use protocol::stamps::{Point, Record, StampLog, TouchWritten, count_point, last_of, last_versions};
+use protocol::session::{SessionNumbers, number_instruction, report_number};
+use protocol::stamps::{
+    Point, Record, StampLog, TopOfBookWritten, count_point, last_order, last_top_of_book_versions,
+};
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
 use shm::board;
@@ -23,7 +25,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use system::clock::{Deadly, Timebase};
+use system::clock::{CrashClock, Timebase};
 use venue::{Close, ExchangeAgent, MarketBoard, MarketSetup, OutputWatermarks, SessionEnd, Trade};
 
 const CAPACITY: usize = 64;
@@ -117,11 +119,11 @@ impl World {
         let stamped = |point| count_point(&log, point) as u64;
         let mut estate = OutputWatermarks {
             orders_stamped: stamped(Point::ExchangeRecv),
-            last_stamped: last_of(&log, Point::ExchangeRecv),
+            last_stamped: last_order(&log, Point::ExchangeRecv),
             reports_stamped: stamped(Point::ExchangeDone),
             trades: self.tape.lock().unwrap().len() as u64,
-            last_triggered: last_of(&log, Point::Trigger),
-            touches: last_versions(&log, 1),
+            last_triggered: last_order(&log, Point::Trigger),
+            touches: last_top_of_book_versions(&log, 1),
         };
         match how {
             Successor::StampsAgain => estate.reports_stamped = 0,
@@ -214,7 +216,8 @@ impl World {
         let of_trigger = records.iter().filter(|record| record.point == Point::Trigger);
         let mut triggers: Vec<(OrderId, u64)> = of_trigger.map(|record| (record.id, record.value)).collect();
         triggers.sort();
-        let versions = records.iter().filter_map(TouchWritten::of).map(|written| written.version).collect();
+        let versions =
+            records.iter().filter_map(TopOfBookWritten::from_record).map(|written| written.version).collect();
         let last_version = board::Writer::attach(&self.board).unwrap().version(0);
         let stamps = records.iter().map(|record| (record.point, record.id, record.detail));
         let trades = self.tape.lock().unwrap().clone();
@@ -230,17 +233,19 @@ const fn time() -> Timebase {
 
 /// The gateways' ends of the sessions.
 pub struct Gateways {
-    orders: Vec<(spsc::Producer, Numbers)>,
-    reports: Vec<(spsc::Consumer, Numbers)>,
+    orders: Vec<(spsc::Producer, SessionNumbers)>,
+    reports: Vec<(spsc::Consumer, SessionNumbers)>,
     pub heard: Vec<Vec<Report>>,
 }
 
 impl Gateways {
     pub fn new(world: &World) -> Self {
-        let orders =
-            |[orders, _]: &[AtomicWords; 2]| (spsc::Producer::attach(orders).unwrap(), Numbers::default());
-        let reports =
-            |[_, reports]: &[AtomicWords; 2]| (spsc::Consumer::attach(reports).unwrap(), Numbers::default());
+        let orders = |[orders, _]: &[AtomicWords; 2]| {
+            (spsc::Producer::attach(orders).unwrap(), SessionNumbers::default())
+        };
+        let reports = |[_, reports]: &[AtomicWords; 2]| {
+            (spsc::Consumer::attach(reports).unwrap(), SessionNumbers::default())
+        };
         Self {
             orders: world.rings.iter().map(orders).collect(),
             reports: world.rings.iter().map(reports).collect(),
@@ -255,14 +260,14 @@ impl Gateways {
             return false;
         }
         let mut message: Message = Instruction::Order(*order).to_message();
-        number_instruction(&mut message, numbers.give());
+        number_instruction(&mut message, numbers.next_number());
         ring.try_push(&message).is_ok()
     }
 
     pub fn listen(&mut self) -> Result<(), String> {
         for (session, (ring, numbers)) in self.reports.iter_mut().enumerate() {
             while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
-                if !numbers.take(report_number(&message)) {
+                if !numbers.try_accept(report_number(&message)) {
                     return Err(format!(
                         "session {session}: report {} is not the next",
                         report_number(&message)
@@ -316,7 +321,7 @@ fn played(
                 waiting = unsent.next();
             }
         }
-        let clock = Deadly { looks: Rc::clone(&reads), dies_at };
+        let clock = CrashClock { reads: Rc::clone(&reads), crash_at: dies_at };
         let work = catch_unwind(AssertUnwindSafe(|| turn(&world, &mut agent, clock, waiting.is_none())));
         idle = if work.as_ref().is_ok_and(|work| *work == 0) && waiting.is_none() { idle + 1 } else { 0 };
         if work.is_err() {
@@ -337,11 +342,16 @@ fn played(
 }
 
 /// One duty cycle; how much it did, with what it still has to say.
-pub fn turn(world: &World, agent: &mut ExchangeAgent<SharedTape>, clock: Deadly, draining: bool) -> usize {
+pub fn turn(
+    world: &World,
+    agent: &mut ExchangeAgent<SharedTape>,
+    clock: CrashClock,
+    draining: bool,
+) -> usize {
     let mut cycle = Cycle { clock, now: 0, time: time(), draining, log: StampLog::new(&world.log) };
     let work = agent.duty_cycle(&mut cycle);
     // At once: there is something to do, or reports wait for the disk.
-    work + usize::from(Agent::<Deadly>::next_deadline(agent, false) == 0)
+    work + usize::from(Agent::<CrashClock>::next_deadline(agent, false) == 0)
 }
 
 /// What an exchange says that has nothing but a journal.
@@ -358,7 +368,7 @@ fn told(folder: &Path, orders: &[Order]) -> Heard {
     }
     let mut gateways = Gateways::new(&world);
     let mut agent = world.exchange(folder, PROCESS, Successor::Careful, None).unwrap();
-    let clock = Deadly { dies_at: u64::MAX, ..Deadly::default() };
+    let clock = CrashClock { crash_at: u64::MAX, ..CrashClock::default() };
     for _ in 0..1000 {
         if turn(&world, &mut agent, clock.clone(), true) == 0 {
             break;

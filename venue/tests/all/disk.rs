@@ -9,7 +9,7 @@ use protocol::wire::Order;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use system::clock::Deadly;
+use system::clock::CrashClock;
 use venue::ExchangeAgent;
 
 /// An exchange on such a disk. All of its orders come through one session: the n-th is record n.
@@ -44,7 +44,7 @@ impl Bed {
         if self.orders.get(*sent).is_some_and(|order| may_send && self.gateways.send(order)) {
             *sent += 1;
         }
-        let clock = Deadly { looks: Rc::new(Cell::new(0)), dies_at: u64::MAX };
+        let clock = CrashClock { reads: Rc::new(Cell::new(0)), crash_at: u64::MAX };
         turn(&self.world, &mut self.agent, clock, false);
         self.gateways.listen().unwrap();
     }
@@ -63,7 +63,7 @@ fn an_exchange_stops_for_good_with_the_first_refused_sync() {
         [(group, 0), (group, 1), (group, 7), (Durability::Each, 0), (Durability::Each, 9)]
     {
         let (mut bed, mut sent) = (Bed::new(takes, durability), 0);
-        let failure = |bed: &Bed| Agent::<Deadly>::failure(&bed.agent).map(str::to_owned);
+        let failure = |bed: &Bed| Agent::<CrashClock>::failure(&bed.agent).map(str::to_owned);
         while failure(&bed).is_none() {
             bed.turn(&mut sent, 4);
             assert!(!bed.told_too_much(), "{durability:?} {takes}");

@@ -9,7 +9,7 @@ pub use report::report;
 use crate::document::Document;
 use crate::merge::Losses;
 use crate::summary::VenueIncident;
-use protocol::plan::{FaultKind, Isolation, Journalling, Technique};
+use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
 use serde::{Deserialize, Serialize};
 
 /// Whether the fault stayed where it began.
@@ -146,7 +146,7 @@ pub struct RoleContainment {
     /// The fault.
     pub fault: FaultKind,
     /// What the role wrote down before it acted.
-    pub journal: Journalling,
+    pub journal: Journaling,
     /// [`Contained::Yes`]: it came back, and every order with it; of a gateway: the others lost nothing.
     pub contained: Contained,
     /// What was seen: `signal 9 (SIGKILL)`, or why the run ended.

@@ -17,9 +17,9 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
-use system::names;
+use system::named_enum;
 
-names! {
+named_enum! {
     /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer
     /// that finds no room.
     Wait {
@@ -34,7 +34,7 @@ names! {
     }
 }
 
-names! {
+named_enum! {
     /// Whether an end has something to do for each event beside handing it on.
     Speed {
         /// Nothing.

@@ -9,7 +9,7 @@ use analysis::summary::{Distribution, Measure, Summary};
 use analysis::timeline::Timeline;
 use protocol::flow::Stage;
 use std::time::{Duration, Instant};
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 use tempfile::TempDir;
 
 /// What a chart of percentiles shows of a measure.
@@ -209,7 +209,7 @@ fn four_million_orders_are_drawn_in_time() {
     let (record, folder) = (fixture.record.clone(), fixture.write());
     drop(fixture);
     let start = Instant::now();
-    evaluate(&Room::memory(), folder.path(), &record, |_| {}).unwrap();
+    evaluate(&ColumnStore::memory(), folder.path(), &record, |_| {}).unwrap();
     let evaluated = start.elapsed();
     let start = Instant::now();
     let html = analysis::html::render(folder.path()).unwrap();

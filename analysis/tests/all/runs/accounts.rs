@@ -6,7 +6,7 @@ use crate::common::{kinds, run, stamp};
 use crate::fixture::{Fixture, Shape, fill_of};
 use analysis::merge::ViolationKind::{self, Fill, Killed, NotDead, Position};
 use analysis::merge::{Account, Merged};
-use protocol::kill::{Cause, Scope, Switch};
+use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::plan::Threading;
 use protocol::stamps::{Point, PositionField, Record};
 use protocol::wire::OrderId;
@@ -150,7 +150,7 @@ fn accounts_that_are_missing_unknown_or_doubled_are_found() {
 
 /// The records of a switch that is turned by an operator.
 fn turned(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> Record {
-    let (id, detail) = Switch { number, scope, is_on, cause: Cause::Operator }.to_record();
+    let (id, detail) = KillSwitch { number, scope, is_on, cause: KillCause::Operator }.to_record();
     Record { point, id, detail, value }
 }
 

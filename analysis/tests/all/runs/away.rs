@@ -2,8 +2,8 @@
 
 use crate::common::{run, summary};
 use crate::fixture::{Fixture, START, Shape};
-use protocol::gaps::PARTS;
-use protocol::stamps::{Gap, Record, StampLog, Switches};
+use protocol::gaps::LEVELS;
+use protocol::stamps::{Gap, KernelEvents, Record, StampLog};
 use protocol::status::LOG_OFFSET;
 use shm::memory::Region;
 use shm::sync::Ordering;
@@ -11,7 +11,7 @@ use shm::sync::Ordering;
 /// The records that are written into a log.
 pub(super) fn written<const N: usize>(write: impl FnOnce(&mut StampLog)) -> [Record; N] {
     let segment = Region::heap(LOG_OFFSET + 2 * N + 2).words();
-    write(&mut StampLog::new(&segment).keeping(9));
+    write(&mut StampLog::new(&segment).with_sleep_records(9));
     std::array::from_fn(|record| {
         let [key, value] = [0, 1].map(|word| segment[LOG_OFFSET + 2 * record + word].load(Ordering::Relaxed));
         Record::from_words(key, value).unwrap()
@@ -21,11 +21,11 @@ pub(super) fn written<const N: usize>(write: impl FnOnce(&mut StampLog)) -> [Rec
 #[test]
 fn gaps_and_sleeps_of_a_thread_are_read() {
     let mut fixture = Fixture::new(Shape::PLAIN);
-    let gap = Gap { ended: START + 9_000, ticks: 7_000, switches: Switches(Switches::INVOLUNTARY) };
+    let gap = Gap { ended: START + 9_000, ticks: 7_000, events: KernelEvents(KernelEvents::INVOLUNTARY) };
     let records: [Record; 3] = written(|log| {
         log.append_gap(gap);
         for ended in [START + 9_500, START + 9_900] {
-            log.offer_sleep(ended, 400, &[3; PARTS]);
+            log.offer_sleep(ended, 400, &[3; LEVELS]);
         }
     });
     let orchestrator = fixture.thread("orchestrator");
@@ -35,7 +35,7 @@ fn gaps_and_sleeps_of_a_thread_are_read() {
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert_eq!(merged.threads[orchestrator].gaps, [gap]);
-    let slept = Gap { ended: START + 9_500, ticks: 400, switches: Switches(0) };
+    let slept = Gap { ended: START + 9_500, ticks: 400, events: KernelEvents(0) };
     assert_eq!(merged.threads[orchestrator].sleeps, [slept]);
     assert_eq!(merged.measured().count(), 40);
     let thread = &summary(&fixture).processes[orchestrator];

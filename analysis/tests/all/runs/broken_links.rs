@@ -14,7 +14,7 @@ use protocol::agent::{Agent, Cycle};
 use protocol::plan::{Pacing, Role};
 use protocol::sender::Sender;
 use protocol::stamps::{RECORD_WORDS, StampLog};
-use protocol::status::{Field, LOG_OFFSET, StatusWriter, ThreadState};
+use protocol::status::{LOG_OFFSET, StatusField, StatusWriter, ThreadState};
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, Region};
@@ -23,8 +23,8 @@ use shm::ring::{Consumer, PeerFault, spsc};
 use shm::sync::Ordering;
 use std::collections::VecDeque;
 use strategy::{NewOrder, Orders, Session, Strategy, StrategyAgent};
-use system::clock::{Timebase, Virtual};
-use system::work::Work;
+use system::clock::{Timebase, VirtualClock};
+use system::work::TimedWork;
 
 /// What a broken link does to every seventh message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +92,12 @@ impl Consumer for Broken {
 
 /// An agent on its thread's segment.
 struct Actor {
-    agent: Box<dyn Agent<Virtual>>,
-    cycle: Cycle<Virtual>,
+    agent: Box<dyn Agent<VirtualClock>>,
+    cycle: Cycle<VirtualClock>,
     segment: AtomicWords,
 }
 
-fn actor(clock: &Virtual, agent: impl Agent<Virtual> + 'static) -> Actor {
+fn actor(clock: &VirtualClock, agent: impl Agent<VirtualClock> + 'static) -> Actor {
     let segment = Region::heap(LOG_OFFSET + 8192 * RECORD_WORDS).words();
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let cycle = Cycle { clock: clock.clone(), now: 0, time, draining: false, log: StampLog::new(&segment) };
@@ -131,7 +131,7 @@ impl Strategy for Metronome {
 
 /// The agents of the fixture's run, in the order of its plan's threads.
 fn actors<V: Venue + 'static>(
-    clock: &Virtual,
+    clock: &VirtualClock,
     submit_defect: Defect,
     completion_defect: Defect,
     venue: impl Fn() -> V,
@@ -153,7 +153,7 @@ fn actors<V: Venue + 'static>(
     let outputs = Outputs::new(
         inbox.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
         returns.into_iter().map(|ring| Sender::bounded(ring, None, 256)).collect(),
-        Work::new(0),
+        TimedWork::new(0),
     );
     let orchestrator = Orchestrator::new(
         Broken::new(Mux::new(submit_ends), submit_defect),
@@ -181,7 +181,7 @@ pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> Merged {
 
 /// Runs it to its end, or until nothing can happen any more, and merges what it left.
 fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> Merged {
-    let clock = Virtual::default();
+    let clock = VirtualClock::default();
     let mut actors = actors(&clock, submit, completion, venue);
     let mut random = 12_345u64;
     for step in 0..60_000u64 {
@@ -206,7 +206,7 @@ fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl F
         let status = StatusWriter::new(segment);
         status.announce(&plan.threads[thread].roles);
         agent.publish(&mut status.slots());
-        status.set(Field::RecordsDropped, cycle.log.dropped());
+        status.set(StatusField::RecordsDropped, cycle.log.dropped());
         status.set_state(ThreadState::Done);
         let header = fixture.bytes(thread)[..HEADER_WORDS * 8].to_vec();
         let words = segment[HEADER_WORDS..].iter().map(|word| word.load(Ordering::Relaxed).to_le_bytes());

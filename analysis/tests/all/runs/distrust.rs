@@ -7,7 +7,7 @@ use analysis::merge::{Merged, ViolationKind};
 use proptest::prelude::*;
 use protocol::plan::Isolation;
 use protocol::stamps::{Point, Record};
-use protocol::status::{Field, LOG_OFFSET, ThreadState};
+use protocol::status::{LOG_OFFSET, StatusField, ThreadState};
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
 
@@ -25,7 +25,7 @@ fn honest(isolation: Isolation) -> Fixture {
 pub(super) fn is_contained(merged: &Merged, words: &str) {
     assert_eq!(merged.violations, [], "{words}");
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
-    assert_eq!(merged.threads[1].status.get(Field::Pid), 0);
+    assert_eq!(merged.threads[1].status.get(StatusField::Pid), 0);
     let [note] = merged.notes.as_slice() else { panic!("one note, got {:?}", merged.notes) };
     assert!(note.starts_with("the log and the counters of strategy-1 are damaged or forged ("), "{note}");
     assert!(note.contains(words), "{note}");
@@ -38,7 +38,7 @@ pub(super) fn is_contained(merged: &Merged, words: &str) {
 #[test]
 fn nonsense_in_a_strategys_log_is_its_own_affair() {
     let spoils: [(&str, Spoil); 7] = [
-        ("7 records did not fit its log", |f| f.status("strategy-1", Field::RecordsDropped, 7)),
+        ("7 records did not fit its log", |f| f.status("strategy-1", StatusField::RecordsDropped, 7)),
         ("strategy 0 order 3: t8 stands in strategy-1.stamps", |f| {
             f.push("strategy-1", stamp(Point::StrategyRecv, OrderId::new(0, 0, 3), 1));
         }),
@@ -217,7 +217,7 @@ proptest! {
             fixture.statuses[1][word] = value;
         }
         if !done {
-            fixture.statuses[1][Field::State as usize] = ThreadState::Running as u64;
+            fixture.statuses[1][StatusField::State as usize] = ThreadState::Running as u64;
         }
         let merged = scribbled(&fixture, "strategy-1", |log| {
             for (place, byte) in bytes {

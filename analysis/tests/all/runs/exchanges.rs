@@ -8,7 +8,7 @@ use analysis::merge::ViolationKind as Kind;
 use analysis::report::{csv, markdown, terminal};
 use analysis::summary::{Figures, Measure};
 use protocol::flow::Stage;
-use protocol::plan::{FaultKind, Target, Threading};
+use protocol::plan::{FaultKind, FaultTarget, Threading};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
@@ -152,7 +152,7 @@ fn a_fault_of_one_venue_excuses_no_other() {
                 "a limit" => fixture.record.plan.trading_mut().venue_limit = 1_000,
                 _ => {
                     let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
-                    fixture.record.plan.faults.push(fault(FaultKind::Mute, Target::Venue(venue), 0));
+                    fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(venue), 0));
                 }
             }
             match spoils {

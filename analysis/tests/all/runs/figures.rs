@@ -45,7 +45,7 @@ fn fixed_stages_come_out_exactly() {
 /// Takes out what a run does not stamp that stamps only the ends.
 fn ends_only(mut fixture: Fixture) -> Fixture {
     fixture.record.plan.stamps = Stamps::Ends;
-    fixture.logs.iter_mut().for_each(|log| log.retain(|record| record.point.is_taken(Stamps::Ends)));
+    fixture.logs.iter_mut().for_each(|log| log.retain(|record| record.point.is_stamped_with(Stamps::Ends)));
     fixture
 }
 

@@ -9,16 +9,16 @@ use crate::fixture::{Fixture, RT_VENUE, Shape};
 use analysis::evaluation::evaluate;
 use proptest::prelude::*;
 use protocol::flow::PATH;
-use protocol::gaps::PARTS;
+use protocol::gaps::LEVELS;
 use protocol::plan::Threading;
-use protocol::stamps::{Gap, Record, Switches};
+use protocol::stamps::{Gap, KernelEvents, Record};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use system::scratch::Room;
+use system::scratch::ColumnStore;
 
 /// Every file that the evaluation of a run leaves, by its name; the logs are the run's own.
-fn results(fixture: &Fixture, room: impl Fn(&Path) -> Room) -> BTreeMap<String, Vec<u8>> {
+fn results(fixture: &Fixture, room: impl Fn(&Path) -> ColumnStore) -> BTreeMap<String, Vec<u8>> {
     let folder = fixture.write();
     evaluate(&room(folder.path()), folder.path(), &fixture.record, |_| {}).unwrap();
     let files = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path());
@@ -29,7 +29,10 @@ fn results(fixture: &Fixture, room: impl Fn(&Path) -> Room) -> BTreeMap<String, 
 
 /// In memory, and in files of which nothing may stay resident.
 fn both(fixture: &Fixture) -> [BTreeMap<String, Vec<u8>>; 2] {
-    [results(fixture, |_| Room::memory()), results(fixture, |folder| Room::files(folder, 0).unwrap())]
+    [
+        results(fixture, |_| ColumnStore::memory()),
+        results(fixture, |folder| ColumnStore::files(folder, 0).unwrap()),
+    ]
 }
 
 /// Threads that were away now and then, and slept now and then: some of their stamps lie in gaps.
@@ -45,10 +48,10 @@ fn with_gaps(mut fixture: Fixture, every: usize) -> Fixture {
 
 /// A gap around that time and a sleep after it, as their records.
 fn away(at: u64) -> [Record; 2] {
-    let gap = Gap { ended: at + 40_000, ticks: 60_000, switches: Switches(Switches::INVOLUNTARY) };
+    let gap = Gap { ended: at + 40_000, ticks: 60_000, events: KernelEvents(KernelEvents::INVOLUNTARY) };
     written(|log| {
         log.append_gap(gap);
-        log.offer_sleep(at + 70_000, 30_000, &[3; PARTS]);
+        log.offer_sleep(at + 70_000, 30_000, &[3; LEVELS]);
     })
 }
 
@@ -88,8 +91,8 @@ fn a_long_run_is_the_same() {
 fn a_table_that_forgets_is_found() {
     // More rows than fit where a column begins.
     let fixture = Fixture::new(Shape { strategies: 1, orders: 20_000, ..Shape::PLAIN });
-    let honest = results(&fixture, |_| Room::memory());
-    let broken = results(&fixture, |folder| Room::forgetful(folder).unwrap());
+    let honest = results(&fixture, |_| ColumnStore::memory());
+    let broken = results(&fixture, |folder| ColumnStore::with_data_loss(folder).unwrap());
     assert_ne!(honest["summary.json"], broken["summary.json"]);
 }
 

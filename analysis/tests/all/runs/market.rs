@@ -8,7 +8,7 @@ use analysis::merge::{Trigger, ViolationKind as Kind};
 use analysis::report::{csv, terminal};
 use analysis::summary::{Figures, Measure};
 use protocol::plan::{Isolation, Threading};
-use protocol::stamps::{Point, Record, TouchWritten};
+use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::wire::OrderId;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
@@ -140,27 +140,28 @@ fn in_the_sandbox_who_forges_a_trigger_is_believed_in_nothing() {
 
 #[test]
 fn what_an_exchange_says_that_it_wrote_makes_sense() {
-    const NEXT: TouchWritten = TouchWritten { venue: 1, instrument: 0, version: 21, ticks: u64::MAX };
-    fn write(fixture: &mut Fixture, thread: &str, written: TouchWritten) {
+    const NEXT: TopOfBookWritten = TopOfBookWritten { venue: 1, instrument: 0, version: 21, ticks: u64::MAX };
+    fn write(fixture: &mut Fixture, thread: &str, written: TopOfBookWritten) {
         fixture.push(thread, written.record());
     }
     check_each(
         honest,
         &[
-            (Kind::Touch, "", |f| write(f, "exchange-1", TouchWritten { version: 22, ..NEXT })),
-            (Kind::Touch, "", |f| write(f, "exchange-1", TouchWritten { version: 3, ..NEXT })),
-            (Kind::Touch, "", |f| write(f, "exchange-1", TouchWritten { ticks: 1, ..NEXT })),
+            (Kind::Touch, "", |f| write(f, "exchange-1", TopOfBookWritten { version: 22, ..NEXT })),
+            (Kind::Touch, "", |f| write(f, "exchange-1", TopOfBookWritten { version: 3, ..NEXT })),
+            (Kind::Touch, "", |f| write(f, "exchange-1", TopOfBookWritten { ticks: 1, ..NEXT })),
             (Kind::Misplaced, "", |f| write(f, "exchange-0", NEXT)),
-            (Kind::Misplaced, "", |f| write(f, "exchange-1", TouchWritten { instrument: 1, ..NEXT })),
-            (Kind::Misplaced, "", |f| write(f, "exchange-1", TouchWritten { venue: 9, ..NEXT })),
+            (Kind::Misplaced, "", |f| write(f, "exchange-1", TopOfBookWritten { instrument: 1, ..NEXT })),
+            (Kind::Misplaced, "", |f| write(f, "exchange-1", TopOfBookWritten { venue: 9, ..NEXT })),
         ],
     );
     assert_is_its_own_affair(|fixture| write(fixture, "strategy-0", NEXT));
     // A version that is left out makes who names it a liar; the one behind it has lost its place.
     let mut fixture = honest();
-    let of = TouchWritten { venue: 1, instrument: 0, version: 20, ticks: 0 };
+    let of = TopOfBookWritten { venue: 1, instrument: 0, version: 20, ticks: 0 };
     let is_last = |record: &Record| {
-        TouchWritten::of(record).is_some_and(|written| TouchWritten { ticks: 0, ..written } == of)
+        TopOfBookWritten::from_record(record)
+            .is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == of)
     };
     let thread = fixture.thread("exchange-1");
     fixture.logs[thread].retain(|record| !is_last(record));

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use protocol::flow::REPORT_PATH;
 use protocol::plan::{Pacing, Threading};
 use protocol::stamps::{Point, Record};
-use protocol::status::Field;
+use protocol::status::StatusField;
 use protocol::wire::OrderId;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
@@ -207,7 +207,7 @@ fn each_violation_is_found_alone_and_named() {
                 f.stamp(Point::GatewayDone, ID).detail = MORE;
             }),
             (Kind::RecordsDropped, "gateway-1: 1 records did not fit the log", |f| {
-                f.status("gateway-1", Field::RecordsDropped, 1);
+                f.status("gateway-1", StatusField::RecordsDropped, 1);
             }),
             (Kind::Counters, "counted 21 orders sent, its log has 20", |f| {
                 f.counter("strategy-0", "sent", 21);

@@ -45,7 +45,7 @@ fn let_sessions_resume(fixture: &mut Fixture) {
         usage: None,
     };
     fixture.record.exits = plan.processes.iter().map(exit).collect();
-    assert!(plan.resumes_gateway(1));
+    assert!(plan.can_resume_gateway(1));
 }
 
 fn resumed() -> Outage {

@@ -7,9 +7,9 @@ use crate::fixture::Fixture;
 use crate::fixture::killing::Death;
 use analysis::merge::ViolationKind;
 use proptest::prelude::*;
-use protocol::plan::{Fault, FaultKind, Isolation, Target};
+use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation};
 use protocol::stamps::{Point, Record};
-use protocol::status::{Field, LOG_OFFSET};
+use protocol::status::{LOG_OFFSET, StatusField};
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
@@ -34,7 +34,7 @@ fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
     all_accounted(&whole.orders);
     assert!(whole.measured().all(|(id, _)| id.strategy() != 1));
     assert!(whole.threads[1].is_untrusted && !whole.threads[0].is_untrusted);
-    assert_eq!(whole.threads[1].status.get(Field::Pid), 0);
+    assert_eq!(whole.threads[1].status.get(StatusField::Pid), 0);
     assert!(whole.notes[0].contains("the log and the counters of strategy-1"), "{:?}", whole.notes);
 
     // Its header, its status, the keys of its records, all of it, and its end.
@@ -65,7 +65,7 @@ fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() 
         (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
         run(&fixture).violations
     };
-    let [other, scribble] = [0, 1].map(|index| fault(FaultKind::Scribble, Target::Strategy(index), 0));
+    let [other, scribble] = [0, 1].map(|index| fault(FaultKind::Scribble, FaultTarget::Strategy(index), 0));
     for faults in [&[][..], &[other]] {
         let found = with(ProtocolViolation::OutOfSequence, Isolation::Process, faults);
         assert_eq!((found.len(), found[0].kind), (1, ViolationKind::PeerFaults), "{found:?}");
@@ -90,7 +90,7 @@ fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
     };
     assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
     // Unless somebody in that process was told to scribble, caught at it or not.
-    fixture.record.plan.faults = vec![fault(FaultKind::Scribble, Target::Strategy(0), 0)];
+    fixture.record.plan.faults = vec![fault(FaultKind::Scribble, FaultTarget::Strategy(0), 0)];
     assert_eq!(try_merge(&fixture).unwrap().violations, []);
     fixture.record.plan.faults.clear();
     fixture.record.plan.isolation = Isolation::Process;
@@ -111,7 +111,7 @@ fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
     }
     // Not one more sent, however often it says so.
     fixture.push("strategy-1", stamp(Point::StrategySend, OrderId::new(1, 0, 39), 1));
-    fixture.status("strategy-1", Field::RecordsDropped, 7);
+    fixture.status("strategy-1", StatusField::RecordsDropped, 7);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert_eq!(merged.orders.sent, 80 + taken(&fixture));

@@ -6,8 +6,8 @@ use crate::fixture::killing::Death;
 use crate::fixture::{Fixture, Shape};
 use analysis::report::{WIDTH, csv, markdown, terminal};
 use analysis::summary::Summary;
-use protocol::plan::{FaultKind, Target};
-use protocol::status::Field;
+use protocol::plan::{FaultKind, FaultTarget};
+use protocol::status::StatusField;
 use protocol::supervision::ProtocolViolation;
 
 fn narrow(summary: &Summary) -> String {
@@ -29,8 +29,8 @@ fn the_report_of_a_good_run() {
 #[test]
 fn the_report_of_a_bad_run() {
     let mut fixture = Fixture::new(Shape { strategies: 30, venues: 3, ..Shape::PLAIN });
-    fixture.status("gateway-0", Field::RecordsDropped, 3);
-    fixture.status("strategy-7", Field::LongestGapTicks, 3_000_000);
+    fixture.status("gateway-0", StatusField::RecordsDropped, 3);
+    fixture.status("strategy-7", StatusField::LongestGapTicks, 3_000_000);
     fixture.record.warnings.push(
         "32 spinning threads share 2 cores: every figure is a figure of the scheduler; use --threading shared".into(),
     );
@@ -40,7 +40,7 @@ fn the_report_of_a_bad_run() {
 #[test]
 fn the_report_of_a_run_with_deaths() {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
-    fixture.record.plan.faults.push(fault(FaultKind::Scribble, Target::Strategy(2), 20_000_000));
+    fixture.record.plan.faults.push(fault(FaultKind::Scribble, FaultTarget::Strategy(2), 20_000_000));
     for number in 0..10 {
         let restart = (number != 8).then_some(100_000);
         let quarantined = (number == 8).then_some(ProtocolViolation::OutOfSequence);

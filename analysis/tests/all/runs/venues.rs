@@ -3,7 +3,7 @@
 use crate::common::{fault, summary};
 use crate::fixture::{Fixture, NS_PER_TICK, START, Shape, sort_by_event};
 use analysis::report::{WIDTH, terminal};
-use protocol::plan::{Fault, FaultKind, Target};
+use protocol::plan::{Fault, FaultKind, FaultTarget};
 use protocol::stamps::{Point, Record};
 
 const FROM: u64 = START + 1_000_000;
@@ -18,7 +18,7 @@ fn ns(ticks: u64) -> u64 {
 /// Two venues of which the second has a fault in the middle of the run.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Shape { strategies: 1, orders: 400, ..Shape::PLAIN });
-    let slow = fault(FaultKind::Slow, Target::Venue(1), ns(FROM - START));
+    let slow = fault(FaultKind::Slow, FaultTarget::Venue(1), ns(FROM - START));
     fixture.record.plan.faults.push(Fault { lasts_ns: Some(ns(UNTIL - FROM)), ..slow });
     fixture
 }

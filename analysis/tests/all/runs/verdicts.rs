@@ -4,7 +4,7 @@ use crate::common::{Spoil, summary};
 use crate::fixture::{Fixture, START, Shape};
 use analysis::record::RunOutcome;
 use protocol::stamps::Point;
-use protocol::status::Field;
+use protocol::status::StatusField;
 use std::sync::LazyLock;
 
 /// Enough orders for a p99.9.
@@ -40,14 +40,16 @@ fn each_flaw_is_a_reason() {
     only("offered 220,000/s but sent 200,", |f| f.record.input.offered_per_s = Some(220_000.0));
     only("7 pushes found a ring full, most on strategy-1", |f| f.counter("strategy-1", "full", 7));
     only("strategy-0 was to be on core 0, is pinned on core 3", |f| {
-        f.status("strategy-0", Field::CorePlusOne, 4)
+        f.status("strategy-0", StatusField::CorePlusOne, 4)
     });
-    only("is pinned nowhere", |f| f.status("strategy-0", Field::CorePlusOne, 0));
-    only("gateway-0 was away for 1,500 µs", |f| f.status("gateway-0", Field::LongestGapTicks, 3_000_000));
+    only("is pinned nowhere", |f| f.status("strategy-0", StatusField::CorePlusOne, 0));
+    only("gateway-0 was away for 1,500 µs", |f| {
+        f.status("gateway-0", StatusField::LongestGapTicks, 3_000_000)
+    });
     only("orchestrator was preempted 99.0 times a second", |f| {
-        f.status("orchestrator", Field::InvoluntarySwitches, 99);
+        f.status("orchestrator", StatusField::InvoluntarySwitches, 99);
     });
-    only("waited for a device on 1 page faults", |f| f.status("gateway-1", Field::MajorFaults, 1));
+    only("waited for a device on 1 page faults", |f| f.status("gateway-1", StatusField::MajorFaults, 1));
     // 20.1 are open by the stamps. A tenth more by the counters is more than chance and lag
     // explain, a twentieth is not.
     let counted = |f: &mut Fixture, factor: f64| {
@@ -61,8 +63,8 @@ fn each_flaw_is_a_reason() {
     only("104 ns before the run, 490 ns after", |f| f.record.floor.after_ns = Some(490.0));
     only("busy 96% of its time", |f| {
         let orchestrator = f.thread("orchestrator");
-        let span = f.statuses[orchestrator][Field::EndedTicks as usize] - START;
-        f.status("orchestrator", Field::BusyTicks, span * 96 / 100);
+        let span = f.statuses[orchestrator][StatusField::EndedTicks as usize] - START;
+        f.status("orchestrator", StatusField::BusyTicks, span * 96 / 100);
     });
     only("senders lag: slip p99 is 5,050 ns, rt_venue p50 790 ns", |f| {
         for record in f.logs.iter_mut().flatten().filter(|record| record.point == Point::Due) {
@@ -96,7 +98,7 @@ fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none
 
 #[test]
 fn who_is_not_believed_is_named() {
-    let reasons = reasons(|f| f.status("strategy-0", Field::RecordsDropped, 1));
+    let reasons = reasons(|f| f.status("strategy-0", StatusField::RecordsDropped, 1));
     let words = "the logs of 1 strategies prove nothing, first that of strategy-0";
     assert!(reasons[0].starts_with(words), "{reasons:?}");
     // What is known of the other one's orders alone is held against nobody.
@@ -107,7 +109,7 @@ fn who_is_not_believed_is_named() {
 #[test]
 fn an_invalid_run_says_so_first() {
     let mut fixture = Fixture::new(Shape::PLAIN);
-    fixture.status("gateway-0", Field::RecordsDropped, 3);
+    fixture.status("gateway-0", StatusField::RecordsDropped, 3);
     let summary = summary(&fixture);
     let [first, second, ..] = summary.reasons.as_slice() else { panic!("{:?}", summary.reasons) };
     assert!(!summary.valid && first.starts_with("invalid: 3 violations, first gateway-0"), "{first}");

@@ -6,7 +6,9 @@ use launcher::roles::registry::Links;
 use launcher::shm::ring::Message;
 use launcher::shm::ring::array_queue::ArrayQueue;
 use launcher::shm::ring::spsc_mux::SpscMux;
-use launcher::techniques::conformance::broken::{Broken, Doubles, Drops, Neglects, Reorders, Spoil, Tears};
+use launcher::techniques::conformance::faulty::{
+    DropsMessage, DuplicatesMessage, FaultyRing, ReordersMessages, RingFault, SkipsRetirement, TearsMessage,
+};
 use launcher::{Strategies, Venues};
 use std::sync::LazyLock;
 
@@ -27,10 +29,10 @@ type Spoiled = (Option<Popped>, Option<Popped>);
 
 static SPOIL: LazyLock<fn(Popped, &Message) -> Spoiled> = LazyLock::new(|| {
     match std::env::var(DEFECT).as_deref() {
-        Ok("doubles") => Doubles::spoil,
-        Ok("drops") => Drops::spoil,
-        Ok("reorders") => Reorders::spoil,
-        Ok("tears") => Tears::spoil,
+        Ok("doubles") => DuplicatesMessage::corrupt,
+        Ok("drops") => DropsMessage::corrupt,
+        Ok("reorders") => ReordersMessages::corrupt,
+        Ok("tears") => TearsMessage::corrupt,
         // A ring of this program without a defect is a good one.
         _ => |message, _| (Some(message), None),
     }
@@ -40,35 +42,35 @@ struct Apart;
 struct Shared;
 struct Forgets;
 
-impl Spoil for Apart {
+impl RingFault for Apart {
     const NAME: &'static str = "broken-apart";
 
-    fn spoil(message: Popped, before: &Message) -> Spoiled {
+    fn corrupt(message: Popped, before: &Message) -> Spoiled {
         SPOIL(message, before)
     }
 }
 
-impl Spoil for Shared {
+impl RingFault for Shared {
     const NAME: &'static str = "broken-shared";
 
-    fn spoil(message: Popped, before: &Message) -> Spoiled {
+    fn corrupt(message: Popped, before: &Message) -> Spoiled {
         SPOIL(message, before)
     }
 }
 
-impl Spoil for Forgets {
+impl RingFault for Forgets {
     const NAME: &'static str = "forgets-the-dead";
-    const RETIRES: bool = Neglects::RETIRES;
+    const RETIRES: bool = SkipsRetirement::RETIRES;
 
-    fn spoil(message: Popped, before: &Message) -> Spoiled {
-        Neglects::spoil(message, before)
+    fn corrupt(message: Popped, before: &Message) -> Spoiled {
+        SkipsRetirement::corrupt(message, before)
     }
 }
 
 /// The launcher with all of them.
 pub fn harness() -> Harness<impl Links, impl Strategies, impl Venues> {
     Harness::new()
-        .technique::<Broken<Apart, SpscMux>>()
-        .technique::<Broken<Shared, ArrayQueue>>()
-        .technique::<Broken<Forgets, ArrayQueue>>()
+        .technique::<FaultyRing<Apart, SpscMux>>()
+        .technique::<FaultyRing<Shared, ArrayQueue>>()
+        .technique::<FaultyRing<Forgets, ArrayQueue>>()
 }

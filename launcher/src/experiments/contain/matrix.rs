@@ -5,8 +5,8 @@ use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
 use analysis::units::{Count, Nanos};
 use protocol::plan::{
-    ExchangePlacement, FaultKind, Isolation, Journalling, OnDeath, Placement, Target, Technique, Trading,
-    When,
+    ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OnDeath, Placement,
+    Technique, Trading,
 };
 use shm::ring::Step;
 
@@ -44,16 +44,19 @@ pub struct Cell {
     pub isolation: Isolation,
     pub scenario: NamedFault,
     /// What exchanges and engine write down.
-    pub journal: Journalling,
+    pub journal: Journaling,
 }
 
 /// The journals that are tried where an exchange or the engine has the fault.
-const JOURNALS: [Journalling; 3] = [Journalling::None, Journalling::Process, Journalling::Group];
+const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
 impl Cell {
     /// Whether a role of the engine has the fault.
     pub const fn is_of_role(&self) -> bool {
-        matches!(self.scenario.fault.target, Target::Engine | Target::Exchange(_) | Target::Gateway(_))
+        matches!(
+            self.scenario.fault.target,
+            FaultTarget::Engine | FaultTarget::Exchange(_) | FaultTarget::Gateway(_)
+        )
     }
 }
 
@@ -62,13 +65,13 @@ impl NamedFault {
     /// time.
     fn of(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
-        let victim = if is_of_venue { Target::Venue(VICTIM) } else { Target::Strategy(VICTIM) };
-        let target = if fault.target == Target::Any { victim } else { fault.target };
+        let victim = if is_of_venue { FaultTarget::Venue(VICTIM) } else { FaultTarget::Strategy(VICTIM) };
+        let target = if fault.target == FaultTarget::Any { victim } else { fault.target };
         let lasts = fault.lasts.or(is_of_venue.then_some(VENUE_FAULT));
-        let when = fault.when.unwrap_or(When::At { ns: FAULT_AT.0 });
+        let when = fault.when.unwrap_or(FaultTime::At { ns: FAULT_AT.0 });
         let name = match when {
-            When::At { .. } => fault.kind.name().to_owned(),
-            When::Push { step, .. } => format!("{} in a push, {step}", fault.kind),
+            FaultTime::At { .. } => fault.kind.name().to_owned(),
+            FaultTime::Push { step, .. } => format!("{} in a push, {step}", fault.kind),
         };
         Self { name, fault: FaultSpec { target, when: Some(when), lasts, ..fault } }
     }
@@ -78,10 +81,10 @@ impl NamedFault {
         // Who holds a place of a ring of its own stands in nobody's way.
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
-            _ if self.fault.kind == FaultKind::Hold && !is_shared => false,
+            _ if self.fault.kind == FaultKind::HoldClaim && !is_shared => false,
             // What carries the orders is nothing to who takes what is everybody's.
-            _ if self.fault.kind.takes() => technique == Technique::default(),
-            Some(When::Push { step, .. }) => technique.steps().contains(&step),
+            _ if self.fault.kind.is_resource_fault() => technique == Technique::default(),
+            Some(FaultTime::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
         }
     }
@@ -93,13 +96,13 @@ impl NamedFault {
 /// [`FaultKind::Lose`]: what is lost before anybody sees it cannot be contained, only noticed, and
 /// that ends the run.
 pub fn standard() -> Vec<NamedFault> {
-    let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None, lasts: None };
+    let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
-        .map(|kind| at(kind, Some(When::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
+        .map(|kind| at(kind, Some(FaultTime::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
     let is_tried = |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue();
     let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
     let of_gateway = [FaultKind::Kill, FaultKind::Stop]
-        .map(|kind| FaultSpec { target: Target::Gateway(VICTIM), ..at(kind, None) });
+        .map(|kind| FaultSpec { target: FaultTarget::Gateway(VICTIM), ..at(kind, None) });
     kinds.chain(pushes).chain(of_gateway).map(NamedFault::of).collect()
 }
 
@@ -118,16 +121,18 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
             // What carries the orders makes little difference there: the standard set tries one
             // technique only.
             let is_tried = |scenario: &&NamedFault| {
-                let is_of_gateway = matches!(scenario.fault.target, Target::Gateway(_));
+                let is_of_gateway = matches!(scenario.fault.target, FaultTarget::Gateway(_));
                 !is_of_gateway || faults.is_some() || technique == Technique::default()
             };
             for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)).filter(is_tried) {
                 let journals = match scenario.fault.target {
                     // In the launcher's process there is no exchange or gateway that could die
                     // alone.
-                    Target::Exchange(_) | Target::Gateway(_) if isolation == Isolation::Thread => continue,
-                    Target::Engine if isolation == Isolation::Thread => &JOURNALS[..1],
-                    Target::Exchange(_) | Target::Engine => &JOURNALS[..],
+                    FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if isolation == Isolation::Thread => {
+                        continue;
+                    }
+                    FaultTarget::Engine if isolation == Isolation::Thread => &JOURNALS[..1],
+                    FaultTarget::Exchange(_) | FaultTarget::Engine => &JOURNALS[..],
                     _ => &JOURNALS[..1],
                 };
                 let cell = |journal| Cell { technique, isolation, scenario: scenario.clone(), journal };
@@ -184,13 +189,13 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
         false => load,
     };
     let own = match cell.scenario.fault.target {
-        Target::Exchange(_) | Target::Engine if contains => Settings {
+        FaultTarget::Exchange(_) | FaultTarget::Engine if contains => Settings {
             venue: Value::parse(Trading::BOOK).ok(),
             exchange: Some(ExchangePlacement::Process),
             journal: Some(cell.journal),
             ..own
         },
-        Target::Gateway(_) => Settings { process: Some(Placement::EachGateway), ..own },
+        FaultTarget::Gateway(_) => Settings { process: Some(Placement::EachGateway), ..own },
         _ => own,
     };
     own.over(asked.clone()).over(load)

@@ -23,7 +23,7 @@ use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use clap::Args;
 use matrix::{Cell, across_processes, cell, cells, settings};
-use protocol::plan::{Isolation, Target, Technique};
+use protocol::plan::{FaultTarget, Isolation, Technique};
 use rows::{role_row, row, venue_row};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,8 +93,12 @@ fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
         let Cell { technique, isolation, scenario, journal } = cell;
         Ok(SweepPoint {
             name: match scenario.fault.target {
-                Target::Exchange(_) => format!("{} with journal {journal} under {isolation}", scenario.fault),
-                Target::Gateway(_) => format!("{} against {technique} under {isolation}", scenario.fault),
+                FaultTarget::Exchange(_) => {
+                    format!("{} with journal {journal} under {isolation}", scenario.fault)
+                }
+                FaultTarget::Gateway(_) => {
+                    format!("{} against {technique} under {isolation}", scenario.fault)
+                }
                 _ => format!("{} against {technique} under {isolation}", scenario.name),
             },
             values: BTreeMap::new(),

@@ -4,7 +4,7 @@ use super::matrix::{Cell, VICTIM};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{ComebackSummary, Distribution, Summary};
-use protocol::plan::{FaultKind, Role, Target, When};
+use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
 
 /// How many times as long as before somebody waited who counts as hurt, if it was also at least
 /// [`HURT_NS`].
@@ -25,9 +25,9 @@ enum End {
 impl End {
     /// By the cause that the incident names.
     fn of(cause: &str) -> Self {
-        if cause == format!("exit {}", FaultKind::GOT) {
+        if cause == format!("exit {}", FaultKind::EXIT_GOT) {
             Self::Got
-        } else if cause == format!("exit {}", FaultKind::REFUSED) || cause.starts_with("signal 9") {
+        } else if cause == format!("exit {}", FaultKind::EXIT_REFUSED) || cause.starts_with("signal 9") {
             Self::Refused
         } else {
             Self::Undecided
@@ -39,19 +39,19 @@ impl End {
 pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match cell.scenario.fault.target {
-        Target::Strategy(index) => index,
+        FaultTarget::Strategy(index) => index,
         _ => VICTIM,
     };
     let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
     let fault_ns = match cell.scenario.fault.when {
-        Some(When::At { ns }) => incident.map(|incident| incident.fault_ns.unwrap_or(ns)),
+        Some(FaultTime::At { ns }) => incident.map(|incident| incident.fault_ns.unwrap_or(ns)),
         _ => None,
     };
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let waited = waited(before, during, summary.plan.liveness_ns);
     let kind = cell.scenario.fault.kind;
-    let end = incident.filter(|_| kind.takes()).map(|incident| End::of(&incident.cause));
+    let end = incident.filter(|_| kind.is_resource_fault()).map(|incident| End::of(&incident.cause));
     // Nothing of the others' was hurt by who takes up to a bound; nothing stopped it either.
     let was_stopped = end != Some(End::Got);
     let came = match end {
@@ -139,11 +139,11 @@ fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> Role
 
 /// What a run shows in which a role of the engine had the fault.
 pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment {
-    if let Target::Gateway(index) = cell.scenario.fault.target {
+    if let FaultTarget::Gateway(index) = cell.scenario.fault.target {
         return gateway_row(cell, index, summary, folder);
     }
     let role = match cell.scenario.fault.target {
-        Target::Exchange(venue) => Role::Exchange(venue).to_string(),
+        FaultTarget::Exchange(venue) => Role::Exchange(venue).to_string(),
         _ => "engine".into(),
     };
     let comeback = summary.comebacks.iter().find(|comeback| comeback.role == role);
@@ -191,16 +191,20 @@ fn waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> boo
 fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     let is_survived = matches!(
         cell.scenario.fault.kind,
-        FaultKind::Scribble | FaultKind::Flood | FaultKind::Lose | FaultKind::Hold | FaultKind::ForgeHeader
+        FaultKind::Scribble
+            | FaultKind::Flood
+            | FaultKind::Lose
+            | FaultKind::HoldClaim
+            | FaultKind::ForgeHeader
     );
     if summary.outcome == RunOutcome::Complete && !is_survived {
         return false;
     }
     match cell.scenario.fault.when {
-        Some(When::Push { order, .. }) => {
+        Some(FaultTime::Push { order, .. }) => {
             summary.plan.trading().orders.get(usize::from(victim)).is_some_and(|orders| order < *orders)
         }
-        Some(When::At { ns }) => ns < summary.input.window_ns,
+        Some(FaultTime::At { ns }) => ns < summary.input.window_ns,
         None => true,
     }
 }

@@ -14,7 +14,7 @@ const DEFAULT_SLACK_NS: u64 = 50_000;
 /// The median time of a sleep of a millisecond with that timer slack, on a thread of its own.
 fn median(slack_ns: u64) -> Option<u64> {
     let sample = move || {
-        process::timer_slack(slack_ns);
+        process::set_timer_slack(slack_ns);
         let mut times: Vec<u64> = (0..SAMPLES)
             .map(|_| {
                 let begin = Instant::now();

@@ -4,7 +4,7 @@ use super::{INIT, PROBE, WEAKER, groups};
 use crate::host::groups::Tree;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
-use protocol::orphan;
+use protocol::launcher_watch;
 use protocol::plan::{Plan, ProcessPlan};
 use protocol::topology;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
@@ -14,8 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use system::container::check::{self, Expected};
-use system::container::{self, Contents, Handed, Part};
+use system::container::check::{self, ExpectedContainer};
+use system::container::{self, ContainerContents, ContainerPart, HandedFile};
 use system::process;
 
 /// What `role NAME RUN --contain` does.
@@ -31,37 +31,37 @@ pub fn role(name: &str, run: &str) -> Result<()> {
 fn init() -> Result<()> {
     let mut told = String::new();
     io::stdin().lock().read_line(&mut told)?;
-    let expected: Expected = serde_json::from_str(&told).context("what a container is to be")?;
+    let expected: ExpectedContainer = serde_json::from_str(&told).context("what a container is to be")?;
     let found = check::violations(&expected)?;
     println!("{}", found.join("; "));
-    Ok(container::be_init()?)
+    Ok(container::run_init()?)
 }
 
 /// Makes a container without the parts that are named.
 fn probe(what: &str) -> Result<()> {
     let words: Vec<&str> = what.split(',').collect();
-    let is_left = |part: &Part| !words.contains(&part.name());
-    let parts: Vec<Part> = Part::ALL.into_iter().filter(is_left).collect();
-    end(&mut make("-", &Contents::default(), &parts, (0, words.contains(&WEAKER)))?);
+    let is_left = |part: &ContainerPart| !words.contains(&part.name());
+    let parts: Vec<ContainerPart> = ContainerPart::ALL.into_iter().filter(is_left).collect();
+    end(&mut make("-", &ContainerContents::default(), &parts, (0, words.contains(&WEAKER)))?);
     Ok(())
 }
 
 /// Makes a container around the calling process, but for process ids; its first process.
 fn make(
     run: &str,
-    contents: &Contents,
-    parts: &[Part],
+    contents: &ContainerContents,
+    parts: &[ContainerPart],
     (priority, weaker_is_fine): (u8, bool),
 ) -> Result<Child> {
     let memory = contents.memory.iter();
     let memory = memory.map(|file| (file.name.clone(), file.access == shm::attached::Access::Write));
-    let expected = Expected { memory: memory.collect(), host: check::namespaces() };
-    container::separate(contents, parts)?;
+    let expected = ExpectedContainer { memory: memory.collect(), host: check::namespaces() };
+    container::enter_namespaces(contents, parts)?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("bulkhead container").args(["role", super::FLAG, INIT, run]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut init = container::start_init(&mut command, parts)?;
-    let checked = container::give_up(parts, priority, weaker_is_fine)
+    let checked = container::drop_rights(parts, priority, weaker_is_fine)
         .map_err(anyhow::Error::from)
         .and_then(|()| ask(&mut init, &expected));
     if let Err(error) = checked {
@@ -72,7 +72,7 @@ fn make(
 }
 
 /// Has the first process look around.
-fn ask(init: &mut Child, expected: &Expected) -> Result<()> {
+fn ask(init: &mut Child, expected: &ExpectedContainer) -> Result<()> {
     let (Some(stdin), Some(stdout)) = (&mut init.stdin, init.stdout.take()) else { bail!("it has no pipes") };
     serde_json::to_writer(&mut *stdin, expected)?;
     stdin.write_all(b"\n")?;
@@ -106,10 +106,10 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     let is_named = |what: &String| plan.handles.iter().all(|handle| handle.what != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
-        .map(|(what, access)| Handed { name: plan.segment_name(&what), access })
+        .map(|(what, access)| HandedFile { name: plan.segment_name(&what), access })
         .collect();
     let limits = (plan.priority.unwrap_or(0), plan.weaker_sandbox);
-    let mut init = make(run, &Contents { memory, folders }, &Part::ALL, limits)?;
+    let mut init = make(run, &ContainerContents { memory, folders }, &ContainerPart::ALL, limits)?;
     if let Err(error) = announce(&init) {
         end(&mut init);
         return Err(error);
@@ -133,7 +133,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     let reaped = init.wait();
     waited?;
     killed.and(reaped)?;
-    process::end_like(status?)
+    process::exit_like(status?)
 }
 
 /// What is to be started, and the folders that it needs to see wherever they are.
@@ -199,7 +199,7 @@ fn wait(program: &Child, launcher: BorrowedFd<'_>) -> Result<()> {
             return Ok(());
         }
         if ready[1] {
-            process::wait_readable(&[program.as_fd()], orphan::GRACE + orphan::GRACE / 2)?;
+            process::wait_readable(&[program.as_fd()], launcher_watch::GRACE + launcher_watch::GRACE / 2)?;
             return Ok(());
         }
     }

@@ -2,11 +2,11 @@ use super::*;
 use crate::host::Machine;
 use crate::planner::tests::planned_with;
 use protocol::agent::{Agent, Cycle};
-use protocol::status::Pulse;
+use protocol::status::LivenessSample;
 use protocol::supervision::RepairsWriter;
 use std::cell::Cell;
 use strategy::schedule::{Arrivals, DelayRange, Spec, sample};
-use system::clock::{Chosen, Virtual};
+use system::clock::{AnyClock, VirtualClock};
 
 const MS: u64 = 1_000_000;
 /// The strategy that dies; strategy 0 lives.
@@ -14,8 +14,8 @@ const VICTIM: u16 = 1;
 
 struct Nobody;
 
-impl Agent<Chosen> for Nobody {
-    fn duty_cycle(&mut self, _: &mut Cycle<Chosen>) -> usize {
+impl Agent<AnyClock> for Nobody {
+    fn duty_cycle(&mut self, _: &mut Cycle<AnyClock>) -> usize {
         0
     }
 }
@@ -64,7 +64,7 @@ impl Children for Scripted {
     }
 
     fn death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>> {
-        Ok(self.ended[process].then(|| ProofOfDeath::of_simulated::<Chosen>(Box::new(Nobody))))
+        Ok(self.ended[process].then(|| ProofOfDeath::from_simulated::<AnyClock>(Box::new(Nobody))))
     }
 
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {
@@ -84,7 +84,7 @@ struct Bench {
     children: Scripted,
     /// Each fault of the plan strikes when the victim lives.
     is_planned: bool,
-    clock: Virtual,
+    clock: VirtualClock,
     seen: Cell<u64>,
 }
 
@@ -98,7 +98,7 @@ impl Bench {
             Spec { strategies: 2, venues: 1, orders: 10, window_ns: 1_000 * MS, arrivals, delay, seed: 1 };
         let schedule = sample(&spec).unwrap();
         let segments = Segments::on_heap(&plan, &schedule);
-        let clock = Virtual::default();
+        let clock = VirtualClock::default();
         clock.set(MS);
         let children =
             Scripted { ended: vec![false; plan.processes.len()], fate, starts: Vec::new(), now: MS };
@@ -121,15 +121,15 @@ impl Bench {
             self.clock.set(now);
             self.children.now = now;
             liveness.awake(now);
-            let pulse = Pulse { state: ThreadState::Running as u64, tid: 0, heartbeat_ticks: now };
+            let pulse = LivenessSample { state: ThreadState::Running as u64, tid: 0, heartbeat_ticks: now };
             others.iter().for_each(|thread| liveness.see(*thread, pulse, now));
             if self.is_planned {
                 incidents.fault(VICTIM, now);
             }
             incidents.look(&mut self.children, &mut liveness, &self.clock)?;
-            let life = control.life(VICTIM);
+            let life = control.incarnation(VICTIM);
             if life.fenced && !engine.was_repaired(VICTIM, life.epoch) {
-                engine.repaired(VICTIM, life.epoch, now, now);
+                engine.set_repaired(VICTIM, life.epoch, now, now);
             }
             self.seen.set(now);
             assert!(incidents.is_living(0));

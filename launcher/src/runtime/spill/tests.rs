@@ -14,8 +14,8 @@ fn world() -> (Plan, AtomicWords, AtomicWords) {
     let (_, mut plan, _) = planned("spill=2MiB", &fake::two_core_vm().machine()).unwrap();
     plan.threads[0].log_records = 10 * CHUNK_RECORDS;
     plan.validate().unwrap();
-    let ring = topology::ring(&plan, 0).unwrap();
-    assert_eq!((ring.chunks, ring.last), (4, 10));
+    let ring = topology::log_ring(&plan, 0).unwrap();
+    assert_eq!((ring.chunks, ring.max_chunks), (4, 10));
     (plan, Region::heap(ring.segment_words()).words(), Region::heap(ring.spilled_words()).words())
 }
 
@@ -33,22 +33,22 @@ fn read(path: &Path, plan: &Plan) -> Vec<u64> {
 #[test]
 fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
     let (plan, log, spilled) = world();
-    let ring = topology::ring(&plan, 0).unwrap();
+    let ring = topology::log_ring(&plan, 0).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (name, path) = ("a.stamps", folder.path().join("a.stamps"));
-    let place = OpenFolder::open(folder.path()).unwrap();
+    let place = OpenDir::open(folder.path()).unwrap();
     let file = place.edit(name).unwrap();
     let mut writer = StampLog::in_ring(&log, &spilled.clone().into(), ring);
-    let mut drain = Drain::new(log.clone(), spilled.clone(), ring);
+    let mut drain = ChunkSpiller::new(log.clone(), spilled.clone(), ring);
     let end = 6 * CHUNK_RECORDS + 100;
     for sequence in 0..end {
         writer.append(Point::Due, OrderId::new(0, 0, sequence), 1);
         if sequence < 4 * CHUNK_RECORDS {
-            drain.step(|chunk, bytes| save(&file, chunk, bytes)).unwrap();
+            drain.spill_next(|chunk, bytes| save(&file, chunk, bytes)).unwrap();
         }
     }
     // The last one has written half of a chunk and has not said so.
-    let died = drain.step(|chunk, bytes| {
+    let died = drain.spill_next(|chunk, bytes| {
         save(&file, chunk, &bytes[..777])?;
         Err(invalid("killed"))
     });
@@ -66,7 +66,7 @@ fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
 fn a_file_that_a_spiller_still_writes_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (name, path) = ("a.stamps", folder.path().join("a.stamps"));
-    let place = OpenFolder::open(folder.path()).unwrap();
+    let place = OpenDir::open(folder.path()).unwrap();
     let file = place.edit(name).unwrap();
     lock::hold(&file).unwrap();
     let (plan, log, spilled) = world();
@@ -85,7 +85,7 @@ fn a_file_that_a_spiller_still_writes_is_left_alone() {
 #[test]
 fn one_file_that_cannot_be_written_keeps_no_other_waiting() {
     let (plan, log, spilled) = world();
-    let ring = topology::ring(&plan, 0).unwrap();
+    let ring = topology::log_ring(&plan, 0).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let other = [Region::heap(ring.segment_words()).words(), Region::heap(ring.spilled_words()).words()];
     for (log, spilled) in [(&log, &spilled), (&other[0], &other[1])] {
@@ -94,11 +94,13 @@ fn one_file_that_cannot_be_written_keeps_no_other_waiting() {
     }
     std::fs::write(folder.path().join("a"), "").unwrap();
     let closed = File::open(folder.path().join("a")).unwrap();
-    let good = OpenFolder::open(folder.path()).unwrap().edit("b").unwrap();
+    let good = OpenDir::open(folder.path()).unwrap().edit("b").unwrap();
     let [first, second] = [(log, spilled.clone()), (other[0].clone(), other[1].clone())];
-    let mut threads =
-        [(Drain::new(first.0, first.1, ring), closed), (Drain::new(second.0, second.1, ring), good)];
+    let mut threads = [
+        (ChunkSpiller::new(first.0, first.1, ring), closed),
+        (ChunkSpiller::new(second.0, second.1, ring), good),
+    ];
     assert!(round(&mut threads).is_err(), "it is open for reading only");
     assert_eq!(threads[1].1.metadata().unwrap().len(), RECORDS_AT + CHUNK_BYTES);
-    assert_eq!((threads[0].0.waiting(), threads[1].0.waiting()), (1, 0), "it is tried again");
+    assert_eq!((threads[0].0.pending_chunks(), threads[1].0.pending_chunks()), (1, 0), "it is tried again");
 }

@@ -16,7 +16,7 @@ pub struct CpuAccount {
 impl CpuAccount {
     /// Asks the kernel. `None` where there is no such thread in that process, or no such account.
     pub fn of(pid: u32, tid: u64) -> Option<Self> {
-        let tid = process::thread_outside(pid, tid)?;
+        let tid = process::host_thread_id(pid, tid)?;
         let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
         Self::parse(&text("stat")?, &text("schedstat")?)
     }

@@ -19,7 +19,7 @@ use super::{CpuAccount, Deadline};
 use analysis::units::Nanos;
 use core::fmt;
 use protocol::plan::Plan;
-use protocol::status::{Pulse, ThreadState};
+use protocol::status::{LivenessSample, ThreadState};
 use std::time::Duration;
 
 /// How long an incarnation that was started again may take until its first duty cycle.
@@ -165,7 +165,7 @@ impl Liveness {
     }
 
     /// Takes note of a thread's pulse, which was read before this tick.
-    pub fn see(&mut self, thread: usize, pulse: Pulse, now: u64) {
+    pub fn see(&mut self, thread: usize, pulse: LivenessSample, now: u64) {
         let skew = self.ticks(SKEW);
         let (heartbeat, state) = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));
         let mut watch = self.watches[thread];

@@ -52,8 +52,8 @@ pub fn blocked_slot(
     liveness: &Liveness,
     is_contained: impl FnOnce(u16) -> bool,
 ) -> Option<(Role, String)> {
-    let at = repairs.standstill().filter(|at| liveness.is_overdue(at.since_ticks))?;
-    let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.place);
+    let at = repairs.blocked_claim().filter(|at| liveness.is_overdue(at.since_ticks))?;
+    let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.slot);
     match at.announcer {
         Some(strategy) if is_contained(strategy) => None,
         Some(strategy) => {

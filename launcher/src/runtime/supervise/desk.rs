@@ -2,7 +2,7 @@
 //! holds the lock for long keeps all commands of operators out, kill switches among them.
 
 use crate::host::locks;
-use protocol::desk::DESK;
+use protocol::commands::COMMANDS_SEGMENT;
 use protocol::plan::Plan;
 use shm::memory::open_safely;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -26,7 +26,7 @@ pub(super) struct DeskWatch {
 impl DeskWatch {
     /// Opens the desk; without one there is nothing to watch.
     pub fn new(plan: &Plan) -> Self {
-        let file = open_safely(&plan.segment_name(DESK), OpenOptions::new().read(true)).ok();
+        let file = open_safely(&plan.segment_name(COMMANDS_SEGMENT), OpenOptions::new().read(true)).ok();
         Self { file, looked: Instant::now(), held: None, is_noted: false }
     }
 

@@ -8,7 +8,7 @@ use analysis::record::RunOutcome;
 use anyhow::Result;
 use protocol::plan::Role;
 use protocol::role::RoleKind;
-use protocol::status::{Status, ThreadState};
+use protocol::status::{ThreadState, ThreadStatus};
 use std::time::Duration;
 
 /// How long a strategy that gives up has to end, so that the kernel can say how.
@@ -53,7 +53,7 @@ impl Supervisor<'_> {
     /// Why the process at this place of the plan failed, in words: what the kernel says of it, and
     /// what it says itself. `failed`: what a thread of it says that gave up. Where a strategy can
     /// have written that, it comes last.
-    fn cause(&mut self, process: usize, failed: Option<Status>) -> Result<String> {
+    fn cause(&mut self, process: usize, failed: Option<ThreadStatus>) -> Result<String> {
         let words = failed.map(|status| status.error()).filter(|error| !error.is_empty());
         let planned = &self.plan.processes[process];
         let has_strategy = self.plan.roles_of(planned).any(|role| role.kind() == RoleKind::Strategy);
@@ -97,7 +97,7 @@ impl Supervisor<'_> {
         if incidents.is_some() {
             return None;
         }
-        let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
+        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
         let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
         let thread = self.plan.thread_of(Role::Strategy(index))?;
         Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))

@@ -101,7 +101,7 @@ impl Supervisor<'_> {
             return None;
         }
         let schedule = &self.schedules[usize::from(strategy)];
-        let orders = trading.orders_a_lap(strategy) as usize;
+        let orders = trading.orders_per_lap(strategy) as usize;
         let (laps, lap_ns) = (u64::from(trading.laps), trading.lap_ns);
         let lap = since_ns.checked_div(lap_ns).unwrap_or(0).min(laps - 1);
         // The time when it is due is an entry's first word, and entries come in its order.

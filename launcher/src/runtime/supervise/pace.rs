@@ -40,7 +40,7 @@ impl Supervisor<'_> {
             return None;
         }
         let last = |(strategy, schedule): (u16, &shm::memory::ReadOnlyWords)| {
-            let entry = (trading.orders_a_lap(strategy) as usize).checked_sub(1)?;
+            let entry = (trading.orders_per_lap(strategy) as usize).checked_sub(1)?;
             Some(schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed))
         };
         let due = (0..).zip(self.schedules).filter_map(last).max()?;

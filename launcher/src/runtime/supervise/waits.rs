@@ -13,7 +13,7 @@ use anyhow::Result;
 use protocol::control::RunState;
 use protocol::labels::{Counter, ExchangeCounter, GatewayCounter, OrchestratorCounter};
 use protocol::plan::{Plan, Role};
-use protocol::status::{self, Field, ThreadState};
+use protocol::status::{self, StatusField, ThreadState};
 use protocol::tape::TapeView;
 use shm::memory::ReadOnlyWords;
 use std::time::{Duration, Instant};
@@ -131,7 +131,7 @@ impl Supervisor<'_> {
         let mut deadline = self.deadline(GRACE);
         let mut last = None;
         while !self.has_waited(&mut deadline) {
-            let busy = self.status(engine).get(Field::BusyTicks);
+            let busy = self.status(engine).get(StatusField::BusyTicks);
             if last == Some(busy) && !is_open(self) {
                 break;
             }
@@ -166,7 +166,7 @@ pub fn have_all_arrived(
     };
     let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
     // A gateway that answers for its venue does not hand it all that it takes; nor did a dead one.
-    let may_keep = |gateway| plan.is_checked(gateway) || of_dead(gateway).is_some();
+    let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
     let may_answer = |venue| trading.gateways_of(venue).any(may_keep);
     let at_exchange = |venue: u16| {
         let taken: u64 = trading.gateways_of(venue).map(received).sum();
@@ -198,10 +198,10 @@ mod tests {
         let mut trading = Trading::new(1, 2);
         (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);
         let (placement, threading) = (Placement::EachGateway, Threading::Dedicated);
-        let plan = Plan { placement, threading, ..Plan::of(trading) }.arranged();
+        let plan = Plan { placement, threading, ..Plan::for_trading(trading) }.arranged();
         let segments: Vec<_> = plan.threads.iter().map(|_| Region::heap(LOG_OFFSET).words()).collect();
-        let counted = |role, counter: &dyn Fn(&protocol::counters::Slot<'_>)| {
-            counter(&StatusWriter::new(&segments[plan.thread_of(role).unwrap()]).slots().take());
+        let counted = |role, counter: &dyn Fn(&protocol::counters::AgentSlot<'_>)| {
+            counter(&StatusWriter::new(&segments[plan.thread_of(role).unwrap()]).slots().next_agent());
         };
         counted(Role::Orchestrator, &set_to(OrchestratorCounter::Dispatched, 7));
         counted(Role::Gateway(0), &set_to(GatewayCounter::Received, 4));
@@ -212,7 +212,7 @@ mod tests {
         have_all_arrived(&plan, &views, 7, of_dead)
     }
 
-    fn set_to(counter: impl Counter, value: u64) -> impl Fn(&protocol::counters::Slot<'_>) {
+    fn set_to(counter: impl Counter, value: u64) -> impl Fn(&protocol::counters::AgentSlot<'_>) {
         move |slot| slot.set(counter, value)
     }
 

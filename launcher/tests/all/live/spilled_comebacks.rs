@@ -6,7 +6,7 @@ use super::spill::{honest, points, spiller, summary};
 use crate::common::{Launcher, Running, assert_nothing_left, newest, segments, signal, wait_for, wait_until};
 use protocol::spill::CHUNK_BYTES;
 use protocol::stamps::Point;
-use protocol::status::{STATUS_WORDS, Status};
+use protocol::status::{STATUS_WORDS, ThreadStatus};
 use shm::memory::header::HEADER_WORDS;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -138,7 +138,7 @@ fn lost(running: &Running) -> u64 {
     std::fs::File::open(format!("/dev/shm/{name}")).unwrap().read_exact(&mut bytes).unwrap();
     let words = bytes.as_chunks::<8>().0[HEADER_WORDS..].iter().map(|word| u64::from_le_bytes(*word));
     let words: Vec<u64> = words.collect();
-    Status::from_words(words.try_into().unwrap()).lost().records
+    ThreadStatus::from_words(words.try_into().unwrap()).lost().records
 }
 
 /// Nothing leaves memory for a while, and records are lost. Who comes back behind that can count

@@ -81,7 +81,7 @@ fn the_blocks_of_the_list_are_in_the_figures() {
         let threads = summary["processes"].as_array().unwrap();
         threads.iter().find(|thread| thread["role"] == "engine").unwrap().clone()
     };
-    let linked = engine(Technique::of::<Linked>());
+    let linked = engine(Technique::from_link::<Linked>());
     let (fresh, reused) = (
         linked["agents"][0]["counters"]["blocks-fresh"].as_u64().unwrap(),
         linked["agents"][0]["counters"]["blocks-reused"].as_u64().unwrap(),

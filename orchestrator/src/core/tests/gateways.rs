@@ -36,7 +36,7 @@ fn open_orders_outlive_a_gateway_that_resumes() {
     let [first, second] = [0, 1].map(|sequence| order(0, sequence, 0));
     bench.send(&first);
     bench.send(&second);
-    let part = Report { filled: 3, leaves: 4, is_last: false, ..Report::whole_fill(&first) };
+    let part = Report { filled: 3, leaves: 4, is_last: false, ..Report::full_fill(&first) };
     bench.apply(Input::Report { gateway: None, message: part.to_message() });
     let last_report = protocol::record::key_with(Point::GatewayDone, first.id, part.detail());
     let counts = GatewayCounts { unknown: 0, orders: 2, reports: 1, last_report };
@@ -46,7 +46,7 @@ fn open_orders_outlive_a_gateway_that_resumes() {
     assert_eq!(bench.gateway_life(0, 1, false), [Effect::ReopenGateway(0, true)], "the inbox stays");
     assert_eq!(sent(&bench.send(&order(0, 3, 0)), 0).len(), 1);
     // What happened at the exchange in between.
-    let rest = Report { filled: 4, number: 1, ..Report::whole_fill(&first) };
+    let rest = Report { filled: 4, number: 1, ..Report::full_fill(&first) };
     bench.apply(Input::Report { gateway: None, message: rest.to_message() });
     bench.fill(&second);
     assert_eq!(bench.position(0), (1, -14));
@@ -60,7 +60,7 @@ fn cancels_of_the_dead_wait_for_a_gateway_that_resumes() {
     bench.gateway_dies(0, 0);
     assert_eq!(bench.gateway_life(1, 0, true), [Effect::Recall]);
     let effects = bench.fence(1, 0, true);
-    let cancel = Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0)));
+    let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0)));
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (vec![cancel], vec![]));
 }
 
@@ -90,7 +90,7 @@ fn recalled_order_and_report_of_nobody_are_counted() {
     bench.send(&order(0, 1, 0));
     bench.gateway_life(0, 0, true);
     bench.apply(Input::Recalled { message: order(0, 1, 0).to_message() });
-    bench.apply(Input::Report { gateway: Some(0), message: protocol::wire::NOTHING });
+    bench.apply(Input::Report { gateway: Some(0), message: protocol::wire::PLACEHOLDER });
     let counts = GatewayCounts { orders: 1, reports: 1, ..GatewayCounts::default() };
     assert_eq!(bench.apply(Input::GatewayDrained { gateway: 0 }), [repaired(0, counts)]);
 }

@@ -10,7 +10,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
     let mut bench = bench(100);
     bench.send(&order(0, 0, 0));
     let effects = bench.fence(0, 0, true);
-    let cancel = [Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0)))];
+    let cancel = [Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)))];
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (cancel.into(), cancel.into()));
     assert!(effects.contains(&Effect::Close(0)) && effects.contains(&Effect::Recall));
     let retired = Notice::Retired { strategy: 0, epoch: 0, noticed: 0 };
@@ -53,7 +53,7 @@ fn each_misconduct_has_its_name_and_the_other_goes_on() {
     for (message, why) in [
         ([u64::MAX; 7], ProtocolViolation::Garbage),
         (
-            Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0))).to_message(),
+            Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0))).to_message(),
             ProtocolViolation::Garbage,
         ),
         (with_id(1, 0, 0), ProtocolViolation::ForeignId),

@@ -2,15 +2,15 @@
 
 use super::*;
 use proptest::prelude::*;
-use protocol::desk::Status;
-use protocol::kill::{Cause, Switch};
+use protocol::commands::CommandStatus;
+use protocol::kill::{KillCause, KillSwitch};
 use protocol::wire::CancelScope;
 
 /// The switches in the log: point, scope, whether it is on, cause.
-fn switches(effects: &[Effect]) -> Vec<(Point, Scope, bool, Cause)> {
+fn switches(effects: &[Effect]) -> Vec<(Point, Scope, bool, KillCause)> {
     let of = |effect: &Effect| {
         let Effect::Stamp(point, id, detail) = *effect else { return None };
-        let switch = Switch::of(&protocol::record::Record { point, id, detail, value: 0 })?;
+        let switch = KillSwitch::from_record(&protocol::record::Record { point, id, detail, value: 0 })?;
         Some((point, switch.scope, switch.is_on, switch.cause))
     };
     effects.iter().filter_map(of).collect()
@@ -34,7 +34,7 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
         next[usize::from(strategy)] += 1;
         bench.send(&order);
     };
-    let concerns = |order: &Order| scope.concerns(order.id.strategy(), 0, order.venue, order.instrument);
+    let concerns = |order: &Order| scope.contains(order.id.strategy(), 0, order.venue, order.instrument);
     before.iter().for_each(|which| send(&mut bench, *which));
     let mut queues = [0, 1].map(|gateway| sent(&bench.out, gateway));
     let effects = kill(&mut bench, scope);
@@ -58,7 +58,7 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
                 return Err(format!("{} was queued and went after the switch", order.id));
             }
         }
-        let is_meant = scope.concerns(9, 0, venue, 0) || matches!(scope, Scope::Strategy(_));
+        let is_meant = scope.contains(9, 0, venue, 0) || matches!(scope, Scope::Strategy(_));
         let cancels = sent(&effects, venue.into()).len();
         assert_eq!(cancels, usize::from(is_meant), "venue {venue} is told once, or not at all");
     }
@@ -122,7 +122,7 @@ fn an_operator_hears_what_was_open_and_when_the_last_was_confirmed() {
     let effects = kill(&mut bench, scope);
     let seen = |number, orders| Effect::Notice(Notice::CommandSeen { number, ticks: Some(0), orders });
     assert!(effects.contains(&seen(0, 3)));
-    let cancel = [Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0)))];
+    let cancel = [Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)))];
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (cancel.into(), cancel.into()));
     assert_eq!(returned(&bench.send(&order(0, 3, 0)), 0), [(3, Reject::Killed.code())]);
     assert_eq!(sent(&bench.send(&order(1, 1, 0)), 0).len(), 1, "the other one trades on");
@@ -136,18 +136,18 @@ fn an_operator_hears_what_was_open_and_when_the_last_was_confirmed() {
     assert!(bench.command(1, Command::Revive(scope)).contains(&seen(1, 0)));
     assert_eq!(sent(&bench.send(&order(0, 4, 0)), 0).len(), 1);
     let logged = [(Point::KillSeen, true), (Point::KillDone, true), (Point::KillSeen, false)];
-    assert_eq!(switches(&bench.out), logged.map(|(point, is_on)| (point, scope, is_on, Cause::Operator)));
+    assert_eq!(switches(&bench.out), logged.map(|(point, is_on)| (point, scope, is_on, KillCause::Operator)));
 }
 
 #[test]
 fn command_without_scope_or_limit_is_refused() {
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
     for (command, why) in [
-        (Some(Command::Kill(Scope::Venue(2))), Status::NoSuchScope),
-        (Some(Command::Revive(Scope::Credential(1))), Status::NoSuchScope),
-        (Some(limit(200, 1)), Status::NoSuchLimit),
-        (Some(limit(Control::Restricted.code(), 2)), Status::NoSuchLimit),
-        (None, Status::Unknown),
+        (Some(Command::Kill(Scope::Venue(2))), CommandStatus::NoSuchScope),
+        (Some(Command::Revive(Scope::Credential(1))), CommandStatus::NoSuchScope),
+        (Some(limit(200, 1)), CommandStatus::NoSuchLimit),
+        (Some(limit(RiskControl::Restricted.code(), 2)), CommandStatus::NoSuchLimit),
+        (None, CommandStatus::Unknown),
     ] {
         let mut bench = bench(8);
         let effects = bench.apply(Input::Command { number: 3, command });
@@ -157,30 +157,31 @@ fn command_without_scope_or_limit_is_refused() {
 
 #[test]
 fn limits_kill_by_themselves() {
-    let killed = |control: Control| (Point::KillSeen, Scope::Strategy(1), true, Cause::Limit(control.code()));
-    let mut rejected = bench_of(&RiskSetup { limits: &[limit(Control::MaxRejections, 1)], ..SETUP });
+    let killed =
+        |control: RiskControl| (Point::KillSeen, Scope::Strategy(1), true, KillCause::Limit(control.code()));
+    let mut rejected = bench_of(&RiskSetup { limits: &[limit(RiskControl::MaxRejections, 1)], ..SETUP });
     (0..3).for_each(|n| _ = rejected.send(&Order { price: -1, ..order(1, n, 0) }));
-    assert_eq!(switches(&rejected.out)[0], killed(Control::MaxRejections));
+    assert_eq!(switches(&rejected.out)[0], killed(RiskControl::MaxRejections));
     let reasons = [Reject::BadPrice, Reject::BadPrice, Reject::Killed].map(Reject::code);
     assert_eq!(returned(&rejected.out, 1).iter().map(|(_, reason)| *reason).collect::<Vec<_>>(), reasons);
 
-    let mut flooded = bench_of(&RiskSetup { limits: &[limit(Control::KillMessageRate, 10)], ..SETUP });
+    let mut flooded = bench_of(&RiskSetup { limits: &[limit(RiskControl::KillMessageRate, 10)], ..SETUP });
     (0..2).for_each(|n| _ = flooded.send(&order(1, n, 0)));
-    assert_eq!(switches(&flooded.out)[0], killed(Control::KillMessageRate));
+    assert_eq!(switches(&flooded.out)[0], killed(RiskControl::KillMessageRate));
 
-    let mut lost = bench_of(&RiskSetup { limits: &[limit(Control::MaxLoss, 0)], ..SETUP });
+    let mut lost = bench_of(&RiskSetup { limits: &[limit(RiskControl::MaxLoss, 0)], ..SETUP });
     lost.fill(&Order { price: 10, ..order(1, 0, 0) });
     assert_eq!(switches(&lost.out), []);
     lost.fill(&Order { price: 100_000_000, ..order(0, 0, 0) });
-    assert_eq!(switches(&lost.out)[0], killed(Control::MaxLoss), "what it sold costs more now");
+    assert_eq!(switches(&lost.out)[0], killed(RiskControl::MaxLoss), "what it sold costs more now");
 }
 
 #[test]
 fn a_death_kills_where_that_is_wanted() {
     let mut bench = bench(100);
-    bench.set(LimitSetting { scope: Scope::Strategy(0), control: Control::KillOnDeath, value: 1 });
+    bench.set(LimitSetting { scope: Scope::Strategy(0), control: RiskControl::KillOnDeath, value: 1 });
     (0..2).for_each(|strategy| _ = bench.fence(strategy, 0, true));
-    let killed = |point| (point, Scope::Strategy(0), true, Cause::Death);
+    let killed = |point| (point, Scope::Strategy(0), true, KillCause::Death);
     let found = [killed(Point::KillSeen), killed(Point::KillDone)];
     assert_eq!(switches(&bench.out), found, "the other one's death kills nobody");
     bench.apply(Input::Retired { strategy: 0 });

@@ -11,14 +11,14 @@ use shm::memory::ReadOnlyWords;
 use shm::sync::{Ordering, spin_hint};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
-use system::names;
+use system::named_enum;
 
 /// How long after the end the writer may make writes that were due before it, in nanoseconds.
 pub const LATE_NS: u64 = 1_000_000_000;
 /// The longest sleep of a reader without a look at the phase.
 const SLEEP: Duration = Duration::from_millis(10);
 
-names! {
+named_enum! {
     /// How readers wait for something newer.
     Waiting {
         /// Looks again at once.

@@ -14,7 +14,7 @@ use shm::memory::RegionError;
 use shm::ring::{Consumer, Link, LinkSpec, Producer};
 use std::sync::OnceLock;
 use system::clock::{Clock, ClockSource};
-use techniques::{Technique, Visitor};
+use techniques::{Technique, TechniqueVisitor};
 use waiting::{Pace, Waiting};
 
 /// What an end has besides its queues.
@@ -149,10 +149,10 @@ static LOOPS: OnceLock<Vec<(Technique, TechniqueLoops)>> = OnceLock::new();
 
 struct LoopTable(Vec<(Technique, TechniqueLoops)>);
 
-impl Visitor for LoopTable {
+impl TechniqueVisitor for LoopTable {
     fn visit<L: Link>(&mut self) {
         self.0.push((
-            Technique::of::<L>(),
+            Technique::from_link::<L>(),
             TechniqueLoops { producer: producer::<L>, consumer: consumer::<L> },
         ));
     }

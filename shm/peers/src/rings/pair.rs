@@ -154,7 +154,7 @@ impl<Q: Queue> Pair<Q> {
     fn floor(&mut self, trips: u64) -> f64 {
         self.ask(Job::Floor, 0, |pair| {
             let sample = floor::measure::<true>(&pair.line[0], trips as u32);
-            floor::end(&pair.line[0]);
+            floor::stop_answering(&pair.line[0]);
             sample.median_ns
         })
     }

@@ -1,18 +1,18 @@
-//! Everything that a hostile strategy would try.
+//! The attempts of a hostile strategy to escape the sandbox.
 
-/// How many attempts there are.
+/// Number of attempts.
 pub const COUNT: usize = 30;
 
-/// A page of memory that others could have mapped as well.
+/// Makes a page of shared memory.
 pub fn shared_page() -> *mut libc::c_void {
     let (any, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at a place of the kernel's choice.
+    // SAFETY: a new mapping at an address that the kernel chooses.
     let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, any, flags, -1, 0) };
     assert_ne!(page, libc::MAP_FAILED);
     page
 }
 
-/// Tries everything, and prints what the kernel said. `file` is open for writing, `page` is a
+/// Makes all attempts, and prints the kernel's results. `file` is open for writing, `page` is a
 /// [`shared_page`].
 pub fn attempts(file: i32, page: *mut libc::c_void) {
     // SAFETY: getppid has no arguments and cannot fail.
@@ -27,7 +27,7 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
     unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
     let byte = 0u8;
     let many = vec![0u8; 4096];
-    // The parent has it in the same place.
+    // The parent has it at the same address.
     static mut THERE: u8 = 0;
     let local = libc::iovec { iov_base: (&raw mut THERE).cast(), iov_len: 1 };
     let remote = local;
@@ -55,7 +55,7 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
         report("socket", socket.into());
         let connected = {
-            // To a port that listens: of one's own, where that is allowed.
+            // To a listening port: its own, if that is allowed.
             let listener = std::net::TcpListener::bind("127.0.0.1:0").ok();
             let port =
                 listener.as_ref().and_then(|listener| listener.local_addr().ok()).map_or(9, |at| at.port());
@@ -66,7 +66,7 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
         report("signal", libc::kill(parent, libc::SIGCONT).into());
         report("pidfd", libc::syscall(libc::SYS_pidfd_open, parent, 0));
         report("duplicate", libc::dup(file).into());
-        // What fills /dev/shm's memory without a name.
+        // Fills /dev/shm's memory without a name.
         report("memory-file", libc::memfd_create(c"sandbox-test".as_ptr(), 0).into());
         report("ptrace", libc::ptrace(libc::PTRACE_SEIZE, parent, 0, 0));
         report(
@@ -109,14 +109,14 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
     }
 }
 
-/// Whether rights can be gained: -1 if not.
+/// Returns whether rights can be gained: -1 if not.
 fn gain() -> i64 {
     // SAFETY: the call takes integers.
     let gains_none = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } != 0;
     if gains_none { -1 } else { 0 }
 }
 
-/// Executes something in a child, or, where there can be none, here.
+/// Executes a program in a child, or in this process if there can be none.
 ///
 /// # Safety
 /// The path is a C string.

@@ -1,5 +1,4 @@
-//! Who writes files in a folder that is left to it, and a thread that it started for that: there it
-//! may do what a journal does, elsewhere nothing.
+//! File access of a journal writer and its threads: allowed in its directory, refused elsewhere.
 
 use super::{alone, child, told};
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -9,10 +8,9 @@ use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc;
-use system::sandbox::{Files, JOURNALLED, Profile, missing};
+use system::sandbox::{AllowedFiles, JOURNALED, SandboxProfile, missing};
 
-/// Everything that a journal does with files in a folder, and what nobody does in one that is not
-/// left to him.
+/// The file operations of a journal in a directory; all are refused in other directories.
 fn tries(who: &str, inside: &Path, outside: &Path) {
     let say = |what: &str, done: io::Result<()>| match done {
         Ok(()) => eprintln!("{who} {what} allowed"),
@@ -39,10 +37,10 @@ fn tries(who: &str, inside: &Path, outside: &Path) {
     say("thread", std::thread::Builder::new().spawn(|| {}).map(drop));
 }
 
-/// A segment is made, mapped, touched, written, put on the disk, and gets its name.
+/// A segment is created, mapped, touched, written, synced, and renamed.
 fn journals(new: &Path, named: &Path) -> io::Result<()> {
     let mut file = File::options().read(true).write(true).create_new(true).open(new)?;
-    // As a file system that has it does: without what the C library makes up for it.
+    // Directly, without the emulation of the C library.
     nix::fcntl::posix_fallocate(&file, 0, 1 << 16)?;
     file.write_all(&[1; 64])?;
     let region = Region::map("segment", &file, false).map_err(io::Error::other)?;
@@ -55,17 +53,17 @@ fn journals(new: &Path, named: &Path) -> io::Result<()> {
 #[test]
 #[ignore = "the others start it, as a process of its own"]
 fn writing() {
-    let Some(Profile { layers, .. }) = told() else { return };
-    let profile = Profile { layers, ..JOURNALLED };
+    let Some(SandboxProfile { layers, .. }) = told() else { return };
+    let profile = SandboxProfile { layers, ..JOURNALED };
     let [inside, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     File::create(outside.path().join("there")).unwrap();
     alone(|| {
         let folders = [inside.path()];
-        profile.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap();
+        profile.confine_to(&AllowedFiles { folders: &folders, ..AllowedFiles::default() }, false).unwrap();
         let (inside, outside) = (inside.path(), outside.path());
         let ((go, wait), (begins, begun)) = (mpsc::channel(), mpsc::channel());
         std::thread::scope(|scope| {
-            // As a journal's helper: it runs before system calls are refused.
+            // Like a journal's helper thread: it runs before system calls are refused.
             scope.spawn(move || {
                 begins.send(()).unwrap();
                 wait.recv().unwrap();
@@ -84,7 +82,7 @@ const INSIDE: [&str; 3] = ["write-inside", "remove-inside", "sync-inside"];
 const FILES: [&str; 5] = ["open-outside", "create-outside", "rename-outside", "shared-memory", "passwords"];
 const OTHERS: [&str; 4] = ["socket", "execute", "thread", "punch"];
 
-/// What both of them may and may not with these layers.
+/// Returns the allowed and refused operations of both threads with these layers.
 fn check(layers: &str, allowed: &[&str], refused: &[&str]) {
     let said = child("files::writing", layers);
     for who in ["helper", "main"] {
@@ -101,13 +99,13 @@ fn check(layers: &str, allowed: &[&str], refused: &[&str]) {
 }
 
 #[test]
-fn who_writes_a_journal_has_its_folder_and_no_other_file() {
+fn journal_writer_accesses_only_its_directory() {
     if !missing().is_empty() {
         eprintln!("SKIPPED: {}", missing().join("; "));
         return;
     }
     check("all", &INSIDE, &[&FILES[..], &OTHERS, &["descriptors"]].concat());
-    // Each layer alone: seccomp does not see where a file is, landlock not what else there is.
+    // Each layer alone: seccomp does not check paths, landlock only checks files.
     check("landlock", &INSIDE, &FILES);
     check("calls", &INSIDE, &OTHERS);
     check("limits", &INSIDE, &["descriptors"]);
@@ -119,7 +117,7 @@ fn who_writes_a_journal_has_its_folder_and_no_other_file() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error_that_names_it() {
+fn missing_directory_is_named_in_error() {
     if !missing().is_empty() {
         eprintln!("SKIPPED: {}", missing().join("; "));
         return;
@@ -127,8 +125,9 @@ fn a_folder_that_is_not_there_is_an_error_that_names_it() {
     let nowhere = Path::new("/no/such/folder");
     let folders = [nowhere];
     alone(|| {
-        let error =
-            JOURNALLED.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap_err();
+        let error = JOURNALED
+            .confine_to(&AllowedFiles { folders: &folders, ..AllowedFiles::default() }, false)
+            .unwrap_err();
         assert!(error.to_string().contains("/no/such/folder"), "{error}");
     });
 }

@@ -1,8 +1,8 @@
-//! What a process in the sandbox tries, and which layer refuses it: each layer alone, with the
-//! others off, and all together.
+//! Attempts of a sandboxed process, and the layer that refuses each: every layer alone, and all
+//! together.
 //!
-//! The tests execute this binary: the child puts up the layers that it is told, tries everything,
-//! prints a line for each and ends.
+//! The tests execute this binary: the child sets up the given layers, makes all attempts, prints a
+//! line for each and exits.
 #![expect(clippy::disallowed_methods, reason = "what is refused is tried by its plainest name")]
 
 mod attempts;
@@ -15,13 +15,13 @@ use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
 use system::memory;
-use system::sandbox::{Layer, Profile, STDERR_BYTES, STRATEGY, SandboxError, missing};
+use system::sandbox::{STDERR_BYTES, STRATEGY, SandboxError, SandboxLayer, SandboxProfile, missing};
 
-/// Which layers the child puts up.
+/// The environment variable with the layers that the child sets up.
 const LAYERS: &str = "BULKHEAD_TEST_SANDBOX";
 
-/// Runs a test of this binary as a process of its own; what it printed to stderr, which is a file,
-/// as a role's is.
+/// Runs a test of this binary in its own process. Returns its stderr, which is a file, as for a
+/// role.
 fn child(test: &str, layers: &str) -> String {
     let mut said = tempfile::tempfile().unwrap();
     let status = itself(&format!("sandbox::{test}"))
@@ -38,21 +38,21 @@ fn child(test: &str, layers: &str) -> String {
     text
 }
 
-/// The strategies' profile with the layers that the child is told.
-fn told() -> Option<Profile> {
-    let layers: &[Layer] = match std::env::var(LAYERS).ok()?.as_str() {
+/// Returns the strategies' profile with the layers of the environment variable.
+fn told() -> Option<SandboxProfile> {
+    let layers: &[SandboxLayer] = match std::env::var(LAYERS).ok()?.as_str() {
         "none" => &[],
-        "privileges" => &[Layer::Privileges],
-        "landlock" => &[Layer::Landlock],
-        "limits" => &[Layer::Limits],
-        "calls" => &[Layer::Calls],
-        "all" => &Layer::ALL,
+        "privileges" => &[SandboxLayer::Privileges],
+        "landlock" => &[SandboxLayer::Landlock],
+        "limits" => &[SandboxLayer::Limits],
+        "calls" => &[SandboxLayer::Calls],
+        "all" => &SandboxLayer::ALL,
         other => panic!("{other}"),
     };
-    Some(Profile { layers, ..STRATEGY })
+    Some(SandboxProfile { layers, ..STRATEGY })
 }
 
-/// Goes on in a process with one thread: the test's. The harness has another.
+/// Continues in a forked process with one thread, that of the test; the harness has another.
 fn alone(then: impl FnOnce()) {
     // SAFETY: the other thread waits for this one and holds no lock that what follows needs; the C
     // library makes its own usable in the new process.
@@ -62,7 +62,7 @@ fn alone(then: impl FnOnce()) {
         std::process::exit(0);
     }
     let mut status = 0;
-    // SAFETY: a child of ours, and a live local.
+    // SAFETY: our own child, and a live local.
     unsafe { libc::waitpid(forked, &raw mut status, 0) };
     assert_eq!(status, 0, "the one that went on");
 }
@@ -73,20 +73,20 @@ fn inside() {
     let Some(profile) = told() else { return };
     let (file, page) = (tempfile::tempfile().unwrap(), shared_page());
     alone(|| {
-        if profile.layers.contains(&Layer::Limits) {
-            memory::limit(64 << 20).unwrap();
+        if profile.layers.contains(&SandboxLayer::Limits) {
+            memory::limit_growth(64 << 20).unwrap();
         }
         profile.confine(false).unwrap();
         profile.restrict_calls(false).unwrap();
         attempts(file.as_raw_fd(), page);
-        // Still possible: memory of one's own, the time, sleeping, another word on stderr.
+        // Still possible: private memory, the time, sleeping, output on stderr.
         let grown = vec![1u8; 4 << 20];
         std::thread::sleep(std::time::Duration::from_millis(1));
         eprintln!("alive {} {}", grown.len(), std::time::Instant::now().elapsed().as_secs());
     });
 }
 
-/// What the child was refused.
+/// Returns the attempts that were refused.
 fn refused(layers: &str) -> BTreeSet<String> {
     let said = child("inside", layers);
     assert!(said.contains("alive"), "{layers}: {said}");
@@ -94,14 +94,14 @@ fn refused(layers: &str) -> BTreeSet<String> {
     lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }
 
-/// Asserts that this layer alone refuses all that, and that without any layer all of it is allowed.
+/// Asserts that this layer alone refuses these attempts, and that all are allowed without layers.
 fn assert_refuses(layers: &str, what: &[&str]) {
     if !missing().is_empty() {
         eprintln!("SKIPPED: {}", missing().join("; "));
         return;
     }
     let (alone, nothing) = (refused(layers), refused("none"));
-    // Some systems (Yama) let nobody but root look into a process that is no child of his.
+    // Some systems (Yama) let only root read a process that is not its child.
     let unknown = ["ptrace", "read-memory", "write-memory"];
     for what in what.iter().filter(|what| !(unknown.contains(*what) && nothing.contains(**what))) {
         assert!(alone.contains(*what), "{layers} does not refuse {what}, only {alone:?}");
@@ -110,7 +110,7 @@ fn assert_refuses(layers: &str, what: &[&str]) {
 }
 
 #[test]
-fn everything_a_hostile_strategy_would_try_is_refused() {
+fn attempts_of_hostile_strategy_are_refused() {
     if !missing().is_empty() {
         eprintln!("SKIPPED: {}", missing().join("; "));
         return;
@@ -187,15 +187,15 @@ fn without_privileges_root_is_an_ordinary_user() {
     }
 }
 
-/// Threads that are there already would stay outside of what is put up for one thread.
+/// Existing threads would not be confined by layers that apply to one thread.
 #[test]
-fn a_process_with_a_second_thread_is_not_confined_in_part() {
+fn process_with_second_thread_is_not_confined() {
     let error = STRATEGY.confine(false).unwrap_err();
     assert!(matches!(error, SandboxError::Threads(2..)), "{error}");
     std::fs::File::open("/proc/self/status").expect("and nothing was put up");
 }
 
-/// Sends through a pipe and a socket that are open.
+/// Sends through an open pipe and socket.
 #[test]
 #[ignore = "the others start it, as a process of its own"]
 fn sending() {
@@ -210,14 +210,14 @@ fn sending() {
         // SAFETY: a message header is integers and pointers, all of which may be zero: no data, no
         // address, no descriptors.
         let nothing: libc::msghdr = unsafe { std::mem::zeroed() };
-        // SAFETY: a live local, and what it points to is nothing.
+        // SAFETY: a live local that contains null pointers only.
         let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const nothing, 0) };
         eprintln!("sendmsg {sent}");
     });
 }
 
 #[test]
-fn what_goes_through_the_kernel_is_messages_and_no_descriptors() {
+fn kernel_messages_cannot_carry_descriptors() {
     if !missing().is_empty() {
         eprintln!("SKIPPED: {}", missing().join("; "));
         return;
@@ -229,7 +229,7 @@ fn what_goes_through_the_kernel_is_messages_and_no_descriptors() {
     }
 }
 
-/// Says more than its file may hold.
+/// Writes more to stderr than its file may hold.
 #[test]
 #[ignore = "the others start it, as a process of its own"]
 fn talkative() {
@@ -245,7 +245,7 @@ fn talkative() {
 }
 
 #[test]
-fn what_is_said_on_stderr_ends_at_the_limit() {
+fn stderr_output_ends_at_limit() {
     if !missing().is_empty() {
         eprintln!("SKIPPED: {}", missing().join("; "));
         return;

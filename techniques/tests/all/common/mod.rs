@@ -1,5 +1,5 @@
-//! What the tests share: a link of its own for each, of any technique, and this binary started
-//! again for one of its tests. The benches and the fuzz targets use the link too.
+//! Shared by the tests, benches and fuzz targets: a link of any technique with its own run, and
+//! this binary started again for one of its tests.
 #![allow(dead_code, reason = "benches and fuzz targets use their part")]
 
 use protocol::plan::{Pacing, Plan, Technique, Trading};
@@ -10,15 +10,15 @@ use shm::ring::{Link, LinkSpec};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// This binary once more, for one of its tests that is ignored elsewhere: `folder::name`. It runs
-/// alone there, with one thread of its own, so it may change what belongs to the process.
+/// Returns a command that runs this binary for one of its ignored tests, `module::name`. The test
+/// runs alone in its process, on one thread, so it may change the process.
 pub fn itself(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a test binary has a path"));
     command.args(["--exact", test, "--ignored", "--nocapture"]);
     command
 }
 
-/// A run of its own: nothing but a plan, and segments that go when it is dropped.
+/// A run with only a plan, and segments that are removed when it is dropped.
 pub struct Run(Plan);
 
 impl Run {
@@ -31,10 +31,10 @@ impl Run {
         let plan = Plan {
             run: format!("conf{number}-{}", std::process::id()),
             launcher_pid: std::process::id(),
-            // Or `launcher clean` would take these segments for those of a dead run.
+            // Otherwise `launcher clean` would treat these segments as leftovers.
             launcher_start: shm::process::start_time(std::process::id()).unwrap(),
             technique,
-            ..Plan::of(Trading { capacity, pacing: Pacing::Closed, ..Trading::new(producers, 1) })
+            ..Plan::for_trading(Trading { capacity, pacing: Pacing::Closed, ..Trading::new(producers, 1) })
         }
         .arranged();
         plan.validate().unwrap();
@@ -57,7 +57,7 @@ impl Run {
         submit_link(&self.0)
     }
 
-    /// Both ends of the link, consumer first, as one process attaches them.
+    /// Attaches both ends of the link, consumer first.
     pub fn attach<T: Link>(&self, attached: &mut Attached<'_>) -> (T::Consumer, Vec<T::Producer>) {
         let spec = self.link();
         let consumer = attached.consumer::<T>(&spec).unwrap();

@@ -1,25 +1,25 @@
-//! Ends that die at an instruction of a batch: the producer's prefix is there, the consumer's
-//! successor goes on.
+//! Deaths at an instruction of a batch: a prefix of the producer's batch is published, and the
+//! consumer's successor continues.
 
 use super::bed::{self, Bed, FIRST, Scene};
 use super::consumers::{Popping, next_is_again};
 use super::deaths::{UNTIL_FULL, walk};
 use super::orders::message;
-use super::report::Tally;
+use super::report::TrialCounts;
 use super::setups::{SetUp, prepare};
 use shm::ring::Producer;
 use shm::ring::spsc_mux::SpscMux;
 use techniques::Technique;
 
-/// Messages in a batch: more than are pushed one by one, and than some set-ups have room for.
+/// Messages per batch: more than are pushed one by one, and than fit in some setups.
 const BATCH: u64 = 7;
 
-/// A producer of that technique, at every boundary, in one state. Its memory is made anew for its
-/// successor, or its heir goes on in it, in turns.
-pub fn producers(technique: Technique, set_up: &SetUp) -> Tally {
+/// Kills a producer at every instruction boundary of a batch, in one state. Its memory is reset for
+/// a successor, or inherited, alternately.
+pub fn producers(technique: Technique, set_up: &SetUp) -> TrialCounts {
     let run = bed::run(technique);
     let bed = &mut Bed::<SpscMux>::new(&run);
-    let mut tally = Tally::default();
+    let mut tally = TrialCounts::default();
     let survey = {
         let (scene, mut victims) = prepare(bed, &set_up.acts, false);
         victims.first.begin_batch(BATCH);
@@ -48,16 +48,16 @@ pub fn producers(technique: Technique, set_up: &SetUp) -> Tally {
             }
             came_before = came.saturating_sub(sent);
             tally.add("in part", u64::from((1..BATCH).contains(&came_before)));
-            scene.all_came(&[1, 2], "beside a batch");
+            scene.check_all_received(&[1, 2], "beside a batch");
             if inherits {
                 inherit(&mut scene);
             } else {
-                if !scene.retire(&[FIRST]) {
+                if !scene.try_retire(&[FIRST]) {
                     scene.problem("unretired", format_args!("the dead one cannot be retired"));
                 }
                 scene.revive(FIRST);
             }
-            scene.two_laps(0, "after the death");
+            scene.check_two_laps(0, "after the death");
             let place = format!("{}, {boundary} of {}, inherits: {inherits}", set_up.name, survey.end());
             tally.problems(&place, &scene.problems);
         }
@@ -66,12 +66,12 @@ pub fn producers(technique: Technique, set_up: &SetUp) -> Tally {
     tally
 }
 
-/// An heir goes on behind what was published; nothing of the rest of the batch appears behind its
-/// messages.
+/// Continues with an inheriting producer after the published messages; no other message of the
+/// batch may appear.
 fn inherit(scene: &mut Scene<'_, '_, SpscMux>) {
     let came = scene.came[FIRST];
     scene.sent[FIRST] = came;
-    let mut heir = scene.bed.heir(FIRST);
+    let mut heir = scene.bed.successor(FIRST);
     if heir.0.published() != came {
         scene.problem(
             "heir",
@@ -81,16 +81,16 @@ fn inherit(scene: &mut Scene<'_, '_, SpscMux>) {
     for _ in 0..BATCH {
         scene.sent[FIRST] += u64::from(heir.try_push(&message(FIRST, scene.sent[FIRST])).is_ok());
         scene.take_all();
-        scene.all_came(&[FIRST], "of the heir");
+        scene.check_all_received(&[FIRST], "of the heir");
     }
     scene.others.push((FIRST, heir));
 }
 
-/// A consumer of that technique, at every boundary, in one state.
-pub fn consumers(technique: Technique, set_up: &SetUp) -> Tally {
+/// Kills a consumer at every instruction boundary of a batch, in one state.
+pub fn consumers(technique: Technique, set_up: &SetUp) -> TrialCounts {
     let run = bed::run(technique);
     let bed = &mut Bed::<SpscMux>::new(&run);
-    let mut tally = Tally::default();
+    let mut tally = TrialCounts::default();
     let (survey, in_flight) = {
         let mut scene = Scene::new(bed, &[]);
         let mut popping = Popping::new(&mut scene, &set_up.acts);
@@ -119,8 +119,8 @@ pub fn consumers(technique: Technique, set_up: &SetUp) -> Tally {
         }
         gone_before = gone;
         scene.take_all();
-        scene.all_came(&[0, 1, 2], "the next consumer");
-        scene.two_laps(0, "the next consumer");
+        scene.check_all_received(&[0, 1, 2], "the next consumer");
+        scene.check_two_laps(0, "the next consumer");
         tally.problems(&format!("{}, {boundary} of {}", set_up.name, survey.end()), &scene.problems);
         tally.add("boundaries", 1);
     }

@@ -1,4 +1,5 @@
-//! A run's link on which victims die: its memory, made new for each trial, and who else uses it.
+//! The test bed: a run's link on which victims die, its memory, reset for each trial, and its other
+//! users.
 
 use super::orders::message;
 use super::report::Problems;
@@ -20,43 +21,43 @@ use techniques::linked::{BLOCK_SLOTS, Linked};
 
 /// Producers of the link. The first is the victim, the last may be the second victim.
 pub const PRODUCERS: usize = 3;
-/// Who dies.
+/// The producer that dies.
 pub const FIRST: usize = 0;
-/// Who may die as well.
+/// The producer that may die as well.
 pub const SECOND: usize = 2;
 /// Slots of each ring.
 pub const CAPACITY: u64 = 8;
-/// Epochs that there are.
+/// Number of epochs.
 const EPOCHS: u16 = 1 << 12;
-/// Messages that are a lap where the kernel holds them.
+/// Messages of a lap, if the kernel holds them.
 const KERNEL_LAP: u64 = 2 * CAPACITY;
-/// How often a repair is tried: a duty cycle each.
+/// Maximum number of attempts of a repair, one per duty cycle.
 const CYCLES: usize = 1000;
 
-/// What all trials on one link share.
+/// The state that all trials on one link share.
 pub struct Bed<'a, T: Link> {
     plan: &'a Plan,
     attached: Attached<'a>,
     pub memory: Vec<(SegmentSpec, AtomicWords)>,
     orders: Vec<(Role, AtomicWords)>,
-    /// The name of the socket, where there is one: it is bound anew for each trial.
+    /// The name of the socket, if there is one: it is bound again for each trial.
     socket: Option<String>,
-    /// Whether all producers write one ring.
+    /// `true` if all producers write one ring.
     pub shared: bool,
-    /// Whether the kernel holds the messages: how many fit is its affair, and it keeps the
-    /// producers apart.
+    /// `true` if the kernel holds the messages: it determines how many fit, and isolates the
+    /// producers.
     pub kernel: bool,
-    /// How many messages fit into the victim's ring when it is new; of the kernel's, how many make
-    /// a lap here.
+    /// Number of messages that fit into the victim's new ring; for the kernel's queues, the
+    /// messages of a lap.
     pub room: u64,
-    /// How many fewer may fit for each block that is not quite free: only where there are blocks.
+    /// Maximum number of messages less that may fit for each partly used block; 0 without blocks.
     pub slack: u64,
     launching: ControlWriter,
     epoch: u16,
     link: core::marker::PhantomData<T>,
 }
 
-/// A run of that technique, as victims find it.
+/// Makes a run of a technique for victims.
 pub fn run(technique: Technique) -> Run {
     Run::new(technique, PRODUCERS as u16, CAPACITY as u32)
 }
@@ -90,7 +91,11 @@ impl<'a, T: Link> Bed<'a, T> {
             shared,
             kernel,
             room: KERNEL_LAP,
-            slack: if run.plan().technique == Technique::of::<Linked>() { BLOCK_SLOTS as u64 } else { 0 },
+            slack: if run.plan().technique == Technique::from_link::<Linked>() {
+                BLOCK_SLOTS as u64
+            } else {
+                0
+            },
             launching,
             epoch: 0,
             link: core::marker::PhantomData,
@@ -103,7 +108,7 @@ impl<'a, T: Link> Bed<'a, T> {
         bed
     }
 
-    /// A consumer in the place of one that has died.
+    /// Attaches the successor of a dead consumer.
     pub fn resume(&mut self) -> T::Consumer {
         T::resume(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
     }
@@ -113,31 +118,31 @@ impl<'a, T: Link> Bed<'a, T> {
         self.plan.technique
     }
 
-    /// Makes all memory as it was when the run was created.
-    pub fn renew(&self) {
-        self.renew_if(|_| true);
+    /// Resets all memory to its initial state.
+    pub fn reset(&self) {
+        self.reset_if(|_| true);
     }
 
-    /// Makes a dead producer's own memory new, as the launcher does.
-    pub fn renew_own(&self, producer: usize) {
+    /// Resets a dead producer's own memory, as the launcher does.
+    pub fn reset_own(&self, producer: usize) {
         let own = [shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::intent::KIND];
-        self.renew_if(|spec| own.contains(&spec.kind) && spec.index == producer as u64);
+        self.reset_if(|spec| own.contains(&spec.kind) && spec.index == producer as u64);
     }
 
-    fn renew_if(&self, which: impl Fn(&SegmentSpec) -> bool) {
+    fn reset_if(&self, which: impl Fn(&SegmentSpec) -> bool) {
         for (_, words) in self.memory.iter().filter(|(spec, _)| which(spec)) {
             words[HEADER_WORDS..].iter().for_each(|word| word.store(0, Relaxed));
         }
     }
 
-    /// Says that the receiver is asleep, where producers look for that.
+    /// Marks the receiver as asleep, if producers check for that.
     pub fn park(&self) {
         for (_, words) in self.memory.iter().filter(|(spec, _)| spec.kind == shm::bell::KIND) {
             words[BELL].store(1, Relaxed);
         }
     }
 
-    /// A fingerprint of all words that the link shares.
+    /// Returns a fingerprint of all shared words of the link.
     pub fn state(&self) -> u64 {
         let words = self.memory.iter().flat_map(|(_, words)| words.iter());
         words.fold(0, |hash: u64, word| {
@@ -145,28 +150,28 @@ impl<'a, T: Link> Bed<'a, T> {
         })
     }
 
-    /// The sending end of that producer, in this process.
+    /// Attaches the sending end of a producer in this process.
     pub fn producer(&mut self, index: usize) -> T::Producer {
-        self.launching.started(index, std::process::id());
-        self.launching.started(PRODUCERS, std::process::id());
+        self.launching.record_start(index, std::process::id());
+        self.launching.record_start(PRODUCERS, std::process::id());
         T::producer(&segments::submit_link(self.plan), index, &mut self.attached).expect("a link")
     }
 
-    /// A sending end in the place of one that has died, in this process.
-    pub fn heir(&mut self, index: usize) -> T::Producer {
+    /// Attaches the inheriting successor of a dead sending end in this process.
+    pub fn successor(&mut self, index: usize) -> T::Producer {
         T::inherit(&segments::submit_link(self.plan), index, &mut self.attached).expect("headers")
     }
 
-    /// The receiving end, in this process.
+    /// Attaches the receiving end in this process.
     pub fn consumer(&mut self) -> T::Consumer {
         if let Some(socket) = &self.socket {
             unlink(socket).expect("a name of ours");
         }
-        self.launching.started(PRODUCERS, std::process::id());
+        self.launching.record_start(PRODUCERS, std::process::id());
         T::consumer(&segments::submit_link(self.plan), &mut self.attached).expect("a link")
     }
 
-    /// A victim whose first message has that number.
+    /// Starts a victim whose first message has that number.
     pub fn victim(&self, role: Role, number: u64) -> Victim {
         let (_, orders) = self.orders.iter().find(|(whose, _)| *whose == role).expect("a role that may die");
         let process = match role {
@@ -174,30 +179,30 @@ impl<'a, T: Link> Bed<'a, T> {
             Role::Consumer => PRODUCERS,
             Role::Board => unreachable!("a board's writer is in no queue"),
         };
-        Victim::start(self.plan, role, orders, number, |pid| self.launching.started(process, pid))
+        Victim::start(self.plan, role, orders, number, |pid| self.launching.record_start(process, pid))
     }
 }
 
-/// Who sends and receives in this process, what was sent and what came.
+/// The ends in this process, and the messages sent and received.
 pub struct Scene<'b, 'a, T: Link> {
     pub bed: &'b mut Bed<'a, T>,
     pub consumer: T::Consumer,
-    /// The living producers of this process.
+    /// The running producers of this process.
     pub others: Vec<(usize, T::Producer)>,
-    /// How many messages of each producer were taken by the ring, and how many came out.
+    /// Number of messages of each producer that were accepted by the ring, and that were received.
     pub sent: [u64; PRODUCERS],
     pub came: [u64; PRODUCERS],
-    /// What must not be.
+    /// The violations found.
     pub problems: Problems,
 }
 
 impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
-    /// New memory, a consumer, and all producers but these.
+    /// Resets the memory, and attaches a consumer and all producers except `without`.
     pub fn new(bed: &'b mut Bed<'a, T>, without: &[usize]) -> Self {
-        bed.renew();
+        bed.reset();
         let mut consumer = bed.consumer();
-        // A pipe keeps what is in it for as long as anybody has it open: a process that is just
-        // starting, for example.
+        // A pipe keeps its content while any process has it open, such as one that is just
+        // starting.
         while bed.kernel && consumer.try_pop().is_some() {}
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
@@ -206,33 +211,34 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         Self { bed, consumer, others, sent: zero, came: zero, problems: Problems::default() }
     }
 
-    /// Something that must not be, of that kind.
+    /// Records a violation of that kind.
     pub fn problem(&mut self, kind: &'static str, what: Arguments<'_>) {
         self.problems.add(kind, what);
     }
 
-    /// The others push so many messages, in turns, or until everybody was told that it is full.
+    /// The other producers push `messages` messages in turn, or until all find the ring full.
     pub fn push(&mut self, messages: u64) {
         let mut refused = 0;
         for turn in 0..messages as usize {
             let turn = turn % self.others.len();
-            refused = if self.push_one(turn) { 0 } else { refused + 1 };
+            refused = if self.try_push_one(turn) { 0 } else { refused + 1 };
             if refused == self.others.len() {
                 break;
             }
         }
     }
 
-    fn push_one(&mut self, turn: usize) -> bool {
+    fn try_push_one(&mut self, turn: usize) -> bool {
         let (index, producer) = &mut self.others[turn];
         let ok = producer.try_push(&message(*index, self.sent[*index])).is_ok();
         self.sent[*index] += u64::from(ok);
         ok
     }
 
-    /// Takes up to so many; how many came. Each must be whole, and the next one of its producer.
-    pub fn take(&mut self, at_most: u64) -> u64 {
-        for taken in 0..at_most {
+    /// Receives up to `max` messages. Returns their number. Each must be whole, and the next one of
+    /// its producer.
+    pub fn take(&mut self, max: u64) -> u64 {
+        for taken in 0..max {
             let Some((from, got)) = self.consumer.try_pop() else {
                 if let Some(fault) = self.consumer.take_fault() {
                     self.problem("damage", format_args!("honest producers, and yet {fault:?}"));
@@ -241,15 +247,15 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
             };
             self.receive(from, got);
         }
-        at_most
+        max
     }
 
-    /// Takes what there is.
+    /// Receives all available messages.
     pub fn take_all(&mut self) -> u64 {
         self.take(u64::MAX)
     }
 
-    /// Judges a message that came.
+    /// Checks a received message.
     pub fn receive(&mut self, from: Option<usize>, got: Message) {
         let (producer, n) = ((got[0] >> 48) as usize, got[0] & ((1 << 48) - 1));
         if producer >= PRODUCERS || got != message(producer, n) {
@@ -266,8 +272,8 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         self.came[producer] = n.max(due) + 1;
     }
 
-    /// Everything that these have sent has come.
-    pub fn all_came(&mut self, of: &[usize], when: &str) {
+    /// Checks that all messages of these producers have arrived.
+    pub fn check_all_received(&mut self, of: &[usize], when: &str) {
         for &index in of {
             let (sent, came) = (self.sent[index], self.came[index]);
             if sent != came {
@@ -276,18 +282,18 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         }
     }
 
-    /// Kills a victim, waits until the kernel says that it is dead, and puts up the fence, as the
-    /// launcher does. Without all this the engine repairs nothing.
+    /// Kills a victim, waits until the kernel confirms its death, and fences it, as the launcher
+    /// does. Otherwise the engine repairs nothing.
     pub fn fence(&mut self, index: usize, victim: Victim) {
         let control = self.bed.launching.control();
-        assert!(!control.life(index as u16).fenced);
+        assert!(!control.incarnation(index as u16).fenced);
         let death = victim.kill();
         self.bed.launching.fence(index as u16, self.bed.epoch, &death);
-        assert!(control.life(index as u16).fenced);
+        assert!(control.incarnation(index as u16).fenced);
     }
 
-    /// Retires the dead as the orchestrator does, once in each duty cycle.
-    pub fn retire(&mut self, dead: &[usize]) -> bool {
+    /// Retires the dead producers as the orchestrator does, once in each duty cycle.
+    pub fn try_retire(&mut self, dead: &[usize]) -> bool {
         let mut left: Vec<usize> = dead.to_vec();
         for _ in 0..CYCLES {
             self.take_all();
@@ -300,9 +306,9 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         false
     }
 
-    /// Starts a producer of this process in the place of a dead one, in memory made anew.
+    /// Starts the successor of a dead producer in this process, in reset memory.
     pub fn revive(&mut self, index: usize) {
-        self.bed.renew_own(index);
+        self.bed.reset_own(index);
         self.bed.epoch = (self.bed.epoch + 1) % EPOCHS;
         self.bed.launching.revive(index as u16, self.bed.epoch);
         self.consumer.revive(index);
@@ -311,17 +317,17 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         self.others.push((index, producer));
     }
 
-    /// The ring goes on: fills up to its last place and is emptied, twice. `lost` places may be
-    /// missing.
-    pub fn two_laps(&mut self, lost: u64, when: &str) {
-        let at_most = if self.bed.kernel { self.bed.room } else { u64::MAX };
+    /// Checks that the ring works: it is filled to its last slot and drained, twice. Up to `lost`
+    /// slots may be missing.
+    pub fn check_two_laps(&mut self, lost: u64, when: &str) {
+        let max = if self.bed.kernel { self.bed.room } else { u64::MAX };
         let producers = self.others.len() as u64;
         for lap in 0..2 {
             let fits = if self.bed.shared {
-                (0..at_most).take_while(|turn| self.push_one((turn % producers) as usize)).count() as u64
+                (0..max).take_while(|turn| self.try_push_one((turn % producers) as usize)).count() as u64
             } else {
                 let rings = (0..producers)
-                    .map(|index| (0..at_most).take_while(|_| self.push_one(index as usize)).count() as u64);
+                    .map(|index| (0..max).take_while(|_| self.try_push_one(index as usize)).count() as u64);
                 rings.min().unwrap_or(0)
             };
             if !(self.bed.room - lost..=self.bed.room).contains(&fits) {
@@ -330,7 +336,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
             }
             self.take_all();
             let living: Vec<usize> = self.others.iter().map(|(index, _)| *index).collect();
-            self.all_came(&living, when);
+            self.check_all_received(&living, when);
         }
     }
 }

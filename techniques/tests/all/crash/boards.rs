@@ -1,5 +1,5 @@
-//! A board's writer that stands, and dies, at every instruction of a write: what readers see then,
-//! and what a successor finds.
+//! Stops and deaths of a board's writer at every instruction of a write: the readers' view, and the
+//! state for a successor.
 
 use super::bed;
 use super::orders::{BOARD, BOARD_CELL, board_value};
@@ -14,7 +14,7 @@ use shm::sync::Ordering::Relaxed;
 use std::collections::BTreeSet;
 use techniques::Technique;
 
-/// A small cell, one with lines of its own, and a log.
+/// Returns the tested shapes: a small cell, one with its own cache lines, and a log.
 fn shapes() -> Vec<Shape> {
     [(2, 2), (5, 2), (32, 4), (3, 8)]
         .map(|(words, slots)| Shape::with_slots(2, words, slots).expect("a shape"))
@@ -34,14 +34,15 @@ fn header() -> Header {
     }
 }
 
-/// The same words on the heap: what a death here would leave.
+/// Copies the words to the heap: the state that a death here would leave.
 fn copy(words: &AtomicWords) -> AtomicWords {
     let copy = Region::heap(words.len()).words();
     copy.iter().zip(words.iter()).for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
     copy
 }
 
-/// The cell's version; its value must be whole, and every older one that a log still promises.
+/// Returns the cell's version. Its value must be whole, and so must every older one that the log
+/// still has.
 fn newest(memory: &AtomicWords) -> u64 {
     let reader = Reader::attach(&memory.clone().into()).expect("a board");
     let shape = reader.shape();
@@ -62,7 +63,7 @@ fn newest(memory: &AtomicWords) -> u64 {
     version
 }
 
-/// A successor over this memory goes on behind that version.
+/// Checks that a successor on this memory continues after that version.
 fn succeed(memory: &AtomicWords, version: u64) {
     let mut successor = Writer::attach(memory).expect("a board");
     assert_eq!(successor.version(BOARD_CELL), version);
@@ -73,7 +74,7 @@ fn succeed(memory: &AtomicWords, version: u64) {
     }
 }
 
-/// What the tests share: a run, a board in it, and the orders of its writer.
+/// A run, a board in it, and the commands of its writer.
 struct Scene<'a> {
     plan: &'a Plan,
     memory: AtomicWords,
@@ -100,10 +101,10 @@ fn a_boards_writer_may_die_at_every_instruction() {
     }
     let (mut boundaries, mut kills) = (0, 0);
     for shape in shapes() {
-        let run = bed::run(Technique::of::<SpscMux>());
+        let run = bed::run(Technique::from_link::<SpscMux>());
         let _control = segments::create_control(run.plan(), &[]).expect("room");
         let scene = Scene::new(&run, shape);
-        // Every boundary of each of these writes, around all slots: what a death there would leave.
+        // Every boundary of each of these writes, around all slots.
         let mut changes = BTreeSet::new();
         let mut victim = scene.start();
         for version in 1..=shape.slots() as u64 + 2 {
@@ -128,8 +129,8 @@ fn a_boards_writer_may_die_at_every_instruction() {
         }
         let version = newest(&scene.memory);
         drop(victim);
-        // And real deaths, behind every instruction that changed the memory; each successor is a
-        // process that goes on.
+        // Real deaths, after every instruction that changed the memory; each successor is a
+        // process.
         assert!(changes.len() >= shape.words() + 2, "each store is an instruction of its own");
         let mut version = version;
         for boundary in changes {

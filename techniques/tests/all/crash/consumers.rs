@@ -1,29 +1,29 @@
-//! Consumers that die at an instruction of their pop: the producers do not notice, and a next
-//! consumer goes on.
+//! Deaths of consumers at an instruction of their pop: the producers are not affected, and a
+//! successor continues.
 
 use super::bed::{Bed, Scene};
-use super::deaths::{Survey, UNTIL_FULL, some_of};
-use super::report::Tally;
+use super::deaths::{Survey, UNTIL_FULL, sample};
+use super::report::TrialCounts;
 use super::setups::{Act, SetUp};
 use super::victim::{Role, Victim};
 use protocol::wire::Message;
 use shm::ring::Link;
 
-/// The victim, and how much of what it has popped was looked at.
+/// The victim, and the number of its popped messages that were checked.
 pub struct Popping {
     pub victim: Victim,
     pub seen: u64,
 }
 
 impl Popping {
-    /// One in that state.
+    /// Starts a victim and brings it into a state.
     pub fn new<T: Link>(scene: &mut Scene<'_, '_, T>, acts: &[Act]) -> Self {
         let victim = scene.bed.victim(Role::Consumer, 0);
         let mut popping = Self { victim, seen: 0 };
         for act in acts {
             match act {
                 Act::Fill(messages) if scene.bed.shared => scene.push(*messages),
-                // Each has its ring.
+                // Each producer has its own ring.
                 Act::Fill(messages) => scene.push(*messages * scene.others.len() as u64),
                 Act::Take(messages) => popping.pop(scene, *messages),
                 Act::TakeAll => popping.pop(scene, 2 * UNTIL_FULL),
@@ -39,7 +39,7 @@ impl Popping {
         self.look(scene);
     }
 
-    /// Judges what has been popped since the last look.
+    /// Checks the messages popped since the last call.
     fn look<T: Link>(&mut self, scene: &mut Scene<'_, '_, T>) {
         for n in self.seen..self.victim.done() {
             scene.receive(None, self.victim.popped(n));
@@ -48,7 +48,7 @@ impl Popping {
     }
 }
 
-/// A pop to its end, and the message that it gave.
+/// Records a complete pop, and its message.
 fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Message>) {
     let mut scene = Scene::new(bed, &[]);
     let mut popping = Popping::new(&mut scene, &set_up.acts);
@@ -58,21 +58,20 @@ fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Mess
     (survey, message)
 }
 
-/// How much the producers push before they see a death: nothing, one message, and until the rings
-/// are full.
+/// Number of messages pushed before the death: none, one, and until the rings are full.
 const PUSHES: [u64; 3] = [0, 1, UNTIL_FULL];
 
-/// Everything about one state: every boundary of the pop, with nobody and with everybody at work.
-/// Where there is no time for everything, who is at work changes from one boundary to the next.
-pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
-    let mut tally = Tally::default();
+/// Tries every boundary of the pop in one state, with idle and with active producers; in quick mode
+/// with one choice per boundary.
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
+    let mut tally = TrialCounts::default();
     let (plain, message) = survey(bed, set_up);
     tally.add("of", plain.end() as u64 + 1);
     tally.add("distinct states", plain.distinct_states());
     let mut gone_before = false;
     for boundary in 0..=plain.end() {
         let mut gone_now = gone_before;
-        for push in some_of(&PUSHES, boundary) {
+        for push in sample(&PUSHES, boundary) {
             let gone = die(bed, set_up, boundary, push, &plain, message, &mut tally);
             if gone_before && !gone {
                 let what = format!("boundary {boundary}: taken before, and then there again");
@@ -86,7 +85,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     tally
 }
 
-/// One death. Whether the message in flight is gone: taken, or there was none.
+/// Tries one death. Returns `true` if the message in flight is gone: taken, or none existed.
 fn die<T: Link>(
     bed: &mut Bed<'_, T>,
     set_up: &SetUp,
@@ -94,7 +93,7 @@ fn die<T: Link>(
     push: u64,
     survey: &Survey,
     in_flight: Option<Message>,
-    tally: &mut Tally,
+    tally: &mut TrialCounts,
 ) -> bool {
     let mut scene = Scene::new(bed, &[]);
     let mut popping = Popping::new(&mut scene, &set_up.acts);
@@ -105,27 +104,27 @@ fn die<T: Link>(
     scene.push(push);
     let _certain = popping.victim.kill();
     tally.add("deaths", 1);
-    // Nobody takes anything now: the others come to no harm and to an end.
+    // Without a consumer the other producers are not harmed, and finish.
     scene.push(UNTIL_FULL);
     scene.consumer = scene.bed.resume();
     let again = next_is_again(&mut scene, in_flight.as_slice());
     tally.add(if again { "came again" } else { "taken" }, u64::from(in_flight.is_some()));
     scene.take_all();
-    scene.all_came(&[0, 1, 2], "the next consumer");
-    scene.two_laps(scene.bed.slack, "the next consumer");
+    scene.check_all_received(&[0, 1, 2], "the next consumer");
+    scene.check_two_laps(scene.bed.slack, "the next consumer");
     let place = format!("{}, {}, {boundary} of {}, {push}", scene.bed.technique(), set_up.name, survey.end());
     tally.problems(&place, &scene.problems);
     !again
 }
 
-/// Takes one message of their producer, and says whether it is the first one of those in flight. If
-/// not, they were taken by the dead one and went with it.
+/// Receives one message of the producer, and returns `true` if it is the first one in flight.
+/// Otherwise the dead consumer had taken these messages.
 pub fn next_is_again<T: Link>(scene: &mut Scene<'_, '_, T>, in_flight: &[Message]) -> bool {
     let Some(&expected) = in_flight.first() else { return false };
     let producer = (expected[0] >> 48) as usize;
     let mut before = Vec::new();
     let mut again = false;
-    // Others' messages may come first.
+    // Messages of other producers may arrive first.
     while let Some((from, got)) = shm::ring::Consumer::try_pop(&mut scene.consumer) {
         before.push((from, got));
         if (got[0] >> 48) as usize == producer {

@@ -1,13 +1,13 @@
-//! Producers that die at an instruction of their push, and what they leave to the others.
+//! Deaths of producers at an instruction of their push, and the effects on the others.
 
 use super::bed::{Bed, FIRST, SECOND, Scene};
-use super::report::{Tally, is_slow};
+use super::report::{TrialCounts, is_slow};
 use super::setups::{SetUp, Victims, prepare};
 use super::victim::{At, Victim};
 use shm::ring::{Consumer, Link};
 use std::collections::HashSet;
 
-/// What the others do while a victim stands still: push so many, then take so many.
+/// The actions of the others while a victim is stopped: a number of pushes, then a number of pops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meanwhile {
     pub push: u64,
@@ -18,45 +18,46 @@ pub const NOTHING: Meanwhile = Meanwhile { push: 0, take: 0 };
 /// Enough to fill any ring here.
 pub const UNTIL_FULL: u64 = 1000;
 
-/// A boundary between two instructions, counted from the first instruction of the push, and what
-/// happens there.
+/// A boundary between two instructions, counted from the first instruction of the push, and the
+/// actions there.
 pub type Stop = (usize, Meanwhile);
 
-/// A push from a boundary on to its end: where it stood at each boundary, and what the memory held.
+/// The recording of a push from a boundary to its end: the position at each boundary, and a
+/// fingerprint of the memory.
 pub struct Survey {
     /// The first boundary of `path`.
     pub from: usize,
     pub path: Vec<(At, u64)>,
-    /// Whether the push was taken in the end.
+    /// `true` if the push was accepted.
     pub taken: bool,
 }
 
 impl Survey {
-    /// The number of the last boundary: the push has returned.
+    /// Returns the number of the last boundary, where the push has returned.
     pub fn end(&self) -> usize {
         self.from + self.path.len() - 1
     }
 
-    /// The places on the way to that boundary.
+    /// Returns the positions on the way to that boundary.
     pub fn way(&self, boundary: usize) -> Vec<At> {
         self.path[..=boundary - self.from].iter().map(|(at, _)| *at).collect()
     }
 
-    /// Whether the instruction behind that boundary changes shared memory.
+    /// Returns `true` if the instruction after that boundary changes shared memory.
     fn changes(&self, boundary: usize) -> bool {
         let pair = boundary.checked_sub(self.from).and_then(|place| self.path.get(place..place + 2));
         pair.is_some_and(|pair| pair[0].1 != pair[1].1)
     }
 
-    /// The boundaries before such an instruction.
+    /// Returns the boundaries before instructions that change shared memory.
     pub fn before_changes(&self) -> Vec<usize> {
         (self.from..self.end()).filter(|boundary| self.changes(*boundary)).collect()
     }
 
-    /// Which turn a boundary has among those at which more is tried than a death alone; `None`: it
-    /// is none of them. They are those beside an instruction that changes shared memory, and every
-    /// fourth of the rest: between two changes a dead one leaves the same. All are, where there is
-    /// time.
+    /// Returns the index of a boundary among those at which more than a death is tried; `None` for
+    /// others. These are the boundaries next to an instruction that changes shared memory, and
+    /// every fourth of the rest, because a death between two changes leaves an equal state. In slow
+    /// mode all boundaries are included.
     pub fn turn(&self, boundary: usize) -> Option<usize> {
         let is_beside =
             self.changes(boundary) || boundary.checked_sub(1).is_some_and(|before| self.changes(before));
@@ -78,8 +79,7 @@ impl<T: Link> Scene<'_, '_, T> {
         self.take(meanwhile.take);
     }
 
-    /// Begins the first victim's push and goes from stop to stop: to each the way that is known, if
-    /// one is.
+    /// Begins the first victim's push and runs it from stop to stop, on known paths if they exist.
     pub fn approach(&mut self, victim: &mut Victim, stops: &[Stop], known: &[&Survey]) {
         victim.begin();
         let mut now = 0;
@@ -94,7 +94,7 @@ impl<T: Link> Scene<'_, '_, T> {
     }
 }
 
-/// Walks a victim's push to its end.
+/// Records a victim's push by single steps to its end.
 pub fn walk<T: Link>(scene: &Scene<'_, '_, T>, victim: &Victim, from: usize) -> Survey {
     let mut path = vec![(victim.at(), scene.bed.state())];
     while victim.at().is_some() {
@@ -106,41 +106,41 @@ pub fn walk<T: Link>(scene: &Scene<'_, '_, T>, victim: &Victim, from: usize) -> 
     Survey { from, path, taken: victim.done() > before }
 }
 
-/// How a push goes that nobody meddles with.
+/// Records an undisturbed push.
 pub fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Survey {
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
     scene.approach(&mut victims.first, &[], &[]);
     walk(&scene, &victims.first, 0)
 }
 
-/// How such a push goes on when it was meddled with at that stop.
+/// Records the rest of a push after other actions at a stop.
 fn survey_from<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, stop: Stop, plain: &Survey) -> Survey {
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
     scene.approach(&mut victims.first, &[stop], &[plain]);
     walk(&scene, &victims.first, stop.0)
 }
 
-/// Another producer that stands in the middle of a push while the first one dies.
+/// Another producer that is stopped in the middle of a push while the first one dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Company {
-    /// How far it has come.
+    /// The boundary at which it is stopped.
     pub at: usize,
-    /// Whether it has begun before the first one.
+    /// `true` if it has begun before the first producer.
     pub early: bool,
-    /// Whether it dies as well; else it is only slow.
+    /// `true` if it dies as well; otherwise it is only slow.
     pub dies: bool,
 }
 
 const ALONE: Option<Company> = None;
 
-/// One death at the last of the stops. Whether the message that was on its way came out.
+/// Tries one death at the last of the stops. Returns `true` if the message in flight arrived.
 pub fn die<T: Link>(
     bed: &mut Bed<'_, T>,
     set_up: &SetUp,
     stops: &[Stop],
     known: &[&Survey],
     company: Option<Company>,
-    tally: &mut Tally,
+    tally: &mut TrialCounts,
 ) -> bool {
     let (boundary, meanwhile) = *stops.last().expect("a place to die");
     let survey = known.last().expect("the way there");
@@ -153,7 +153,7 @@ pub fn die<T: Link>(
         }
     };
     come_along(&mut second, true);
-    // Where another one has begun already its way may be another one.
+    // If another producer has already begun, the path may differ.
     let is_known = company.is_none_or(|company| !company.early);
     scene.approach(&mut first, stops, if is_known { known } else { &[] });
     let (at, state) = survey.path[boundary - survey.from];
@@ -177,16 +177,16 @@ pub fn die<T: Link>(
         (second, _) => slow = second,
     }
     if !scene.bed.shared {
-        // Each has a ring of its own: nobody needs the repair.
+        // Each producer has its own ring: the others do not need the repair.
         scene.take_all();
-        scene.all_came(&[1], "before the repair");
+        scene.check_all_received(&[1], "before the repair");
     }
-    let mut retired = scene.retire(&dead);
+    let mut retired = scene.try_retire(&dead);
     if let Some(slow) = &slow {
         tally.add("waited for the slow", u64::from(!retired));
         slow.finish();
         scene.sent[SECOND] += slow.done();
-        retired = scene.retire(&dead);
+        retired = scene.try_retire(&dead);
     }
     if !retired {
         scene.problem("unretired", format_args!("{dead:?} cannot be retired"));
@@ -197,27 +197,27 @@ pub fn die<T: Link>(
         judge_dead(&mut scene, SECOND, false);
     }
     let living = if dead.contains(&SECOND) { &[1][..] } else { &[1, SECOND] };
-    scene.all_came(living, "after the repair");
+    scene.check_all_received(living, "after the repair");
     let passed_over = scene.consumer.passed_over();
     tally.add("passed over", passed_over);
     if passed_over > dead.len() as u64 {
         scene.problem("passed over", format_args!("{passed_over} for {} dead", dead.len()));
     }
-    // The block in which the list stands may be used up; who is slow may keep a spare one; the dead
-    // ones' came back.
+    // The current block may be used up; a slow producer may keep a spare one; blocks of dead
+    // producers were freed.
     let lost = scene.bed.slack * (1 + u64::from(slow.is_some()));
-    scene.two_laps(lost, "after the repair");
+    scene.check_two_laps(lost, "after the repair");
     if let Some(slow) = &slow {
         let before = slow.done();
         slow.run(2);
         scene.sent[SECOND] += slow.done() - before;
         scene.take_all();
-        scene.all_came(&[SECOND], "the slow one goes on");
+        scene.check_all_received(&[SECOND], "the slow one goes on");
     }
     for index in dead {
         scene.revive(index);
     }
-    scene.two_laps(lost, "after the revival");
+    scene.check_two_laps(lost, "after the revival");
     tally.problems(
         &format!("{}, {}, {stops:?} of {}, {company:?}", scene.bed.technique(), set_up.name, survey.end()),
         &scene.problems,
@@ -225,8 +225,8 @@ pub fn die<T: Link>(
     came
 }
 
-/// Of a dead producer's messages all that were taken have come, and perhaps the one that was on its
-/// way.
+/// Checks that all accepted messages of a dead producer have arrived, and at most the one in
+/// flight.
 fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool) -> bool {
     let (sent, came) = (scene.sent[dead], scene.came[dead]);
     if !(sent + u64::from(returned)..=sent + 1).contains(&came) {
@@ -238,14 +238,13 @@ fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool
     came > sent
 }
 
-/// At every so-manieth boundary the others meddle, and at those before a change.
+/// Distance of the boundaries at which the others act, in addition to those before a change.
 const MEDDLE_EVERY: usize = 40;
 
-/// Everything about one state: every boundary of the push alone, with others at work, in company,
-/// and meddled with. Where there is no time for everything, what is tried changes from one boundary
-/// to the next.
-pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
-    let mut tally = Tally::default();
+/// Tries every boundary of the push in one state: alone, with active producers, with another
+/// stopped producer, and with actions in between; in quick mode with one choice per boundary.
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
+    let mut tally = TrialCounts::default();
     let plain = survey(bed, set_up);
     tally.add("distinct states", plain.distinct_states());
     let mut came_before = false;
@@ -257,7 +256,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
         }
         came_before = came;
         let turn = plain.turn(boundary);
-        let pushes = turn.map_or(vec![], |turn| some_of(&[1, UNTIL_FULL], turn));
+        let pushes = turn.map_or(vec![], |turn| sample(&[1, UNTIL_FULL], turn));
         for push in pushes {
             let meanwhile = Meanwhile { push, take: boundary as u64 % 3 };
             die(bed, set_up, &[(boundary, meanwhile)], &[&plain], ALONE, &mut tally);
@@ -271,18 +270,18 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     tally
 }
 
-/// One of them, a different one each time; all of them if there is time.
-pub fn some_of<C: Copy>(all: &[C], time: usize) -> Vec<C> {
+/// Returns one of the choices, a different one each time; all of them in slow mode.
+pub fn sample<C: Copy>(all: &[C], time: usize) -> Vec<C> {
     if is_slow() { all.to_vec() } else { vec![all[time % all.len()]] }
 }
 
-/// Who stands by at a boundary: another one somewhere; and for each pair of places where something
-/// is about to change.
+/// Returns the second producers tried at a boundary: one at some boundary, and one at each boundary
+/// before a change.
 fn companies(set_up: &SetUp, plain: &Survey, boundary: usize, turn: Option<usize>) -> Vec<Company> {
     let ways = [(false, false), (false, true), (true, false), (true, true)];
     let company = |at: usize| move |(early, dies)| Company { at, early, dies };
     let somewhere = boundary * 7 % (plain.end() + 1);
-    let ways_now = turn.map_or(vec![], |turn| some_of(&ways, turn));
+    let ways_now = turn.map_or(vec![], |turn| sample(&ways, turn));
     let mut companies: Vec<Company> = ways_now.into_iter().map(company(somewhere)).collect();
     let changes = plain.before_changes();
     if set_up.thorough && changes.contains(&boundary) {
@@ -291,9 +290,8 @@ fn companies(set_up: &SetUp, plain: &Survey, boundary: usize, turn: Option<usize
     companies
 }
 
-/// Others push or take at one boundary, and the victim dies at a later one: at each of those at
-/// which more is tried.
-fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: &mut Tally) {
+/// Lets the others push or take at one boundary, and the victim die at each selected later one.
+fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: &mut TrialCounts) {
     let mut places = plain.before_changes();
     places.extend((0..plain.end()).step_by(MEDDLE_EVERY));
     places.sort_unstable();
@@ -307,7 +305,7 @@ fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: 
         if !set_up.thorough && turn % 3 != 0 {
             continue;
         }
-        for meanwhile in some_of(&kinds, turn / 3 + turn) {
+        for meanwhile in sample(&kinds, turn / 3 + turn) {
             let other = survey_from(bed, set_up, (place, meanwhile), plain);
             tally.add("distinct states", other.distinct_states());
             for boundary in (place + 1..=other.end()).filter(|boundary| other.turn(*boundary).is_some()) {

@@ -1,12 +1,12 @@
-//! Real processes that die, by SIGKILL, at every instruction of the release build's push and pop;
-//! and what the others make of it.
+//! Real processes killed by SIGKILL at every instruction of the release build's push and pop, and
+//! the effects on the others.
 //!
-//! A *victim* (`victim/`) is traced: it stands before the first instruction of one push, does so
-//! many instructions, and is killed. Then the ring is repaired as in a run (the kernel confirms the
-//! death, the fence goes up, the consumer retires), and everything that the others sent must come,
-//! whole and in order, of the dead one everything but perhaps the message on its way, and the ring
-//! must go on to its last place, for two laps and two more with a new producer in the dead one's
-//! place.
+//! A *victim* (`victim/`) is traced: it is stopped before the first instruction of one push,
+//! executes a number of instructions, and is killed. Then the ring is repaired as in a run: the
+//! kernel confirms the death, the fence is set, the consumer retires the producer. All messages of
+//! the others must arrive, whole and in order, and all of the victim except perhaps the one in
+//! flight. The ring must work with its full capacity for two laps, and for two more with a
+//! successor.
 //!
 //! `cargo test --release -p techniques --test all crash:: -- --nocapture` prints the numbers;
 //! `BULKHEAD_SLOW=1` tries ten times as much.
@@ -24,44 +24,43 @@ mod victim;
 mod zombies;
 
 use bed::Bed;
-use report::{CrashReport, Tally, is_slow, on_all_cores};
+use report::{CrashReport, TrialCounts, is_slow, on_all_cores};
 use setups::SetUp;
 use shm::ring::spsc_mux::SpscMux;
 use techniques::Technique;
 use techniques::with_link;
 
-/// The techniques between processes.
+/// Returns the techniques that work between processes.
 fn between_processes() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
-/// Those over memory that they share.
+/// Returns the techniques that use shared memory.
 fn in_memory() -> Vec<Technique> {
     between_processes().into_iter().filter(|technique| !technique.is_kernel()).collect()
 }
 
-/// Those whose consumer can be replaced.
+/// Returns the techniques whose consumer can be replaced.
 fn resumable() -> Vec<Technique> {
-    between_processes().into_iter().filter(|technique| technique.record().resumable).collect()
+    between_processes().into_iter().filter(|technique| technique.info().resumable).collect()
 }
 
-/// Does something with every state of these techniques that is fit for it, `round` times moved on,
-/// on all cores.
+/// Runs `work` for every suitable state of these techniques, shifted by `round`, on all cores.
 fn in_all_states(
     techniques: &[Technique],
     round: u64,
     report: &CrashReport,
     is_fit: impl Fn(&SetUp) -> bool,
-    work: impl Fn(Technique, &SetUp) -> Tally + Sync,
+    work: impl Fn(Technique, &SetUp) -> TrialCounts + Sync,
 ) {
-    // For who looks for something: `BULKHEAD_ONLY=linked`.
+    // To run a single technique: `BULKHEAD_ONLY=linked`.
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
     let mut jobs = Vec::new();
     for &technique in techniques.iter().filter(|technique| technique.name().contains(&only)) {
         let run = bed::run(technique);
         let states = with_link!(technique, T => setups::all(technique, Bed::<T>::new(&run).room));
-        // Seven places are around every ring here after a while.
-        let move_on = |set_up: SetUp| set_up.moved_on(7 * round);
+        // Seven is coprime to every ring size here.
+        let move_on = |set_up: SetUp| set_up.shifted(7 * round);
         jobs.extend(states.into_iter().filter(&is_fit).map(move_on).map(|set_up| (technique, set_up)));
     }
     on_all_cores(jobs, |(technique, set_up)| {
@@ -71,7 +70,8 @@ fn in_all_states(
     });
 }
 
-/// `with_bed!(technique, bed => expression)`: the expression with a bed of that technique.
+/// `with_bed!(technique, bed => expression)`: evaluates the expression with a bed of that
+/// technique.
 macro_rules! with_bed {
     ($technique:expr, $bed:ident => $body:expr) => {{
         let run = bed::run($technique);
@@ -82,7 +82,7 @@ macro_rules! with_bed {
     }};
 }
 
-/// Whether processes can be traced here; says loudly if not.
+/// Returns `true` if processes can be traced here; prints the reason if not.
 fn may_trace() -> bool {
     let refusal = victim::refusal();
     if let Some(why) = &refusal {
@@ -91,7 +91,7 @@ fn may_trace() -> bool {
     refusal.is_none()
 }
 
-/// How many deaths of producers there must be at least.
+/// Returns the minimum number of deaths of producers.
 fn enough() -> u64 {
     if is_slow() { 100_000 } else { 10_000 }
 }
@@ -152,19 +152,19 @@ fn a_consumer_may_die_at_every_instruction() {
     assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
 }
 
-/// Of techniques that have batches of their own.
+/// For techniques with their own implementation of batches.
 #[test]
-fn either_end_may_die_at_every_instruction_of_a_batch() {
+fn ends_may_die_at_every_batch_instruction() {
     if !may_trace() {
         return;
     }
     const COLUMNS: &[&str] =
         &["set-ups", "boundaries", "of", "distinct states", "deaths", "in part", "violations"];
-    let own = [Technique::of::<SpscMux>()];
+    let own = [Technique::from_link::<SpscMux>()];
     for (title, exhaust) in [
         (
             "producers that died at an instruction of a batch",
-            batches::producers as fn(Technique, &SetUp) -> Tally,
+            batches::producers as fn(Technique, &SetUp) -> TrialCounts,
         ),
         ("consumers that died at an instruction of a batch", batches::consumers),
     ] {
@@ -176,7 +176,7 @@ fn either_end_may_die_at_every_instruction_of_a_batch() {
 }
 
 #[test]
-fn a_consumer_may_die_in_the_middle_of_a_retirement() {
+fn consumer_may_die_during_a_retirement() {
     if !may_trace() {
         return;
     }
@@ -186,14 +186,14 @@ fn a_consumer_may_die_in_the_middle_of_a_retirement() {
         &resumable(),
         0,
         &report,
-        SetUp::takes_nothing,
+        SetUp::is_fill_only,
         |technique, set_up| with_bed!(technique, bed => retirements::exhaust(bed, set_up)),
     );
     assert_eq!(report.print(), 0, "violations");
 }
 
 #[test]
-fn a_producer_that_stands_still_at_any_instruction_is_not_dead() {
+fn stalled_producer_is_never_treated_as_dead() {
     if !may_trace() {
         return;
     }
@@ -208,7 +208,7 @@ fn a_producer_that_stands_still_at_any_instruction_is_not_dead() {
         0,
         &report,
         |_| true,
-        |technique, set_up| with_bed!(technique, bed => zombies::stand_still(bed, set_up)),
+        |technique, set_up| with_bed!(technique, bed => zombies::exhaust_stalls(bed, set_up)),
     );
     assert_eq!(report.print(), 0, "violations");
     assert_eq!(report.sum("taken for dead"), 0);
@@ -216,7 +216,7 @@ fn a_producer_that_stands_still_at_any_instruction_is_not_dead() {
 }
 
 #[test]
-fn a_repair_of_the_living_would_do_harm() {
+fn repair_of_running_producer_is_harmful() {
     if !may_trace() {
         return;
     }
@@ -230,7 +230,7 @@ fn a_repair_of_the_living_would_do_harm() {
         0,
         &report,
         is_fit,
-        |technique, set_up| with_bed!(technique, bed => zombies::break_the_rule(bed, set_up)),
+        |technique, set_up| with_bed!(technique, bed => zombies::exhaust_early_repairs(bed, set_up)),
     );
     report.print();
     assert!(report.all_have("harmed"), "the tests of the dead and the slow would find nothing either");

@@ -1,4 +1,4 @@
-//! What was tried and what came of it: counted for each technique, printed, and written to
+//! The report of the crash tests: counts for each technique, printed, and written to
 //! `target/crash-report.txt`.
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -10,24 +10,24 @@ use std::time::Instant;
 use system::pin;
 use techniques::Technique;
 
-/// Whether ten times as much is to be tried: `BULKHEAD_SLOW=1`.
+/// Returns `true` in slow mode, with ten times as many trials: `BULKHEAD_SLOW=1`.
 pub fn is_slow() -> bool {
     std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1")
 }
 
-/// What must not be, by its kind.
+/// Violations by kind.
 #[derive(Default)]
 pub struct Problems(Vec<(&'static str, String)>);
 
 impl Problems {
-    /// One more of that kind; the first ones say enough.
+    /// Adds a violation; only the first two of a kind are kept.
     pub fn add(&mut self, kind: &'static str, what: Arguments<'_>) {
         if self.0.iter().filter(|(other, _)| *other == kind).count() < 2 {
             self.0.push((kind, what.to_string()));
         }
     }
 
-    /// Whether there is one of that kind.
+    /// Returns `true` if there is a violation of that kind.
     pub fn has(&self, kind: &str) -> bool {
         self.0.iter().any(|(other, _)| *other == kind)
     }
@@ -37,47 +37,47 @@ impl Problems {
     }
 }
 
-/// Numbers of one technique, each with the name of its column.
+/// The counts of one technique by column.
 #[derive(Default)]
-pub struct Tally {
+pub struct TrialCounts {
     counts: BTreeMap<&'static str, u64>,
     problems: Vec<String>,
 }
 
-impl Tally {
-    /// Counts so many more.
+impl TrialCounts {
+    /// Adds to a count.
     pub fn add(&mut self, what: &'static str, count: u64) {
         *self.counts.entry(what).or_default() += count;
     }
 
-    /// What must not be, and where it was found.
+    /// Adds violations with the place where they were found.
     pub fn problems(&mut self, place: &str, problems: &Problems) {
         self.add("violations", u64::from(!problems.is_empty()));
         self.problems.extend(problems.0.iter().map(|(kind, what)| format!("{place}: {kind}: {what}")));
     }
 
-    /// The same, of one thing.
+    /// Adds a single violation.
     pub fn problem(&mut self, place: &str, what: String) {
         self.add("violations", 1);
         self.problems.push(format!("{place}: {what}"));
     }
 
-    /// So many of what.
+    /// Returns a count by its column.
     pub fn count(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    fn merge(&mut self, other: Tally) {
+    fn merge(&mut self, other: TrialCounts) {
         other.counts.into_iter().for_each(|(what, count)| self.add(what, count));
         self.problems.extend(other.problems);
     }
 }
 
-/// The tallies of all techniques.
+/// The counts of all techniques.
 pub struct CrashReport {
     title: &'static str,
     columns: &'static [&'static str],
-    rows: Mutex<BTreeMap<usize, Tally>>,
+    rows: Mutex<BTreeMap<usize, TrialCounts>>,
     begun: Instant,
 }
 
@@ -86,13 +86,13 @@ impl CrashReport {
         Self { title, columns, rows: Mutex::default(), begun: Instant::now() }
     }
 
-    /// Takes what one job has counted.
-    pub fn add(&self, technique: Technique, tally: Tally) {
+    /// Adds the counts of one job.
+    pub fn add(&self, technique: Technique, tally: TrialCounts) {
         let row = Technique::all().iter().position(|other| *other == technique).expect("one of all");
         self.rows.lock().expect("no job panics here").entry(row).or_default().merge(tally);
     }
 
-    /// Prints the table and what must not be; how many of that there were.
+    /// Prints the table and the violations. Returns the number of violations.
     pub fn print(&self) -> u64 {
         let rows = self.rows.lock().expect("no job panics here");
         let mut table = Table::new();
@@ -114,18 +114,18 @@ impl CrashReport {
         rows.values().map(|tally| tally.count("violations")).sum()
     }
 
-    /// Whether there is some of it in every row.
+    /// Returns `true` if the count is above 0 in every row.
     pub fn all_have(&self, what: &str) -> bool {
         self.rows.lock().expect("no job panics here").values().all(|tally| tally.count(what) > 0)
     }
 
-    /// The sum of a column.
+    /// Returns the sum of a column.
     pub fn sum(&self, what: &str) -> u64 {
         self.rows.lock().expect("no job panics here").values().map(|tally| tally.count(what)).sum()
     }
 }
 
-/// Adds to the report's file, which the first one begins.
+/// Appends to the report's file; the first call creates it.
 fn write(text: &str) {
     static BEGUN: Mutex<bool> = Mutex::new(false);
     let mut begun = BEGUN.lock().expect("writing does not panic");
@@ -139,8 +139,8 @@ fn write(text: &str) {
     }
 }
 
-/// Does all jobs, on each core one at a time. A victim runs on its tracer's core: a step is a
-/// switch there and back.
+/// Runs all jobs, one at a time on each core. A victim runs on its tracer's core: a step costs two
+/// context switches.
 pub fn on_all_cores<J: Send>(jobs: Vec<J>, work: impl Fn(J) + Sync) {
     let jobs = Mutex::new(jobs.into_iter());
     std::thread::scope(|scope| {

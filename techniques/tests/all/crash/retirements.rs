@@ -1,18 +1,17 @@
-//! Consumers that die at an instruction of the retirement of a dead producer: the next consumer
-//! begins it anew.
+//! Deaths of consumers while they retire a dead producer: the successor starts the retirement
+//! again.
 
 use super::bed::{Bed, FIRST, Scene};
 use super::deaths::{NOTHING, Survey, survey, walk};
-use super::report::{Tally, is_slow};
+use super::report::{TrialCounts, is_slow};
 use super::setups::{SetUp, prepare};
 use super::victim::{Role, Victim};
 use shm::ring::Link;
 
-/// For each distinct state that a dead producer leaves: a death at each distinct state of the
-/// retirement, since nothing else of the consumer outlives it; if there is time, at every boundary
-/// all the same.
-pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
-    let mut tally = Tally::default();
+/// For each distinct state that a dead producer leaves, tries a death at each distinct state of the
+/// retirement, because only memory survives the consumer; in slow mode at every boundary.
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
+    let mut tally = TrialCounts::default();
     let push = survey(bed, set_up);
     let mut producer_at = push.before_changes();
     producer_at.push(push.end());
@@ -34,7 +33,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     tally
 }
 
-/// A producer died there; a consumer that has taken nothing yet stands before its retirement.
+/// Prepares a producer that died at a boundary, and a consumer stopped before its retirement.
 fn open_grave<'b, 'a, T: Link>(
     bed: &'b mut Bed<'a, T>,
     set_up: &SetUp,
@@ -54,7 +53,7 @@ fn die<T: Link>(
     set_up: &SetUp,
     (died_at, push): (usize, &Survey),
     (boundary, retirement): (usize, &Survey),
-    tally: &mut Tally,
+    tally: &mut TrialCounts,
 ) {
     let (mut scene, repairer) = open_grave(bed, set_up, died_at, push);
     repairer.go(&retirement.way(boundary));
@@ -64,17 +63,17 @@ fn die<T: Link>(
     tally.add("deaths", 1);
     scene.push(1);
     scene.consumer = scene.bed.resume();
-    if !scene.retire(&[FIRST]) {
+    if !scene.try_retire(&[FIRST]) {
         scene.problem("unretired", format_args!("cannot be retired"));
     }
     let (sent, came) = (scene.sent[FIRST], scene.came[FIRST]);
     if !(sent..=sent + 1).contains(&came) {
         scene.problem("dead", format_args!("of the dead producer {sent} were taken, {came} came"));
     }
-    scene.all_came(&[1, 2], "the next consumer");
-    scene.two_laps(scene.bed.slack, "the next consumer");
+    scene.check_all_received(&[1, 2], "the next consumer");
+    scene.check_two_laps(scene.bed.slack, "the next consumer");
     scene.revive(FIRST);
-    scene.two_laps(scene.bed.slack, "after the revival");
+    scene.check_two_laps(scene.bed.slack, "after the revival");
     let place = format!(
         "{}, {}, producer died at {died_at}, consumer at {boundary} of {}",
         scene.bed.technique(),

@@ -1,4 +1,4 @@
-//! The states of a ring in which a victim dies, and how they come about.
+//! The states of a ring in which a victim dies, and the actions that lead to them.
 
 use super::bed::{Bed, FIRST, SECOND, Scene};
 use super::report::is_slow;
@@ -8,30 +8,30 @@ use techniques::Technique;
 use techniques::channel::Channel;
 use techniques::linked::{BLOCK_SLOTS, Linked};
 
-/// What happens to a ring.
+/// An action on a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// So many messages are pushed into the victim's ring, by everybody in turns where all share
+    /// Pushes a number of messages into the victim's ring, by all producers in turn if they share
     /// it.
     Fill(u64),
-    /// So many are taken.
+    /// Takes a number of messages.
     Take(u64),
-    /// Everything is taken.
+    /// Takes all messages.
     TakeAll,
-    /// The victim is stopped in the middle of a push, when it has changed shared memory so often;
-    /// the others push that many; it goes on.
+    /// Stops the victim in a push after a number of changes of shared memory; the others push a
+    /// number of messages; the victim continues.
     Interrupted(usize, u64),
-    /// The receiver is asleep, where it can be: who pushes is to wake it.
+    /// Puts the receiver to sleep, if it can sleep: a push must wake it.
     Park,
 }
 use Act::{Fill, Interrupted, Park, Take, TakeAll};
 
-/// A state and its name.
+/// A state of a ring: its name and the actions that lead to it.
 #[derive(Clone, Debug)]
 pub struct SetUp {
     pub name: String,
     pub acts: Vec<Act>,
-    /// Whether it is worth every pair of things that may come together, and not only some.
+    /// `true` if all combinations are tried in this state, and not only some.
     pub thorough: bool,
 }
 
@@ -39,14 +39,14 @@ fn set_up(name: &str, acts: &[Act]) -> SetUp {
     SetUp { name: name.into(), acts: acts.to_vec(), thorough: is_slow() }
 }
 
-/// The states that matter to a technique.
+/// Returns the relevant states of a technique.
 pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
     if technique.is_kernel() {
-        // The kernel's own state, of which we see nothing.
+        // The kernel's state is not visible.
         return vec![set_up("empty", &[]), set_up("part-full", &[Fill(3)])];
     }
     let half = room / 2;
-    let is_linked = technique == Technique::of::<Linked>();
+    let is_linked = technique == Technique::from_link::<Linked>();
     let mut all = vec![
         set_up("empty", &[]),
         set_up("part-full", &[Fill(3)]),
@@ -77,7 +77,7 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
             set_up("full, wrapped", &[Fill(half + 1), TakeAll, Fill(room)]),
         ]);
     }
-    if technique == Technique::of::<Channel>() {
+    if technique == Technique::from_link::<Channel>() {
         all.extend([
             set_up("receiver asleep", &[Park]),
             set_up("receiver asleep, wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Park]),
@@ -91,33 +91,33 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
 }
 
 impl SetUp {
-    /// The same, so many places further on. Not for a state that a certain place makes.
-    pub fn moved_on(self, places: u64) -> Self {
-        if places == 0 {
+    /// Shifts the state by a number of slots. Not for states that depend on a specific slot.
+    pub fn shifted(self, slots: u64) -> Self {
+        if slots == 0 {
             return self;
         }
-        let acts = [Fill(places), TakeAll].into_iter().chain(self.acts.iter().copied());
-        Self { name: format!("{} +{places}", self.name), acts: acts.collect(), ..self }
+        let acts = [Fill(slots), TakeAll].into_iter().chain(self.acts.iter().copied());
+        Self { name: format!("{} +{slots}", self.name), acts: acts.collect(), ..self }
     }
 
-    /// Whether nothing is taken on the way there.
-    pub fn takes_nothing(&self) -> bool {
+    /// Returns `true` if no messages are taken by the actions.
+    pub fn is_fill_only(&self) -> bool {
         self.acts.iter().all(|act| matches!(act, Fill(_)))
     }
 
-    /// Whether a producer is stepped on the way there.
+    /// Returns `true` if a producer is single-stepped by the actions.
     pub fn interrupts(&self) -> bool {
         self.acts.iter().any(|act| matches!(act, Interrupted(..)))
     }
 }
 
-/// Producers that will die, and the scene around them.
+/// The producers that will die.
 pub struct Victims {
     pub first: Victim,
     pub second: Option<Victim>,
 }
 
-/// Makes memory new, starts the victims and brings the ring into a state.
+/// Resets the memory, starts the victims and brings the ring into a state.
 pub fn prepare<'b, 'a, T: Link>(
     bed: &'b mut Bed<'a, T>,
     acts: &[Act],
@@ -133,11 +133,11 @@ pub fn prepare<'b, 'a, T: Link>(
 }
 
 impl<T: Link> Scene<'_, '_, T> {
-    /// Does an act with a victim that is between two pushes.
+    /// Carries out an action; the victim is between two pushes.
     pub fn act(&mut self, act: Act, victim: &mut Victim) {
         match act {
             Fill(messages) => {
-                // The victim has a half of it, where they share.
+                // The victim pushes half of the messages if the ring is shared.
                 let its = if self.bed.shared { messages.div_ceil(2) } else { messages };
                 self.let_push(victim, its);
                 self.push(messages - if self.bed.shared { its } else { 0 });
@@ -164,14 +164,14 @@ impl<T: Link> Scene<'_, '_, T> {
         }
     }
 
-    /// Lets the first victim push so often.
+    /// Lets the first victim push a number of messages.
     pub fn let_push(&mut self, victim: &Victim, messages: u64) {
         let before = victim.done();
         victim.run(messages);
         self.sent[FIRST] += victim.done() - before;
     }
 
-    /// Lets the first victim end the push in which it stands.
+    /// Lets the first victim complete its current push.
     pub fn let_finish(&mut self, victim: &Victim) {
         let before = victim.done();
         victim.finish();

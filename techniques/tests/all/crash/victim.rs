@@ -1,5 +1,5 @@
-//! The victim seen from its tracer: built for release, started, stopped at any instruction of its
-//! push or pop, killed.
+//! The tracer's control of a victim: builds it for release, starts it, stops it at any instruction
+//! of its push or pop, and kills it.
 
 use super::orders::{
     BATCH, BATCH_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use system::process;
 
-/// Which end of the link a victim is.
+/// The role of a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Producer(usize),
@@ -40,25 +40,25 @@ impl Role {
     }
 }
 
-/// Where a stepped call stands: the address of its next instruction, counted from its first; `None`
-/// when it has returned.
+/// The position in a stepped call: the address of the next instruction, relative to the first;
+/// `None` after it has returned.
 pub type At = Option<u64>;
 
-/// More than the victim's program has.
+/// Upper bound of the size of the victim's program, in bytes.
 const PROGRAM_BYTES: u64 = 1 << 28;
-/// Tells an address of a library, of which only the place in its page is the same in all processes.
+/// Marks an address in a library, of which only the offset in the page is the same in all
+/// processes.
 const OUTSIDE: u64 = 1 << 62;
 
-/// What it takes to run to a breakpoint, in single steps.
-const STOPS_A_PASS: usize = 3;
+/// The cost of running to a breakpoint, in single steps.
+const STOPS_PER_PASS: usize = 3;
 
-/// Builds the victim as a run's processes are built, once.
+/// Builds the victim once, like the processes of a run.
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let built = Command::new(env!("CARGO"))
-            // Of the whole workspace: with the features that everybody else's builds give what it
-            // depends on.
+            // With the whole workspace, so that its dependencies have the usual features.
             .args(["build", "--release", "--workspace", "--bin", "victim", "--message-format=json"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stderr(Stdio::inherit())
@@ -74,19 +74,18 @@ fn program() -> &'static PathBuf {
     })
 }
 
-/// The orders of a victim of this run. Made once for each role; a next victim gets them afresh.
+/// Creates the commands segment of a victim, once for each role; it is cleared for each victim.
 pub fn orders(plan: &Plan, role: Role) -> AtomicWords {
     let (name, index) = role.words();
     Region::create(&plan.segment_name(&orders_name(name, index)), WORDS).expect("room").words()
 }
 
-/// A process under a tracer: the thread that started it, and no other.
+/// A traced process; its tracer is the thread that started it.
 pub struct Victim {
     pid: Pid,
     pidfd: OwnedFd,
     orders: AtomicWords,
-    /// Where its stepped call begins, and where it returns to: the address and the stack pointer
-    /// there.
+    /// The address of its stepped call, and its return address and stack pointer.
     entry: u64,
     back: (u64, u64),
     alive: bool,
@@ -94,8 +93,8 @@ pub struct Victim {
 
 impl Victim {
     #[expect(clippy::zombie_processes, reason = "waited for by its id")]
-    /// Starts one over the run's segments, says its id, and waits until it is ready. Its first
-    /// message has that number.
+    /// Starts a victim on the run's segments, reports its id, and waits until it is ready. `number`
+    /// is that of its first message.
     pub fn start(
         plan: &Plan,
         role: Role,
@@ -117,7 +116,7 @@ impl Victim {
         let pidfd = process::pidfd_open(child.id()).expect("it is there");
         let mut victim = Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };
         victim.wait(Signal::SIGSTOP);
-        // It dies with its tracer, whatever becomes of us.
+        // It dies with its tracer.
         ptrace::setoptions(pid, Options::PTRACE_O_EXITKILL).expect("it is traced");
         victim.entry = victim.orders[ENTRY].load(Relaxed);
         victim
@@ -130,48 +129,48 @@ impl Victim {
         }
     }
 
-    fn go_on(&self) {
+    fn resume(&self) {
         ptrace::cont(self.pid, None).expect("it is stopped");
     }
 
-    /// Lets it push or pop so often, to its next stop.
+    /// Lets it push or pop a number of times, to its next stop.
     pub fn run(&self, times: u64) {
         self.orders[COUNT].store(times, Relaxed);
         self.finish();
     }
 
-    /// Lets it go on to its next stop.
+    /// Lets it continue to its next stop.
     pub fn finish(&self) {
-        self.go_on();
+        self.resume();
         self.wait(Signal::SIGSTOP);
     }
 
-    /// How many pushes were taken, or pops gave something.
+    /// Returns the number of accepted pushes, or of successful pops.
     pub fn done(&self) -> u64 {
         self.orders[DONE].load(Relaxed)
     }
 
-    /// The `n`th message that it has popped.
+    /// Returns the `n`th message that it has popped.
     pub fn popped(&self, n: u64) -> Message {
         let entry = LOG + n as usize % LOG_ENTRIES * MESSAGE_WORDS;
         core::array::from_fn(|place| self.orders[entry + place].load(Relaxed))
     }
 
-    /// Lets a consumer begin a retirement: it stands before the first instruction then.
+    /// Starts a retirement, and stops before its first instruction.
     pub fn begin_retirement(&mut self, dead: usize) {
         self.orders[RETIRE].store(dead as u64 + 1, Relaxed);
         self.entry = self.orders[RETIRE_ENTRY].load(Relaxed);
         self.begin();
     }
 
-    /// Lets it begin pushes or pops at once, so many: it stands before the first instruction then.
+    /// Starts a batch of pushes or pops, and stops before its first instruction.
     pub fn begin_batch(&mut self, messages: u64) {
         self.orders[BATCH].store(messages, Relaxed);
         self.entry = self.orders[BATCH_ENTRY].load(Relaxed);
         self.begin();
     }
 
-    /// Lets it begin one push or pop: it stands before the first instruction then.
+    /// Starts one push or pop, and stops before its first instruction.
     pub fn begin(&mut self) {
         self.orders[COUNT].store(1, Relaxed);
         let stack = self.run_to(self.entry);
@@ -179,15 +178,14 @@ impl Victim {
         self.back = (back as u64, stack + 8);
     }
 
-    /// Lets it go on until it stands before the instruction at that address; where its stack is
-    /// then.
+    /// Runs it to the instruction at that address. Returns its stack pointer.
     fn run_to(&self, address: u64) -> u64 {
         let place = address as ptrace::AddressType;
         let code = ptrace::read(self.pid, place).expect("its code");
-        // A breakpoint in its copy of the page, for once: it stops behind that byte, and is put
-        // back before it.
+        // A temporary breakpoint in its copy of the page: it stops after that byte, and is reset to
+        // before it.
         ptrace::write(self.pid, place, code & !0xff | 0xcc).expect("its code");
-        self.go_on();
+        self.resume();
         self.wait(Signal::SIGTRAP);
         ptrace::write(self.pid, place, code).expect("its code");
         let mut registers = ptrace::getregs(self.pid).expect("it is stopped");
@@ -197,19 +195,19 @@ impl Victim {
         registers.rsp
     }
 
-    /// Lets it go a way that it went before in the same state, from where it stands, the first
-    /// place, to the last one: it runs to a place from which few are left, and steps those. A stop
-    /// at every instruction is what these tests would spend their time on.
+    /// Replays a recorded path from its first to its last position: runs to a late position by a
+    /// breakpoint, and single-steps the rest, because a stop at every instruction would dominate
+    /// the time of these tests.
     ///
     /// # Panics
-    /// If it went another way.
+    /// If it takes another path.
     pub fn go(&self, way: &[At]) {
         let mut times = HashMap::<At, usize>::new();
         let mut best = (way.len() - 1, None);
         for (place, at) in way.iter().enumerate() {
             let times = times.entry(*at).or_default();
             *times += 1;
-            let stops = *times * STOPS_A_PASS + way.len() - 1 - place;
+            let stops = *times * STOPS_PER_PASS + way.len() - 1 - place;
             match at {
                 Some(offset) if offset & OUTSIDE == 0 && stops < best.0 => {
                     best = (stops, Some((place, *offset, *times)));
@@ -231,7 +229,7 @@ impl Victim {
         assert_eq!(Some(&self.at()), way.last(), "another way than before");
     }
 
-    /// Lets it do so many instructions.
+    /// Single-steps a number of instructions.
     pub fn step(&self, instructions: usize) {
         for _ in 0..instructions {
             ptrace::step(self.pid, None).expect("it is stopped");
@@ -239,7 +237,7 @@ impl Victim {
         }
     }
 
-    /// The same, but not beyond the end of its push or pop.
+    /// Single-steps up to `instructions` instructions, not beyond the end of its push or pop.
     pub fn step_at_most(&self, instructions: usize) {
         for _ in 0..instructions {
             if self.at().is_none() {
@@ -249,24 +247,24 @@ impl Victim {
         }
     }
 
-    /// Where it stands.
+    /// Returns its position.
     pub fn at(&self) -> At {
         let registers = ptrace::getregs(self.pid).expect("it is stopped");
         if (registers.rip, registers.rsp) == self.back {
             return None;
         }
         let offset = registers.rip.wrapping_sub(self.entry) as i64;
-        // A library lies elsewhere in each process, on whole pages.
+        // A library is at another page-aligned address in each process.
         let is_own = offset.unsigned_abs() < PROGRAM_BYTES;
         Some(if is_own { offset as u64 } else { OUTSIDE | registers.rip & 0xfff })
     }
 
-    /// What the kernel says about its death.
+    /// Returns the proof of its death, if the kernel confirms it.
     pub fn death(&self) -> Option<ProofOfDeath> {
         ProofOfDeath::confirm(self.pidfd.as_fd()).expect("the kernel answers")
     }
 
-    /// Kills it, for real: the proof.
+    /// Kills it and returns the proof of its death.
     pub fn kill(mut self) -> ProofOfDeath {
         assert!(self.death().is_none(), "dead before it was killed");
         self.end();
@@ -291,7 +289,7 @@ impl Drop for Victim {
 }
 
 #[expect(clippy::zombie_processes, reason = "waited for by its id")]
-/// Why nothing can be traced here, if so: some containers and sandboxes forbid it.
+/// Returns the reason if processes cannot be traced here: some containers and sandboxes forbid it.
 pub fn refusal() -> Option<String> {
     let child =
         Command::new(program()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -303,7 +301,7 @@ pub fn refusal() -> Option<String> {
     let refused = ptrace::getregs(pid).and_then(|_| ptrace::step(pid, None)).err();
     let pidfd = process::pidfd_open(child.id()).expect("it was not waited for");
     let _ = process::kill(pidfd.as_fd());
-    // First the step that was allowed, then the end.
+    // First the event of the step, then the end.
     while !matches!(waitpid(pid, None), Ok(WaitStatus::Signaled(..)) | Err(_)) {}
     refused.map(|errno| format!("a traced child cannot be stepped: {errno}"))
 }

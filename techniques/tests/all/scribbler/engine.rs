@@ -1,5 +1,5 @@
-//! The engine's end in the test's process: pops, judges, returns, and looks at what the scribbler
-//! can write.
+//! The engine's end in the test's process: pops, checks, returns, and reads the memory that the
+//! scribbler can write.
 
 use super::messages::{PRODUCERS, message, read};
 use protocol::stamps::{self, Point, RECORD_WORDS, Record};
@@ -12,38 +12,38 @@ use shm::sync::Ordering::Relaxed;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Messages in a duty cycle at most.
+/// Maximum number of messages per duty cycle.
 const AT_ONCE: usize = 32;
-/// Between two looks at what polling does not show, in duty cycles.
+/// Number of duty cycles between two checks beyond polling.
 const SELDOM: u64 = 64;
-/// Empty cycles before a short sleep.
+/// Number of empty cycles before a short sleep.
 const PATIENCE: u64 = 256;
 
-/// What came, and what must not.
+/// The received messages, and the damage found.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Whole messages of each producer, each in its turn or behind a gap.
+    /// Whole messages of each producer, in order or after a gap.
     pub whole: [u64; PRODUCERS],
-    /// The number of the next one.
+    /// The next expected number of each producer.
     pub due: [u64; PRODUCERS],
-    /// Whole, but before its turn: a message that came already.
+    /// Whole messages that had already arrived.
     pub doubled: u64,
-    /// Not whole, or through another one's memory.
+    /// Messages that are not whole, or came through another producer's memory.
     pub damaged: u64,
-    /// The same, but through an honest producer's own memory or connection.
+    /// Damaged messages through a correct producer's own memory or connection.
     pub damaged_of_honest: u64,
-    /// Faults that were taken, and those among them that name an honest producer.
+    /// Faults reported, and those among them that name a correct producer.
     pub faults: u64,
     pub faults_of_honest: u64,
-    /// Whether producer 0 was named.
+    /// `true` if a fault named producer 0.
     pub is_found_out: bool,
-    /// How often a check has failed.
+    /// Number of failed checks.
     pub checks_failed: u64,
 }
 
 impl Seen {
-    /// Judges a message; whether it was an honest one's, whole.
-    fn judge(&mut self, from: Option<usize>, got: &Message) -> bool {
+    /// Checks a message. Returns `true` if it is whole and of a correct producer.
+    fn try_record(&mut self, from: Option<usize>, got: &Message) -> bool {
         let whole = read(got).filter(|(producer, _)| from.is_none_or(|from| from == *producer));
         let Some((producer, n)) = whole else {
             self.damaged += 1;
@@ -59,28 +59,28 @@ impl Seen {
         producer != 0
     }
 
-    /// Whole messages of the honest.
+    /// Returns the number of whole messages of the correct producers.
     pub fn honest(&self) -> u64 {
         self.whole[1..].iter().sum()
     }
 }
 
-/// The consumer and what else the engine has.
+/// The consumer and the other ends of the engine.
 pub struct Engine<C> {
     pub consumer: C,
     pub seen: Seen,
     pub returns: Vec<spsc::Producer>,
     pub returned: [u64; PRODUCERS],
     pub listener: Listener,
-    /// The scribbler's log.
+    /// The log of the scribbler.
     pub log: ReadOnlyWords,
     pub cycles: u64,
-    /// Cycles since something honest came.
+    /// Number of cycles since the last message of a correct producer.
     pub empty: u64,
 }
 
 impl<C: Consumer> Engine<C> {
-    /// One duty cycle. All that it calls returns, or the test hangs here.
+    /// Runs one duty cycle. If a call does not return, the test hangs here.
     pub fn cycle(&mut self) {
         self.cycles += 1;
         self.empty += 1;
@@ -95,15 +95,15 @@ impl<C: Consumer> Engine<C> {
             black_box((Order::from_message(got), Report::from_message(got), Instruction::from_message(got)))
                 .0
                 .ok();
-            if self.seen.judge(from, &got) {
+            if self.seen.try_record(from, &got) {
                 self.empty = 0;
-                self.give_back(got[0] as usize);
+                self.return_message(got[0] as usize);
             }
         }
         if self.cycles.is_multiple_of(SELDOM) {
             self.seen.checks_failed += u64::from(self.consumer.check().is_err());
             black_box((self.consumer.allocation(), self.consumer.passed_over()));
-            self.give_back(0);
+            self.return_message(0);
             self.read_log();
         }
         if self.empty % PATIENCE == PATIENCE - 1 {
@@ -112,13 +112,13 @@ impl<C: Consumer> Engine<C> {
         }
     }
 
-    /// Returns something to a producer, if its ring has room.
-    fn give_back(&mut self, producer: usize) {
+    /// Returns a message to a producer, if its ring is not full.
+    fn return_message(&mut self, producer: usize) {
         let report = message(producer, self.returned[producer]);
         self.returned[producer] += u64::from(self.returns[producer].try_push(&report).is_ok());
     }
 
-    /// What the launcher and the merge make of a log.
+    /// Reads a log like the launcher and the merge.
     fn read_log(&self) {
         let records = stamps::count_records(&self.log);
         for record in 0..records {

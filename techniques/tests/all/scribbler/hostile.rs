@@ -1,10 +1,10 @@
-//! The scribbler's own process: maps all that strategy 0 may write, and writes.
+//! The scribbler's process: maps all memory that strategy 0 may write, and overwrites it.
 
 use super::messages::message;
 use crate::common::itself;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, open_control, submit_link};
-use protocol::topology::{self, Segment};
+use protocol::topology::{self, RunSegment};
 use shm::attached::Access;
 use shm::memory::{AtomicWords, Region};
 use shm::process::start_time;
@@ -19,19 +19,19 @@ use techniques::pipe;
 use techniques::with_link;
 use zerocopy::IntoBytes;
 
-/// The environment variable with its orders: `RUN IDLE`.
+/// The environment variable with its parameters: `RUN IDLE`.
 pub const ORDERS: &str = "BULKHEAD_SCRIBBLE";
-/// The segment, not scribbled over, in which it counts its words.
+/// The segment in which it counts its words, which it does not overwrite.
 pub const TALLY: &str = "tally";
-/// What it sends before it begins.
+/// Number of correct messages that it sends first.
 pub const HONEST: u64 = 20;
-/// Words between two counts, and between two writes into the kernel.
+/// Words between two updates of the count, and between two writes into the kernel's queues.
 const BATCH: u64 = 16;
-/// How many words at the beginning of a region are hit as often as all others together: header and
-/// cursors.
+/// Number of words at the beginning of a region (header and cursors) that are overwritten as often
+/// as all others together.
 const FRONT: u64 = 64;
 
-/// Starts one over the run's segments.
+/// Starts a scribbler on the run's segments.
 pub fn start(plan: &Plan, idle: u32) -> Child {
     itself("scribbler::the_scribbler_itself")
         .env(ORDERS, format!("{} {idle}", plan.run))
@@ -57,7 +57,7 @@ impl Draws {
     }
 }
 
-/// What the process does until it is killed.
+/// The main function of the process, until it is killed.
 pub fn scribble(orders: &str) -> ! {
     let (run, idle) = orders.split_once(' ').expect("a run and a pace");
     let idle: u32 = idle.parse().expect("a number");
@@ -87,9 +87,9 @@ pub fn scribble(orders: &str) -> ! {
     }
 }
 
-/// All memory that strategy 0 may write.
-fn writable(plan: &Plan, all: &[Segment]) -> Vec<AtomicWords> {
-    let may_write = |segment: &&Segment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
+/// Returns all memory that strategy 0 may write.
+fn writable(plan: &Plan, all: &[RunSegment]) -> Vec<AtomicWords> {
+    let may_write = |segment: &&RunSegment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {
         let name = plan.segment_name(&spec.what);
         match spec.place {
@@ -101,7 +101,8 @@ fn writable(plan: &Plan, all: &[Segment]) -> Vec<AtomicWords> {
     all.iter().filter(may_write).map(|segment| &segment.spec).filter_map(open).collect()
 }
 
-/// Writes one word somewhere: what cursors, stamps and links are most sensitive to, or anything.
+/// Writes one word at a random index: a value that cursors, stamps and links are sensitive to, or a
+/// random one.
 fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let words = &writable[draws.below(writable.len())];
     let front = words.len().min(FRONT as usize);
@@ -119,14 +120,14 @@ fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
         5 => next.wrapping_sub(1),
         6 => draws.any() % 70,
         7 => other,
-        // A link of `linked`, and more.
+        // A link of `linked`, or similar.
         8 => ((draws.any() % 8) << 24) | ((draws.any() % 64) << 1) | 1,
         _ => draws.any(),
     };
     words[place].store(value, Relaxed);
 }
 
-/// What goes through the kernel, where something does.
+/// The kernel's queue, if the technique has one.
 enum Kernel {
     None,
     Pipe(std::fs::File),
@@ -134,7 +135,7 @@ enum Kernel {
 }
 
 impl Kernel {
-    fn open(plan: &Plan, all: &[Segment]) -> Self {
+    fn open(plan: &Plan, all: &[RunSegment]) -> Self {
         let name = plan.segment_name("submit");
         match all.iter().find(|segment| segment.spec.what == "submit").map(|segment| segment.spec.place) {
             Some(SegmentPlace::Fifo) => Self::Pipe(fifo::open_writer(&name).expect("a pipe")),
@@ -143,19 +144,19 @@ impl Kernel {
         }
     }
 
-    /// Bytes of any number, or of just the right one.
+    /// Sends bytes of random or of valid lengths.
     fn send_garbage(&mut self, draws: &mut Draws) {
         let len = [56, 8, 1 + draws.below(72), draws.below(5000)][draws.below(4)];
         let mut bytes: Vec<u8> = (0..len).map(|_| draws.any() as u8).collect();
         if draws.below(2) == 0 {
-            // A piece of what would be a message of its own.
+            // A piece of a valid frame.
             let frame = pipe::frame(&message(0, draws.any()));
             bytes = frame.as_bytes()[draws.below(64)..].to_vec();
             bytes.truncate(1 + draws.below(64));
         }
         match self {
             Self::None => {}
-            // Full is as good.
+            // A full queue is ignored.
             Self::Pipe(pipe) => _ = pipe.write(&bytes),
             Self::Socket { name, stream } => {
                 let sent = stream.as_mut().is_some_and(|stream| match stream.write(&bytes) {
@@ -163,7 +164,7 @@ impl Kernel {
                     Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
                 });
                 if !sent || draws.below(50) == 0 {
-                    // A new connection, in anybody's name.
+                    // A new connection, with a random identity.
                     *stream = seqpacket::connect(name, Duration::ZERO).ok();
                     let index = [0, 1, 2, draws.any()][draws.below(4)];
                     let _ = stream.as_mut().map(|stream| stream.write(&index.to_le_bytes()));

@@ -1,11 +1,12 @@
-//! What the honest send, so that every change of it shows.
+//! Messages of the correct producers, in which every change is detected.
 
 use protocol::wire::{MESSAGE_WORDS, Message};
 
-/// Producers in each run. The first one scribbles.
+/// Number of producers in each run; the first one is the scribbler.
 pub const PRODUCERS: usize = 3;
 
-/// Message `n` of a producer: whose, which, and words that depend on both and on their place.
+/// Makes message `n` of a producer: producer, number, and words that depend on both and on their
+/// index.
 pub fn message(producer: usize, n: u64) -> Message {
     core::array::from_fn(|place| match place {
         0 => producer as u64,
@@ -14,7 +15,7 @@ pub fn message(producer: usize, n: u64) -> Message {
     })
 }
 
-/// Whose message it is and which, if it is whole.
+/// Returns producer and number of a whole message.
 pub fn read(got: &Message) -> Option<(usize, u64)> {
     const { assert!(MESSAGE_WORDS > 2) };
     let producer = usize::try_from(got[0]).ok().filter(|producer| *producer < PRODUCERS)?;

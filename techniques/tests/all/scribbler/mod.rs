@@ -1,17 +1,16 @@
-//! A real process that writes over all that a strategy may write, as fast as it can, while the
-//! others trade.
+//! A real process that overwrites all memory that a strategy may write, as fast as it can, while
+//! the others trade.
 //!
-//! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then
-//! writes: over every word that [the topology](protocol::topology) lets strategy 0 write; into the
-//! pipe or the socket, garbage. Meanwhile producers 1 and 2 send numbered messages and take their
-//! returns, and the engine's end pops, counts faults, checks, returns, reads the scribbler's log,
-//! and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and it is
-//! tried whether the hand-off goes on.
+//! The scribbler is this test binary started again. It attaches as producer 0, sends some messages,
+//! and then overwrites every word that [the topology](protocol::topology) lets strategy 0 write,
+//! and sends garbage into the pipe or the socket. At the same time producers 1 and 2 send numbered
+//! messages and receive their returns, and the engine's end pops, counts faults, checks, returns,
+//! reads the scribbler's log, and sleeps on the doorbell that the scribbler can write. Then the
+//! scribbler is killed, and the test checks whether the hand-off continues.
 //!
-//! Where each producer has its own memory or connection, and in the pipe, where garbage stands
-//! beside the others' frames, nothing of the others' may be lost, doubled, or changed. Where they
-//! share a ring it may, and the table says how much; there only this is claimed: no panic, and
-//! every call returns.
+//! If each producer has its own memory or connection, and in the pipe, no message of the others may
+//! be lost, duplicated or changed. In a shared ring they may be, and the table shows how many;
+//! there the test only requires that nothing panics and every call returns.
 //!
 //! `cargo test --release -p techniques --test all scribbler:: -- --nocapture` prints the table.
 //! About a second a technique; `BULKHEAD_SLOW=1`: 60 s.
@@ -29,10 +28,10 @@ use table::ScribblerRow;
 use techniques::Technique;
 use techniques::with_link;
 
-/// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared
-/// ring at once; slowly, it lets the ring meet one lie at a time.
+/// The paces of the scribbler: number of idle spins between two words. Fast, it breaks a shared
+/// ring at once; slow, the ring meets one corrupt word at a time.
 const PACES: [(&str, u32); 2] = [("at once", 0), ("slowly", 500)];
-/// A technique's time is cut into so many rounds; one that stands still ends its round early.
+/// Number of rounds in a technique's time; a blocked ring ends its round early.
 const ROUNDS: u32 = 4;
 
 fn time_each() -> Duration {
@@ -49,8 +48,8 @@ fn the_scribbler_itself() {
 }
 
 #[test]
-fn what_a_scribbler_harms_is_what_it_shares() {
-    // For who looks for something: `BULKHEAD_ONLY=linked`.
+fn scribbler_harms_only_shared_memory() {
+    // To run a single technique: `BULKHEAD_ONLY=linked`.
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
     let mut rows = Vec::new();
     let between_processes = Technique::all().into_iter().filter(|technique| technique.crosses_processes());
@@ -61,8 +60,8 @@ fn what_a_scribbler_harms_is_what_it_shares() {
             while row.rounds == 0 || begun.elapsed() < time {
                 let run = Run::new(technique, 3, 64);
                 let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
-                // What one does to its own harms nobody else.
-                if technique.record().apart {
+                // The scribbler can only damage its own memory.
+                if technique.info().apart {
                     round.assert_apart();
                 }
                 row.add(&round);

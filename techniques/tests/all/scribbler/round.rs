@@ -1,5 +1,5 @@
-//! One round: new memory, honest producers, the scribbler until its time is over or nothing moves,
-//! its death, and after.
+//! One round of the test: new memory, correct producers, the scribbler until its time is over or
+//! the ring is blocked, its death, and the recovery.
 
 use super::engine::{Engine, Seen};
 use super::hostile::{self, TALLY};
@@ -17,40 +17,41 @@ use shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Nothing moves: so many pushes of each honest producer, and so many empty cycles, since an honest
-/// message came.
+/// The ring is blocked after this number of pushes of each correct producer, and of empty cycles,
+/// without a message.
 const STANDSTILL: u64 = 20_000;
-/// The ring goes on: so many more messages of each honest producer.
+/// The ring works if this number of messages of each correct producer arrive.
 const GOES_ON: u64 = 100;
-/// How long a retirement may take, in duty cycles.
+/// Maximum duration of a retirement, in duty cycles.
 const RETIREMENT: u64 = 2_000;
-/// The scribbler has written enough to be found out.
+/// Number of written words after which the scribbler must be detected.
 const ENOUGH: u64 = 1 << 20;
 
-/// What came of a round.
+/// The result of a round.
 pub struct Round {
     pub seconds: f64,
-    /// Words that the scribbler wrote, in all and until the last honest message came that it lived
-    /// to see.
+    /// Words that the scribbler wrote, in total and until the last message of a correct producer
+    /// before its death.
     pub words: u64,
     pub words_until: u64,
     pub sent: u64,
     pub seen: Seen,
-    /// Nothing moved any more while the scribbler lived.
+    /// `true` if the ring was blocked before the scribbler's death.
     pub stood: bool,
-    /// After its death: it was retired; the others' messages came again; its successor's as well.
+    /// After its death: it was retired; messages of the others arrived again; so did those of its
+    /// successor.
     pub retired: bool,
     pub went_on: bool,
     pub succeeded: bool,
 }
 
-/// Words that the test's threads share.
+/// Offset of the stop flag in the words that the test's threads share.
 const STOP: usize = 0;
-/// How often each producer has tried to push.
+/// Offset of the number of push attempts of each producer.
 const TRIES: usize = 16;
 
-/// Sends numbered messages and takes its returns until it is told to stop; how many were taken by
-/// the ring.
+/// Starts a thread that sends numbered messages and receives its returns until the stop flag is
+/// set. Returns the number of accepted messages.
 fn honest<P: Producer + 'static>(
     index: usize,
     mut producer: P,
@@ -84,15 +85,14 @@ fn header(words: &AtomicWords) -> [u64; HEADER_WORDS] {
     std::array::from_fn(|place| words[place].load(Relaxed))
 }
 
-/// The engine, and what is needed to see that nothing moves.
+/// The engine, and the state for detecting a blocked ring.
 struct Scene<C> {
     engine: Engine<C>,
     shared: AtomicWords,
-    /// Where the scribbler counts its words, and how many they were when an honest message came
-    /// last.
+    /// The scribbler's count of words, and its value at the last message of a correct producer.
     tally: AtomicWords,
     words: u64,
-    /// The producers' tries when an honest message came last.
+    /// The producers' attempts at the last message of a correct producer.
     tries: [u64; PRODUCERS],
 }
 
@@ -115,14 +115,14 @@ impl<C: Consumer> Scene<C> {
             && (1..PRODUCERS).all(|index| now[index] > self.tries[index] + STANDSTILL)
     }
 
-    /// Begins to wait afresh.
+    /// Restarts the detection.
     fn look_again(&mut self) {
         self.engine.empty = 0;
         self.tries = self.tries_now();
     }
 
-    /// Whether each honest producer gets so much through.
-    fn goes_on(&mut self) -> bool {
+    /// Returns `true` if enough messages of each correct producer arrive.
+    fn try_deliver(&mut self) -> bool {
         self.look_again();
         let before = self.engine.seen.whole;
         while (1..PRODUCERS).any(|index| self.engine.seen.whole[index] < before[index] + GOES_ON) {
@@ -136,7 +136,7 @@ impl<C: Consumer> Scene<C> {
 }
 
 impl Round {
-    /// Plays one of at most about that long.
+    /// Runs one round of about `time`.
     pub fn play<T: Link>(run: &Run, idle: u32, time: Duration) -> Self
     where
         T::Producer: 'static,
@@ -147,11 +147,11 @@ impl Round {
         let mut own = Vec::new();
         for segment in topology::segments(plan) {
             let words = segments::create(plan, &segment.spec).expect("room");
-            let own_line = segment.renewed_with == Some(Role::Strategy(0));
+            let own_line = segment.reset_with_role == Some(Role::Strategy(0));
             own.extend(words.filter(|_| own_line).map(|words| (header(&words), words)));
         }
 
-        (0..=PRODUCERS).for_each(|process| launching.started(process, std::process::id()));
+        (0..=PRODUCERS).for_each(|process| launching.record_start(process, std::process::id()));
         let mut attached = segments::attach_with(plan, None, &launching.control());
         let link = run.link();
         let consumer = attached.consumer::<T>(&link).expect("a link");
@@ -190,19 +190,18 @@ impl Round {
             empty: 0,
         };
         let mut scene = Scene { engine, shared, tally: tally.clone(), words: 0, tries: [0; PRODUCERS] };
-        assert!(scene.goes_on(), "before anybody scribbles");
+        assert!(scene.try_deliver(), "before anybody scribbles");
 
-        // It lives.
+        // The scribbler runs.
         let mut child = hostile::start(plan, idle);
-        launching.started(0, child.id());
+        launching.record_start(0, child.id());
         while tally[0].load(Relaxed) == 0 {
             scene.cycle();
             assert!(child.try_wait().expect("our child").is_none(), "the scribbler ended by itself");
         }
         scene.look_again();
         let begun = Instant::now();
-        // Alone in its ring, it is found out sooner or later; the time alone does not say that it
-        // had its turn.
+        // Alone in its ring, it is detected eventually; the time alone does not ensure that it ran.
         let is_alone =
             T::segments(&link).iter().any(|spec| spec.kind == shm::ring::spsc::KIND && spec.words > 0);
         let found_out = |scene: &Scene<T::Consumer>| {
@@ -214,7 +213,7 @@ impl Round {
         let (stood, words_until) = (scene.stands(), scene.words);
         let seconds = begun.elapsed().as_secs_f64();
 
-        // It dies.
+        // The scribbler dies.
         child.kill().expect("our child");
         child.wait().expect("our child");
         let words = tally[0].load(Relaxed);
@@ -229,17 +228,18 @@ impl Round {
             words.iter().zip(new).for_each(|(word, value)| word.store(*value, Relaxed));
         }
         if retired {
-            launching.ended(0);
+            launching.record_end(0);
             scene.engine.consumer.revive(0);
             (scene.engine.seen.due[0], scene.engine.seen.whole[0]) = (0, 0);
         }
-        let went_on = scene.goes_on();
-        // In this process, but attached as a new process attaches.
-        launching.started(0, std::process::id());
+        let went_on = scene.try_deliver();
+        // In this process, but attached like a new process.
+        launching.record_start(0, std::process::id());
         let successor = segments::attach_with(plan, None, &launching.control()).producer::<T>(&link, 0);
-        let succeeded = retired && went_on && successor.is_ok_and(|producer| scene.serves(producer));
+        let succeeded =
+            retired && went_on && successor.is_ok_and(|producer| scene.try_serve_successor(producer));
 
-        // The end: all that is on its way comes, or is lost.
+        // The end: all messages in flight arrive, or are lost.
         scene.shared[STOP].store(1, Release);
         let mut sent = 0;
         for thread in threads {
@@ -265,12 +265,13 @@ impl Round {
         }
     }
 
-    /// What the others sent and what never came.
+    /// Returns the number of messages of the correct producers that never arrived.
     pub fn lost(&self) -> u64 {
         self.sent - self.seen.honest()
     }
 
-    /// Nothing of the others' was touched, and nothing of theirs waits for the dead one.
+    /// Asserts that the other producers were not affected, and that the hand-off works after the
+    /// death.
     pub fn assert_apart(&self) {
         let Seen { doubled, damaged_of_honest, faults_of_honest, checks_failed, .. } = self.seen;
         assert_eq!((self.lost(), doubled, damaged_of_honest), (0, 0, 0), "lost, doubled, damaged");
@@ -281,8 +282,8 @@ impl Round {
 }
 
 impl<C: Consumer> Scene<C> {
-    /// Whether a new producer 0 gets its messages through.
-    fn serves(&mut self, mut producer: impl Producer) -> bool {
+    /// Returns `true` if messages of a new producer 0 arrive.
+    fn try_serve_successor(&mut self, mut producer: impl Producer) -> bool {
         let mut sent = 0;
         self.look_again();
         while self.engine.seen.whole[0] < GOES_ON {
@@ -290,7 +291,7 @@ impl<C: Consumer> Scene<C> {
                 sent += u64::from(producer.try_push(&message(0, sent)).is_ok());
             }
             self.cycle();
-            // The others' go on meanwhile; its own do not come.
+            // Messages of the others arrive, its own do not.
             if self.stands() || (sent == GOES_ON && self.engine.seen.honest() > 1 << 24) {
                 return false;
             }

@@ -1,10 +1,10 @@
-//! The table: what the rounds of each technique came to.
+//! The table of the results of all techniques.
 
 use super::round::Round;
 use comfy_table::{CellAlignment, Table, presets};
 use techniques::Technique;
 
-/// All rounds of one technique at one pace.
+/// The results of all rounds of one technique at one pace.
 pub struct ScribblerRow {
     technique: Technique,
     pace: &'static str,
@@ -20,7 +20,7 @@ pub struct ScribblerRow {
     checks: u64,
     went_on: u64,
     succeeded: u64,
-    /// The words until each standstill.
+    /// The number of words until each block of the ring.
     stood_after: Vec<u64>,
 }
 
@@ -106,8 +106,8 @@ const COLUMNS: [&str; 16] = [
     "successor",
 ];
 
-/// The table as text. Of the honest: sent, whole, lost, doubled. `not whole` is anybody's, also the
-/// scribbler's own. The columns with a fraction count rounds.
+/// Makes the table. Sent, whole, lost and doubled are of the correct producers; `not whole`
+/// includes the scribbler's own messages. The columns with a fraction count rounds.
 pub fn print(rows: &[ScribblerRow]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

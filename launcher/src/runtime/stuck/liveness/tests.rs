@@ -3,8 +3,8 @@ use super::*;
 const LIMIT: Duration = Duration::from_secs(1);
 const MS: u64 = 1_000_000;
 
-const fn pulse(state: u64, heartbeat_ticks: u64) -> Pulse {
-    Pulse { state, tid: 0, heartbeat_ticks }
+const fn pulse(state: u64, heartbeat_ticks: u64) -> LivenessSample {
+    LivenessSample { state, tid: 0, heartbeat_ticks }
 }
 
 /// Two threads, a tick is a nanosecond, the barrier opens at 0.
@@ -25,7 +25,12 @@ fn liveness() -> Liveness {
 
 /// Looks every 100 ms from `from` to `to` (ms) at thread 0, which says what `says` says at that
 /// time (ns).
-fn watch(liveness: &mut Liveness, from: u64, to: u64, says: impl Fn(u64) -> Pulse) -> Option<Suspicion> {
+fn watch(
+    liveness: &mut Liveness,
+    from: u64,
+    to: u64,
+    says: impl Fn(u64) -> LivenessSample,
+) -> Option<Suspicion> {
     for now in (from * MS..=to * MS).step_by(100 * MS as usize) {
         liveness.awake(now);
         liveness.see(0, says(now), now);
@@ -99,7 +104,7 @@ fn who_waits_for_a_core_does_not_hang_and_who_has_had_one_does() {
 
 #[test]
 fn a_forged_thread_id_does_not_help() {
-    let says = |tid: u64| Pulse { tid, ..pulse(RUNNING, 1) };
+    let says = |tid: u64| LivenessSample { tid, ..pulse(RUNNING, 1) };
     // This one hangs in its sleep, and names one that runs: the kernel is asked about itself.
     let (pid, own) = (std::process::id(), u64::from(system::process::thread_id()));
     let (told, tid) = std::sync::mpsc::channel();

@@ -1,17 +1,16 @@
-//! Totals of a log's records by point, for a successor of the log's writer.
+//! Totals of a log's records by point, for a restarted writer of the log.
 //!
-//! All of it follows from the keys, in their order. So it can be summed up piece by piece, and what
-//! the spiller has summed up of chunks that have left memory ([`crate::spill`]) goes on in who
-//! reads the rest.
+//! The totals depend on the keys and their order only. So they can be computed in parts: a reader
+//! continues with the totals that the spiller computed for the saved chunks ([`crate::spill`]).
 
-use crate::record::{Point, Record, TouchWritten, code_of};
+use crate::record::{Point, Record, TopOfBookWritten, code_of};
 use crate::wire::{ID_WIDTH, OrderId};
 use shm::sync::{AtomicU64, Ordering};
 
-/// A point's code has six bits. Loom has one point.
+/// Number of codes: a point's code has six bits; loom uses one point.
 pub(crate) const POINTS: usize = if cfg!(loom) { 2 } else { 1 << (64 - ID_WIDTH) };
 
-/// The sums of a log's records, from its beginning up to some place.
+/// The totals of a log's records by point, from its beginning up to some position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointTotals {
     counts: [u64; POINTS],
@@ -21,63 +20,62 @@ pub struct PointTotals {
 }
 
 impl PointTotals {
-    /// Of no record, in a log with touches of so many instruments.
+    /// Makes the totals of an empty log with top-of-book records of that number of instruments.
     pub fn new(instruments: usize) -> Self {
         Self { counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
 
-    /// Adds the next record, by its key. Any word will do: one that is no record's is counted under
-    /// its code.
+    /// Adds the next record by its key. Any word is accepted and counted under its code.
     pub fn add(&mut self, key: u64) {
         let code = usize::from(code_of(key));
         if let (Some(count), Some(last)) = (self.counts.get_mut(code), self.last.get_mut(code)) {
             *count = count.saturating_add(1);
             *last = key;
         }
-        if code == Point::Touch as usize
-            && let Some(written) = Record::from_words(key, 0).as_ref().and_then(TouchWritten::of)
+        if code == Point::TopOfBook as usize
+            && let Some(written) = Record::from_words(key, 0).as_ref().and_then(TopOfBookWritten::from_record)
             && let Some(version) = self.versions.get_mut(usize::from(written.instrument))
         {
             *version = written.version;
         }
     }
 
-    /// How many records of that point there are.
+    /// Returns the number of records of a point.
     pub fn count(&self, point: Point) -> u64 {
         self.counts.get(point as usize).copied().unwrap_or(0)
     }
 
-    /// The order of the last record of that point.
+    /// Returns the order of the last record of a point.
     pub fn last(&self, point: Point) -> Option<OrderId> {
         let key = self.last.get(point as usize)?;
         Record::from_words(*key, 0).map(|record| record.id)
     }
 
-    /// The last version of each instrument's touch; 0 for none.
+    /// Returns the last top-of-book version of each instrument; 0 for none.
     pub fn versions(&self) -> &[u64] {
         &self.versions
     }
 
-    /// Words of a table of them.
-    pub(crate) const fn words(instruments: usize) -> usize {
+    /// Returns the size of a table of totals in words.
+    pub(crate) const fn table_words(instruments: usize) -> usize {
         2 * POINTS + instruments
     }
 
-    /// Those of a table, whose words `load` gives.
-    pub(crate) fn of_table(instruments: usize, load: impl Fn(usize) -> u64) -> Self {
+    /// Reads the totals from a table, word by word with `load`.
+    pub(crate) fn from_table(instruments: usize, load: impl Fn(usize) -> u64) -> Self {
         Self {
             counts: core::array::from_fn(&load),
             last: core::array::from_fn(|code| load(POINTS + code)),
-            versions: (2 * POINTS..Self::words(instruments)).map(load).collect(),
+            versions: (2 * POINTS..Self::table_words(instruments)).map(load).collect(),
         }
     }
 
-    /// Writes the table. Who sees a word of it sees what was stored before.
+    /// Writes the table. A reader that sees one of its words sees all earlier stores.
     pub(crate) fn store(&self, table: &[AtomicU64]) {
         let words = self.counts.iter().chain(&self.last).chain(&self.versions);
         for (word, value) in table.iter().zip(words) {
-            // Release: pairs with the Acquire of a reader that is late: it sees that the table is
-            // written anew.
+            // Release: pairs with the Acquire of a slow reader, which then sees that the table is
+            // being overwritten.
             word.store(*value, Ordering::Release);
         }
     }

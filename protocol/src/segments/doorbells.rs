@@ -1,4 +1,4 @@
-//! The doorbells of a run: what a thread sleeps on, and what its senders ring.
+//! The doorbells of a run, on which threads sleep and which their senders ring.
 
 use crate::plan::{Idle, Plan, Role, ThreadPlan};
 use crate::topology::{self, bell_segment};
@@ -6,7 +6,7 @@ use shm::attached::Attached;
 use shm::bell::{self, Doorbell, Listener};
 use shm::memory::RegionError;
 
-/// What a thread of the plan sleeps on: its own doorbell, which all that send to it ring.
+/// Attaches the doorbell on which a thread of the plan sleeps; all its senders ring it.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -22,7 +22,7 @@ pub fn listener(
     let index = index.expect("a thread of the plan");
     let own = attached.region(&bell_segment(&thread.name), bell::KIND)?.words();
     let mut listener = Listener::new(&own);
-    // The launcher tells the engine of a death, operators of their commands.
+    // The launcher rings for a death, operators ring for their commands.
     if thread.roles.contains(&Role::Orchestrator) {
         listener = listener.and_outside(&own);
     }
@@ -33,8 +33,8 @@ pub fn listener(
     Ok(listener)
 }
 
-/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread
-/// need none: each has its turn before the thread idles.
+/// Returns the doorbell to ring after sending to a role, if its thread parks. Agents that share
+/// `from`'s thread need none: each runs before the thread idles.
 ///
 /// # Errors
 /// As [`Attached::region`].

@@ -1,8 +1,8 @@
-//! Enums whose values have the names that users type and read.
+//! A macro for enums whose values have names on the command line and in files.
 
-/// Makes an enum of names: what the command line accepts, what the summary prints.
+/// Makes an enum whose values have the names that the command line accepts and reports print.
 #[macro_export]
-macro_rules! names {
+macro_rules! named_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -10,15 +10,15 @@ macro_rules! names {
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
         impl $name {
-            /// Every value, in the order of the documentation.
+            /// Every value, in the order of the definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name that users type and read.
+            /// Returns the name of the value for users.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// The value of that name.
+            /// Returns the value with that name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.name() == name)
             }

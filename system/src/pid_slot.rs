@@ -1,4 +1,4 @@
-//! A process that says who it is, in a word of a segment, before it runs its program.
+//! Publishes a child's process id in shared memory before `exec`.
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, getpid, sysconf};
@@ -8,18 +8,18 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that this command starts say in that word who it is, before it runs the program:
-/// its id, and above it by when it had started, in clock ticks since boot
-/// ([`start_time`](shm::process::start_time)), of which the lower half. So it is known also if its
-/// starter dies before [`Command::spawn`] has returned. A process of that id that started later is
-/// another one.
+/// Makes the process that `command` starts publish its identity in `word` before `exec`: its
+/// process id in the lower half, and in the upper half the lower half of the current time in clock
+/// ticks since boot, an upper bound of its start time ([`start_time`](shm::process::start_time)).
+/// So it is known even if its starter dies before [`Command::spawn`] returns. A process with that
+/// id and a later start time is another process.
 ///
-/// The store is a Release, in memory that starter and program share.
+/// The store is a Release, in memory that the starter and the child share.
 ///
 /// # Panics
-/// If there is no such word.
-pub fn say_who_starts(command: &mut Command, word: &AtomicWords) {
-    // 100 on every Linux of today; asked for where allocations and locks do no harm.
+/// If `word` is empty.
+pub fn publish_pid_before_exec(command: &mut Command, word: &AtomicWords) {
+    // 100 on today's Linux; read here, where allocations and locks are harmless.
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, i64::from);
     let word = word.window(0, 1);
     let say = move || -> io::Result<()> {
@@ -41,11 +41,11 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn a_process_says_who_it_is_before_it_is_one() {
+    fn pid_is_published_before_exec() {
         let _guard = crate::only_one_has_children();
         let word = Region::memfd("says", 64).unwrap().words().window(60, 1);
         let mut command = std::process::Command::new("sleep");
-        say_who_starts(command.arg("60"), &word);
+        publish_pid_before_exec(command.arg("60"), &word);
         let mut child = command.spawn().unwrap();
         // `spawn` returns after exec.
         let said = word[0].load(Ordering::Acquire);
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(said as u32, child.id());
         assert!((said >> 32) as u32 >= start as u32, "{} of {start}", said >> 32);
         let mut none = std::process::Command::new("/nowhere/at/all");
-        say_who_starts(&mut none, &word);
+        publish_pid_before_exec(&mut none, &word);
         assert!(none.spawn().is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! Scans a stamp log for a successor of its writer.
+//! Scans the stamp log of earlier incarnations, for a restarted thread.
 
 use crate::plan::{Plan, ThreadPlan};
+use crate::point_totals::PointTotals;
 use crate::segments;
-use crate::spill::{Ring, SpillLocation, UnspilledTail};
+use crate::spill::{LogRing, SpillLocation, UnspilledTail};
 use crate::stamps::{self, Point, RECORD_WORDS};
 use crate::status::{self, LOG_OFFSET};
-use crate::sums::PointTotals;
 use crate::topology;
 use shm::attached::Attached;
 use shm::memory::{ReadOnlyWords, RegionError};
@@ -14,52 +14,53 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 
-/// A thread's log, for its next incarnation.
+/// The log of a thread's earlier incarnations.
 pub struct PriorLog {
     log: ReadOnlyWords,
-    spilled: Option<(ReadOnlyWords, Ring)>,
+    spilled: Option<(ReadOnlyWords, LogRing)>,
 }
 
-/// What was counted of a log, up to where it was looked at last.
+/// A cursor in a log, with the totals of all records before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogCursor {
-    place: SpillLocation,
+    location: SpillLocation,
     /// The next record of a log that is not spilled.
     next: usize,
-    /// What it came to.
-    pub sums: PointTotals,
+    /// The totals of the records before the cursor.
+    pub totals: PointTotals,
 }
 
 impl LogCursor {
-    /// Of a log with touches of so many instruments; nothing is counted yet.
+    /// Makes a cursor at the beginning of a log with top-of-book records of that number of
+    /// instruments.
     pub fn new(instruments: usize) -> Self {
-        Self { place: SpillLocation::default(), next: 0, sums: PointTotals::new(instruments) }
+        Self { location: SpillLocation::default(), next: 0, totals: PointTotals::new(instruments) }
     }
 }
 
 impl Default for LogCursor {
-    /// Of a log without touches.
+    /// A cursor at the beginning of a log without top-of-book records.
     fn default() -> Self {
         Self::new(0)
     }
 }
 
 impl PriorLog {
-    /// The log in a thread's segment; where it is spilled, with what the spiller says of it.
-    pub const fn new(log: ReadOnlyWords, spilled: Option<(ReadOnlyWords, Ring)>) -> Self {
+    /// Wraps the log in a thread's segment, and the spiller's segment if it is spilled.
+    pub const fn new(log: ReadOnlyWords, spilled: Option<(ReadOnlyWords, LogRing)>) -> Self {
         Self { log, spilled }
     }
 
-    fn rest(&self) -> Option<UnspilledTail<'_>> {
+    fn unspilled_tail(&self) -> Option<UnspilledTail<'_>> {
         self.spilled.as_ref().map(|(spilled, ring)| UnspilledTail::new(&self.log, spilled, *ring))
     }
 
-    /// Counts what was appended since the last look. The log may still be written. Where it is
-    /// spilled this looks at what has not left it.
-    pub fn look(&self, tally: &mut LogCursor) {
-        let LogCursor { place, next, sums } = tally;
-        if let Some(rest) = self.rest() {
-            return rest.look(place, sums);
+    /// Adds the records after the cursor to its totals, and advances it. The log may still be
+    /// written. For a spilled log this reads only the part in memory.
+    pub fn scan(&self, tally: &mut LogCursor) {
+        let LogCursor { location: place, next, totals: sums } = tally;
+        if let Some(rest) = self.unspilled_tail() {
+            return rest.scan(place, sums);
         }
         let records = self.log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
         while *next < records {
@@ -73,19 +74,19 @@ impl PriorLog {
         }
     }
 
-    /// Whether records are missing from it, because the spiller was behind: then no count of them
-    /// says what was done.
+    /// Returns `true` if records are missing because the spiller was late: then the totals are not
+    /// exact.
     pub fn is_partial(&self) -> bool {
         self.spilled.is_some() && status::read(&self.log).lost().records > 0
     }
 
-    /// Which of these keys ([`stamps::key_with`]) the log has between its end and where it
-    /// `is_over`, and how many records were looked at. That is asked before the first one (`None`),
-    /// and behind each with its key, the newest first. `saved` gives the keys of a chunk that has
-    /// left memory.
+    /// Searches the log backwards for keys ([`stamps::key_with`]) until `is_over` returns `true`.
+    /// Returns the keys found and the number of records read. `is_over` is called once before the
+    /// first record (`None`), and after each record with its key, the newest first. `saved` reads
+    /// the keys of a chunk that has left memory.
     ///
     /// # Errors
-    /// What `saved` refused.
+    /// An error of `saved`.
     pub fn keys_from_end(
         &self,
         wanted: &HashSet<u64>,
@@ -103,43 +104,47 @@ impl PriorLog {
             }
             if is_over(Some(key)) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        match self.rest() {
-            Some(rest) => rest.each_back(saved, each)?,
+        match self.unspilled_tail() {
+            Some(rest) => rest.for_each_key_rev(saved, each)?,
             None => drop(stamps::keys(&self.log).rev().try_for_each(each)),
         }
         Ok((found, looked))
     }
 }
 
-/// How many records of that point the log of a thread has, of its earlier incarnations: they have
-/// ended.
+/// Returns the number of records of a point that earlier, ended incarnations of a thread have
+/// logged.
 ///
 /// # Errors
 /// As [`Attached::region`].
 ///
 /// # Panics
 /// If the plan has no such thread.
-pub fn stamped(
+pub fn count_stamped(
     attached: &mut Attached<'_>,
     plan: &Plan,
     thread: &ThreadPlan,
     point: Point,
 ) -> Result<u64, RegionError> {
-    let mut tally = LogCursor::new(topology::instruments(plan, thread));
-    past(attached, plan, thread)?.look(&mut tally);
-    Ok(tally.sums.count(point))
+    let mut tally = LogCursor::new(topology::logged_instruments(plan, thread));
+    prior_log(attached, plan, thread)?.scan(&mut tally);
+    Ok(tally.totals.count(point))
 }
 
-/// The log of a thread, for its next incarnation.
+/// Attaches the log of a thread's earlier incarnations.
 ///
 /// # Errors
 /// As [`Attached::region`].
 ///
 /// # Panics
 /// If the plan has no such thread.
-pub fn past(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<PriorLog, RegionError> {
+pub fn prior_log(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    thread: &ThreadPlan,
+) -> Result<PriorLog, RegionError> {
     let log = segments::log(attached, &thread.name)?;
-    let ring = segments::ring_of(plan, thread);
+    let ring = segments::log_ring(plan, thread);
     let spilled = ring.map(|ring| Ok((segments::spilled(attached, &thread.name)?, ring))).transpose()?;
     Ok(PriorLog::new(log, spilled))
 }
@@ -147,9 +152,9 @@ pub fn past(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Re
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::record::TouchWritten;
-    use crate::spill::{CHUNK_RECORDS, Drain};
-    use crate::stamps::{StampLog, count_point, key_with, last_of, last_versions};
+    use crate::record::TopOfBookWritten;
+    use crate::spill::{CHUNK_RECORDS, ChunkSpiller};
+    use crate::stamps::{StampLog, count_point, key_with, last_order, last_top_of_book_versions};
     use crate::wire::OrderId;
     use shm::memory::Region;
 
@@ -161,48 +166,47 @@ mod tests {
             2 => log.append(Point::Trigger, id, n),
             3 => log.append(Point::Due, id, n),
             _ => {
-                let written = TouchWritten { venue: 0, instrument: (n % 2) as u16, version: n, ticks: 9 };
+                let written = TopOfBookWritten { venue: 0, instrument: (n % 2) as u16, version: n, ticks: 9 };
                 log.append_record(written.record());
             }
         }
     }
 
     #[test]
-    fn what_is_counted_in_parts_is_what_is_there() {
+    fn totals_computed_in_parts_equal_whole_log() {
         let words = Region::heap(LOG_OFFSET + 40 * RECORD_WORDS).words();
         let view: ReadOnlyWords = words.clone().into();
-        let past = PriorLog::new(view.clone(), None);
+        let prior = PriorLog::new(view.clone(), None);
         let (mut log, mut tally) = (StampLog::new(&words), LogCursor::new(2));
         for n in 0..50_u64 {
             append(&mut log, n);
             if n % 7 == 0 {
-                past.look(&mut tally);
+                prior.scan(&mut tally);
             }
         }
-        past.look(&mut tally);
+        prior.scan(&mut tally);
         for point in [Point::ExchangeRecv, Point::ExchangeDone, Point::Trigger] {
-            assert_eq!(tally.sums.count(point), count_point(&view, point) as u64);
-            assert_eq!(tally.sums.last(point), last_of(&view, point));
+            assert_eq!(tally.totals.count(point), count_point(&view, point) as u64);
+            assert_eq!(tally.totals.last(point), last_order(&view, point));
         }
-        assert_eq!(tally.sums.versions(), last_versions(&view, 2));
-        assert_eq!(tally.sums.count(Point::ExchangeRecv), 8, "the log has room for 40");
-        assert!(!past.is_partial(), "and no room for more: the run is not valid, and says so by itself");
+        assert_eq!(tally.totals.versions(), last_top_of_book_versions(&view, 2));
+        assert_eq!(tally.totals.count(Point::ExchangeRecv), 8, "the log has room for 40");
+        assert!(!prior.is_partial(), "and no room for more: the run is not valid, and says so by itself");
     }
 
-    /// A log that is spilled and one that is not, with the same records, and the chunks that have
-    /// left.
+    /// A spilled log and one that is not, with identical records, and the saved chunks.
     #[test]
-    fn a_log_that_is_spilled_says_what_one_says_that_is_not() {
-        let ring = Ring { chunks: 3, last: 20, instruments: 2 };
+    fn spilled_log_gives_same_results_as_unspilled() {
+        let ring = LogRing { chunks: 3, max_chunks: 20, instruments: 2 };
         let whole = Region::heap(LOG_OFFSET + 8 * CHUNK_RECORDS as usize * RECORD_WORDS).words();
         let [words, spilled] =
             [ring.segment_words(), ring.spilled_words()].map(|words| Region::heap(words).words());
-        let pasts = [
+        let priors = [
             PriorLog::new(whole.clone().into(), None),
             PriorLog::new(words.clone().into(), Some((spilled.clone().into(), ring))),
         ];
         let mut logs = [StampLog::new(&whole), StampLog::in_ring(&words, &spilled.clone().into(), ring)];
-        let mut drain = Drain::new(words, spilled, ring);
+        let mut drain = ChunkSpiller::new(words, spilled, ring);
         let mut file: Vec<Vec<u64>> = Vec::new();
         let (mut seldom, mut often) =
             ([LogCursor::new(2), LogCursor::new(2)], [LogCursor::new(2), LogCursor::new(2)]);
@@ -210,15 +214,15 @@ mod tests {
         for n in 0..=last {
             logs.iter_mut().for_each(|log| append(log, n));
             if n % 1_237 == 0 {
-                for (past, tally) in pasts.iter().zip(&mut often) {
-                    past.look(tally);
+                for (prior, tally) in priors.iter().zip(&mut often) {
+                    prior.scan(tally);
                 }
-                assert_eq!(often[0].sums, often[1].sums, "behind {n}");
+                assert_eq!(often[0].totals, often[1].totals, "behind {n}");
             }
-            // Behind the writer by a chunk, more or less.
+            // About one chunk behind the writer.
             if n % CHUNK_RECORDS == 900 && n / CHUNK_RECORDS % 2 == 1 {
                 while drain
-                    .step(|chunk, bytes| {
+                    .spill_next(|chunk, bytes| {
                         assert_eq!(chunk as usize, file.len());
                         let records = bytes.as_chunks::<16>().0;
                         let key =
@@ -230,29 +234,29 @@ mod tests {
                 {}
             }
         }
-        for (past, tally) in pasts.iter().zip(&mut seldom) {
-            past.look(tally);
+        for (prior, tally) in priors.iter().zip(&mut seldom) {
+            prior.scan(tally);
         }
-        assert_eq!(seldom[0].sums, seldom[1].sums);
-        assert!(file.len() >= 4 && !pasts[1].is_partial() && logs[1].dropped() == 0);
+        assert_eq!(seldom[0].totals, seldom[1].totals);
+        assert!(file.len() >= 4 && !priors[1].is_partial() && logs[1].dropped() == 0);
         let due = |n: u64| key_with(Point::Due, OrderId::new(1, 0, n), 0);
-        // In memory, at its oldest chunk's beginning, and in the file.
+        // In memory, at the beginning of its oldest chunk, and in the file.
         for n in [last - last % 5 - 2, file.len() as u64 * CHUNK_RECORDS + 4, CHUNK_RECORDS + 4] {
             let key = due(n - (n + 2) % 5);
             let wanted = HashSet::from([key, due(3)]);
-            let found = pasts.each_ref().map(|past| {
+            let found = priors.each_ref().map(|prior| {
                 let saved = |chunk: u64| Ok(file[chunk as usize].clone());
-                past.keys_from_end(&wanted, |seen| seen == Some(key), saved).unwrap()
+                prior.keys_from_end(&wanted, |seen| seen == Some(key), saved).unwrap()
             });
             assert_eq!(found[0], found[1]);
             assert_eq!(found[1].0, HashSet::from([key]));
         }
-        let (gone, _) = pasts[1]
+        let (gone, _) = priors[1]
             .keys_from_end(&HashSet::from([due(3)]), |_| false, |chunk| Ok(file[chunk as usize].clone()))
             .unwrap();
         assert_eq!(gone.len(), 1, "down to the first");
         let refused =
-            pasts[1].keys_from_end(&HashSet::new(), |_| false, |_| Err(io::Error::other("no file")));
+            priors[1].keys_from_end(&HashSet::new(), |_| false, |_| Err(io::Error::other("no file")));
         assert_eq!(refused.unwrap_err().to_string(), "no file");
     }
 }

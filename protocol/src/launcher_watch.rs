@@ -1,8 +1,9 @@
-//! A role whose launcher dies: it notices, sends nothing more, finishes its log, says so and ends.
+//! Watches for the death of the launcher: the process then stops sending, completes its log,
+//! reports why, and exits.
 //!
-//! A thread of its own sleeps on the launcher's pidfd, which costs nothing while the launcher
-//! lives. The agents see the end of the run the next time that they have nothing to do. One that
-//! never has (it hangs) ends with the process, after a grace.
+//! A dedicated thread sleeps on the launcher's pidfd, which costs nothing while the launcher runs.
+//! The agents see the end of the run in their next idle cycle. A thread that hangs is ended with
+//! the process, after a timeout.
 
 use crate::control::Control;
 use crate::plan::{Handle, Plan, ProcessPlan};
@@ -14,35 +15,33 @@ use std::thread;
 use std::time::Duration;
 use system::process;
 
-/// How long the agents have to end by themselves.
+/// How long the agents have to end on their own.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The thread's name.
+/// Name of the watching thread.
 const NAME: &str = "watch";
 
-/// What is said of a launcher that died.
-pub fn message(plan: &Plan) -> String {
+/// Returns the message about the launcher's death.
+pub fn launcher_death_message(plan: &Plan) -> String {
     format!(
         "the launcher (pid {}) died: no order is sent any more, the logs are complete up to here",
         plan.launcher_pid
     )
 }
 
-/// What the plan calls the descriptor on which processes in containers see the launcher's death:
-/// its pidfd, which they cannot open themselves. Nobody can signal through it from a namespace of
-/// process ids in which the launcher is not.
+/// The name of the handle with the launcher's pidfd, for processes in containers, which cannot open
+/// it themselves. It cannot be used to send signals from a PID namespace without the launcher.
 pub const LAUNCHER: &str = "launcher";
 
-/// Sees the launcher's death, from when it was made.
+/// A watch on the launcher's process.
 pub struct LauncherWatch {
     launcher: OwnedFd,
 }
 
 impl LauncherWatch {
-    /// Asks the kernel to be told of the launcher's death, by that process of the plan.
+    /// Opens a watch on the launcher, for the process `me` of the plan.
     ///
     /// # Errors
-    /// The launcher is dead already; in a container, where it cannot be seen: its descriptor was
-    /// not handed over.
+    /// The launcher is already dead; in a container: its pidfd was not handed over.
     pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
         if plan.is_contained(me) {
             let is_it = |handle: &&Handle| handle.what == LAUNCHER;
@@ -53,13 +52,13 @@ impl LauncherWatch {
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 
-    /// Waits for it on a thread of its own. That begins after a sandbox was put up, which binds
-    /// only later threads.
+    /// Waits for the launcher's death on a new thread. Call it after the sandbox was set up,
+    /// because the sandbox binds only later threads.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// The system refuses to start a thread.
     pub fn start(self, plan: &Plan, control: &Control) -> io::Result<()> {
-        let (control, last_words) = (control.clone(), message(plan));
+        let (control, last_words) = (control.clone(), launcher_death_message(plan));
         let (begun, has_begun) = mpsc::sync_channel(1);
         let watching = move || {
             let _ = begun.send(());
@@ -68,7 +67,7 @@ impl LauncherWatch {
                 if ready[0] {
                     control.abandon();
                     thread::sleep(GRACE);
-                    // It may not be writable any more: nothing depends on it.
+                    // stderr may be gone: nothing depends on it.
                     let _ =
                         writeln!(io::stderr(), "error: {last_words}; ended in the middle of a duty cycle");
                     std::process::exit(1);
@@ -76,8 +75,8 @@ impl LauncherWatch {
             }
         };
         thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
-        // A thread sets itself up with system calls that the sandbox refuses to all threads: not
-        // before this one has.
+        // A new thread needs system calls that the sandbox later refuses to all threads: wait until
+        // it has made them.
         has_begun.recv().map_err(io::Error::other)
     }
 }

@@ -1,0 +1,459 @@
+//! The command channel of a run: operators append commands, the engine reads and answers them.
+//!
+//! ```text
+//! commands (operators write, the engine reads)                 answers (the engine writes, operators read)
+//!   commands so far │ 8 words for each command               commands seen │ rejections by reason │ 8 words for each command
+//!                     ticks │ pid │ kind, scope │ value                                             seen │ done │ open │ status
+//! ```
+//!
+//! Commands are numbered from 0 in the order in which they were appended, and are never changed or
+//! removed; a run has room for [`MAX_COMMANDS`]. Operators exclude each other by a lock on the
+//! segment's file, so no lock is in shared memory and a killed operator blocks nobody: a command
+//! counts once it is complete. The engine polls one word in each duty cycle.
+//!
+//! Only the engine maps the commands, and it maps them read-only: in the sandbox no strategy can
+//! use a kill switch. At the level `process` a malicious strategy can open the segment by its name,
+//! like any other segment. The engine validates what it reads: an invalid command is refused as
+//! such.
+
+use crate::kill::Scope;
+use crate::limits::{OFF, RiskControl};
+use serde::{Deserialize, Serialize};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
+use shm::sync::Ordering;
+use system::named_enum;
+
+/// The name of the commands segment within the run.
+pub const COMMANDS_SEGMENT: &str = "desk";
+/// The name of the answers segment within the run.
+pub const ANSWERS_SEGMENT: &str = "answers";
+
+/// Maximum number of commands of one run.
+pub const MAX_COMMANDS: usize = 1_024;
+const WORDS_EACH: usize = 8;
+const FIRST: usize = HEADER_WORDS + 16;
+/// Words of the commands segment.
+pub const COMMANDS_WORDS: usize = FIRST + MAX_COMMANDS * WORDS_EACH;
+/// Offset of the number of commands; in the answers segment, of the number of commands seen.
+const COUNT: usize = HEADER_WORDS;
+/// The kind of the commands segment; written by operators.
+pub const COMMANDS_KIND: SegmentKind =
+    SegmentKind::new(13, "desk", &[("count", COUNT), ("first", FIRST), ("words-each", WORDS_EACH)])
+        .of_slots(HEADER_WORDS, 1);
+
+const REASONS: usize = HEADER_WORDS + 16;
+/// Number of rejection reasons that are counted: codes below this.
+pub const MAX_REASONS: usize = 64;
+const FIRST_ANSWER: usize = REASONS + MAX_REASONS;
+/// Words of the answers segment.
+pub const ANSWERS_WORDS: usize = FIRST_ANSWER + MAX_COMMANDS * WORDS_EACH;
+/// The kind of the answers segment; written by the engine.
+pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
+    14,
+    "answers",
+    &[("count", COUNT), ("reasons", REASONS), ("first", FIRST_ANSWER), ("words-each", WORDS_EACH)],
+)
+.of_slots(HEADER_WORDS, 1);
+
+/// A command of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Refuse new orders from now on, and cancel open ones at their venues.
+    Kill(Scope),
+    /// Accept new orders again. Reverts a kill of the same scope, whether by an operator, a limit
+    /// or a death.
+    Revive(Scope),
+    /// Set a limit to another value from now on.
+    SetLimit {
+        /// The scope of the limit.
+        scope: Scope,
+        /// The code of the risk control.
+        control: u8,
+        /// The value, in the unit of the control.
+        value: u64,
+    },
+}
+
+const KILL: u8 = 1;
+const REVIVE: u8 = 2;
+const SET_LIMIT: u8 = 3;
+
+impl Command {
+    /// Encodes the command as two words: kind, scope and control in one, the value in the other.
+    pub const fn to_words(self) -> [u64; 2] {
+        let (code, scope, control, value) = match self {
+            Self::Kill(scope) => (KILL, scope, 0, 0),
+            Self::Revive(scope) => (REVIVE, scope, 0, 0),
+            Self::SetLimit { scope, control, value } => (SET_LIMIT, scope, control, value),
+        };
+        let (kind, index) = scope.code();
+        [code as u64 | (kind as u64) << 8 | (control as u64) << 16 | (index as u64) << 32, value]
+    }
+
+    /// Decodes a command; `None` if the words are not a valid command.
+    pub const fn from_words([word, value]: [u64; 2]) -> Option<Self> {
+        let control = (word >> 16) as u8;
+        let Some(scope) = Scope::from_code((word >> 8) as u8, (word >> 32) as u16) else { return None };
+        match word as u8 {
+            KILL => Some(Self::Kill(scope)),
+            REVIVE => Some(Self::Revive(scope)),
+            SET_LIMIT => Some(Self::SetLimit { scope, control, value }),
+            _ => None,
+        }
+    }
+}
+
+/// A command with its number, time and sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandEntry {
+    /// The number of the command, from 0.
+    pub number: u32,
+    /// When the command was appended, in ticks of the run's clock.
+    pub ticks: u64,
+    /// The process id of the operator.
+    pub pid: u32,
+    /// The command; `None` if the words are not a valid one.
+    pub command: Option<Command>,
+}
+
+impl core::fmt::Display for CommandEntry {
+    /// `kill strategy-0`, `revive all`, `limit all max-position=100`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.command {
+            None => f.write_str("unknown"),
+            Some(Command::Kill(scope)) => write!(f, "kill {scope}"),
+            Some(Command::Revive(scope)) => write!(f, "revive {scope}"),
+            Some(Command::SetLimit { scope, control, value }) => {
+                match RiskControl::from_code(control) {
+                    Some(control) => write!(f, "limit {scope} {control}=")?,
+                    None => write!(f, "limit {scope} control-{control}=")?,
+                }
+                if value == OFF { f.write_str("off") } else { write!(f, "{value}") }
+            }
+        }
+    }
+}
+
+fn entry(view: &ReadOnlyWords, number: u32) -> CommandEntry {
+    let at = |word| view.load(FIRST + number as usize * WORDS_EACH + word, Ordering::Relaxed);
+    CommandEntry { number, ticks: at(0), pid: at(1) as u32, command: Command::from_words([at(2), at(3)]) }
+}
+
+/// Returns all commands that were appended so far.
+///
+/// # Panics
+/// If the segment is shorter than [`COMMANDS_WORDS`].
+pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use<> {
+    let desk = desk.window(0, COMMANDS_WORDS);
+    // Acquire: pairs with the Release in `append`.
+    let count = desk.load(COUNT, Ordering::Acquire).min(MAX_COMMANDS as u64) as u32;
+    (0..count).map(move |number| entry(&desk, number))
+}
+
+/// The operators' end of the command channel. A caller that appends must hold the lock on the
+/// segment's file: see the module's documentation.
+pub struct CommandWriter(AtomicWords);
+
+impl CommandWriter {
+    /// Wraps the commands segment.
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`COMMANDS_WORDS`].
+    pub fn new(segment: &AtomicWords) -> Self {
+        Self(segment.window(0, COMMANDS_WORDS))
+    }
+
+    /// Appends a command and returns its number; `None` if the segment is full.
+    pub fn append(&self, command: Command, ticks: u64, pid: u32) -> Option<u32> {
+        let number = self.0[COUNT].load(Ordering::Relaxed);
+        if number >= MAX_COMMANDS as u64 {
+            return None;
+        }
+        let [word, value] = command.to_words();
+        for (place, value) in (FIRST + number as usize * WORDS_EACH..).zip([ticks, pid.into(), word, value]) {
+            // Relaxed: published by the Release store of the count.
+            self.0[place].store(value, Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire in `has_pending` and `entries`.
+        self.0[COUNT].store(number + 1, Ordering::Release);
+        Some(number as u32)
+    }
+}
+
+named_enum! {
+    /// The progress of a command.
+    CommandStatus {
+        /// The engine has not seen it.
+        Given = "given",
+        /// The engine has applied it; open orders are still being cancelled.
+        Seen = "seen",
+        /// It is complete: the cancel of a kill's last open order is confirmed.
+        Done = "done",
+        /// The strategy, credential, venue or instrument does not exist in the run.
+        NoSuchScope = "no such scope",
+        /// The limit does not exist, or has no such scope.
+        NoSuchLimit = "no such limit",
+        /// The words were not a valid command.
+        Unknown = "unknown command",
+    }
+}
+
+/// The engine's answer to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandAnswer {
+    /// The progress of the command.
+    pub status: CommandStatus,
+    /// When the engine saw the command, in ticks.
+    pub seen_ticks: u64,
+    /// When the command was complete, in ticks.
+    pub done_ticks: u64,
+    /// For a kill: number of open orders that are cancelled.
+    pub orders: u64,
+}
+
+/// The engine's end of the command channel: reads commands and answers them.
+pub struct CommandChannel {
+    desk: ReadOnlyWords,
+    answers: AtomicWords,
+    /// Number of commands taken so far.
+    taken: u64,
+}
+
+impl CommandChannel {
+    /// Wraps the commands and the answers segment.
+    ///
+    /// # Panics
+    /// If one of them is shorter than [`COMMANDS_WORDS`] or [`ANSWERS_WORDS`].
+    pub fn new(desk: &ReadOnlyWords, answers: &AtomicWords) -> Self {
+        Self { desk: desk.window(0, COMMANDS_WORDS), answers: answers.window(0, ANSWERS_WORDS), taken: 0 }
+    }
+
+    /// Returns `true` if there is a command that was not taken: one load of a cache line that
+    /// rarely changes.
+    #[inline(always)]
+    pub fn has_pending(&self) -> bool {
+        // Acquire: pairs with the Release in `append`.
+        self.desk.load(COUNT, Ordering::Acquire) > self.taken
+    }
+
+    /// Takes the next command, each once and in the order of their numbers. The caller answers it.
+    #[cold]
+    pub fn next_command(&mut self) -> Option<CommandEntry> {
+        if !self.has_pending() || self.taken >= MAX_COMMANDS as u64 {
+            return None;
+        }
+        let entry = entry(&self.desk, self.taken as u32);
+        self.taken += 1;
+        // Relaxed: no other data is published by it.
+        self.answers[COUNT].store(self.taken, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// Skips the first `taken` commands, which a dead predecessor has taken.
+    pub fn skip_to(&mut self, taken: u64) {
+        self.taken = self.taken.max(taken.min(MAX_COMMANDS as u64));
+    }
+
+    /// Reports that the command is in force, and how many open orders are cancelled for it. With
+    /// none the command is done. Does nothing if the command is already answered.
+    pub fn mark_seen(&self, number: u32, ticks: u64, orders: u64) {
+        let status = if orders == 0 { CommandStatus::Done } else { CommandStatus::Seen };
+        self.answer(number, CommandAnswer { status, seen_ticks: ticks, done_ticks: ticks, orders });
+    }
+
+    /// Reports that the last cancel of the command is confirmed. Later calls do nothing.
+    pub fn mark_done(&self, number: u32, ticks: u64) {
+        if let Some(place) = answer_offset(number)
+            && self.status(place) != CommandStatus::Done
+        {
+            self.answers[place + DONE].store(ticks, Ordering::Relaxed);
+            self.set_status(place, CommandStatus::Done);
+        }
+    }
+
+    /// Reports why the command was refused.
+    pub fn mark_refused(&self, number: u32, ticks: u64, why: CommandStatus) {
+        self.answer(number, CommandAnswer { status: why, seen_ticks: ticks, done_ticks: ticks, orders: 0 });
+    }
+
+    /// Copies an answer that was given elsewhere, unless the command is already answered.
+    pub fn restore_answer(&self, number: u32, answer: CommandAnswer) {
+        self.answer(number, answer);
+        if answer.status == CommandStatus::Done {
+            self.mark_done(number, answer.done_ticks);
+        }
+    }
+
+    /// Publishes how many orders were refused for a reason since the start of the run.
+    pub fn set_rejections(&self, reason: u8, count: u64) {
+        if usize::from(reason) < MAX_REASONS {
+            // Relaxed: a count for people.
+            self.answers[REASONS + usize::from(reason)].store(count, Ordering::Relaxed);
+        }
+    }
+
+    fn answer(&self, number: u32, answer: CommandAnswer) {
+        let Some(place) = answer_offset(number) else { return };
+        if self.status(place) != CommandStatus::Given {
+            return;
+        }
+        for (word, value) in [(SEEN, answer.seen_ticks), (DONE, answer.done_ticks), (ORDERS, answer.orders)] {
+            // Relaxed: published by the Release store of the status.
+            self.answers[place + word].store(value, Ordering::Relaxed);
+        }
+        self.set_status(place, answer.status);
+    }
+
+    /// Returns the published status, possibly by a dead predecessor.
+    fn status(&self, place: usize) -> CommandStatus {
+        // Relaxed: our own stores, or those of a predecessor whose death is certain.
+        let code = self.answers[place + STATUS].load(Ordering::Relaxed);
+        CommandStatus::ALL
+            .get(usize::try_from(code).unwrap_or(usize::MAX))
+            .copied()
+            .unwrap_or(CommandStatus::Unknown)
+    }
+
+    fn set_status(&self, place: usize, status: CommandStatus) {
+        let code = CommandStatus::ALL.iter().position(|other| *other == status).unwrap_or(0);
+        // Release: pairs with the Acquire in `CommandAnswers::answer`.
+        self.answers[place + STATUS].store(code as u64, Ordering::Release);
+    }
+}
+
+const SEEN: usize = 0;
+const DONE: usize = 1;
+const ORDERS: usize = 2;
+const STATUS: usize = 3;
+
+fn answer_offset(number: u32) -> Option<usize> {
+    ((number as usize) < MAX_COMMANDS).then_some(FIRST_ANSWER + number as usize * WORDS_EACH)
+}
+
+/// The operators' view of the engine's answers.
+pub struct CommandAnswers(ReadOnlyWords);
+
+impl CommandAnswers {
+    /// Wraps the answers segment.
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`ANSWERS_WORDS`].
+    pub fn new(segment: &ReadOnlyWords) -> Self {
+        Self(segment.window(0, ANSWERS_WORDS))
+    }
+
+    /// The engine's answer to a command.
+    pub fn answer(&self, number: u32) -> CommandAnswer {
+        let nothing = CommandAnswer { status: CommandStatus::Given, seen_ticks: 0, done_ticks: 0, orders: 0 };
+        let Some(place) = answer_offset(number) else { return nothing };
+        // Acquire: pairs with the Release in `set_status`.
+        let code = self.0.load(place + STATUS, Ordering::Acquire);
+        let status = CommandStatus::ALL.get(usize::try_from(code).unwrap_or(usize::MAX)).copied();
+        let at = |word| self.0.load(place + word, Ordering::Relaxed);
+        CommandAnswer {
+            status: status.unwrap_or(CommandStatus::Unknown),
+            seen_ticks: at(SEEN),
+            done_ticks: at(DONE),
+            orders: at(ORDERS),
+        }
+    }
+
+    /// Returns how many orders were refused so far for the reason with that code.
+    pub fn rejections(&self, reason: u8) -> u64 {
+        let place = usize::from(reason);
+        if place < MAX_REASONS { self.0.load(REASONS + place, Ordering::Relaxed) } else { 0 }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use shm::memory::Region;
+
+    fn desk() -> (AtomicWords, CommandWriter, CommandChannel, CommandAnswers) {
+        let (desk, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
+        let (operator, engine) =
+            (CommandWriter::new(&desk), CommandChannel::new(&desk.clone().into(), &answers));
+        (desk, operator, engine, CommandAnswers::new(&answers.into()))
+    }
+
+    #[test]
+    fn commands_arrive_once_and_in_order_and_are_answered() {
+        let (words, operator, mut engine, answers) = desk();
+        assert!(!engine.has_pending() && engine.next_command().is_none());
+        let commands = [
+            Command::Kill(Scope::Strategy(300)),
+            Command::SetLimit { scope: Scope::All, control: 255, value: u64::MAX },
+            Command::Revive(Scope::Instrument(u16::MAX)),
+        ];
+        for (number, command) in (0..).zip(commands) {
+            assert_eq!(operator.append(command, 10 + u64::from(number), 77), Some(number));
+            assert_eq!(answers.answer(number).status, CommandStatus::Given);
+        }
+        assert_eq!(entries(&words.into()).filter_map(|entry| entry.command).collect::<Vec<_>>(), commands);
+        for (number, command) in (0..).zip(commands) {
+            assert!(engine.has_pending());
+            let ticks = 10 + u64::from(number);
+            assert_eq!(
+                engine.next_command(),
+                Some(CommandEntry { number, ticks, pid: 77, command: Some(command) })
+            );
+        }
+        assert!(!engine.has_pending() && engine.next_command().is_none());
+        engine.mark_seen(0, 20, 5);
+        assert_eq!(
+            answers.answer(0),
+            CommandAnswer { status: CommandStatus::Seen, seen_ticks: 20, done_ticks: 20, orders: 5 }
+        );
+        engine.mark_done(0, 25);
+        assert_eq!(
+            answers.answer(0),
+            CommandAnswer { status: CommandStatus::Done, seen_ticks: 20, done_ticks: 25, orders: 5 }
+        );
+        engine.mark_seen(2, 30, 0);
+        engine.mark_refused(1, 21, CommandStatus::NoSuchLimit);
+        assert_eq!(
+            (answers.answer(2).status, answers.answer(1).status),
+            (CommandStatus::Done, CommandStatus::NoSuchLimit)
+        );
+        engine.set_rejections(3, 9);
+        assert_eq!((answers.rejections(3), answers.rejections(4), answers.rejections(255)), (9, 0, 0));
+    }
+
+    #[test]
+    #[cfg_attr(
+        miri,
+        ignore = "a thousand commands, each looked for among a thousand places: minutes under Miri"
+    )]
+    fn a_full_desk_takes_no_more() {
+        let (_, operator, mut engine, _) = desk();
+        for number in 0..MAX_COMMANDS as u32 {
+            assert_eq!(operator.append(Command::Kill(Scope::All), 1, 1), Some(number));
+        }
+        assert_eq!(operator.append(Command::Kill(Scope::All), 1, 1), None);
+        assert_eq!(std::iter::from_fn(|| engine.next_command()).count(), MAX_COMMANDS);
+    }
+
+    proptest! {
+        #[test]
+        #[cfg_attr(miri, ignore = "a thousand places, walked again and again: minutes under Miri")]
+        fn corrupt_command_segments_never_panic(count: u64, words in prop::collection::vec(any::<u64>(), 8..64)) {
+            let (desk, _, mut engine, answers) = desk();
+            for (word, value) in desk[FIRST..].iter().zip(&words) {
+                word.store(*value, Ordering::Relaxed);
+            }
+            for count in [count, count % 2_048] {
+                desk[COUNT].store(count, Ordering::Relaxed);
+                prop_assert!(std::iter::from_fn(|| engine.next_command()).count() <= MAX_COMMANDS);
+                prop_assert!(entries(&desk.clone().into()).count() <= MAX_COMMANDS);
+            }
+            for number in [0, count as u32] {
+                engine.mark_seen(number, count, count);
+                engine.mark_done(number, count);
+                let _ = answers.answer(number);
+            }
+        }
+    }
+}
