@@ -49,7 +49,7 @@ pub fn run(
     mut link: Link,
     part: &mut impl Part,
 ) -> (Link, Result<(), TransportError>) {
-    process::precise_timers();
+    process::set_precise_timers();
     let mut idle = 0;
     let mut ended = None;
     loop {

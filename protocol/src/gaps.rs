@@ -107,7 +107,7 @@ impl GapQuota {
         if capacity > 0 {
             self.counted[0].store(self.kept.saturating_add(1), Ordering::Relaxed);
         }
-        Self { capacity: capacity, ..self }
+        Self { capacity, ..self }
     }
 
     /// Returns `true` if a gap of that length is kept; counts it as dropped if not. `min_ticks` is

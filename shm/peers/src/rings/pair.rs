@@ -176,7 +176,7 @@ impl<Q: Queue> Pair<Q> {
                 }
                 batches.push((Monotonic.now() - start) as f64 / each as f64);
             }
-            FloorSample::of_batches(batches).median_ns
+            FloorSample::from_batches(batches).median_ns
         });
         let count = trips * 20;
         let stream_ns = self.ask(Job::Stream, count, |pair| {
