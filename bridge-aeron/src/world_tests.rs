@@ -1,13 +1,13 @@
-//! Both parts of a bridge over a network that falls apart, with processes that die, on a virtual
-//! clock and without Aeron: whatever happens, every order of the far host has one end, and the
-//! engine's side had those that are said to have been taken.
+//! Both sides of a bridge over a network with partitions, with crashing processes, on a virtual
+//! clock and without Aeron: every order of the far host has one outcome, and the engine's side
+//! received those reported as taken.
 
-use crate::far::{Ask, Broken, Far, Lanes as FarLanes, Orders};
-use crate::near::{Lanes, Near, Told};
-use crate::place::Place;
-use crate::pump::{Part, Turn};
+use crate::bridge_dir::BridgeDir;
+use crate::engine_side::{BridgeEvent, EngineQueues, EngineSide};
+use crate::pump::{BridgeSide, TurnResult};
+use crate::strategy_side::{BridgeRequest, Broken, Orders, StrategyQueues, StrategySide};
 use bridge::frame::FRAME;
-use bridge::link::{Link, Past, Timing};
+use bridge::link::{Link, SessionHistory, Timing};
 use launcher::protocol::wire::{Order, OrderId, Report};
 use std::collections::HashMap;
 
@@ -16,14 +16,14 @@ const TIMING: Timing = Timing { heartbeat_ns: 1_000_000, silence_ns: 40_000_000,
 const STEP_NS: u64 = 250_000;
 const TRANSIT_NS: u64 = 600_000;
 const ORDERS: u64 = 400;
-/// No world takes so many steps.
-const MOST_STEPS: u64 = 200_000;
+/// Maximum number of steps of a simulated world.
+const MAX_STEPS: u64 = 200_000;
 
-/// What goes wrong, each in so many of ten thousand steps.
+/// Failures, each per ten thousand steps.
 #[derive(Clone, Copy)]
 struct Weather {
     partitions: u64,
-    /// The engine's side is killed, and writes nothing down.
+    /// Kills of the engine's side, without saving its history.
     kills: u64,
 }
 
@@ -39,7 +39,7 @@ impl Dice {
     }
 }
 
-/// The network: when, to the engine's side or not, what.
+/// The network: frames in flight with due time and direction.
 struct Net {
     now: u64,
     parted_until: u64,
@@ -55,16 +55,16 @@ impl Net {
         }
     }
 
-    /// A side's turn; whether its part is over.
-    fn turn(&mut self, to_engine: bool, link: &mut Link, part: &mut impl Part) -> bool {
+    /// Runs a step of a side. Returns `true` if it has finished.
+    fn try_finish_step(&mut self, to_engine: bool, link: &mut Link, side: &mut impl BridgeSide) -> bool {
         self.deliver(!to_engine, link);
         while let Some(event) = link.next_event() {
-            part.event(event, link);
+            side.event(event, link);
         }
-        let is_over = part.turn(link, self.now) == Turn::Over;
+        let is_over = side.turn(link, self.now) == TurnResult::Over;
         if !is_over || link.is_over() {
             let (due, is_parted) = (self.now + TRANSIT_NS, self.now < self.parted_until);
-            link.turn(self.now, |bytes| {
+            link.poll(self.now, |bytes| {
                 if !is_parted {
                     self.flying.push((due, to_engine, *bytes));
                 }
@@ -83,70 +83,71 @@ struct Book {
 }
 
 impl Book {
-    fn turn(&mut self, lanes: &FarLanes, dice: &mut Dice) {
-        if self.sent < ORDERS && lanes.takes.is_up() && dice.roll(4) == 0 {
+    fn turn(&mut self, lanes: &StrategyQueues, dice: &mut Dice) {
+        if self.sent < ORDERS && lanes.accepts_orders.is_up() && dice.roll(4) == 0 {
             let order = Order { quantity: 1, ..Order::new(OrderId::new(0, 0, self.sent), 0) };
-            lanes.asks.push(Ask::Order(order)).unwrap();
+            lanes.requests.push(BridgeRequest::Order(order)).unwrap();
             self.sent += 1;
         }
         while let Some(report) = lanes.reports.pop() {
             *self.ended.entry(report.id.sequence()).or_default() += u32::from(report.is_last);
         }
         if self.sent == ORDERS && self.ended.len() as u64 == ORDERS {
-            lanes.ends.set(true);
+            lanes.is_ending.set(true);
         }
     }
 }
 
-/// What became of the orders, and how many came to the engine's side; or what is wrong.
+/// Returns the outcomes of the orders and the number that the engine's side received, or an error.
 fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders, u64), String> {
-    let place = Place::alone(&format!("world-{seed}-{broken:?}").to_lowercase().replace(['(', ')'], ""))
-        .map_err(|error| error.to_string())?;
-    let far_lanes = FarLanes::default();
-    let (mut far, mut far_link) = (Far::new(&far_lanes), Link::far(RUN, 1, TIMING));
+    let place =
+        BridgeDir::for_process(&format!("world-{seed}-{broken:?}").to_lowercase().replace(['(', ')'], ""))
+            .map_err(|error| error.to_string())?;
+    let far_lanes = StrategyQueues::default();
+    let (mut far, mut far_link) = (StrategySide::new(&far_lanes), Link::strategy_side(RUN, 1, TIMING));
     far.broken = broken;
     let (mut dice, mut book) = (Dice(seed), Book::default());
     let mut net = Net { now: 1, parted_until: 0, flying: Vec::new() };
     let (mut came, mut steps, mut epoch) = (0, 0, 0);
     'incarnations: loop {
-        let lanes = Lanes::default();
-        let past = place.past().and_then(Past::from_words).unwrap_or_default();
-        let mut link = Link::engine(RUN, epoch, TIMING).remembering(past);
-        let mut near = Near::new(&lanes, &place);
+        let lanes = EngineQueues::default();
+        let past = place.history().and_then(SessionHistory::from_words).unwrap_or_default();
+        let mut link = Link::engine_side(RUN, epoch, TIMING).with_history(past);
+        let mut near = EngineSide::new(&lanes, &place);
         let mut answers: Vec<(u64, Report, _)> = Vec::new();
         epoch += 1;
         loop {
             steps += 1;
             net.now += STEP_NS;
-            if steps > MOST_STEPS {
+            if steps > MAX_STEPS {
                 break 'incarnations;
             }
             if dice.roll(10_000) < weather.partitions {
                 net.parted_until = net.now + dice.roll(3 * TIMING.silence_ns);
             }
             book.turn(&far_lanes, &mut dice);
-            if net.turn(true, &mut far_link, &mut far) {
+            if net.try_finish_step(true, &mut far_link, &mut far) {
                 break 'incarnations;
             }
-            let is_over = net.turn(false, &mut link, &mut near);
+            let is_over = net.try_finish_step(false, &mut link, &mut near);
             let mut is_gone = false;
-            while let Some(told) = lanes.told.pop() {
-                match told {
-                    Told::Order(order, echo) => {
+            while let Some(event) = lanes.events.pop() {
+                match event {
+                    BridgeEvent::Order(order, echo) => {
                         came += 1;
                         let due = net.now + dice.roll(30_000_000);
                         answers.push((due, Report::whole_fill(&order), Some(echo)));
                     }
-                    Told::Gone(_) => is_gone = true,
-                    Told::Up | Told::Over => {}
+                    BridgeEvent::Gone(_) => is_gone = true,
+                    BridgeEvent::Up | BridgeEvent::Over => {}
                 }
             }
             while let Some(at) = answers.iter().position(|(due, ..)| *due <= net.now) {
                 let (_, report, echo) = answers.remove(at);
                 lanes.reports.push((report, echo)).unwrap();
             }
-            if lanes.far_ends.is_up() && answers.is_empty() {
-                lanes.ends.set(true);
+            if lanes.strategy_side_ends.is_up() && answers.is_empty() {
+                lanes.is_ending.set(true);
             }
             if is_gone || (is_over && !link.is_over()) || dice.roll(10_000) < weather.kills {
                 continue 'incarnations;
@@ -173,7 +174,7 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
 const ROUGH: Weather = Weather { partitions: 30, kills: 0 };
 
 #[test]
-fn every_order_has_one_end_and_what_was_taken_had_come() {
+fn every_order_has_one_outcome() {
     let mut all = Orders::default();
     for seed in 0..60 {
         let (orders, _) = world(seed, ROUGH, None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));

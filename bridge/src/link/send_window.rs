@@ -1,41 +1,40 @@
-//! Messages that were sent and are not known to be taken, numbered within a session.
+//! The send window of a session: numbered messages that are not confirmed as taken.
 
 use crate::frame::Echo;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 
-/// How many messages may be sent and not known to be taken. More are refused: nobody waits for them
-/// in here.
+/// Maximum number of unconfirmed messages. More are refused, not queued.
 pub const WINDOW: usize = 1024;
 
-/// The messages of one session that are still to be taken.
+/// The unconfirmed messages of one session.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct SendWindow {
     waiting: VecDeque<(Message, Option<Echo>)>,
-    /// So many were taken: the oldest that waits has the next number.
+    /// Number of messages confirmed as taken; the oldest unconfirmed one has the next number.
     taken: u64,
-    /// So many were transmitted.
+    /// Number of messages transmitted.
     transmitted: u64,
 }
 
-/// A message of a session that has ended, whose fate is not known.
+/// A message of an ended session whose outcome is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsettled {
-    /// Its number in that session.
+pub struct UnconfirmedMessage {
+    /// Number of the message in its session.
     pub sequence: u64,
     /// The message.
     pub message: Message,
 }
 
-impl Outbox {
-    /// An empty one.
+impl SendWindow {
+    /// Creates an empty window.
     pub fn new() -> Self {
         Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
     }
 
-    /// Takes a message on its way, with the frame that it is about; `false`: there is no room.
+    /// Adds a message, with the frame that it refers to. Returns `false` if the window is full.
     #[must_use]
-    pub fn push(&mut self, message: Message, about: Option<Echo>) -> bool {
+    pub fn try_push(&mut self, message: Message, about: Option<Echo>) -> bool {
         let has_room = !self.is_full();
         if has_room {
             self.waiting.push_back((message, about));
@@ -43,39 +42,39 @@ impl Outbox {
         has_room
     }
 
-    /// Whether there is no room.
+    /// Returns `true` if the window is full.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= WINDOW
     }
 
-    /// The next one to transmit, with its number and the frame that it is about.
+    /// Returns the next message to transmit, with its number and the frame that it refers to.
     pub fn next(&self) -> Option<(u64, Message, Option<Echo>)> {
         let at = usize::try_from(self.transmitted - self.taken).ok()?;
         self.waiting.get(at).map(|(message, about)| (self.transmitted + 1, *message, *about))
     }
 
-    /// The next one is on its way.
-    pub fn did_transmit(&mut self) {
+    /// Marks the next message as transmitted.
+    pub fn mark_transmitted(&mut self) {
         self.transmitted += 1;
     }
 
-    /// How many were transmitted in this session.
+    /// Returns the number of messages transmitted in this session.
     pub const fn transmitted(&self) -> u64 {
         self.transmitted
     }
 
-    /// Whether the other side has everything.
+    /// Returns `true` if all messages are confirmed.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The other side says that it took so many in all. `false`: so many were never sent.
+    /// Confirms `taken` messages in total. Returns `false` if fewer were transmitted.
     #[must_use]
-    pub fn take(&mut self, taken: u64) -> bool {
+    pub fn try_confirm(&mut self, taken: u64) -> bool {
         if taken > self.transmitted {
             return false;
         }
-        // An older frame that comes late says less: nothing.
+        // A late frame with an older count has no effect.
         while self.taken < taken {
             self.waiting.pop_front();
             self.taken += 1;
@@ -83,13 +82,13 @@ impl Outbox {
         true
     }
 
-    /// The session is over: hands over what may have been taken, then what was certainly not, and
-    /// begins anew.
-    pub fn end(&mut self) -> (Vec<Unsettled>, Vec<Unsettled>) {
+    /// Ends the session: returns the messages that may have been taken, and those that were not
+    /// transmitted. Resets the window.
+    pub fn drain(&mut self) -> (Vec<UnconfirmedMessage>, Vec<UnconfirmedMessage>) {
         let first = self.taken + 1;
-        let mut all: Vec<Unsettled> = (first..)
+        let mut all: Vec<UnconfirmedMessage> = (first..)
             .zip(self.waiting.drain(..))
-            .map(|(sequence, (message, _))| Unsettled { sequence, message })
+            .map(|(sequence, (message, _))| UnconfirmedMessage { sequence, message })
             .collect();
         let on_the_way = usize::try_from(self.transmitted - self.taken).unwrap_or(usize::MAX).min(all.len());
         let never = all.split_off(on_the_way);

@@ -1,6 +1,6 @@
-//! Maps orders of many far strategies to orders of the one strategy at the engine, and back. There
-//! it is an order of one of many strategies, in one of its incarnations; here all are orders of one
-//! strategy, numbered in the order in which they were sent.
+//! Maps orders of the far host's strategies to orders of the one strategy at the engine, and back.
+//! On the far host an order belongs to one of many strategies and incarnations; at the engine all
+//! belong to one strategy, numbered as sent.
 
 use bridge::frame::Echo;
 use launcher::protocol::reject::Reject;
@@ -10,35 +10,39 @@ use std::collections::HashMap;
 
 /// An order that is open at the engine.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenOrder {
     id: OrderId,
     echo: Echo,
 }
 
-/// The orders that are open.
+/// The open orders of the far host, by id and by sequence at the engine.
 #[derive(Debug)]
-pub struct Desk {
-    /// The venue of the engine's that the far host's orders go to.
+pub struct OrderMap {
+    /// The engine's venue for the far host's orders.
     venue: u16,
-    by_sequence: HashMap<u64, Open>,
+    by_sequence: HashMap<u64, OpenOrder>,
     sequences: HashMap<OrderId, u64>,
 }
 
-impl Desk {
-    /// None yet, of at most so many, for that venue.
-    pub fn new(venue: u16, most: usize) -> Self {
-        // Twice: a table that is at most half full is tidied in place.
-        let room = 2 * most.min(1 << 16);
-        Self { venue, by_sequence: HashMap::with_capacity(room), sequences: HashMap::with_capacity(room) }
+impl OrderMap {
+    /// Creates an empty map for up to `max` open orders at a venue.
+    pub fn new(venue: u16, max: usize) -> Self {
+        // Twice: a table that is at most half full rehashes in place.
+        let capacity = 2 * max.min(1 << 16);
+        Self {
+            venue,
+            by_sequence: HashMap::with_capacity(capacity),
+            sequences: HashMap::with_capacity(capacity),
+        }
     }
 
-    /// How many are open.
-    pub fn open(&self) -> usize {
+    /// Returns the number of open orders.
+    pub fn len(&self) -> usize {
         self.by_sequence.len()
     }
 
-    /// The order as the engine is to have it; `None`: it is about an order that is not open here,
-    /// and is refused.
+    /// Converts an order for the engine. Returns `None` if it targets an order that is not open: it
+    /// is refused.
     pub fn to_engine(&self, order: &Order) -> Option<NewOrder> {
         let Order { instrument, operation, side, delay_ns, price, quantity, terms, .. } = *order;
         let target = match operation {
@@ -49,21 +53,21 @@ impl Desk {
             Operation::MassCancel => return None,
         };
         let new = NewOrder::to_venue(self.venue);
-        // Its trigger is market data of the other host's.
+        // Its trigger refers to market data of the other host.
         Some(NewOrder { instrument, operation, side, delay_ns, price, quantity, target, terms, ..new })
     }
 
-    /// The engine has it, under that sequence.
-    pub fn sent(&mut self, sequence: u64, order: &Order, echo: Echo) {
-        self.by_sequence.insert(sequence, Open { id: order.id, echo });
+    /// Records an order that was sent to the engine with `sequence`.
+    pub fn record_sent(&mut self, sequence: u64, order: &Order, echo: Echo) {
+        self.by_sequence.insert(sequence, OpenOrder { id: order.id, echo });
         self.sequences.insert(order.id, sequence);
     }
 
-    /// The report as the far host is to have it, and what it is about; `None`: of no order that is
-    /// open.
+    /// Converts a report for the far host. Returns it with the echo of its order, or `None` if its
+    /// order is not open.
     pub fn to_far(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
         let sequence = report.id.sequence();
-        let Open { id, echo } = *self.by_sequence.get(&sequence)?;
+        let OpenOrder { id, echo } = *self.by_sequence.get(&sequence)?;
         if report.is_last {
             self.by_sequence.remove(&sequence);
             self.sequences.remove(&id);
@@ -72,8 +76,8 @@ impl Desk {
     }
 }
 
-/// The last report of an order of which nobody says more, with that number: so much of it was
-/// filled.
+/// Returns the last report of an order that gets no more from the engine, with its number and
+/// filled quantity.
 pub const fn last_report(
     order: &Order,
     number: u8,
@@ -97,7 +101,7 @@ pub const fn last_report(
     }
 }
 
-/// The report of an order that is not sent.
+/// Returns the report of an order that is refused.
 pub const fn refused(order: &Order, reason: Reject) -> Report {
     last_report(order, 0, 0, OrderStatus::Refused, reason)
 }
@@ -109,12 +113,12 @@ mod tests {
     const ECHO: Echo = Echo { sent: 1, seen: 2 };
 
     #[test]
-    fn an_order_comes_back_under_its_own_id() {
-        let mut desk = Desk::new(3, 8);
+    fn report_returns_under_original_id() {
+        let mut desk = OrderMap::new(3, 8);
         let order = Order { price: 5, quantity: 7, ..Order::new(OrderId::new(2, 1, 9), 0) };
         let new = desk.to_engine(&order).unwrap();
         assert_eq!((new.venue, new.price, new.quantity), (3, 5, 7));
-        desk.sent(40, &order, ECHO);
+        desk.record_sent(40, &order, ECHO);
         let cancel = Order {
             operation: Operation::Cancel,
             target: order.id.word(),
@@ -123,7 +127,7 @@ mod tests {
         assert_eq!(desk.to_engine(&cancel).unwrap().target, 40, "the target is the engine's sequence");
         let there = Order { id: OrderId::new(0, 0, 40), ..order };
         let (report, about) = desk.to_far(&Report::whole_fill(&there)).unwrap();
-        assert_eq!((report.id, about, desk.open()), (order.id, Some(ECHO), 0));
+        assert_eq!((report.id, about, desk.len()), (order.id, Some(ECHO), 0));
         assert!(desk.to_far(&Report::whole_fill(&there)).is_none(), "once");
         assert!(desk.to_engine(&cancel).is_none(), "nothing is open any more");
     }
