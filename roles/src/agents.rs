@@ -9,18 +9,17 @@ use protocol::stamps::StampLog;
 use shm::idle;
 use system::clock::{self, Tsc};
 
-/// An agent behind a dynamic call a duty cycle: on whichever clock, compiled once.
+/// An agent behind a dynamic call per duty cycle: for any clock, compiled once.
 pub trait AnyAgent: Agent<clock::Chosen> + Send {}
 
 impl<A: Agent<clock::Chosen> + Send> AnyAgent for A {}
 
-/// An agent with loops of its own: what this is made of takes the compiler as long as all its
-/// loops.
+/// An agent with its own monomorphised loops.
 pub trait RoleAgent: AnyAgent {
-    /// Runs it on the calling thread, which idles like that, until the run ends.
+    /// Runs the agent on the calling thread until the run ends.
     ///
     /// # Errors
-    /// What kept the thread from starting.
+    /// Why the thread cannot start.
     fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()>;
 }
 
@@ -30,16 +29,16 @@ impl<A: AnyAgent + Agent<Tsc>> RoleAgent for A {
     }
 }
 
-/// The roles of a thread, each behind a dynamic call.
-pub struct Mixed(pub Vec<Box<dyn AnyAgent>>);
+/// A group of agents on one thread, each behind a dynamic call.
+pub struct AgentGroup(pub Vec<Box<dyn AnyAgent>>);
 
-impl RoleAgent for Mixed {
+impl RoleAgent for AgentGroup {
     fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
         runner.run_any(&mut *self, idle)
     }
 }
 
-impl Agent<clock::Chosen> for Mixed {
+impl Agent<clock::Chosen> for AgentGroup {
     fn duty_cycle(&mut self, cycle: &mut Cycle<clock::Chosen>) -> usize {
         self.0.iter_mut().map(|agent| agent.duty_cycle(cycle)).sum()
     }

@@ -1,17 +1,17 @@
-//! From the roles of a thread to one agent.
+//! Composes the roles of a thread into one agent.
 //!
-//! A thread runs its agent behind one dynamic call: the loop behind it is monomorphised for the
-//! agent, the clock and the idle strategy. That holds for a single role, for the orchestrator with
-//! gateways, and for gateways; only a thread with another mixture of roles makes a dynamic call for
-//! each role in each duty cycle.
+//! A thread runs its agent behind one dynamic call; its loop is monomorphised for the agent, the
+//! clock and the idle strategy. That holds for a single role, for the orchestrator with gateways,
+//! and for gateways; only a thread with another mixture of roles makes a dynamic call for each role
+//! in each duty cycle.
 
-use super::agents::{AnyAgent, Mixed, RoleAgent};
+use super::agents::{AgentGroup, AnyAgent, RoleAgent};
 use super::build::{BuildStrategy, StrategyBuilder, player, strategy_or_faulty, thread_agent};
-use super::ends::BoxedEnds;
-use super::parts::{Parts, WhenAttached};
 use super::registry::Registry;
+use super::role_context::{RoleContext, WhenAttached};
 use super::runner::Runner;
-use crate::faults::own::Act;
+use super::technique_ends::BoxedEnds;
+use crate::faults::own::FaultAction;
 use anyhow::Result;
 use gateway::{DelayVenue, InFull};
 use protocol::agent::Agent;
@@ -24,47 +24,47 @@ use shm::memory::AtomicWords;
 use system::clock;
 
 /// A thread's agent, ready to run.
-pub struct Composed {
+pub struct ComposedAgent {
     agent: Box<dyn RoleAgent>,
     when_attached: Vec<WhenAttached>,
 }
 
-impl Composed {
-    /// Tells faulty agents what their process can write, once all of it is attached, and where
-    /// their thread's status is.
+impl ComposedAgent {
+    /// Passes faulty agents the memory that their process can write, once all is attached, and
+    /// their thread's status.
     pub fn arm(&mut self, attached: &Attached<'_>, thread: &AtomicWords) {
         self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
     }
 
-    /// Runs it on the calling thread, which idles like that, until the run ends.
+    /// Runs the agent on the calling thread until the run ends.
     ///
     /// # Errors
-    /// What kept the thread from starting.
+    /// Why the thread cannot start.
     pub(super) fn run(self, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
         self.agent.run(runner, idle)
     }
 
-    /// The agent behind one dynamic call a turn: for who steps agents instead of giving each a
-    /// thread.
+    /// Returns the agent behind one dynamic call per duty cycle, for callers that step agents
+    /// without threads.
     pub fn boxed(self) -> Box<dyn Agent<clock::Chosen>> {
         self.agent
     }
 }
 
-/// Builds the agent of a thread from its roles; `act` is how faults are carried out.
+/// Builds the agent of a thread from its roles; `act` performs injected faults.
 ///
 /// # Errors
-/// A segment that is missing or not what it should be.
+/// A segment is missing or invalid.
 pub fn compose(
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-    act: Act,
-) -> Result<Composed> {
-    let registry = Registry::of_program();
-    let strategy = |parts: &mut Parts<'_, '_>, index| registry.strategy(plan, index)?(parts, index);
-    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    act: FaultAction,
+) -> Result<ComposedAgent> {
+    let registry = Registry::installed();
+    let strategy = |parts: &mut RoleContext<'_, '_>, index| registry.strategy(plan, index)?(parts, index);
+    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
     agent_of(parts, &strategy, |parts, roles| {
         let kind_of = |role: &Role| match role {
             Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
@@ -83,38 +83,38 @@ pub fn compose(
             Ok(registry.thread(plan, kind_of(role))?(parts, &[*role], &strategy)?)
         };
         let all: Result<Vec<_>> = roles.iter().map(each).collect();
-        Ok(Box::new(Mixed(all?)))
+        Ok(Box::new(AgentGroup(all?)))
     })
 }
 
-/// The same with the built-in player and venue on these ends, whatever the plan says: for a
-/// technique that is in no table.
+/// Builds the agent of a thread with the built-in player and venue on `ends`: for a technique that
+/// is not registered.
 ///
 /// # Errors
-/// As [`compose`].
+/// A segment is missing or invalid.
 pub fn compose_on(
     ends: BoxedEnds,
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-    act: Act,
-) -> Result<Composed> {
+    act: FaultAction,
+) -> Result<ComposedAgent> {
     let strategy: BuildStrategy =
         Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &player));
-    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    let venue = |_: &mut Parts<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
+    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let venue = |_: &mut RoleContext<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
     agent_of(parts, &strategy, |parts, roles| thread_agent(ends, parts, roles, &venue, &strategy))
 }
 
 fn agent_of<'a, 's>(
-    mut parts: Parts<'a, 's>,
+    mut parts: RoleContext<'a, 's>,
     strategy: &StrategyBuilder<'_>,
-    thread: impl FnOnce(&mut Parts<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent>>,
-) -> Result<Composed> {
+    thread: impl FnOnce(&mut RoleContext<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent>>,
+) -> Result<ComposedAgent> {
     let agent = match parts.thread.roles.as_slice() {
         [Role::Strategy(index)] => strategy(&mut parts, *index)?,
         roles => thread(&mut parts, roles)?,
     };
-    Ok(Composed { agent, when_attached: parts.when_attached })
+    Ok(ComposedAgent { agent, when_attached: parts.when_attached })
 }

@@ -1,4 +1,4 @@
-//! The table from names to monomorphised agents: an entry for each strategy, and for each venue,
+//! The registry that maps names to monomorphised agents: an entry for each strategy and each venue
 //! with each technique.
 //!
 //! It is filled once, at the start of the program; from then on a plan's names lead to functions,
@@ -8,8 +8,8 @@
 
 use super::agents::RoleAgent;
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
-use super::ends::{BoxedConsumer, BoxedEnds, BoxedProducer, Ends, measured};
-use super::parts::Parts;
+use super::role_context::RoleContext;
+use super::technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEnds, measured};
 use anyhow::{Context as _, Result};
 use core::any::TypeId;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
@@ -21,16 +21,16 @@ use techniques::{RegisterError, Technique, Visitor};
 
 /// A list of techniques, as types.
 pub trait Links: 'static {
-    /// Makes them known by their names.
+    /// Registers the techniques under their names.
     ///
     /// # Errors
-    /// A name that is taken, or none.
+    /// A name is taken or empty.
     fn register() -> Result<(), RegisterError>;
 
-    /// Calls the visitor with each of them.
+    /// Calls the visitor with each technique of the list.
     fn each_own(visitor: &mut impl Visitor);
 
-    /// Calls the visitor with each built-in technique, and with each of these.
+    /// Calls the visitor with each built-in technique and each technique of the list.
     fn each(visitor: &mut impl Visitor) {
         techniques::visit(visitor);
         Self::each_own(visitor);
@@ -57,34 +57,40 @@ impl<L: Link, Rest: Links> Links for (L, Rest) {
     }
 }
 
-/// How a strategy of a kind is made.
+/// Creates a strategy of one kind.
 pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
-/// How a venue of a kind is made.
+/// Creates a venue of one kind.
 pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
 
-/// Builds the agent of a thread that has these roles.
+/// Builds the agent of a thread with the given roles.
 pub(super) type BuildThread = Box<
-    dyn Fn(&mut Parts<'_, '_>, &[Role], &StrategyBuilder<'_>) -> Result<Box<dyn RoleAgent>> + Send + Sync,
+    dyn Fn(&mut RoleContext<'_, '_>, &[Role], &StrategyBuilder<'_>) -> Result<Box<dyn RoleAgent>>
+        + Send
+        + Sync,
 >;
 
-/// What roles can be built of.
+/// The techniques, strategies and venues from which roles are built.
 #[derive(Default)]
 pub struct Registry {
     strategies: Vec<(&'static str, Technique, BuildStrategy)>,
     venues: Vec<(&'static str, Technique, BuildThread)>,
     ends: Vec<(Technique, BoxedEnds)>,
-    /// Techniques whose loops are compiled for their own ends.
+    /// Techniques with loops compiled for their own ends.
     typed: Vec<Technique>,
 }
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// Adds something on the ends of each technique: those that its loops are compiled with.
+/// Adds entries to the registry for each technique's ends.
 trait Fill {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>);
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: TechniqueEnds<P, C>,
+    );
 }
 
-/// Lets a [`Fill`] visit techniques.
+/// A visitor of techniques that calls a [`Fill`].
 struct OnEach<F>(F);
 
 impl<F: Fill> Visitor for OnEach<F> {
@@ -104,9 +110,14 @@ struct FillStrategy<'a, S> {
 }
 
 impl<S: Strategy + Send + 'static> Fill for FillStrategy<'_, S> {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: TechniqueEnds<P, C>,
+    ) {
         let make = Arc::clone(&self.make);
-        let build = move |parts: &mut Parts<'_, '_>, index| strategy_or_faulty(ends, parts, index, &*make);
+        let build =
+            move |parts: &mut RoleContext<'_, '_>, index| strategy_or_faulty(ends, parts, index, &*make);
         self.registry.strategies.push((self.name, technique, Box::new(build)));
     }
 }
@@ -118,10 +129,14 @@ struct FillVenue<'a, V> {
 }
 
 impl<V: Venue + 'static> Fill for FillVenue<'_, V> {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: TechniqueEnds<P, C>,
+    ) {
         let make = Arc::clone(&self.make);
-        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
-            let make = |_: &mut Parts<'_, '_>, context: &VenueContext| Ok(make(context));
+        let build = move |parts: &mut RoleContext<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
+            let make = |_: &mut RoleContext<'_, '_>, context: &VenueContext| Ok(make(context));
             thread_agent(ends, parts, roles, &make, strategy)
         };
         self.registry.venues.push((self.name, technique, Box::new(build)));
@@ -132,7 +147,11 @@ impl<V: Venue + 'static> Fill for FillVenue<'_, V> {
 struct FillBuiltIn<'a>(&'a mut Registry);
 
 impl Fill for FillBuiltIn<'_> {
-    fn add<P: Producer + 'static, C: Consumer + 'static>(&mut self, technique: Technique, ends: Ends<P, C>) {
+    fn add<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: TechniqueEnds<P, C>,
+    ) {
         let registry = &mut *self.0;
         if TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
             && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>()
@@ -144,7 +163,7 @@ impl Fill for FillBuiltIn<'_> {
         }
         let make = Arc::new(|context: &VenueContext| DelayVenue::new(InFull, context));
         FillVenue { name: Trading::DELAY_VENUE, make, registry }.add(technique, ends);
-        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
+        let build = move |parts: &mut RoleContext<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
             book_agent(ends, parts, roles, strategy)
         };
         registry.venues.push((Trading::BOOK, technique, Box::new(build)));
@@ -199,7 +218,7 @@ impl Registry {
     }
 
     /// The program's table: what was installed, else what is built in.
-    pub(super) fn of_program() -> &'static Self {
+    pub(super) fn installed() -> &'static Self {
         REGISTRY.get_or_init(Self::built_in)
     }
 
@@ -208,7 +227,7 @@ impl Registry {
         self.ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
     }
 
-    /// How a strategy of a plan is built.
+    /// Returns the builder of a strategy of a plan.
     pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&BuildStrategy> {
         let kind = plan.trading().strategy_kind(index);
         let found =
@@ -222,7 +241,7 @@ impl Registry {
         found.map(|(.., build)| build).with_context(missing)
     }
 
-    /// How a thread of a plan is built whose gateways are to venues of that kind.
+    /// Returns the builder of a thread whose gateways are to venues of a kind.
     pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&BuildThread> {
         let found =
             self.venues.iter().find(|(name, technique, _)| (*name, *technique) == (kind, plan.technique));
@@ -238,11 +257,11 @@ impl Registry {
 
 /// The boxed ends of a technique of this program; `None` for one that was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
-    Registry::of_program().ends(technique)
+    Registry::installed().ends(technique)
 }
 
 /// The techniques of this program whose loops are compiled for their own ends, without a dynamic
 /// call a message.
 pub fn typed_techniques() -> &'static [Technique] {
-    &Registry::of_program().typed
+    &Registry::installed().typed
 }

@@ -1,5 +1,5 @@
-//! A thread of a role: pinned, confined, waiting at the barrier, then running its agent. The second
-//! half of the way from names to monomorphised loops: clock and idle strategy.
+//! Runs the thread of a role: pins and confines it, waits at the barrier, then runs its agent in a
+//! loop monomorphised for clock and idle strategy.
 
 use anyhow::{Context, Result};
 use protocol::agent::{self, Agent};
@@ -17,18 +17,18 @@ use system::clock::{self, Clock, Tsc};
 use system::process;
 use system::sandbox::{Profile, SandboxError};
 
-/// What a thread needs beside its agent.
+/// The environment in which a thread runs its agent.
 pub struct Runner<'a> {
     pub plan: &'a Plan,
     pub thread: &'a ThreadPlan,
     pub segment: AtomicWords,
     pub log: StampLog,
     pub control: &'a Control,
-    /// What the thread's process gives up; `None`: nothing.
+    /// The sandbox of the thread's process; `None`: not confined.
     pub sandbox: Option<&'a Confinement>,
 }
 
-/// What a process gives up once all its threads are prepared.
+/// The confinement of a process, which takes effect once all its threads are prepared.
 pub struct Confinement {
     profile: &'static Profile,
     /// Threads that still need system calls that will be refused.
@@ -36,13 +36,13 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Of a process with so many threads.
+    /// Creates the confinement of a process with `threads` threads.
     pub fn new(profile: &'static Profile, threads: usize) -> Self {
         Self { profile, unprepared: AtomicU64::new(threads as u64) }
     }
 
-    /// The calling thread is prepared. The last one closes the door behind all of them, before the
-    /// barrier opens, which waits for it: nothing of the roles' own has run yet.
+    /// Marks the calling thread as prepared. The last one restricts the system calls of the
+    /// process, before the barrier opens: no agent has run yet.
     fn prepared(&self, plan: &Plan) -> Result<(), SandboxError> {
         // AcqRel: the last one comes after all others.
         if self.unprepared.fetch_sub(1, Ordering::AcqRel) > 1 {
@@ -74,7 +74,7 @@ impl Runner<'_> {
         self.run_any(agent, idle)
     }
 
-    /// The same in a loop for every clock and idle strategy.
+    /// Runs the agent in a loop that works with every clock and idle strategy.
     pub(super) fn run_any(self, agent: &mut impl Agent<clock::Chosen>, idle: idle::Chosen) -> Result<()> {
         let clock = clock::Chosen::from(self.plan.clock);
         self.run_on(agent, clock, idle)

@@ -6,8 +6,8 @@ use analysis::units::Nanos;
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Placement, Plan, Target, Trading, When,
 };
-use roles::faults::own::HOLDS_AT;
-use roles::faults::{Draws, by_signal};
+use roles::faults::own::HOLD_STEPS;
+use roles::faults::{Draws, is_by_signal};
 use shm::ring::Step;
 
 /// More faults than this are a mistake.
@@ -104,7 +104,7 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
         }
         _ => {}
     }
-    if fault.kind == FaultKind::Hold && !technique.steps().iter().any(|step| HOLDS_AT.contains(step)) {
+    if fault.kind == FaultKind::Hold && !technique.steps().iter().any(|step| HOLD_STEPS.contains(step)) {
         return Err(format!(
             "`hold` needs a technique with separate claim and write steps; {technique} has none.\nUse another --technique"
         ));
@@ -183,7 +183,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             every_ns: every.map(|every| every.0),
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
-        if fault.target == Target::Any && !by_signal(&fault) {
+        if fault.target == Target::Any && !is_by_signal(&fault) {
             // The strategy does it itself, so it must know before.
             fault.target = Target::Strategy(draws.below(strategies) as u16);
         }

@@ -351,7 +351,7 @@ fn fill(segment: &Segment, words: &AtomicWords, schedule: &Schedule) {
         fill_schedule(words, schedule, strategy);
     }
     if segment.purpose == Purpose::Turns {
-        for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.turns()) {
+        for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.replay_order()) {
             // Relaxed: published with the start of the processes.
             word.store(turn.word(), Ordering::Relaxed);
         }
