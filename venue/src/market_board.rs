@@ -8,7 +8,7 @@
 //! ```
 //! use venue::MarketBoard;
 //! use exchange::{Capacity, Command, Exchange, Instrument, NewOrder};
-//! use protocol::market::{Touch, shape};
+//! use protocol::market::{TopOfBook, shape};
 //! use shm::board;
 //!
 //! // Between processes: `board::NamedWriter`, or a segment of one's own; see `shm::board`.
@@ -16,6 +16,7 @@
 //! let mut market = MarketBoard::new(writer);
 //!
 //! let capacity = Capacity::orders(10);
+//! let mut exchange: Exchange = Exchange::new(&[Instrument::default()], capacity).unwrap();
 //! let bid = Command::New(NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() });
 //! market.expect(&bid, &exchange);
 //! exchange.apply(bid, &mut Vec::new());
@@ -23,7 +24,7 @@
 //!
 //! let mut words = [0; 7];
 //! assert_eq!(reader.read(0, &mut words).unwrap().unwrap().ticks, 500);
-//! assert_eq!(Touch::parse(&words).unwrap().bid.unwrap().price, 99);
+//! assert_eq!(TopOfBook::parse(&words).unwrap().bid.unwrap().price, 99);
 //! ```
 
 use exchange::Exchange;
