@@ -133,7 +133,7 @@ pub fn standby<'a>(
             Ok(Box::new(FollowingStandby {
                 plan,
                 control: own,
-                thread_segments: thread_segments,
+                thread_segments,
                 folder,
                 body,
                 follower: None,
@@ -145,7 +145,7 @@ pub fn standby<'a>(
             Ok(Box::new(FollowingStandby {
                 plan,
                 control: own,
-                thread_segments: thread_segments,
+                thread_segments,
                 folder,
                 body,
                 follower: None,
