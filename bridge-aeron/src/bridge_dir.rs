@@ -131,9 +131,9 @@ mod tests {
             fs::write(dir.path().join(HISTORY), text).unwrap();
             assert_eq!(dir.history(), None, "{text:?}");
         }
-        let driver = dir.for_driver().unwrap();
+        let driver = dir.driver_dir().unwrap();
         fs::create_dir(&driver).unwrap();
-        dir.for_driver().unwrap();
+        dir.driver_dir().unwrap();
         assert!(!driver.exists() && dir.path().join(HISTORY).exists());
         let path = dir.path();
         dir.remove();

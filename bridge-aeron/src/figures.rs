@@ -215,7 +215,7 @@ impl Crossing {
                 "         cancels for strategies that died here {cancels}, reports that cannot be {strange}"
             ));
         }
-        if self.measured < answered.min(MAX_ROUND_TRIPS as u64) && self.clocks.unvalue.is_none() {
+        if self.measured < answered.min(MAX_ROUND_TRIPS as u64) && self.clocks.unknown.is_none() {
             line(format!("         {} of them have stages", self.measured));
         }
         let Frames { sessions, doubled, stale, strange, misconduct } = self.frames;
