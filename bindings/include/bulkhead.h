@@ -7,50 +7,50 @@
 
 #include <stdint.h>
 
-// The version of this interface: the major one in the upper 16 bits, the minor one below. A
-// library serves programs that were made for its major version and no later minor one.
+// Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
+// its major version and of no later minor version.
 #define BH_VERSION 65537
 
-// It was done; of a poll or a read: there is nothing now.
+// Success; of a poll or a read: nothing available now.
 #define BH_OK 0
 
-// An earlier order still waits for room in the ring: poll, then send again.
+// An earlier order is still queued for the ring: poll, then send again.
 #define BH_BUSY -1
 
-// As many orders are open as the plan allows: poll, then send again.
+// The limit of open orders is reached: poll, then send again.
 #define BH_TOO_MANY_OPEN -2
 
-// The run is ending: no order is sent any more. Go on polling until BH_OVER.
+// The run is ending: no more orders are sent. Continue to poll until BH_OVER.
 #define BH_ENDING -3
 
-// All orders of the plan are sent. Go on polling until BH_OVER.
+// All orders of the plan are sent. Continue to poll until BH_OVER.
 #define BH_SPENT -4
 
-// All orders are sent and answered, or the run is over: call bh_finish.
+// All orders are sent and answered, or the run has ended: call bh_finish.
 #define BH_OVER -5
 
-// The calling thread is not attached, or this is a call within another one, from a signal handler.
+// The calling thread is not attached, or the call is nested in another one, from a signal handler.
 #define BH_NOT_ATTACHED -16
 
 // The calling thread is attached already.
 #define BH_ATTACHED -17
 
-// The program was made for another version of this interface: see bh_version.
+// The program was compiled for another version of this interface: see bh_version.
 #define BH_WRONG_VERSION -18
 
-// The run cannot be attached; bh_error_text says why.
+// Attaching to the run failed; bh_error_text returns the cause.
 #define BH_CANNOT_ATTACH -19
 
-// A pointer is null that must not be.
+// A required pointer is null.
 #define BH_NULL -20
 
-// No order: bh_error_text says which field is wrong. Nothing was sent.
+// The order is invalid: bh_error_text names the field. Nothing was sent.
 #define BH_BAD_ORDER -21
 
 // The run has no market data: no venue is an exchange, or it was switched off.
 #define BH_NO_MARKET_DATA -22
 
-// A defect of this library. The strategy is no longer attached, and the launcher is told.
+// A defect of this library. The strategy is detached, and the launcher is notified.
 #define BH_DEFECT -23
 
 // An operation: a new order.
@@ -71,43 +71,43 @@
 // A side: an offer.
 #define BH_SELL 1
 
-// A type of order: at its price or better.
+// An order type: limit, at its price or better.
 #define BH_LIMIT 0
 
-// A type of order: at any price.
+// An order type: market, at any price.
 #define BH_MARKET 1
 
-// A type of order: a market order once a trade happens at its stop price or beyond.
+// An order type: stop, a market order once a trade happens at its stop price or beyond.
 #define BH_STOP 2
 
-// A type of order: a limit order from that moment.
+// An order type: stop limit, a limit order once a trade happens at its stop price or beyond.
 #define BH_STOP_LIMIT 3
 
-// A time in force: until it is filled or cancelled.
+// A time in force: good till cancel.
 #define BH_GOOD_TILL_CANCEL 0
 
-// A time in force: what is not filled at once is cancelled.
+// A time in force: what is not filled immediately is cancelled.
 #define BH_IMMEDIATE_OR_CANCEL 1
 
-// A time in force: filled at once and in full, or cancelled.
+// A time in force: filled immediately and in full, or cancelled.
 #define BH_FILL_OR_KILL 2
 
-// A time in force: as long as BH_LIFE says.
+// A time in force: for the time of the condition BH_LIFE.
 #define BH_GOOD_TILL_TIME 3
 
-// Two orders of one strategy: they trade.
+// Self-trade prevention: none, orders of one strategy trade with each other.
 #define BH_ALLOW 0
 
-// Two orders of one strategy: what is left of the newer one is cancelled.
+// Self-trade prevention: what is left of the newer order is cancelled.
 #define BH_CANCEL_NEWEST 1
 
-// Two orders of one strategy: the older one is cancelled.
+// Self-trade prevention: the older order is cancelled.
 #define BH_CANCEL_OLDEST 2
 
-// Two orders of one strategy: both are cancelled.
+// Self-trade prevention: both orders are cancelled.
 #define BH_CANCEL_BOTH 3
 
-// Two orders of one strategy: both lose the smaller quantity.
+// Self-trade prevention: both orders are reduced by the smaller quantity.
 #define BH_DECREMENT 4
 
 // A condition: none.
@@ -116,68 +116,67 @@
 // A condition: the price that triggers a stop order, in cents.
 #define BH_STOP_PRICE 1
 
-// A condition: the most that is shown at once.
+// A condition: the maximum displayed quantity (iceberg).
 #define BH_DISPLAY 2
 
-// A condition: the least that must be filled at once.
+// A condition: the minimum quantity that must be filled immediately.
 #define BH_MINIMUM 3
 
-// A condition: how long the order lives from its arrival at the venue, in nanoseconds.
+// A condition: lifetime of the order from its arrival at the venue, in nanoseconds.
 #define BH_LIFE 4
 
-// A status: executed, as a whole or what was left of it.
+// A status: completely filled.
 #define BH_FILLED 1
 
-// A status: the engine's risk checks refused it; it never reached a venue. The reason says why.
+// A status: rejected by the engine's risk checks with a reason; the order never reached a venue.
 #define BH_REJECTED 2
 
-// A status: what was left of it is cancelled.
+// A status: the open quantity is cancelled.
 #define BH_CANCELLED 3
 
-// A status: the venue has it.
+// A status: accepted by the venue.
 #define BH_ACCEPTED 4
 
-// A status: the venue has executed a part of it.
+// A status: partially filled.
 #define BH_PARTIALLY_FILLED 5
 
-// A status: the venue refused it.
+// A status: refused by the venue.
 #define BH_REFUSED 6
 
-// A status: it has the price and the open quantity of the report now.
+// A status: replaced, with the price and open quantity of the report.
 #define BH_REPLACED 7
 
-// A status: its time is over.
+// A status: expired.
 #define BH_EXPIRED 8
 
-// A status: a stop order is an order now.
+// A status: a stop order was triggered.
 #define BH_TRIGGERED 9
 
-// A status: the venue took quantity from it without a trade.
+// A status: the venue reduced the quantity without a trade.
 #define BH_RESTATED 10
 
-// A status, of a cancel, a replace or a mass cancel: it was carried out.
+// A status of a cancel, replace or mass cancel: executed.
 #define BH_DONE 11
 
-// What a strategy knows of its run.
+// A strategy's information about its run.
 typedef struct {
-    // The most orders that it can send: those that the plan has for it, less what its predecessors
-    // sent.
+    // Maximum number of orders: those of the plan, less what predecessors sent.
     uint64_t orders;
-    // The most orders that it can have open at once.
+    // Maximum number of orders open at once.
     uint64_t max_open;
-    // Orders that its predecessors sent: 0 in epoch 0.
+    // Number of orders sent by predecessors: 0 in epoch 0.
     uint64_t sent_before;
-    // Which strategy it is, from 0.
+    // Index of the strategy, from 0.
     uint16_t strategy;
-    // How many strategies there are.
+    // Number of strategies.
     uint16_t strategies;
-    // How many venues there are: orders go to 0 … venues − 1.
+    // Number of venues: orders go to 0 … venues − 1.
     uint16_t venues;
-    // How many instruments there are, at least 1.
+    // Number of instruments, at least 1.
     uint16_t instruments;
-    // Which incarnation it is: 0, and one more each time that it was started again after a death.
+    // Incarnation of the strategy: 0, incremented by each restart after a crash.
     uint16_t epoch;
-    // 1: there is market data.
+    // 1: the run has market data.
     uint8_t market_data;
     // 0.
     uint8_t reserved[5];
@@ -185,15 +184,15 @@ typedef struct {
 
 // A report on an order.
 typedef struct {
-    // The sequence of the order, as bh_send gave it.
+    // Sequence of the order, as returned by bh_send.
     uint64_t sequence;
-    // In cents: of what was filled with this report; without a fill the order's.
+    // Price in cents: of this report's fill, or of the order without a fill.
     int64_t price;
-    // What was filled with this report, in 1e-8 units.
+    // Quantity filled with this report, in 1e-8 units.
     uint64_t filled;
-    // What is open of the order now.
+    // Open quantity of the order, in 1e-8 units.
     uint64_t leaves;
-    // What was filled of it in all.
+    // Total quantity filled, in 1e-8 units.
     uint64_t cumulative;
     // The venue.
     uint16_t venue;
@@ -201,11 +200,12 @@ typedef struct {
     uint16_t instrument;
     // BH_FILLED to BH_DONE.
     uint8_t status;
-    // Why it was rejected: a code of docs/src/risk.md. Of a venue: a code of its own, or 0.
+    // Reason of a rejection: a code of docs/src/risk.md. For a venue's report: a code of the
+    // venue, or 0.
     uint8_t reason;
-    // BH_BUY or BH_SELL, of the order.
+    // Side of the order: BH_BUY or BH_SELL.
     uint8_t side;
-    // Which report of its order this is, from 0.
+    // Number of this report among those of its order, from 0.
     uint8_t number;
     // 1: no report of this order follows.
     uint8_t is_last;
@@ -213,36 +213,36 @@ typedef struct {
     uint8_t reserved[7];
 } bh_report;
 
-// An order. All zero, it is a limit order that buys nothing at venue 0, good till cancelled.
+// An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled.
 typedef struct {
-    // Limit price in cents; 0 of a market order or a cancel.
+    // Limit price in cents; 0 for a market order or a cancel.
     int64_t price;
-    // In 1e-8 units; 0 of a cancel.
+    // Quantity in 1e-8 units; 0 for a cancel.
     uint64_t quantity;
-    // Of a cancel or a replace: the sequence of the order that it is about. Else 0.
+    // Sequence of the order that a cancel or replace targets; otherwise 0.
     uint64_t target;
-    // The version of the touch that made the strategy send it; 0: none did.
+    // Version of the market data that triggered the order; 0: none.
     uint64_t trigger;
-    // What the condition says: a price in cents, a quantity or nanoseconds. 0 without one.
+    // Value of the condition: a price in cents, a quantity or nanoseconds; 0 without a condition.
     uint64_t condition_value;
-    // How long a venue of kind `delay` takes for it, in nanoseconds.
+    // Delay at a venue of kind `delay`, in nanoseconds.
     uint64_t delay_ns;
-    // The venue, from 0. One that there is not is rejected by the engine.
+    // Index of the venue, from 0. The engine rejects an unknown one.
     uint16_t venue;
-    // The instrument, from 0.
+    // Index of the instrument, from 0.
     uint16_t instrument;
     // BH_NEW, BH_CANCEL, BH_REPLACE or BH_MASS_CANCEL.
     uint8_t operation;
     // BH_BUY or BH_SELL.
     uint8_t side;
-    // BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and what follows is of a new order; else 0.
+    // BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and later fields are for new orders;
+    // otherwise 0.
     uint8_t order_type;
     // BH_GOOD_TILL_CANCEL, BH_IMMEDIATE_OR_CANCEL, BH_FILL_OR_KILL or BH_GOOD_TILL_TIME.
     uint8_t time_in_force;
-    // 1: refused rather than take liquidity.
+    // 1: post-only, refused rather than take liquidity.
     uint8_t post_only;
-    // What happens instead of a trade with an order of the same strategy: BH_ALLOW to
-    // BH_DECREMENT.
+    // Self-trade prevention: BH_ALLOW to BH_DECREMENT.
     uint8_t self_trade;
     // BH_NO_CONDITION to BH_LIFE.
     uint8_t condition;
@@ -250,47 +250,47 @@ typedef struct {
     uint8_t reserved[5];
 } bh_order;
 
-// The touch of an instrument: the best of both sides and the last trade. Price and quantity are
-// both 0 where there is none.
+// The top of book of an instrument: best bid and offer, and the last trade. Price and quantity are
+// both 0 if there is none.
 typedef struct {
-    // The version of this touch, from 1: what an order that it triggers says.
+    // Version of this top of book, from 1: the trigger of orders sent in reaction.
     uint64_t version;
-    // When the exchange wrote it, in nanoseconds since the start of the run.
+    // When the exchange published it, in nanoseconds since the start of the run.
     uint64_t written_ns;
-    // Versions that were written over before this strategy looked.
+    // Number of versions that were overwritten before this strategy read them.
     uint64_t missed;
-    // Trades so far.
+    // Number of trades so far.
     uint64_t trades;
-    // The best bid, in cents.
+    // Best bid price in cents.
     int64_t bid_price;
-    // How much there is at that price, in 1e-8 units.
+    // Quantity at the best bid, in 1e-8 units.
     uint64_t bid_quantity;
-    // The best offer, in cents.
+    // Best offer price in cents.
     int64_t offer_price;
-    // How much there is at that price, in 1e-8 units.
+    // Quantity at the best offer, in 1e-8 units.
     uint64_t offer_quantity;
-    // The last trade, in cents.
+    // Price of the last trade in cents.
     int64_t last_price;
-    // Its quantity, in 1e-8 units.
+    // Quantity of the last trade, in 1e-8 units.
     uint64_t last_quantity;
     // The venue.
     uint16_t venue;
     // The instrument.
     uint16_t instrument;
-    // 1: it is in a call auction.
+    // 1: the instrument is in a call auction.
     uint8_t auction;
     // 0.
     uint8_t reserved[3];
 } bh_tick;
 
-// Every code.
+// All codes.
 #define ALL { BH_OK, BH_BUSY, BH_TOO_MANY_OPEN, BH_ENDING, BH_SPENT, BH_OVER, BH_NOT_ATTACHED, BH_ATTACHED, BH_WRONG_VERSION, BH_CANNOT_ATTACH, BH_NULL, BH_BAD_ORDER, BH_NO_MARKET_DATA, BH_DEFECT, }
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-// The version of the library, to be compared with BH_VERSION of the header.
+// Returns the version of the library, to be compared with BH_VERSION of the header.
 uint32_t bh_version(void);
 
 // Attaches the calling thread to the run that the environment names, as the strategy that it
@@ -298,71 +298,73 @@ uint32_t bh_version(void);
 // here on the thread is pinned, the process's memory is limited, and the launcher expects a poll
 // within `--liveness`.
 //
-// BH_OK: go on. BH_OVER: the run was stopped before it began. Else BH_WRONG_VERSION, BH_ATTACHED
+// Returns BH_OK, BH_OVER if the run was stopped before it began, or BH_WRONG_VERSION, BH_ATTACHED
 // or BH_CANNOT_ATTACH.
 int32_t bh_attach(uint32_t version);
 
-// Writes what the strategy knows of its run.
+// Writes the strategy's information about its run to `context`.
 //
 // # Safety
-// `context` is null or has room for one.
+// `context` is null or valid for the write of one context.
 int32_t bh_get_context(bh_context *context);
 
-// One duty cycle: takes the next reports, at most `room`, in the order in which the engine
-// returned them, and says that the strategy lives. Without any it idles as the run's plan says,
-// for at most `wait_ns` nanoseconds, often far less; 0: not at all.
+// Runs one duty cycle: takes up to `room` reports, in the order in which the engine returned them,
+// and publishes a heartbeat. Without reports it idles as the run's plan says, for at most
+// `wait_ns` nanoseconds, often far less; 0: not at all.
 //
-// How many reports were written; 0: none now. BH_OVER: none will come any more, call bh_finish.
+// Returns the number of reports written; 0: none now. BH_OVER: no more will come, call bh_finish.
 //
 // # Safety
-// `reports` has room for `room` of them; with `room` 0 it may be null.
+// `reports` is valid for the write of `room` reports; with `room` 0 it may be null.
 int32_t bh_poll(bh_report *reports, uint32_t room, uint64_t wait_ns);
 
-// Sends an order: numbers, stamps and pushes it. From then on its reports follow, exactly one of
-// which is the last. Its sequence is written to `sequence`, unless that is null: 0 for the first
-// order of an incarnation, then one more each.
+// Sends an order: numbers, stamps and pushes it. Its reports follow, exactly one of which is the
+// last. Its sequence is written to `sequence`, unless that is null: 0 for the first order of an
+// incarnation, then incremented by 1.
 //
-// BH_OK, also where the ring was full: the order then waits, keeps its stamp, and nothing
+// Returns BH_OK, also if the ring was full: the order is then queued, keeps its stamp, and nothing
 // overtakes it. BH_BUSY, BH_TOO_MANY_OPEN, BH_ENDING, BH_SPENT, BH_BAD_ORDER: nothing was sent and
 // no sequence used.
 //
 // # Safety
-// `order` is null or an order; `sequence` is null or has room for a number.
+// `order` is null or valid for the read of an order; `sequence` is null or valid for the write of
+// a number.
 int32_t bh_send(const bh_order *order, uint64_t *sequence);
 
-// The same of an order that was due at a time, in nanoseconds since the start of the run: what a
-// late sender is measured against (slip). One that lies ahead counts as now. Since version 1.1.
+// Sends an order like bh_send, with its intended send time in nanoseconds since the start of the
+// run, against which its lateness is measured (slip). A time in the future counts as now. Since
+// version 1.1.
 //
 // # Safety
-// As of bh_send.
+// `order` is null or valid for the read of an order; `sequence` is null or valid for the write of
+// a number.
 int32_t bh_send_due(const bh_order *order, uint64_t due_ns, uint64_t *sequence);
 
-// Writes the next touch that is newer than the last one that was read of its instrument. 1: there
-// was one. 0: none now; after so many in a row the rest comes behind the next call.
+// Writes the next top of book that is newer than the last one read of its instrument. Returns 1 if
+// there was one, 0 if there is none now (after a batch the rest follows in the next call), or
 // BH_NO_MARKET_DATA.
 //
 // # Safety
-// `tick` is null or has room for one.
+// `tick` is null or valid for the write of one tick.
 int32_t bh_board_read(bh_tick *tick);
 
 // Writes the time since the start of the run, in nanoseconds, by the run's clock.
 //
 // # Safety
-// `ns` is null or has room for a number.
+// `ns` is null or valid for the write of a number.
 int32_t bh_now(uint64_t *ns);
 
-// Says that the strategy lives, for one that computes for longer than `--liveness` between two
-// polls, each of which says so too.
+// Publishes a heartbeat, for a strategy that computes for longer than `--liveness` between two
+// polls, each of which publishes one too.
 int32_t bh_heartbeat(void);
 
-// Sends no more, waits until every open order is answered (what is answered now is not handed over
-// any more) or the run is over, writes the end of the strategy's log and says that it is done.
-// Then the thread is not attached any more, and the process has some seconds to end, with exit
-// code 0.
+// Finishes the strategy: waits until every open order is answered (without delivering these
+// reports) or the run has ended, completes the strategy's log and detaches the thread. The process
+// then has some seconds to exit, with exit code 0.
 int32_t bh_finish(void);
 
-// The text of a code, in English; of BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's last
-// such call. Never null; valid until the thread's next bh_attach.
+// Returns the English text of a code; for BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's
+// last such call. Never null; valid until the thread's next bh_attach.
 const char *bh_error_text(int32_t code);
 
 #ifdef __cplusplus

@@ -1,9 +1,8 @@
-//! The functions. Each is one of [`crate::calls`]; what stands here are the pointers of a caller
-//! that no compiler has checked.
+//! The C functions: each checks the caller's pointers and calls [`crate::calls`].
 //!
-//! This and `shm` are the only places with `unsafe`: a C interface is a promise of somebody else's
-//! about pointers, which nothing here can check but that they are not null. No panic leaves a
-//! function: it becomes [`BH_DEFECT`](crate::codes::BH_DEFECT).
+//! `unsafe` is needed because the validity of a C caller's pointers cannot be checked, except that
+//! they are not null. A panic never leaves a function: it becomes
+//! [`BH_DEFECT`](crate::codes::BH_DEFECT).
 #![allow(unsafe_code)]
 
 use crate::calls;
@@ -11,13 +10,13 @@ use crate::codes::{BH_NOT_ATTACHED, BH_NULL, BH_OK, BH_VERSION};
 use crate::layout::{Context, Order, Report, Tick};
 use core::ffi::c_char;
 
-/// The code of what came of a call.
+/// Returns the code of a result.
 #[inline]
 fn code(result: Result<(), i32>) -> i32 {
     result.err().unwrap_or(BH_OK)
 }
 
-/// What a null pointer is answered with: whoever is not attached hears that first.
+/// Returns the code for a null pointer; not being attached comes first.
 #[cold]
 fn no_pointer() -> i32 {
     match calls::now() {
@@ -26,7 +25,7 @@ fn no_pointer() -> i32 {
     }
 }
 
-/// The version of the library, to be compared with BH_VERSION of the header.
+/// Returns the version of the library, to be compared with BH_VERSION of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_version() -> u32 {
     BH_VERSION
@@ -37,17 +36,17 @@ pub extern "C" fn bh_version() -> u32 {
 /// here on the thread is pinned, the process's memory is limited, and the launcher expects a poll
 /// within `--liveness`.
 ///
-/// BH_OK: go on. BH_OVER: the run was stopped before it began. Else BH_WRONG_VERSION, BH_ATTACHED
+/// Returns BH_OK, BH_OVER if the run was stopped before it began, or BH_WRONG_VERSION, BH_ATTACHED
 /// or BH_CANNOT_ATTACH.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_attach(version: u32) -> i32 {
     code(calls::attach(version))
 }
 
-/// Writes what the strategy knows of its run.
+/// Writes the strategy's information about its run to `context`.
 ///
 /// # Safety
-/// `context` is null or has room for one.
+/// `context` is null or valid for the write of one context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_get_context(context: *mut Context) -> i32 {
     if context.is_null() {
@@ -64,52 +63,55 @@ pub unsafe extern "C" fn bh_get_context(context: *mut Context) -> i32 {
     }
 }
 
-/// One duty cycle: takes the next reports, at most `room`, in the order in which the engine
-/// returned them, and says that the strategy lives. Without any it idles as the run's plan says,
-/// for at most `wait_ns` nanoseconds, often far less; 0: not at all.
+/// Runs one duty cycle: takes up to `room` reports, in the order in which the engine returned them,
+/// and publishes a heartbeat. Without reports it idles as the run's plan says, for at most
+/// `wait_ns` nanoseconds, often far less; 0: not at all.
 ///
-/// How many reports were written; 0: none now. BH_OVER: none will come any more, call bh_finish.
+/// Returns the number of reports written; 0: none now. BH_OVER: no more will come, call bh_finish.
 ///
 /// # Safety
-/// `reports` has room for `room` of them; with `room` 0 it may be null.
+/// `reports` is valid for the write of `room` reports; with `room` 0 it may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_poll(reports: *mut Report, room: u32, wait_ns: u64) -> i32 {
     if reports.is_null() && room > 0 {
         return no_pointer();
     }
-    let taken = calls::poll(room as usize, wait_ns, |place, report| {
-        // SAFETY: `place` is below `room`, and not null then, so by this function's contract it is
+    let taken = calls::poll(room as usize, wait_ns, |index, report| {
+        // SAFETY: `index` is below `room`, and not null then, so by this function's contract it is
         // valid for the write and aligned.
-        unsafe { reports.add(place).write(*report) };
+        unsafe { reports.add(index).write(*report) };
     });
     match taken {
-        // At most what a duty cycle brings.
+        // At most a batch.
         Ok(taken) => taken as i32,
         Err(code) => code,
     }
 }
 
-/// Sends an order: numbers, stamps and pushes it. From then on its reports follow, exactly one of
-/// which is the last. Its sequence is written to `sequence`, unless that is null: 0 for the first
-/// order of an incarnation, then one more each.
+/// Sends an order: numbers, stamps and pushes it. Its reports follow, exactly one of which is the
+/// last. Its sequence is written to `sequence`, unless that is null: 0 for the first order of an
+/// incarnation, then incremented by 1.
 ///
-/// BH_OK, also where the ring was full: the order then waits, keeps its stamp, and nothing
+/// Returns BH_OK, also if the ring was full: the order is then queued, keeps its stamp, and nothing
 /// overtakes it. BH_BUSY, BH_TOO_MANY_OPEN, BH_ENDING, BH_SPENT, BH_BAD_ORDER: nothing was sent and
 /// no sequence used.
 ///
 /// # Safety
-/// `order` is null or an order; `sequence` is null or has room for a number.
+/// `order` is null or valid for the read of an order; `sequence` is null or valid for the write of
+/// a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_send(order: *const Order, sequence: *mut u64) -> i32 {
     // SAFETY: this function's contract is that of `sent`.
     unsafe { sent(order, None, sequence) }
 }
 
-/// The same of an order that was due at a time, in nanoseconds since the start of the run: what a
-/// late sender is measured against (slip). One that lies ahead counts as now. Since version 1.1.
+/// Sends an order like bh_send, with its intended send time in nanoseconds since the start of the
+/// run, against which its lateness is measured (slip). A time in the future counts as now. Since
+/// version 1.1.
 ///
 /// # Safety
-/// As of bh_send.
+/// `order` is null or valid for the read of an order; `sequence` is null or valid for the write of
+/// a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_send_due(order: *const Order, due_ns: u64, sequence: *mut u64) -> i32 {
     // SAFETY: this function's contract is that of `sent`.
@@ -117,14 +119,15 @@ pub unsafe extern "C" fn bh_send_due(order: *const Order, due_ns: u64, sequence:
 }
 
 /// # Safety
-/// `order` is null or an order; `sequence` is null or has room for a number.
+/// `order` is null or valid for the read of an order; `sequence` is null or valid for the write of
+/// a number.
 #[inline]
 unsafe fn sent(order: *const Order, due_ns: Option<u64>, sequence: *mut u64) -> i32 {
     if order.is_null() {
         return no_pointer();
     }
     // SAFETY: not null, so by this function's contract it is valid for the read of one and aligned.
-    // Every field is a number: whatever stands there is one.
+    // Every field is a number, so every bit pattern is valid.
     let order = unsafe { order.read() };
     match calls::send(&order, due_ns) {
         Ok(number) => {
@@ -139,22 +142,22 @@ unsafe fn sent(order: *const Order, due_ns: Option<u64>, sequence: *mut u64) -> 
     }
 }
 
-/// Writes the next touch that is newer than the last one that was read of its instrument. 1: there
-/// was one. 0: none now; after so many in a row the rest comes behind the next call.
+/// Writes the next top of book that is newer than the last one read of its instrument. Returns 1 if
+/// there was one, 0 if there is none now (after a batch the rest follows in the next call), or
 /// BH_NO_MARKET_DATA.
 ///
 /// # Safety
-/// `tick` is null or has room for one.
+/// `tick` is null or valid for the write of one tick.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_board_read(tick: *mut Tick) -> i32 {
     if tick.is_null() {
         return no_pointer();
     }
     match calls::board_read() {
-        Ok(Some(heard)) => {
+        Ok(Some(found)) => {
             // SAFETY: not null, so by this function's contract it is valid for the write of one and
             // aligned.
-            unsafe { tick.write(heard) };
+            unsafe { tick.write(found) };
             1
         }
         Ok(None) => BH_OK,
@@ -165,7 +168,7 @@ pub unsafe extern "C" fn bh_board_read(tick: *mut Tick) -> i32 {
 /// Writes the time since the start of the run, in nanoseconds, by the run's clock.
 ///
 /// # Safety
-/// `ns` is null or has room for a number.
+/// `ns` is null or valid for the write of a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_now(ns: *mut u64) -> i32 {
     if ns.is_null() {
@@ -182,24 +185,23 @@ pub unsafe extern "C" fn bh_now(ns: *mut u64) -> i32 {
     }
 }
 
-/// Says that the strategy lives, for one that computes for longer than `--liveness` between two
-/// polls, each of which says so too.
+/// Publishes a heartbeat, for a strategy that computes for longer than `--liveness` between two
+/// polls, each of which publishes one too.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_heartbeat() -> i32 {
     code(calls::heartbeat())
 }
 
-/// Sends no more, waits until every open order is answered (what is answered now is not handed over
-/// any more) or the run is over, writes the end of the strategy's log and says that it is done.
-/// Then the thread is not attached any more, and the process has some seconds to end, with exit
-/// code 0.
+/// Finishes the strategy: waits until every open order is answered (without delivering these
+/// reports) or the run has ended, completes the strategy's log and detaches the thread. The process
+/// then has some seconds to exit, with exit code 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_finish() -> i32 {
     code(calls::finish())
 }
 
-/// The text of a code, in English; of BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's last
-/// such call. Never null; valid until the thread's next bh_attach.
+/// Returns the English text of a code; for BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's
+/// last such call. Never null; valid until the thread's next bh_attach.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_error_text(code: i32) -> *const c_char {
     calls::text_pointer(code)
@@ -212,7 +214,7 @@ mod tests {
         BH_ATTACHED, BH_BAD_ORDER, BH_BUSY, BH_CANNOT_ATTACH, BH_DEFECT, BH_NO_MARKET_DATA, BH_SPENT,
         BH_WRONG_VERSION,
     };
-    use crate::line::Line;
+    use crate::session::AttachedSession;
     use core::ffi::CStr;
     use core::ptr::{null, null_mut};
 
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_attached_is_told_by_every_function() {
+    fn every_function_refuses_detached_thread() {
         let (mut context, mut tick, mut ns) = (Context::default(), Tick::default(), 0);
         // SAFETY: each points to what it should.
         let codes = unsafe {
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn another_major_version_and_a_later_minor_one_are_refused() {
+    fn other_major_and_later_minor_versions_are_refused() {
         assert_eq!(bh_version(), BH_VERSION);
         for version in [0, BH_VERSION + 1, BH_VERSION + 0x1_0000, BH_VERSION - 0x1_0000] {
             assert_eq!(bh_attach(version), BH_WRONG_VERSION, "{version:x}");
@@ -254,8 +256,12 @@ mod tests {
     /// Panics in whatever is called first.
     struct Defective;
 
-    impl Line for Defective {
-        fn poll(&mut self, _: usize, _: u64) -> Result<&[protocol::wire::Report], crate::line::Over> {
+    impl AttachedSession for Defective {
+        fn poll(
+            &mut self,
+            _: usize,
+            _: u64,
+        ) -> Result<&[protocol::wire::Report], crate::session::SessionOver> {
             panic!("a defect on purpose")
         }
         fn send(
@@ -268,14 +274,14 @@ mod tests {
         fn next_tick(&mut self) -> Option<protocol::market::MarketTick> {
             None
         }
-        fn hears(&self) -> bool {
+        fn has_market_data(&self) -> bool {
             false
         }
         fn since_start(&self, _: Option<u64>) -> u64 {
             7
         }
-        fn beat(&self) {}
-        fn facts(&self) -> &crate::line::Facts {
+        fn heartbeat(&self) {}
+        fn run_info(&self) -> &crate::session::RunInfo {
             panic!("nobody asks")
         }
         fn finish(self: Box<Self>) {}
@@ -285,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_does_not_leave_the_library_and_ends_the_strategy() {
+    fn panic_stays_in_library_and_ends_strategy() {
         calls::attach_to(Box::new(Defective));
         assert_eq!(bh_attach(BH_VERSION), BH_ATTACHED);
         let mut ns = 0;

@@ -1,8 +1,8 @@
-//! From the environment to the open barrier: the way of every strategy process, for a program that
-//! the launcher has started.
+//! Attaches a program that the launcher has started: from the environment variables to the open
+//! barrier.
 
 use crate::inbox::Inbox;
-use crate::line::{Facts, Line, Seat};
+use crate::session::{AttachedSession, AttachedStrategy, RunInfo};
 use core::mem::MaybeUninit;
 use core::time::Duration;
 use protocol::barrier::{self, ArriveError, ArrivedThread};
@@ -22,12 +22,12 @@ use system::container;
 use system::memory;
 use thiserror::Error;
 
-/// How long the launcher may take to write down whom it has started.
+/// Maximum time until the launcher has published the PID of the started process.
 const STARTED_WITHIN: Duration = Duration::from_secs(2);
-/// How often that is looked at.
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval between polls of that PID.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why a program is not attached.
+/// Why a program cannot be attached.
 #[derive(Debug, Error)]
 pub(crate) enum AttachError {
     #[error("{0} is not set: the launcher starts this program, with --strategy exec:COMMAND")]
@@ -58,38 +58,38 @@ pub(crate) enum AttachError {
 }
 
 /// Attaches the calling thread as the strategy that the environment names, and waits at the
-/// barrier; `None`: the run was stopped before it began.
+/// barrier. Returns `None` if the run was stopped before it began.
 ///
 /// # Errors
-/// What is missing, or not what it should be. Once it is certain which strategy it is, the launcher
-/// is told as well.
-pub(crate) fn attach() -> Result<Option<Box<dyn Line>>, AttachError> {
+/// Any part that is missing or invalid. Once the strategy is known, the error is also published to
+/// the launcher.
+pub(crate) fn attach() -> Result<Option<Box<dyn AttachedSession>>, AttachError> {
     let variable = |name| std::env::var(name).map_err(|_| AttachError::Unset(name));
     let (address, process) = (variable(RUN_VARIABLE)?, variable(PROCESS_VARIABLE)?);
     let (control, plan) = segments::control_at(&address).map_err(AttachError::Run)?;
     plan.validate()?;
-    let place = Place::find(&plan, &process)
+    let own_process = StrategyProcess::find(&plan, &process)
         .ok_or_else(|| AttachError::NoProcess { run: plan.run.clone(), process: process.clone() })?;
-    place.confirm(&plan, &control, &process)?;
-    let mut attached = segments::attach_with(&plan, Some(&plan.processes[place.process]), &control);
-    let result = place.take(&plan, &control, &mut attached);
+    own_process.confirm(&plan, &control, &process)?;
+    let mut attached = segments::attach_with(&plan, Some(&plan.processes[own_process.process]), &control);
+    let result = own_process.take(&plan, &control, &mut attached);
     if let Err(error) = &result
-        && let Ok(segment) = segments::thread(&mut attached, &plan.threads[place.thread].name)
+        && let Ok(segment) = segments::thread(&mut attached, &plan.threads[own_process.thread].name)
     {
         StatusWriter::new(&segment).fail(&error.to_string());
     }
     result
 }
 
-/// A strategy's place in a plan.
-struct Place {
+/// Indices of a strategy's process and thread in a plan.
+struct StrategyProcess {
     process: usize,
     thread: usize,
     strategy: u16,
 }
 
-impl Place {
-    /// The strategy of the process with that name; `None`: no such process is a program.
+impl StrategyProcess {
+    /// Finds the strategy of the process `name`; `None`: no such process is a program.
     fn find(plan: &Plan, name: &str) -> Option<Self> {
         let process = plan.processes.iter().position(|process| process.name == name)?;
         plan.program_of(&plan.processes[process])?;
@@ -99,18 +99,18 @@ impl Place {
         Some(Self { process, thread, strategy })
     }
 
-    /// That this process is the one that the launcher has started, which alone is supervised.
+    /// Confirms that this process is the one that the launcher has started and supervises.
     fn confirm(&self, plan: &Plan, control: &Control, process: &str) -> Result<(), AttachError> {
         let own = std::process::id();
-        // In a container it has a number of its own, and the launcher's is not known.
+        // In a container the PID differs from the one that the launcher knows.
         let contained = plan.is_contained(&plan.processes[self.process]).then_some(container::PROGRAM);
         let started = || control.pid(self.process).map(|pid| contained.unwrap_or(pid));
-        // It is written down behind the start: this process may be quicker.
-        for _ in 0..STARTED_WITHIN.as_millis() / LOOK.as_millis() {
+        // The PID is published after the start: this process may be faster.
+        for _ in 0..STARTED_WITHIN.as_millis() / POLL_INTERVAL.as_millis() {
             if started() == Some(own) {
                 return Ok(());
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         let started = started().unwrap_or(0);
         Err(AttachError::Stranger { process: process.to_owned(), started, own })
@@ -121,7 +121,7 @@ impl Place {
         plan: &Plan,
         control: &Control,
         attached: &mut Attached<'_>,
-    ) -> Result<Option<Box<dyn Line>>, AttachError> {
+    ) -> Result<Option<Box<dyn AttachedSession>>, AttachError> {
         let technique = plan.technique;
         if !Technique::built_in().contains(&technique) {
             return Err(AttachError::Technique(technique));
@@ -129,13 +129,13 @@ impl Place {
         techniques::with_link!(technique, T => self.take_over::<T>(plan, control, attached))
     }
 
-    /// The same over the technique that is meant.
+    /// Attaches over the technique `T`.
     fn take_over<T: Link>(
         &self,
         plan: &Plan,
         control: &Control,
         attached: &mut Attached<'_>,
-    ) -> Result<Option<Box<dyn Line>>, AttachError> {
+    ) -> Result<Option<Box<dyn AttachedSession>>, AttachError> {
         let watch = LauncherWatch::new(plan, &plan.processes[self.process]).map_err(AttachError::Launcher)?;
         let thread = &plan.threads[self.thread];
         let epoch = control.incarnation(self.strategy).epoch;
@@ -143,30 +143,30 @@ impl Place {
         let submit = attached.producer::<T>(&submit_link(plan), self.strategy.into())?;
         let session = strategy::attach::session(plan, &context, submit, attached)?;
         let market = segments::market(attached, plan)?;
-        let agent = StrategyAgent::new(Inbox::new(), session).hearing(market);
+        let agent = StrategyAgent::new(Inbox::new(), session).with_market_data(market);
         let idle = barrier::idle_strategy(attached, plan, thread)?;
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(attached, plan, thread, &segment)?;
         memory::limit_growth(memory::STRATEGY_MEMORY_BYTES).map_err(AttachError::Memory)?;
         watch.start(plan, control).map_err(AttachError::Launcher)?;
         let arrived = ArrivedThread::new(plan, thread, &segment, log)?;
-        let facts = Facts::new(plan, context);
+        let run_info = RunInfo::new(plan, context);
         Ok(match plan.clock {
             ClockSource::Tsc => arrived
                 .wait(Tsc, plan, control)
-                .map(|go| boxed(|| Seat::begin(agent, go, idle, control, facts))),
+                .map(|go| boxed(|| AttachedStrategy::begin(agent, go, idle, control, run_info))),
             ClockSource::Monotonic => arrived
                 .wait(Monotonic, plan, control)
-                .map(|go| boxed(|| Seat::begin(agent, go, idle, control, facts))),
+                .map(|go| boxed(|| AttachedStrategy::begin(agent, go, idle, control, run_info))),
         })
     }
 }
 
-/// The line that `begin` makes, in room that is there before: nothing is allocated once it has
-/// begun.
-fn boxed<L: Line + 'static>(begin: impl FnOnce() -> L) -> Box<dyn Line> {
-    let room = Box::<L>::new_uninit();
-    Box::<MaybeUninit<L>>::write(room, begin())
+/// Boxes the session that `begin` creates, allocated beforehand: nothing is allocated after the
+/// start.
+fn boxed<L: AttachedSession + 'static>(begin: impl FnOnce() -> L) -> Box<dyn AttachedSession> {
+    let memory_slot = Box::<L>::new_uninit();
+    Box::<MaybeUninit<L>>::write(memory_slot, begin())
 }
 
 #[cfg(test)]
@@ -175,20 +175,20 @@ mod tests {
     use protocol::plan::Trading;
 
     #[test]
-    fn only_a_process_that_is_a_program_has_a_place() {
+    fn only_program_processes_are_attachable() {
         let mut trading = Trading::new(2, 1);
         trading.strategy_kinds = vec!["player".into(), "exec:./mine".into()];
         let plan = Plan::for_trading(trading).arranged();
         assert_eq!(plan.validate(), Ok(()));
-        let place = Place::find(&plan, "strategy-1").unwrap();
-        assert_eq!((place.strategy, plan.threads[place.thread].name.as_str()), (1, "strategy-1"));
+        let own_process = StrategyProcess::find(&plan, "strategy-1").unwrap();
+        assert_eq!((own_process.strategy, plan.threads[own_process.thread].name.as_str()), (1, "strategy-1"));
         for name in ["strategy-0", "engine", "strategy-2", ""] {
-            assert!(Place::find(&plan, name).is_none(), "{name}");
+            assert!(StrategyProcess::find(&plan, name).is_none(), "{name}");
         }
     }
 
     #[test]
-    fn without_its_launcher_a_program_is_told_what_to_do() {
+    fn attach_without_launcher_explains_itself() {
         // No test sets them.
         let error = attach().err().unwrap().to_string();
         assert!(

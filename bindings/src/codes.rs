@@ -1,45 +1,45 @@
 //! Return codes of the C interface and their texts.
 //!
-//! 0 and above: it went well. −1 to −15 are answers that a program acts upon and that are no
-//! mistake. −16 and below are mistakes, or what cannot be mended.
+//! 0 and above is success. −1 to −15 are regular answers that a program acts upon. −16 and below
+//! are errors of the program or of the environment.
 
 use core::ffi::CStr;
 use strategy::Refused;
 
-/// The version of this interface: the major one in the upper 16 bits, the minor one below. A
-/// library serves programs that were made for its major version and no later minor one.
+/// Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
+/// its major version and of no later minor version.
 pub const BH_VERSION: u32 = 0x0001_0001;
 
-/// It was done; of a poll or a read: there is nothing now.
+/// Success; of a poll or a read: nothing available now.
 pub const BH_OK: i32 = 0;
-/// An earlier order still waits for room in the ring: poll, then send again.
+/// An earlier order is still queued for the ring: poll, then send again.
 pub const BH_BUSY: i32 = -1;
-/// As many orders are open as the plan allows: poll, then send again.
+/// The limit of open orders is reached: poll, then send again.
 pub const BH_TOO_MANY_OPEN: i32 = -2;
-/// The run is ending: no order is sent any more. Go on polling until BH_OVER.
+/// The run is ending: no more orders are sent. Continue to poll until BH_OVER.
 pub const BH_ENDING: i32 = -3;
-/// All orders of the plan are sent. Go on polling until BH_OVER.
+/// All orders of the plan are sent. Continue to poll until BH_OVER.
 pub const BH_SPENT: i32 = -4;
-/// All orders are sent and answered, or the run is over: call bh_finish.
+/// All orders are sent and answered, or the run has ended: call bh_finish.
 pub const BH_OVER: i32 = -5;
-/// The calling thread is not attached, or this is a call within another one, from a signal handler.
+/// The calling thread is not attached, or the call is nested in another one, from a signal handler.
 pub const BH_NOT_ATTACHED: i32 = -16;
 /// The calling thread is attached already.
 pub const BH_ATTACHED: i32 = -17;
-/// The program was made for another version of this interface: see bh_version.
+/// The program was compiled for another version of this interface: see bh_version.
 pub const BH_WRONG_VERSION: i32 = -18;
-/// The run cannot be attached; bh_error_text says why.
+/// Attaching to the run failed; bh_error_text returns the cause.
 pub const BH_CANNOT_ATTACH: i32 = -19;
-/// A pointer is null that must not be.
+/// A required pointer is null.
 pub const BH_NULL: i32 = -20;
-/// No order: bh_error_text says which field is wrong. Nothing was sent.
+/// The order is invalid: bh_error_text names the field. Nothing was sent.
 pub const BH_BAD_ORDER: i32 = -21;
 /// The run has no market data: no venue is an exchange, or it was switched off.
 pub const BH_NO_MARKET_DATA: i32 = -22;
-/// A defect of this library. The strategy is no longer attached, and the launcher is told.
+/// A defect of this library. The strategy is detached, and the launcher is notified.
 pub const BH_DEFECT: i32 = -23;
 
-/// Every code.
+/// All codes.
 pub const ALL: [i32; 14] = [
     BH_OK,
     BH_BUSY,
@@ -57,7 +57,7 @@ pub const ALL: [i32; 14] = [
     BH_DEFECT,
 ];
 
-/// The text of a code, without what is known only of the call.
+/// Returns the generic text of a code.
 pub const fn text(code: i32) -> &'static CStr {
     match code {
         0.. => c"done",
@@ -80,8 +80,8 @@ pub const fn text(code: i32) -> &'static CStr {
     }
 }
 
-/// The code of a refusal.
-pub(crate) const fn of_refusal(refused: Refused) -> i32 {
+/// Returns the code of a refusal.
+pub(crate) const fn from_refused(refused: Refused) -> i32 {
     match refused {
         Refused::Busy => BH_BUSY,
         Refused::TooManyOpen => BH_TOO_MANY_OPEN,

@@ -1,47 +1,47 @@
-//! The strategy on this side of the interface: keeps the reports of a duty cycle for who calls.
+//! The strategy behind the interface: buffers the reports of a duty cycle for the caller.
 
 use protocol::wire::Report;
 use strategy::{BATCH, Orders, Strategy};
 
-/// The reports of one duty cycle, which is at most [`BATCH`], and what was done since the one
-/// before.
+/// The buffered reports of one duty cycle, at most [`BATCH`], and the work done since the previous
+/// cycle.
 pub(crate) struct Inbox {
     reports: Vec<Report>,
-    /// So many of them were taken.
+    /// Number of reports taken.
     taken: usize,
-    /// Orders sent and touches heard since the last duty cycle: that cycle counts as one with work,
-    /// so that it is published.
+    /// Orders sent and market data read since the last duty cycle: the next one counts as busy, so
+    /// that counters are published.
     done: usize,
     finished: bool,
 }
 
 impl Inbox {
-    /// An empty one.
+    /// Creates an empty inbox.
     pub fn new() -> Self {
         Self { reports: Vec::with_capacity(BATCH), taken: 0, done: 0, finished: false }
     }
 
-    /// Whether all reports were taken: then there is room for those of another duty cycle.
+    /// Returns `true` if all reports were taken, so that those of another duty cycle fit.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.taken == self.reports.len()
     }
 
-    /// The next reports, at most so many, the oldest first.
+    /// Takes up to `max` reports, oldest first.
     #[inline]
-    pub fn take(&mut self, most: usize) -> &[Report] {
+    pub fn take(&mut self, max: usize) -> &[Report] {
         let from = self.taken;
-        self.taken = self.reports.len().min(from.saturating_add(most));
+        self.taken = self.reports.len().min(from.saturating_add(max));
         &self.reports[from..self.taken]
     }
 
-    /// The caller has sent an order or heard a touch.
+    /// Counts an order sent or market data read by the caller.
     #[inline]
     pub const fn did(&mut self) {
         self.done += 1;
     }
 
-    /// The caller sends no more, and wants no more reports.
+    /// Ends the strategy: the caller sends no more orders and takes no more reports.
     pub const fn finish(&mut self) {
         self.finished = true;
     }
@@ -50,7 +50,7 @@ impl Inbox {
 impl Strategy for Inbox {
     const ON_MARKET_DATA: bool = true;
 
-    /// The caller asks for touches itself.
+    /// The caller reads market data itself.
     #[inline]
     fn on_turn(&mut self, orders: &mut impl Orders) -> usize {
         self.on_cycle(orders)
@@ -70,8 +70,8 @@ impl Strategy for Inbox {
             self.reports.clear();
             self.taken = 0;
         }
-        // Never grows: a duty cycle brings no more, and there is none before all of the last one's
-        // were taken.
+        // Never grows: a duty cycle delivers at most a batch, and none runs before all reports of
+        // the last one are taken.
         self.reports.push(*report);
     }
 

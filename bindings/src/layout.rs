@@ -1,12 +1,12 @@
 //! The structures of the C interface, field by field.
 //!
-//! Every structure has a fixed size and no hidden padding (it would not compile): another language
-//! can declare it as bytes. A field that is named `reserved` is 0, so that a later version can give
-//! it a meaning.
+//! Every structure has a fixed size and no hidden padding (checked at compile time), so other
+//! languages can declare it as bytes. A field named `reserved` must be 0, so that a later version
+//! can use it.
 
-use crate::line::Facts;
+use crate::session::RunInfo;
 use core::ffi::CStr;
-use protocol::market::{MarketTick as Heard, Quote};
+use protocol::market::{MarketTick, Quote};
 use protocol::wire::{self, Operation, OrderCondition, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 use strategy::NewOrder;
 use zerocopy::{Immutable, IntoBytes};
@@ -25,101 +25,101 @@ pub const BH_BUY: u8 = 0;
 /// A side: an offer.
 pub const BH_SELL: u8 = 1;
 
-/// A type of order: at its price or better.
+/// An order type: limit, at its price or better.
 pub const BH_LIMIT: u8 = 0;
-/// A type of order: at any price.
+/// An order type: market, at any price.
 pub const BH_MARKET: u8 = 1;
-/// A type of order: a market order once a trade happens at its stop price or beyond.
+/// An order type: stop, a market order once a trade happens at its stop price or beyond.
 pub const BH_STOP: u8 = 2;
-/// A type of order: a limit order from that moment.
+/// An order type: stop limit, a limit order once a trade happens at its stop price or beyond.
 pub const BH_STOP_LIMIT: u8 = 3;
 
-/// A time in force: until it is filled or cancelled.
+/// A time in force: good till cancel.
 pub const BH_GOOD_TILL_CANCEL: u8 = 0;
-/// A time in force: what is not filled at once is cancelled.
+/// A time in force: what is not filled immediately is cancelled.
 pub const BH_IMMEDIATE_OR_CANCEL: u8 = 1;
-/// A time in force: filled at once and in full, or cancelled.
+/// A time in force: filled immediately and in full, or cancelled.
 pub const BH_FILL_OR_KILL: u8 = 2;
-/// A time in force: as long as BH_LIFE says.
+/// A time in force: for the time of the condition BH_LIFE.
 pub const BH_GOOD_TILL_TIME: u8 = 3;
 
-/// Two orders of one strategy: they trade.
+/// Self-trade prevention: none, orders of one strategy trade with each other.
 pub const BH_ALLOW: u8 = 0;
-/// Two orders of one strategy: what is left of the newer one is cancelled.
+/// Self-trade prevention: what is left of the newer order is cancelled.
 pub const BH_CANCEL_NEWEST: u8 = 1;
-/// Two orders of one strategy: the older one is cancelled.
+/// Self-trade prevention: the older order is cancelled.
 pub const BH_CANCEL_OLDEST: u8 = 2;
-/// Two orders of one strategy: both are cancelled.
+/// Self-trade prevention: both orders are cancelled.
 pub const BH_CANCEL_BOTH: u8 = 3;
-/// Two orders of one strategy: both lose the smaller quantity.
+/// Self-trade prevention: both orders are reduced by the smaller quantity.
 pub const BH_DECREMENT: u8 = 4;
 
 /// A condition: none.
 pub const BH_NO_CONDITION: u8 = 0;
 /// A condition: the price that triggers a stop order, in cents.
 pub const BH_STOP_PRICE: u8 = 1;
-/// A condition: the most that is shown at once.
+/// A condition: the maximum displayed quantity (iceberg).
 pub const BH_DISPLAY: u8 = 2;
-/// A condition: the least that must be filled at once.
+/// A condition: the minimum quantity that must be filled immediately.
 pub const BH_MINIMUM: u8 = 3;
-/// A condition: how long the order lives from its arrival at the venue, in nanoseconds.
+/// A condition: lifetime of the order from its arrival at the venue, in nanoseconds.
 pub const BH_LIFE: u8 = 4;
 
-/// A status: executed, as a whole or what was left of it.
+/// A status: completely filled.
 pub const BH_FILLED: u8 = 1;
-/// A status: the engine's risk checks refused it; it never reached a venue. The reason says why.
+/// A status: rejected by the engine's risk checks with a reason; the order never reached a venue.
 pub const BH_REJECTED: u8 = 2;
-/// A status: what was left of it is cancelled.
+/// A status: the open quantity is cancelled.
 pub const BH_CANCELLED: u8 = 3;
-/// A status: the venue has it.
+/// A status: accepted by the venue.
 pub const BH_ACCEPTED: u8 = 4;
-/// A status: the venue has executed a part of it.
+/// A status: partially filled.
 pub const BH_PARTIALLY_FILLED: u8 = 5;
-/// A status: the venue refused it.
+/// A status: refused by the venue.
 pub const BH_REFUSED: u8 = 6;
-/// A status: it has the price and the open quantity of the report now.
+/// A status: replaced, with the price and open quantity of the report.
 pub const BH_REPLACED: u8 = 7;
-/// A status: its time is over.
+/// A status: expired.
 pub const BH_EXPIRED: u8 = 8;
-/// A status: a stop order is an order now.
+/// A status: a stop order was triggered.
 pub const BH_TRIGGERED: u8 = 9;
-/// A status: the venue took quantity from it without a trade.
+/// A status: the venue reduced the quantity without a trade.
 pub const BH_RESTATED: u8 = 10;
-/// A status, of a cancel, a replace or a mass cancel: it was carried out.
+/// A status of a cancel, replace or mass cancel: executed.
 pub const BH_DONE: u8 = 11;
 
-/// An order. All zero, it is a limit order that buys nothing at venue 0, good till cancelled.
+/// An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Order {
-    /// Limit price in cents; 0 of a market order or a cancel.
+    /// Limit price in cents; 0 for a market order or a cancel.
     pub price: i64,
-    /// In 1e-8 units; 0 of a cancel.
+    /// Quantity in 1e-8 units; 0 for a cancel.
     pub quantity: u64,
-    /// Of a cancel or a replace: the sequence of the order that it is about. Else 0.
+    /// Sequence of the order that a cancel or replace targets; otherwise 0.
     pub target: u64,
-    /// The version of the touch that made the strategy send it; 0: none did.
+    /// Version of the market data that triggered the order; 0: none.
     pub trigger: u64,
-    /// What the condition says: a price in cents, a quantity or nanoseconds. 0 without one.
+    /// Value of the condition: a price in cents, a quantity or nanoseconds; 0 without a condition.
     pub condition_value: u64,
-    /// How long a venue of kind `delay` takes for it, in nanoseconds.
+    /// Delay at a venue of kind `delay`, in nanoseconds.
     pub delay_ns: u64,
-    /// The venue, from 0. One that there is not is rejected by the engine.
+    /// Index of the venue, from 0. The engine rejects an unknown one.
     pub venue: u16,
-    /// The instrument, from 0.
+    /// Index of the instrument, from 0.
     pub instrument: u16,
     /// BH_NEW, BH_CANCEL, BH_REPLACE or BH_MASS_CANCEL.
     pub operation: u8,
     /// BH_BUY or BH_SELL.
     pub side: u8,
-    /// BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and what follows is of a new order; else 0.
+    /// BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and later fields are for new orders;
+    /// otherwise 0.
     pub order_type: u8,
     /// BH_GOOD_TILL_CANCEL, BH_IMMEDIATE_OR_CANCEL, BH_FILL_OR_KILL or BH_GOOD_TILL_TIME.
     pub time_in_force: u8,
-    /// 1: refused rather than take liquidity.
+    /// 1: post-only, refused rather than take liquidity.
     pub post_only: u8,
-    /// What happens instead of a trade with an order of the same strategy: BH_ALLOW to
-    /// BH_DECREMENT.
+    /// Self-trade prevention: BH_ALLOW to BH_DECREMENT.
     pub self_trade: u8,
     /// BH_NO_CONDITION to BH_LIFE.
     pub condition: u8,
@@ -131,15 +131,15 @@ pub struct Order {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Report {
-    /// The sequence of the order, as bh_send gave it.
+    /// Sequence of the order, as returned by bh_send.
     pub sequence: u64,
-    /// In cents: of what was filled with this report; without a fill the order's.
+    /// Price in cents: of this report's fill, or of the order without a fill.
     pub price: i64,
-    /// What was filled with this report, in 1e-8 units.
+    /// Quantity filled with this report, in 1e-8 units.
     pub filled: u64,
-    /// What is open of the order now.
+    /// Open quantity of the order, in 1e-8 units.
     pub leaves: u64,
-    /// What was filled of it in all.
+    /// Total quantity filled, in 1e-8 units.
     pub cumulative: u64,
     /// The venue.
     pub venue: u16,
@@ -147,11 +147,12 @@ pub struct Report {
     pub instrument: u16,
     /// BH_FILLED to BH_DONE.
     pub status: u8,
-    /// Why it was rejected: a code of docs/src/risk.md. Of a venue: a code of its own, or 0.
+    /// Reason of a rejection: a code of docs/src/risk.md. For a venue's report: a code of the
+    /// venue, or 0.
     pub reason: u8,
-    /// BH_BUY or BH_SELL, of the order.
+    /// Side of the order: BH_BUY or BH_SELL.
     pub side: u8,
-    /// Which report of its order this is, from 0.
+    /// Number of this report among those of its order, from 0.
     pub number: u8,
     /// 1: no report of this order follows.
     pub is_last: u8,
@@ -159,63 +160,62 @@ pub struct Report {
     pub reserved: [u8; 7],
 }
 
-/// The touch of an instrument: the best of both sides and the last trade. Price and quantity are
-/// both 0 where there is none.
+/// The top of book of an instrument: best bid and offer, and the last trade. Price and quantity are
+/// both 0 if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Tick {
-    /// The version of this touch, from 1: what an order that it triggers says.
+    /// Version of this top of book, from 1: the trigger of orders sent in reaction.
     pub version: u64,
-    /// When the exchange wrote it, in nanoseconds since the start of the run.
+    /// When the exchange published it, in nanoseconds since the start of the run.
     pub written_ns: u64,
-    /// Versions that were written over before this strategy looked.
+    /// Number of versions that were overwritten before this strategy read them.
     pub missed: u64,
-    /// Trades so far.
+    /// Number of trades so far.
     pub trades: u64,
-    /// The best bid, in cents.
+    /// Best bid price in cents.
     pub bid_price: i64,
-    /// How much there is at that price, in 1e-8 units.
+    /// Quantity at the best bid, in 1e-8 units.
     pub bid_quantity: u64,
-    /// The best offer, in cents.
+    /// Best offer price in cents.
     pub offer_price: i64,
-    /// How much there is at that price, in 1e-8 units.
+    /// Quantity at the best offer, in 1e-8 units.
     pub offer_quantity: u64,
-    /// The last trade, in cents.
+    /// Price of the last trade in cents.
     pub last_price: i64,
-    /// Its quantity, in 1e-8 units.
+    /// Quantity of the last trade, in 1e-8 units.
     pub last_quantity: u64,
     /// The venue.
     pub venue: u16,
     /// The instrument.
     pub instrument: u16,
-    /// 1: it is in a call auction.
+    /// 1: the instrument is in a call auction.
     pub auction: u8,
     /// 0.
     pub reserved: [u8; 3],
 }
 
-/// What a strategy knows of its run.
+/// A strategy's information about its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Context {
-    /// The most orders that it can send: those that the plan has for it, less what its predecessors
-    /// sent.
+    /// Maximum number of orders: those of the plan, less what predecessors sent.
     pub orders: u64,
-    /// The most orders that it can have open at once.
+    /// Maximum number of orders open at once.
     pub max_open: u64,
-    /// Orders that its predecessors sent: 0 in epoch 0.
+    /// Number of orders sent by predecessors: 0 in epoch 0.
     pub sent_before: u64,
-    /// Which strategy it is, from 0.
+    /// Index of the strategy, from 0.
     pub strategy: u16,
-    /// How many strategies there are.
+    /// Number of strategies.
     pub strategies: u16,
-    /// How many venues there are: orders go to 0 … venues − 1.
+    /// Number of venues: orders go to 0 … venues − 1.
     pub venues: u16,
-    /// How many instruments there are, at least 1.
+    /// Number of instruments, at least 1.
     pub instruments: u16,
-    /// Which incarnation it is: 0, and one more each time that it was started again after a death.
+    /// Incarnation of the strategy: 0, incremented by each restart after a crash.
     pub epoch: u16,
-    /// 1: there is market data.
+    /// 1: the run has market data.
     pub market_data: u8,
     /// 0.
     pub reserved: [u8; 5],
@@ -228,22 +228,22 @@ const OPERATIONS: [Operation; 4] =
     [Operation::New, Operation::Cancel, Operation::Replace, Operation::MassCancel];
 const SIDES: [Side; 2] = [Side::Buy, Side::Sell];
 
-/// The value with that code, which is its place among all.
+/// Returns the value with a code, which is its index in `all`.
 #[inline]
-fn of_code<T: Copy>(all: &[T], code: u8, wrong: &'static CStr) -> Result<T, &'static CStr> {
+fn from_code<T: Copy>(all: &[T], code: u8, wrong: &'static CStr) -> Result<T, &'static CStr> {
     all.get(usize::from(code)).copied().ok_or(wrong)
 }
 
 impl Order {
-    /// The order that it says.
+    /// Validates the fields and converts them into an order request.
     ///
     /// # Errors
-    /// The first field that is wrong, and what it may be.
+    /// The first invalid field and its range.
     #[inline]
     pub(crate) fn parse(&self) -> Result<NewOrder, &'static CStr> {
         let operation =
-            of_code(&OPERATIONS, self.operation, c"operation: 0 to 3 (BH_NEW to BH_MASS_CANCEL)")?;
-        let side = of_code(&SIDES, self.side, c"side: 0 or 1 (BH_BUY, BH_SELL)")?;
+            from_code(&OPERATIONS, self.operation, c"operation: 0 to 3 (BH_NEW to BH_MASS_CANCEL)")?;
+        let side = from_code(&SIDES, self.side, c"side: 0 or 1 (BH_BUY, BH_SELL)")?;
         if self.reserved != [0; 5] {
             return Err(c"reserved: must be 0");
         }
@@ -281,18 +281,18 @@ impl Order {
     fn terms(&self) -> Result<OrderTerms, &'static CStr> {
         let value = self.condition_value;
         Ok(OrderTerms {
-            order_type: of_code(
+            order_type: from_code(
                 &OrderType::ALL,
                 self.order_type,
                 c"order_type: 0 to 3 (BH_LIMIT to BH_STOP_LIMIT)",
             )?,
-            time_in_force: of_code(
+            time_in_force: from_code(
                 &TimeInForce::ALL,
                 self.time_in_force,
                 c"time_in_force: 0 to 3 (BH_GOOD_TILL_CANCEL to BH_GOOD_TILL_TIME)",
             )?,
-            post_only: of_code(&[false, true], self.post_only, c"post_only: 0 or 1")?,
-            self_trade: of_code(
+            post_only: from_code(&[false, true], self.post_only, c"post_only: 0 or 1")?,
+            self_trade: from_code(
                 &SelfTrade::ALL,
                 self.self_trade,
                 c"self_trade: 0 to 4 (BH_ALLOW to BH_DECREMENT)",
@@ -323,7 +323,7 @@ impl From<&wire::Report> for Report {
             cumulative: report.cumulative,
             venue: report.venue,
             instrument: report.instrument,
-            // Its place among all, from 1.
+            // Its index among all statuses, from 1.
             status: report.status as u8 + 1,
             reason: report.reason,
             side: report.side as u8,
@@ -335,17 +335,17 @@ impl From<&wire::Report> for Report {
 }
 
 impl Tick {
-    /// What was heard, written at that time.
+    /// Converts market data published at `written_ns`.
     #[inline]
-    pub(crate) fn of(heard: &Heard, written_ns: u64) -> Self {
+    pub(crate) fn from_tick(tick: &MarketTick, written_ns: u64) -> Self {
         let pair = |quote: Option<Quote>| quote.map_or((0, 0), |quote| (quote.price, quote.quantity));
-        let touch = &heard.top;
+        let touch = &tick.top;
         let ((bid_price, bid_quantity), (offer_price, offer_quantity), (last_price, last_quantity)) =
             (pair(touch.bid), pair(touch.offer), pair(touch.last));
         Self {
-            version: heard.version,
+            version: tick.version,
             written_ns,
-            missed: heard.missed,
+            missed: tick.missed,
             trades: touch.trades,
             bid_price,
             bid_quantity,
@@ -353,8 +353,8 @@ impl Tick {
             offer_quantity,
             last_price,
             last_quantity,
-            venue: heard.venue,
-            instrument: heard.instrument,
+            venue: tick.venue,
+            instrument: tick.instrument,
             auction: touch.auction.into(),
             reserved: [0; 3],
         }
@@ -362,9 +362,9 @@ impl Tick {
 }
 
 impl Context {
-    /// What is known of a run, with or without market data.
-    pub(crate) fn of(facts: &Facts, market_data: bool) -> Self {
-        let context = &facts.context;
+    /// Converts the information about a run, with or without market data.
+    pub(crate) fn from_run_info(info: &RunInfo, market_data: bool) -> Self {
+        let context = &info.context;
         Self {
             orders: context.orders,
             max_open: context.max_open,
@@ -372,7 +372,7 @@ impl Context {
             strategy: context.strategy,
             strategies: context.strategies,
             venues: context.venues,
-            instruments: facts.instruments,
+            instruments: info.instruments,
             epoch: context.epoch,
             market_data: market_data.into(),
             reserved: [0; 5],

@@ -1,19 +1,18 @@
-//! bulkhead for strategies in any language: a C interface over the code that its own strategy
-//! processes run.
+//! A C interface for strategies in any language, over the code of the built-in strategy processes.
 //!
 //! A program that the launcher starts (`--strategy exec:COMMAND`) attaches to its run, takes
 //! reports, sends orders, reads market data and finishes, all on one thread. Numbering, stamping,
-//! validation, bells and the heartbeat are in here: they are the [`strategy::Session`] and the
+//! validation, doorbells and the heartbeat are those of the [`strategy::Session`] and the
 //! [`protocol::agent::Running`] of every strategy. The guide is `docs/src/languages.md`.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`abi`] | the functions, the only `unsafe` here: a C interface is made of pointers |
-//! | [`calls`] | the same in safe Rust, for who writes a module for another language in it |
-//! | [`layout`] | what a caller hands over and gets, field by field |
-//! | [`codes`] | what a call returns, and its text |
-//! | `line` | a strategy's line to its run, for who has a loop of its own |
-//! | `attach` | the way there, from the environment to the open barrier |
+//! | [`abi`] | the C functions; the only `unsafe` code of this crate |
+//! | [`calls`] | the functions in safe Rust, for language modules written in Rust |
+//! | [`layout`] | the structures, field by field |
+//! | [`codes`] | return codes and their texts |
+//! | `session` | a strategy's session with its run, for a program with its own loop |
+//! | `attach` | attaching to a run, from the environment to the open barrier |
 #![deny(unsafe_code)]
 
 pub mod abi;
@@ -22,8 +21,8 @@ pub mod calls;
 pub mod codes;
 mod inbox;
 pub mod layout;
-mod line;
+mod session;
 
-/// A strategy's thread says how often it allocated after the barrier, as far as this library did.
+/// Counts this library's allocations after the barrier, which the strategy's thread reports.
 #[global_allocator]
 static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;

@@ -1,114 +1,114 @@
-//! Figures of the crossing between two hosts, with clock errors: `remote.json` and its table.
+//! Latencies between two hosts with clock errors: `remote.json` and its table.
 
-use crate::far::{Far, MOST_READINGS, Orders};
-use bridge::clock::{Assumed, Interval, Known, NoOffset, Offset, quantile};
+use crate::strategy_side::{MAX_ROUND_TRIPS, Orders, StrategySide};
+use bridge::clock::{ClockAssumptions, Interval, Offset, OffsetError, UncertainNs, quantile};
 use bridge::link::Link;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-/// Its name in the run's folder.
+/// Name of the file in the run's directory.
 pub const FILE: &str = "remote.json";
 
-/// The version of its form.
+/// Schema version.
 const VERSION: u32 = 1;
 
-/// So far before the first order and behind the last one the offset is told too: there its bounds
-/// widen.
+/// Time before the first and after the last order at which the offset is reported too, in
+/// nanoseconds: its bounds widen there.
 const OUTSIDE_NS: u64 = 60_000_000_000;
 
-/// The shares that are printed.
+/// The printed quantiles.
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 
-/// A figure of the file.
+/// A time in the file, with its error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// In nanoseconds; none where it is smaller than its error.
+    /// In nanoseconds; `None` if it is smaller than its error.
     pub ns: Option<i64>,
-    /// It is at most so far from the truth, in nanoseconds.
+    /// Maximum error in nanoseconds.
     pub error_ns: u64,
 }
 
-/// A stage between the hosts.
+/// A stage of the round trip between the hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// `out`, `there`, `home` or `whole`.
+    /// Name of the stage: `out`, `there`, `home` or `whole`.
     pub name: String,
     /// p50, p90, p99, max.
     pub quantiles: Vec<Figure>,
 }
 
-/// How far the engine's clock is ahead at a time.
+/// How far the engine's clock is ahead at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ahead {
-    /// Which time.
+    /// Description of the time.
     pub when: String,
-    /// The least that it can be, in nanoseconds.
+    /// Minimum in nanoseconds.
     pub least_ns: i128,
-    /// The most.
+    /// Maximum in nanoseconds.
     pub most_ns: i128,
 }
 
-/// The two clocks.
+/// The relation of the two hosts' clocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clocks {
-    /// Why nothing is known of them.
+    /// Why the offset is unknown.
     pub unknown: Option<String>,
-    /// How far the engine's is ahead: before, during and after.
+    /// How far the engine's clock is ahead: before, during and after the run.
     pub ahead: Vec<Ahead>,
-    /// How fast it gains, in parts per million: the least and the most.
+    /// Minimum and maximum rate at which it gains, in parts per million.
     pub drift_ppm: Option<[f64; 2]>,
 }
 
-/// What the link counted.
+/// Frame counters of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frames {
     /// Sessions that were up.
     pub sessions: u64,
-    /// Messages that came again.
+    /// Repeated messages.
     pub doubled: u64,
-    /// Frames of sessions that are over.
+    /// Frames of ended sessions.
     pub stale: u64,
-    /// Bytes that were no frame of this meeting.
+    /// Datagrams that are not frames of this bridge.
     pub strange: u64,
-    /// Frames that no honest side sends.
+    /// Invalid frames of the peer.
     pub misconduct: u64,
 }
 
-/// All of it.
+/// The figures of a bridge: content of `remote.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crossing {
-    /// The version of this form.
+    /// Schema version.
     pub version: u32,
     /// The run's id.
     pub run: String,
-    /// Orders, by what became of them.
+    /// Orders by outcome.
     pub orders: Orders,
-    /// What the link counted.
+    /// Frame counters of the link.
     pub frames: Frames,
-    /// Sessions that ended before the run did, and why.
+    /// Sessions that ended before the run, with their causes.
     pub downs: Vec<(u64, String)>,
-    /// The stages of the orders that the engine answered.
+    /// Quantiles of the stages of answered orders.
     pub stages: Vec<Stage>,
-    /// Orders of which the stages are.
+    /// Number of orders measured.
     pub measured: u64,
-    /// The clocks.
+    /// The clocks of the two hosts.
     pub clocks: Clocks,
-    /// Why the bridge could not go on.
+    /// Why the bridge failed, if it did.
     pub error: Option<String>,
 }
 
-fn figure(known: Known) -> Figure {
-    Figure { ns: known.says_something().then_some(known.ns), error_ns: known.error_ns }
+fn figure(value: UncertainNs) -> Figure {
+    Figure { ns: value.is_significant().then_some(value.ns), error_ns: value.error_ns }
 }
 
-fn exact(ns: u64) -> Known {
-    Known { ns: i64::try_from(ns).unwrap_or(i64::MAX), error_ns: 0 }
+fn exact(ns: u64) -> UncertainNs {
+    UncertainNs { ns: i64::try_from(ns).unwrap_or(i64::MAX), error_ns: 0 }
 }
 
 impl Clocks {
-    fn of(offset: &Result<Offset, NoOffset>, first: u64, last: u64) -> Self {
+    fn from_offset(offset: &Result<Offset, OffsetError>, first: u64, last: u64) -> Self {
         let offset = match offset {
             Ok(offset) => offset,
             Err(error) => return Self { unknown: Some(error.to_string()), ..Self::default() },
@@ -130,43 +130,43 @@ impl Clocks {
 }
 
 impl Crossing {
-    /// Of a bridge whose run is over.
-    pub fn of(run: &str, far: &Far<'_>, link: &Link, error: Option<String>) -> Self {
-        let offset = link.clocks.solve(&Assumed::default());
-        let legs: Vec<_> = match &offset {
-            Ok(offset) => far.readings.iter().filter_map(|readings| offset.legs(readings)).collect(),
+    /// Collects the figures of a bridge whose run has ended.
+    pub fn new(run: &str, side: &StrategySide<'_>, link: &Link, error: Option<String>) -> Self {
+        let offset = link.clocks.solve(&ClockAssumptions::default());
+        let trips: Vec<_> = match &offset {
+            Ok(offset) => side.round_trips.iter().filter_map(|trip| offset.stages(trip)).collect(),
             Err(_) => Vec::new(),
         };
-        let stage = |name: &str, values: Vec<Known>| Stage {
+        let stage = |name: &str, values: Vec<UncertainNs>| Stage {
             name: name.into(),
             quantiles: SHARES.iter().filter_map(|(_, share)| quantile(&values, *share)).map(figure).collect(),
         };
         let stages = vec![
-            stage("out", legs.iter().map(|legs| legs.out).collect()),
-            stage("there", legs.iter().map(|legs| exact(legs.there)).collect()),
-            stage("home", legs.iter().map(|legs| legs.home).collect()),
-            stage("whole", legs.iter().map(|legs| exact(legs.whole)).collect()),
+            stage("out", trips.iter().map(|trips| trips.out).collect()),
+            stage("there", trips.iter().map(|trips| exact(trips.there)).collect()),
+            stage("home", trips.iter().map(|trips| trips.home).collect()),
+            stage("whole", trips.iter().map(|trips| exact(trips.whole)).collect()),
         ];
-        let first = far.readings.iter().map(|readings| readings.sent).min().unwrap_or(0);
-        let last = far.readings.iter().map(|readings| readings.back).max().unwrap_or(0);
-        let bridge::link::Counts { strange, stale, doubled, sessions, misconduct } = link.counts;
+        let first = side.round_trips.iter().map(|trip| trip.sent).min().unwrap_or(0);
+        let last = side.round_trips.iter().map(|trip| trip.back).max().unwrap_or(0);
+        let bridge::link::LinkCounts { strange, stale, doubled, sessions, misconduct } = link.counts;
         Self {
             version: VERSION,
             run: run.into(),
-            orders: far.orders,
+            orders: side.orders,
             frames: Frames { sessions, doubled, stale, strange, misconduct },
-            downs: far.downs.iter().map(|(session, why)| (*session, why.to_string())).collect(),
-            measured: legs.len() as u64,
-            stages: if legs.is_empty() { Vec::new() } else { stages },
-            clocks: Clocks::of(&offset, first, last),
+            downs: side.downs.iter().map(|(session, why)| (*session, why.to_string())).collect(),
+            measured: trips.len() as u64,
+            stages: if trips.is_empty() { Vec::new() } else { stages },
+            clocks: Clocks::from_offset(&offset, first, last),
             error,
         }
     }
 
-    /// Writes it into a run's folder.
+    /// Writes the figures into a run's directory.
     ///
     /// # Errors
-    /// What the system refused.
+    /// The error of the system call.
     pub fn save(&self, folder: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
         let new = folder.join(format!("{FILE}.new"));
@@ -177,7 +177,7 @@ impl Crossing {
     /// Reads it from a run's folder.
     ///
     /// # Errors
-    /// What the system refused; what is none of this version.
+    /// The error of the system call. what is none of this version.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let text = std::fs::read_to_string(folder.join(FILE))?;
         let crossing: Self = serde_json::from_str(&text).map_err(io::Error::other)?;
@@ -202,7 +202,8 @@ impl Crossing {
             line(format!("{:<8}{head}", "stage"));
         }
         for Stage { name, quantiles } in &self.stages {
-            let cells: String = quantiles.iter().map(|figure| format!("{:>24}", cell(figure))).collect();
+            let cells: String =
+                quantiles.iter().map(|figure| format!("{:>24}", figure_cell(figure))).collect();
             line(format!("{name:<8}{cells}"));
         }
         let Orders { answered, lost, cut_off, unknown, refused, cancels, strange } = self.orders;
@@ -214,7 +215,7 @@ impl Crossing {
                 "         cancels for strategies that died here {cancels}, reports that cannot be {strange}"
             ));
         }
-        if self.measured < answered.min(MOST_READINGS as u64) && self.clocks.unknown.is_none() {
+        if self.measured < answered.min(MAX_ROUND_TRIPS as u64) && self.clocks.unknown.is_none() {
             line(format!("         {} of them have stages", self.measured));
         }
         let Frames { sessions, doubled, stale, strange, misconduct } = self.frames;
@@ -239,7 +240,7 @@ impl Crossing {
 }
 
 /// A figure that is smaller than its error is not shown.
-fn cell(figure: &Figure) -> String {
+fn figure_cell(figure: &Figure) -> String {
     match (figure.ns, figure.error_ns) {
         (Some(ns), 0) => nanos(ns.into()),
         (Some(ns), error) => format!("{} ± {}", nanos(ns.into()), nanos(error.into())),

@@ -1,8 +1,8 @@
-//! Something that one thread says and another one hears.
+//! A flag that one thread sets and another one reads.
 
 use launcher::shm::sync::{AtomicU64, Ordering};
 
-/// Up or down; down at first.
+/// A flag between two threads; initially down.
 #[derive(Debug)]
 pub struct Flag(AtomicU64);
 
@@ -13,14 +13,14 @@ impl Default for Flag {
 }
 
 impl Flag {
-    /// Says so. Whoever hears it sees what was done before.
+    /// Sets the flag. A thread that reads it sees all earlier writes.
     #[inline]
     pub fn set(&self, is_up: bool) {
         // Release: pairs with the Acquire in `is_up`.
         self.0.store(is_up.into(), Ordering::Release);
     }
 
-    /// What was said last.
+    /// Returns the last value set.
     #[inline]
     pub fn is_up(&self) -> bool {
         self.0.load(Ordering::Acquire) != 0

@@ -1,13 +1,13 @@
 //! The far host's command: `bulkhead-bridge join NAME@HOST:PORT …` waits until the engine's side
-//! answers, and becomes a run of this host whose venue is `remote`. Behind the run it prints what
-//! crossed.
+//! answers, and becomes a run of this host with the venue `remote`. After the run it prints the
+//! latencies between the hosts.
 
+use crate::bridge_address::BridgeAddress;
+use crate::bridge_dir::BridgeDir;
 use crate::figures::{Crossing, FILE};
-use crate::meeting::Meeting;
-use crate::place::Place;
-use crate::pump::{self, Part, Turn};
+use crate::pump::{self, BridgeSide, TurnResult};
 use crate::transport::Transport;
-use crate::venue::{MEETING, first_attempt};
+use crate::venue::{ADDRESS_VARIABLE, first_attempt};
 use bridge::frame::{Side, run_digest};
 use bridge::link::{Event, Link, Timing};
 use clap::Args;
@@ -18,23 +18,23 @@ use std::process::{Command, ExitCode};
 /// Makes a run of this host whose orders go to an engine on another one.
 #[derive(Args, Clone, Debug)]
 pub struct JoinFlags {
-    /// The name that both sides say, and the engine's host with its port
+    /// Name shared by both sides, and the engine's host and port
     #[arg(value_name = "NAME@HOST:PORT")]
-    pub meeting: Meeting,
+    pub address: BridgeAddress,
     /// The flags of `run`, but --venue, --venues, --credentials and --repeats
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RUN FLAGS")]
-    pub words: Vec<String>,
+    pub args: Vec<String>,
 }
 
-/// The flags that a joined run has already.
-const TAKEN: [&str; 4] = ["--venue", "--venues", "--credentials", "--repeats"];
+/// The flags that a joined run sets itself.
+const FIXED_FLAGS: [&str; 4] = ["--venue", "--venues", "--credentials", "--repeats"];
 
-/// Calls until somebody answers.
+/// A bridge side that waits until the engine's side answers.
 struct Caller {
     is_answered: bool,
 }
 
-impl Part for Caller {
+impl BridgeSide for Caller {
     fn event(&mut self, event: Event, link: &mut Link) {
         if let Event::Up { .. } = event {
             self.is_answered = true;
@@ -42,64 +42,67 @@ impl Part for Caller {
         }
     }
 
-    fn turn(&mut self, _: &mut Link, _: u64) -> Turn {
-        if self.is_answered { Turn::Over } else { Turn::Idle }
+    fn turn(&mut self, _: &mut Link, _: u64) -> TurnResult {
+        if self.is_answered { TurnResult::Over } else { TurnResult::Idle }
     }
 }
 
-/// Waits for the engine's side, then becomes the run. Returns only what kept it from that.
+/// Waits for the engine's side, then becomes the run. Returns only on failure.
 pub fn join(flags: &JoinFlags) -> ExitCode {
-    let name_of = |word: &String| word.split('=').next().map(str::to_owned);
-    if let Some(taken) = flags.words.iter().filter_map(name_of).find(|name| TAKEN.contains(&name.as_str())) {
+    let name_of = |arg: &String| arg.split('=').next().map(str::to_owned);
+    if let Some(flag) =
+        flags.args.iter().filter_map(name_of).find(|name| FIXED_FLAGS.contains(&name.as_str()))
+    {
         eprintln!(
-            "error: {taken} cannot be set for a joined run: it has one venue, the engine's host, and is made once"
+            "error: {flag} cannot be set for a joined run: it has one venue, the engine's host, and is made once"
         );
         return ExitCode::from(2);
     }
-    eprintln!("calling {} …", flags.meeting);
-    if let Err(why) = call(&flags.meeting) {
+    eprintln!("calling {} …", flags.address);
+    if let Err(why) = call(&flags.address) {
         eprintln!("error: {why}");
         return ExitCode::FAILURE;
     }
     let me = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("bulkhead-bridge"));
     let error = Command::new(me)
-        .env(MEETING, flags.meeting.to_string())
+        .env(ADDRESS_VARIABLE, flags.address.to_string())
         .args(["run", "--venue", "remote", "--venues", "1"])
-        .args(&flags.words)
+        .args(&flags.args)
         .exec();
     eprintln!("error: cannot start the run: {error}");
     ExitCode::FAILURE
 }
 
-fn call(meeting: &Meeting) -> Result<(), String> {
-    let place = Place::alone("call").map_err(|error| error.to_string())?;
-    let _guard = place.guard();
-    let called = place.for_driver().map_err(|error| error.to_string()).and_then(|folder| {
-        let transport = Transport::open(Side::Far, meeting, &folder).map_err(|error| error.to_string())?;
-        let link = Link::far(run_digest(&meeting.name), first_attempt(), Timing::default());
+fn call(address: &BridgeAddress) -> Result<(), String> {
+    let dir = BridgeDir::for_process("call").map_err(|error| error.to_string())?;
+    let _guard = dir.guard();
+    let called = dir.driver_dir().map_err(|error| error.to_string()).and_then(|folder| {
+        let transport =
+            Transport::open(Side::Strategy, address, &folder).map_err(|error| error.to_string())?;
+        let link = Link::strategy_side(run_digest(&address.name), first_attempt(), Timing::default());
         let (_, result) = pump::run(transport, link, &mut Caller { is_answered: false });
         result.map_err(|error| error.to_string())
     });
-    place.remove();
+    dir.remove();
     called
 }
 
-/// What crossed in the run that this process was, if it was one that `join` began.
-pub fn show(words: &[String]) {
-    if std::env::var_os(MEETING).is_none() {
+/// Prints the latencies between the hosts, if this process was a run started by `join`.
+pub fn show(args: &[String]) {
+    if std::env::var_os(ADDRESS_VARIABLE).is_none() {
         return;
     }
-    match crossing_of(words) {
-        Some(_) if words.iter().any(|word| word == "--json") => {}
+    match find_crossing(args) {
+        Some(_) if args.iter().any(|arg| arg == "--json") => {}
         Some(crossing) => print!("{}", crossing.table()),
         None => eprintln!("what crossed is not known: no {FILE} of this run"),
     }
 }
 
-/// That of this process's run, whose id ends with the process's.
-fn crossing_of(words: &[String]) -> Option<Crossing> {
-    let out = words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--out") {
-        Some("") => words.get(at + 1).cloned(),
+/// Finds the figures of this process's run, whose id ends with the PID.
+fn find_crossing(args: &[String]) -> Option<Crossing> {
+    let out = args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix("--out") {
+        Some("") => args.get(at + 1).cloned(),
         Some(rest) => rest.strip_prefix('=').map(str::to_owned),
         None => None,
     });

@@ -1,41 +1,41 @@
-//! Strategies on another host: two `bridge::link`s over Aeron's UDP, between a venue on the far
-//! host and a strategy process on the engine's.
+//! Strategies on another host: two `bridge::link`s over Aeron's UDP, between a venue on the
+//! strategies' host (far host) and a strategy process on the engine's host.
 //!
 //! ```text
-//!  far host: a run of its own                                     engine's host: a run like any other
-//!  strategies ─ rings ─ orchestrator ─ gateway ─ venue `remote`    strategy process `bulkhead-bridge serve` ─ ring ─ orchestrator ─ …
-//!                                            │ lanes                        │ lanes
-//!                                       thread `bridge`: Far, Link     thread `bridge`: Near, Link
-//!                                       Aeron client and driver ═ UDP ═ Aeron client and driver
+//!  far host: a run                                  engine's host: a run
+//!  strategies ─ … ─ gateway ─ venue `remote`        strategy `bulkhead-bridge serve` ─ ring ─ …
+//!                               │ queues              │ queues
+//!             bridge thread: StrategySide, Link       bridge thread: EngineSide, Link
+//!               Aeron client and driver  ══ UDP ══  Aeron client and driver
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`meeting`] | whom a bridge meets, and where: `NAME@HOST:PORT` |
-//! | [`transport`] | Aeron: a driver, a client, a stream each way, all turned by one thread |
-//! | [`pump`] | the thread of a bridge: transport, link and one side's part, in turn |
-//! | [`far`] | the far host's part: orders out, reports home, what becomes of orders when the engine's host is gone |
-//! | [`venue`] | the venue `remote`, behind which the far host's part is |
-//! | [`near`] | the engine's host's part: orders in, reports out, and the end of it when the far host is gone |
-//! | [`desk`] | whose order at the engine is whose on the far host |
+//! | [`bridge_address`] | the address of a bridge: `NAME@HOST:PORT` |
+//! | [`transport`] | Aeron: a driver, a client, a stream each way, all driven by one thread |
+//! | [`pump`] | the event loop of a bridge: transport, link and one side's logic |
+//! | [`strategy_side`] | the far host's side: orders out, reports back, outcomes |
+//! | [`venue`] | the venue `remote`, in front of the strategy side |
+//! | [`engine_side`] | the engine's host's side: orders in, reports out, exit on connection loss |
+//! | [`order_map`] | maps orders of the far host to orders at the engine |
 //! | [`serve`] | the strategy process on the engine's host |
 //! | [`join`] | the far host's command |
-//! | [`figures`] | what crossed, with the errors that two clocks leave: the table and `remote.json` |
-//! | [`flag`] | what one thread says and another one hears |
-//! | [`place`] | a bridge's folder in `/dev/shm`, which goes with its run |
+//! | [`figures`] | latencies between the hosts with clock errors: the table and `remote.json` |
+//! | [`flag`] | a flag between two threads |
+//! | [`bridge_dir`] | a bridge's directory in `/dev/shm`, removed with its run |
 #![forbid(unsafe_code)]
 
-pub mod desk;
-pub mod far;
+pub mod bridge_address;
+pub mod bridge_dir;
+pub mod engine_side;
 pub mod figures;
 pub mod flag;
 pub mod join;
-pub mod meeting;
-pub mod near;
-pub mod place;
+pub mod order_map;
 pub mod pump;
 pub mod serve;
+pub mod strategy_side;
 pub mod transport;
 pub mod venue;
 #[cfg(test)]
-mod world;
+mod world_tests;

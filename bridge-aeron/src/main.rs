@@ -1,8 +1,11 @@
 //! The launcher, with strategies on another host:
 //!
 //! ```text
-//! launcher run --strategy "player,exec:bulkhead-bridge serve desk-7@0.0.0.0:40400" --strategies 2 --on-death restart      the engine's host
-//! bulkhead-bridge join desk-7@10.0.0.1:40400 --strategies 4 --orders 100k                                                   the far host
+//! # the engine's host
+//! launcher run --strategies 2 --on-death restart \
+//!     --strategy "player,exec:bulkhead-bridge serve desk-7@0.0.0.0:40400"
+//! # the far host
+//! bulkhead-bridge join desk-7@10.0.0.1:40400 --strategies 4 --orders 100k
 //! ```
 #![forbid(unsafe_code)]
 

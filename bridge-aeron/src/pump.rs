@@ -1,4 +1,4 @@
-//! The thread of a bridge: transport, link and one side's part, in turn.
+//! The event loop of a bridge's thread: transport, link and one side's logic in turn.
 
 use crate::transport::{Transport, TransportError};
 use bridge::link::{Event, Link};
@@ -6,48 +6,49 @@ use launcher::system::clock::{Clock, Monotonic};
 use launcher::system::process;
 use std::time::Duration;
 
-/// After so many turns without work the thread sleeps between turns.
-const AWAKE: u32 = 500;
+/// Number of iterations without work after which the thread sleeps between iterations.
+const SPIN_TURNS: u32 = 500;
 
-/// For so long.
-const NAP: Duration = Duration::from_micros(20);
+/// Sleep between iterations without work.
+const IDLE_SLEEP: Duration = Duration::from_micros(20);
 
-/// Behind the end of a link frames are answered for so long: the other side may not have heard it.
-const FAREWELL_NS: u64 = 300_000_000;
+/// Time in nanoseconds after the end of a link during which frames are answered: the peer may have
+/// missed the end.
+const LINGER_NS: u64 = 300_000_000;
 
-/// What a part has to say of a turn.
+/// The result of one step of a bridge side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum TurnResult {
     /// There was work.
     Busy,
-    /// There was none.
+    /// There was no work.
     Idle,
-    /// There is nothing more to do, for good.
+    /// The side has finished.
     Over,
 }
 
-/// One side's part: what becomes of messages and sessions.
-pub trait Part {
-    /// Something happened on the link.
+/// The logic of one side of a bridge: handles messages and sessions.
+pub trait BridgeSide {
+    /// Handles an event of the link.
     fn event(&mut self, event: Event, link: &mut Link);
 
-    /// What there is to do of its own accord.
-    fn turn(&mut self, link: &mut Link, now: u64) -> Turn;
+    /// Performs the work that no event triggers.
+    fn turn(&mut self, link: &mut Link, now: u64) -> TurnResult;
 }
 
-/// Nanoseconds of this host's clock, the same in all its processes.
+/// Returns the nanoseconds of this host's monotonic clock.
 pub fn now() -> u64 {
     Monotonic.now()
 }
 
-/// Turns all three until the part is over, and hands the link back.
+/// Runs transport, link and side until the side has finished, and returns the link.
 ///
 /// # Errors
-/// The transport cannot go on; the link is handed back all the same.
+/// The transport failed; the link is returned too.
 pub fn run(
     mut transport: Transport,
     mut link: Link,
-    part: &mut impl Part,
+    side: &mut impl BridgeSide,
 ) -> (Link, Result<(), TransportError>) {
     process::set_precise_timers();
     let mut idle = 0;
@@ -58,25 +59,25 @@ pub fn run(
             Err(error) => return (link, Err(error)),
         };
         while let Some(event) = link.next_event() {
-            part.event(event, &mut link);
+            side.event(event, &mut link);
             work += 1;
         }
         let now = now();
         if ended.is_none() {
-            match part.turn(&mut link, now) {
-                Turn::Busy => work += 1,
-                Turn::Idle => {}
-                // Nothing to say farewell to where the session was not ended but lost.
-                Turn::Over if !link.is_over() => return (link, Ok(())),
-                Turn::Over => ended = Some(now),
+            match side.turn(&mut link, now) {
+                TurnResult::Busy => work += 1,
+                TurnResult::Idle => {}
+                // Without an orderly end no peer expects an answer.
+                TurnResult::Over if !link.is_over() => return (link, Ok(())),
+                TurnResult::Over => ended = Some(now),
             }
-        } else if ended.is_some_and(|since| now.saturating_sub(since) > FAREWELL_NS) {
+        } else if ended.is_some_and(|since| now.saturating_sub(since) > LINGER_NS) {
             return (link, Ok(()));
         }
-        work += link.turn(self::now(), |frame| transport.offer(frame));
+        work += link.poll(self::now(), |frame| transport.try_offer(frame));
         idle = if work > 0 { 0 } else { idle + 1 };
-        if idle > AWAKE {
-            std::thread::sleep(NAP);
+        if idle > SPIN_TURNS {
+            std::thread::sleep(IDLE_SLEEP);
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The strategy process on the engine's host: `--strategy "exec:bulkhead-bridge serve
-//! NAME@HOST:PORT"`. To the engine it is a strategy like any other, and so everything holds for the
-//! far host that holds for a strategy: its limits, its kill switch, its death.
+//! NAME@HOST:PORT"`. To the engine it is a strategy, with the limits, kill switch and crash
+//! handling of a strategy.
 
-use crate::desk::{Desk, refused};
-use crate::meeting::Meeting;
-use crate::near::{Lanes, Near, Told};
-use crate::place::Place;
+use crate::bridge_address::BridgeAddress;
+use crate::bridge_dir::BridgeDir;
+use crate::engine_side::{BridgeEvent, EngineQueues, EngineSide};
+use crate::order_map::{OrderMap, refused};
 use crate::pump;
 use crate::transport::Transport;
 use bridge::frame::{Echo, Side, run_digest};
-use bridge::link::{Link, Past, Timing, Why};
+use bridge::link::{CloseReason, Link, SessionHistory, Timing};
 use bulkhead::calls;
 use bulkhead::codes::{BH_BUSY, BH_ENDING, BH_OVER, BH_SPENT, BH_TOO_MANY_OPEN, BH_VERSION};
 use clap::Args;
@@ -25,63 +25,63 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// For so long the first incarnation waits for the far host before the run begins. Less than the
-/// launcher waits for its processes.
+/// Maximum time that the first incarnation waits for the far host before the run begins. Less than
+/// the launcher waits for its processes.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// The longest that a poll idles: nobody rings for orders of the far host.
-const LOOK_NS: u64 = 20_000;
+/// Maximum idle time of a poll, in nanoseconds: no doorbell rings for orders of the far host.
+const POLL_NS: u64 = 20_000;
 
-/// How many reports one poll takes.
+/// Maximum number of reports per poll.
 const BATCH: usize = 16;
 
-/// When the run is stopped the far host is told, and waited for no longer than this.
+/// Maximum time to wait for the far host after the run was stopped.
 const STOPPED: Duration = Duration::from_millis(300);
 
 /// The engine's side of a bridge; the launcher starts it, as a strategy.
 #[derive(Args, Clone, Debug)]
 pub struct ServeFlags {
-    /// Whom to meet, and where to listen: this host's address, or 0.0.0.0
+    /// Name of the bridge, and the address to listen on: this host's, or 0.0.0.0
     #[arg(value_name = "NAME@HOST:PORT")]
-    pub meeting: Meeting,
-    /// Which of the run's venues the far host's orders go to
+    pub address: BridgeAddress,
+    /// The run's venue for the far host's orders
     #[arg(long, value_name = "VENUE", default_value_t = 0)]
     pub to_venue: u16,
 }
 
-/// What it did, in a line of JSON at its end.
+/// Counters, printed as a line of JSON at the end.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Counts {
-    /// Which incarnation it was.
+struct ServeCounts {
+    /// Incarnation of the strategy.
     epoch: u16,
-    /// Orders that came.
+    /// Orders received.
     came: u64,
-    /// Those that the engine has.
+    /// Orders sent to the engine.
     sent: u64,
-    /// Those that it was not given.
+    /// Orders refused.
     refused: u64,
-    /// Orders of the engine's whose last report went back.
+    /// Orders whose last report was returned.
     answered: u64,
-    /// Orders that came and were with nobody when the far host was gone.
+    /// Orders received and not sent when the connection was lost.
     dropped: u64,
 }
 
-/// How it ends.
-enum End {
-    /// Both sides have everything.
+/// How the process ends.
+enum ServeEnd {
+    /// Both sides have all messages.
     Whole,
     /// The far host is gone.
-    Gone(Why),
+    Gone(CloseReason),
     /// The run was stopped.
     Stopped,
 }
 
-/// Does it, as the process that the environment says this is.
+/// Runs the strategy process that the environment names.
 pub fn serve(flags: &ServeFlags) -> ExitCode {
     match attempt(flags) {
-        Ok(End::Whole | End::Stopped) => ExitCode::SUCCESS,
-        Ok(End::Gone(why)) => {
-            // To the engine a death: it fences this incarnation and cancels what it had open.
+        Ok(ServeEnd::Whole | ServeEnd::Stopped) => ExitCode::SUCCESS,
+        Ok(ServeEnd::Gone(why)) => {
+            // To the engine a crash: it fences this incarnation and cancels its open orders.
             eprintln!("bulkhead-bridge serve: the far host is gone: {why}");
             ExitCode::FAILURE
         }
@@ -92,8 +92,8 @@ pub fn serve(flags: &ServeFlags) -> ExitCode {
     }
 }
 
-/// Which strategy this process is, and which incarnation of it.
-fn whoami() -> Result<(Plan, u16, u16), String> {
+/// Returns the plan, and this process's strategy and incarnation.
+fn own_strategy() -> Result<(Plan, u16, u16), String> {
     let unset = |name| {
         format!(
             "{name} is not set: the launcher starts this, with --strategy \"exec:bulkhead-bridge serve NAME@HOST:PORT\""
@@ -117,56 +117,57 @@ fn whoami() -> Result<(Plan, u16, u16), String> {
     Ok((plan, index, epoch))
 }
 
-fn attempt(flags: &ServeFlags) -> Result<End, String> {
-    let (plan, index, epoch) = whoami()?;
-    let place = Place::of(&plan, &format!("strategy-{index}")).map_err(|error| error.to_string())?;
-    let lanes = Arc::new(Lanes::default());
-    let mut server = Server { lanes, desk: Desk::new(flags.to_venue, 1 << 12), ..Server::new(epoch) };
-    let bridge = bridge(&flags.meeting, place, epoch, Arc::clone(&server.lanes))?;
+fn attempt(flags: &ServeFlags) -> Result<ServeEnd, String> {
+    let (plan, index, epoch) = own_strategy()?;
+    let dir = BridgeDir::for_run(&plan, &format!("strategy-{index}")).map_err(|error| error.to_string())?;
+    let queues = Arc::new(EngineQueues::default());
+    let mut server =
+        Server { queues, order_map: OrderMap::new(flags.to_venue, 1 << 12), ..Server::new(epoch) };
+    let bridge = start_bridge(&flags.address, dir, epoch, Arc::clone(&server.queues))?;
     if epoch == 0 {
-        server.wait_for_the_far_host(&bridge);
+        server.wait_for_strategy_side(&bridge);
     }
-    let in_words = |code| calls::text(code);
+    let error_text = |code| calls::text(code);
     match calls::attach(BH_VERSION) {
-        Err(BH_OVER) => return Ok(End::Whole),
-        attached => attached.map_err(in_words)?,
+        Err(BH_OVER) => return Ok(ServeEnd::Whole),
+        attached => attached.map_err(error_text)?,
     }
-    let context = calls::context().map_err(in_words)?;
+    let context = calls::context().map_err(error_text)?;
     if flags.to_venue >= context.venues {
         return Err(format!(
             "--to-venue {}: the run has {} venues, counted from 0",
             flags.to_venue, context.venues
         ));
     }
-    server.most = context.orders;
+    server.max_orders = context.orders;
     let ended = server.run(&bridge);
     println!("{}", serde_json::to_string(&server.counts).unwrap_or_default());
     let ended = ended?;
-    // The bridge answers the far host's last words for a moment. Behind the end of its strategy a
-    // process must be gone soon.
-    while matches!(ended, End::Whole) && !bridge.is_finished() {
-        calls::heartbeat().map_err(in_words)?;
+    // The bridge still answers the far host for a moment; after the end of its strategy a process
+    // must exit soon.
+    while matches!(ended, ServeEnd::Whole) && !bridge.is_finished() {
+        calls::heartbeat().map_err(error_text)?;
         std::thread::sleep(Duration::from_millis(1));
     }
-    if !matches!(ended, End::Gone(_)) {
-        calls::finish().map_err(in_words)?;
+    if !matches!(ended, ServeEnd::Gone(_)) {
+        calls::finish().map_err(error_text)?;
     }
     Ok(ended)
 }
 
-/// Starts the bridge, once its transport is there.
-fn bridge(
-    meeting: &Meeting,
-    place: Place,
+/// Starts the bridge thread and waits until its transport is open.
+fn start_bridge(
+    address: &BridgeAddress,
+    dir: BridgeDir,
     epoch: u16,
-    lanes: Arc<Lanes>,
+    queues: Arc<EngineQueues>,
 ) -> Result<JoinHandle<Result<(), String>>, String> {
-    let past = place.past().and_then(Past::from_words).unwrap_or_default();
-    let folder = place.for_driver().map_err(|error| error.to_string())?;
-    let meeting = meeting.clone();
+    let history = dir.history().and_then(SessionHistory::from_words).unwrap_or_default();
+    let folder = dir.driver_dir().map_err(|error| error.to_string())?;
+    let address = address.clone();
     let (opened, is_open) = std::sync::mpsc::channel();
     let work = move || -> Result<(), String> {
-        let transport = Transport::open(Side::Engine, &meeting, &folder).map_err(|error| error.to_string());
+        let transport = Transport::open(Side::Engine, &address, &folder).map_err(|error| error.to_string());
         let transport = match transport {
             Ok(transport) => transport,
             Err(error) => {
@@ -175,11 +176,12 @@ fn bridge(
             }
         };
         drop(opened.send(Ok(())));
-        let link = Link::engine(run_digest(&meeting.name), epoch, Timing::default()).remembering(past);
-        let mut near = Near::new(&lanes, &place);
-        let (link, result) = pump::run(transport, link, &mut near);
+        let link =
+            Link::engine_side(run_digest(&address.name), epoch, Timing::default()).with_history(history);
+        let mut side = EngineSide::new(&queues, &dir);
+        let (link, result) = pump::run(transport, link, &mut side);
         if link.is_over() {
-            place.remove();
+            dir.remove();
         }
         result.map_err(|error| error.to_string())
     };
@@ -189,49 +191,49 @@ fn bridge(
     Ok(thread)
 }
 
-/// The strategy.
+/// The strategy process: passes orders to the engine and reports back.
 struct Server {
-    lanes: Arc<Lanes>,
-    desk: Desk,
-    /// Orders that the engine could not be given yet.
+    queues: Arc<EngineQueues>,
+    order_map: OrderMap,
+    /// Orders not sent to the engine yet.
     waiting: VecDeque<(Order, Echo)>,
-    /// Reports that found their lane full.
+    /// Reports that found their queue full.
     back: VecDeque<(Report, Option<Echo>)>,
-    counts: Counts,
-    /// The run takes no more orders of this strategy.
+    counts: ServeCounts,
+    /// The run accepts no more orders of this strategy.
     is_spent: bool,
-    /// Since when no report comes any more: all orders of the plan are sent and answered, or the
-    /// run was stopped. The link goes on until the far host is content: whoever has said that he is
-    /// done must be gone soon.
+    /// Since when no more reports come: all orders of the plan are answered, or the run was
+    /// stopped. The link continues until the far host has everything; the strategy finishes only
+    /// then, because a finished process must exit soon.
     over_since: Option<Instant>,
-    /// The most orders that the plan has for it.
-    most: u64,
-    ended: Option<End>,
+    /// Maximum number of orders of the plan.
+    max_orders: u64,
+    ended: Option<ServeEnd>,
 }
 
 impl Server {
     fn new(epoch: u16) -> Self {
         Self {
-            lanes: Arc::default(),
-            desk: Desk::new(0, 0),
+            queues: Arc::default(),
+            order_map: OrderMap::new(0, 0),
             waiting: VecDeque::new(),
             back: VecDeque::new(),
-            counts: Counts { epoch, ..Counts::default() },
+            counts: ServeCounts { epoch, ..ServeCounts::default() },
             is_spent: false,
             over_since: None,
-            most: u64::MAX,
+            max_orders: u64::MAX,
             ended: None,
         }
     }
 
-    /// The run begins when all its processes are ready; this one is when the far host has called.
-    fn wait_for_the_far_host(&mut self, bridge: &JoinHandle<Result<(), String>>) {
+    /// Waits until the far host has called: the run begins once all processes are ready.
+    fn wait_for_strategy_side(&mut self, bridge: &JoinHandle<Result<(), String>>) {
         let since = Instant::now();
         while since.elapsed() < WAIT && !bridge.is_finished() {
-            match self.lanes.told.pop() {
-                Some(Told::Up) => return,
-                Some(Told::Order(order, echo)) => {
-                    self.come(order, echo);
+            match self.queues.events.pop() {
+                Some(BridgeEvent::Up) => return,
+                Some(BridgeEvent::Order(order, echo)) => {
+                    self.enqueue(order, echo);
                     return;
                 }
                 Some(_) | None => std::thread::sleep(Duration::from_millis(1)),
@@ -239,28 +241,28 @@ impl Server {
         }
     }
 
-    fn come(&mut self, order: Order, echo: Echo) {
+    fn enqueue(&mut self, order: Order, echo: Echo) {
         self.counts.came += 1;
         self.waiting.push_back((order, echo));
     }
 
-    fn hear(&mut self) {
+    fn poll_events(&mut self) {
         while self.ended.is_none()
-            && let Some(told) = self.lanes.told.pop()
+            && let Some(event) = self.queues.events.pop()
         {
-            match told {
-                Told::Up => {}
-                Told::Order(order, echo) => self.come(order, echo),
-                Told::Gone(why) => self.ended = Some(End::Gone(why)),
-                Told::Over => self.ended = Some(End::Whole),
+            match event {
+                BridgeEvent::Up => {}
+                BridgeEvent::Order(order, echo) => self.enqueue(order, echo),
+                BridgeEvent::Gone(why) => self.ended = Some(ServeEnd::Gone(why)),
+                BridgeEvent::Over => self.ended = Some(ServeEnd::Whole),
             }
         }
     }
 
-    /// Gives the engine what waits, as far as it takes it.
+    /// Sends queued orders while the engine accepts them.
     fn send(&mut self) -> Result<(), String> {
         while let Some((order, echo)) = self.waiting.front().copied() {
-            let new = self.desk.to_engine(&order).filter(|_| !self.is_spent);
+            let new = self.order_map.to_engine(&order).filter(|_| !self.is_spent);
             let sent = match new {
                 Some(new) => calls::send_new(new, None),
                 None if self.is_spent => Err(BH_SPENT),
@@ -271,7 +273,7 @@ impl Server {
             };
             match sent {
                 Ok(sequence) => {
-                    self.desk.sent(sequence, &order, echo);
+                    self.order_map.record_sent(sequence, &order, echo);
                     self.counts.sent += 1;
                     self.waiting.pop_front();
                 }
@@ -286,16 +288,16 @@ impl Server {
         Ok(())
     }
 
-    /// The order that is next gets no further.
+    /// Refuses the next order.
     fn refuse(&mut self, order: &Order, reason: Reject) {
         self.waiting.pop_front();
         self.counts.refused += 1;
         self.back.push_back((refused(order, reason), None));
     }
 
-    fn hand_back(&mut self) {
+    fn return_reports(&mut self) {
         while let Some(report) = self.back.front() {
-            if self.lanes.reports.push(*report).is_err() {
+            if self.queues.reports.push(*report).is_err() {
                 break;
             }
             self.back.pop_front();
@@ -304,9 +306,9 @@ impl Server {
 
     fn poll(&mut self) -> Result<(), String> {
         let is_idle = self.waiting.is_empty() && self.back.is_empty();
-        let Self { desk, back, counts, .. } = self;
-        let polled = calls::poll_wire(BATCH, if is_idle { LOOK_NS } else { 0 }, |_, report| {
-            if let Some((report, about)) = desk.to_far(report) {
+        let Self { order_map, back, counts, .. } = self;
+        let polled = calls::poll_wire(BATCH, if is_idle { POLL_NS } else { 0 }, |_, report| {
+            if let Some((report, about)) = order_map.to_far(report) {
                 counts.answered += u64::from(report.is_last);
                 back.push_back((report, about));
             }
@@ -321,10 +323,10 @@ impl Server {
         }
     }
 
-    /// Until both sides have everything, or the far host is gone, or the run.
-    fn run(&mut self, bridge: &JoinHandle<Result<(), String>>) -> Result<End, String> {
+    /// Runs until both sides have all messages, or the far host or the run is gone.
+    fn run(&mut self, bridge: &JoinHandle<Result<(), String>>) -> Result<ServeEnd, String> {
         loop {
-            self.hear();
+            self.poll_events();
             self.send()?;
             if self.over_since.is_some() {
                 calls::heartbeat().map_err(calls::text)?;
@@ -332,20 +334,20 @@ impl Server {
             } else {
                 self.poll()?;
             }
-            self.hand_back();
+            self.return_reports();
             if let Some(ended) = self.ended.take() {
                 self.counts.dropped = self.waiting.len() as u64;
                 return Ok(ended);
             }
-            let is_stopped = self.over_since.filter(|_| self.counts.sent < self.most);
-            let has_everything = self.desk.open() == 0 && self.waiting.is_empty() && self.back.is_empty();
-            if is_stopped.is_some() || (has_everything && self.lanes.far_ends.is_up()) {
-                self.lanes.ends.set(true);
+            let is_stopped = self.over_since.filter(|_| self.counts.sent < self.max_orders);
+            let has_everything = self.order_map.len() == 0 && self.waiting.is_empty() && self.back.is_empty();
+            if is_stopped.is_some() || (has_everything && self.queues.strategy_side_ends.is_up()) {
+                self.queues.is_ending.set(true);
             }
             if is_stopped.is_some_and(|since| since.elapsed() > STOPPED) {
-                return Ok(End::Stopped);
+                return Ok(ServeEnd::Stopped);
             }
-            if bridge.is_finished() && self.lanes.told.is_empty() && self.ended.is_none() {
+            if bridge.is_finished() && self.queues.events.is_empty() && self.ended.is_none() {
                 return Err("its bridge cannot go on".into());
             }
         }

@@ -1,12 +1,12 @@
 //! Two links over Aeron on this host: everything once, in order, both ways; and two clocks that are
 //! one.
 
-use bridge::clock::Assumed;
+use bridge::clock::ClockAssumptions;
 use bridge::frame::{Side, run_digest};
 use bridge::link::{Event, Link, Timing};
-use bridge_aeron::meeting::Meeting;
-use bridge_aeron::place::Place;
-use bridge_aeron::pump::{self, Part, Turn};
+use bridge_aeron::bridge_address::BridgeAddress;
+use bridge_aeron::bridge_dir::BridgeDir;
+use bridge_aeron::pump::{self, BridgeSide, TurnResult};
 use bridge_aeron::transport::Transport;
 use launcher::protocol::wire::{Message, Order, OrderId, Report};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -23,29 +23,29 @@ struct Side1 {
 
 fn message(side: Side, number: u64) -> Message {
     let order = Order::new(OrderId::new(0, 0, number), 0);
-    if side == Side::Far { order.to_message() } else { Report::full_fill(&order).to_message() }
+    if side == Side::Strategy { order.to_message() } else { Report::full_fill(&order).to_message() }
 }
 
-impl Part for Side1 {
+impl BridgeSide for Side1 {
     fn event(&mut self, event: Event, _: &mut Link) {
         match event {
             Event::Message(message, _) => {
                 self.wrong += u64::from(OrderId::from_word(message[0]).sequence() != self.taken);
                 self.taken += 1;
             }
-            Event::Down { .. } | Event::Fate { .. } => self.wrong += 1,
+            Event::Down { .. } | Event::Outcome { .. } => self.wrong += 1,
             Event::Up { .. } | Event::Over => {}
         }
     }
 
-    fn turn(&mut self, link: &mut Link, _: u64) -> Turn {
+    fn turn(&mut self, link: &mut Link, _: u64) -> TurnResult {
         while self.sent < MESSAGES && link.send(message(self.side, self.sent), None).is_ok() {
             self.sent += 1;
         }
         if self.sent == MESSAGES && self.taken == MESSAGES {
             link.end();
         }
-        if link.is_over() { Turn::Over } else { Turn::Idle }
+        if link.is_over() { TurnResult::Over } else { TurnResult::Idle }
     }
 }
 
@@ -61,13 +61,13 @@ fn free_port(host: IpAddr) -> Option<u16> {
     }
 }
 
-fn side(side: Side, meeting: &Meeting) -> (Side1, Link) {
-    let place = Place::alone(&format!("{side:?}").to_lowercase()).unwrap();
-    let transport = Transport::open(side, meeting, &place.for_driver().unwrap()).unwrap();
-    let run = run_digest(&meeting.name);
+fn side(side: Side, address: &BridgeAddress) -> (Side1, Link) {
+    let place = BridgeDir::for_process(&format!("{side:?}").to_lowercase()).unwrap();
+    let transport = Transport::open(side, address, &place.driver_dir().unwrap()).unwrap();
+    let run = run_digest(&address.name);
     let link = match side {
-        Side::Far => Link::far(run, 0, Timing::default()),
-        Side::Engine => Link::engine(run, 0, Timing::default()),
+        Side::Strategy => Link::strategy_side(run, 0, Timing::default()),
+        Side::Engine => Link::engine_side(run, 0, Timing::default()),
     };
     let mut part = Side1 { side, sent: 0, taken: 0, wrong: 0 };
     let (link, result) = pump::run(transport, link, &mut part);
@@ -83,36 +83,36 @@ fn everything_arrives_on(host: IpAddr) {
         eprintln!("SKIPPED: {host} is no address of this host");
         return;
     };
-    let meeting: Meeting = format!("loopback@{}", SocketAddr::new(host, port)).parse().unwrap();
+    let address: BridgeAddress = format!("loopback@{}", SocketAddr::new(host, port)).parse().unwrap();
     let (far, engine) = std::thread::scope(|scope| {
-        let engine = scope.spawn(|| side(Side::Engine, &meeting));
-        let far = scope.spawn(|| side(Side::Far, &meeting));
+        let engine = scope.spawn(|| side(Side::Engine, &address));
+        let far = scope.spawn(|| side(Side::Strategy, &address));
         (far.join().unwrap(), engine.join().unwrap())
     });
     for (part, link) in [&far, &engine] {
         assert_eq!((part.sent, part.taken, part.wrong), (MESSAGES, MESSAGES, 0), "{:?}", part.side);
         assert_eq!((link.counts.sessions, link.counts.doubled, link.counts.strange), (1, 0, 0));
-        let offset = link.clocks.solve(&Assumed::default()).unwrap().at(pump::now());
+        let offset = link.clocks.solve(&ClockAssumptions::default()).unwrap().at(pump::now());
         assert!(offset.low <= 0 && 0 <= offset.high, "{offset:?}");
     }
 }
 
 #[test]
-fn everything_arrives_once_and_in_order_both_ways_and_the_clocks_are_one() {
+fn messages_arrive_once_in_order_both_ways() {
     for host in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
         everything_arrives_on(host);
     }
 }
 
-/// A port that somebody has is told, and is no panic.
+/// A port in use is an error, not a panic.
 #[test]
 fn a_port_that_is_taken_is_an_error() {
     let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let port = free_port(host).unwrap();
     let _taken = UdpSocket::bind((host, port)).unwrap();
-    let meeting: Meeting = format!("taken@127.0.0.1:{port}").parse().unwrap();
-    let place = Place::alone("taken").unwrap();
-    let opened = Transport::open(Side::Engine, &meeting, &place.for_driver().unwrap());
+    let address: BridgeAddress = format!("taken@127.0.0.1:{port}").parse().unwrap();
+    let place = BridgeDir::for_process("taken").unwrap();
+    let opened = Transport::open(Side::Engine, &address, &place.driver_dir().unwrap());
     let error = opened.err().expect("somebody has the port").to_string();
     place.remove();
     assert!(error.starts_with("Aeron"), "{error}");

@@ -1,27 +1,27 @@
-//! The bytes between two bridges: frames of one size, each with a checksum, decoded and checked
-//! before anything in them is looked at.
+//! The wire format between two bridges: frames of one size, each with a checksum that is verified
+//! before decoding.
 //!
 //! ```text
 //! sixteen words, little endian
 //!   word 0   "bhbr", version, kind, sender (bytes 4, 5, 6), zero
 //!        1   session      0 in a Hello
 //!        2   attempt      the far side's number of its attempt to open a session
-//!        3   sequence     of a Data its own, from 1; of the others how many Data were sent in this session
+//!        3   sequence     of a Data its own, from 1; else the number of Data sent in this session
 //!        4   taken        how many Data of the other side were taken in this session
 //!        5   sent         when it was sent, in nanoseconds of the sender's clock
 //!        6   echo: sent   of a frame of the other side: when it was sent, by that side's clock;
 //!        7   echo: seen   and when it was seen, by this side's. Both zero: none
-//!        8 … 14           of a Data the message, else what is in `Talk`
-//!       15   the run's digest, CRC-32C of all that stands before it (bytes 124 to 127)
+//!        8 … 14           of a Data the message, else what is in `ControlFields`
+//!       15   the run's digest, CRC-32C of all previous bytes (bytes 124 to 127)
 //! ```
-//! The checksum finds mistakes. It is no signature: who can send packets to the port can speak in
-//! the other side's name.
+//! The checksum detects corruption. It is not a signature: anyone who can send packets to the port
+//! can impersonate the peer.
 
 use crc_fast::crc32_iscsi as crc32c;
 use protocol::wire::Message;
 use thiserror::Error;
 
-/// Bytes of a frame.
+/// Size of a frame in bytes.
 pub const FRAME: usize = 128;
 
 const WORDS: usize = FRAME / 8;
@@ -29,124 +29,126 @@ const CHECKED: usize = FRAME - 4;
 const MAGIC: u32 = u32::from_le_bytes(*b"bhbr");
 const VERSION: u8 = 1;
 
-/// Which side of the link somebody is.
+/// A side of a link: the strategy's host or the engine's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The strategy's host: opens sessions, sends orders, takes reports.
-    Far,
-    /// The engine's host: takes orders, sends reports, says which session counts.
+    /// The strategy's host (the far host): opens sessions, sends orders, takes reports.
+    Strategy,
+    /// The engine's host: takes orders, sends reports, numbers the sessions.
     Engine,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the other side.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
-            Self::Far => Self::Engine,
-            Self::Engine => Self::Far,
+            Self::Strategy => Self::Engine,
+            Self::Engine => Self::Strategy,
         }
     }
 }
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The far side asks for a session.
+pub enum FrameKind {
+    /// The strategy's side asks for a session.
     Hello,
     /// The engine's side opens one.
     Welcome,
-    /// Nothing new, but: I live, I have sent so many, I have taken so many.
+    /// A heartbeat with the numbers of messages sent and taken.
     Heartbeat,
     /// An order or a report.
     Data,
-    /// No more will come, and this side is content.
+    /// This side has ended sending and has all messages.
     End,
 }
 
-const KINDS: [Kind; 5] = [Kind::Hello, Kind::Welcome, Kind::Heartbeat, Kind::Data, Kind::End];
+const KINDS: [FrameKind; 5] =
+    [FrameKind::Hello, FrameKind::Welcome, FrameKind::Heartbeat, FrameKind::Data, FrameKind::End];
 
-/// A frame of the other side, as it was seen here: half of a two-way exchange of clocks.
+/// The echo of a peer's frame: half of a two-way exchange of clock readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// When it was sent, in nanoseconds of the clock of who sent it.
+    /// When it was sent, in nanoseconds of its sender's clock.
     pub sent: u64,
-    /// When it was seen, in nanoseconds of the clock of who saw it.
+    /// When it was seen, in nanoseconds of its receiver's clock.
     pub seen: u64,
 }
 
-/// What a frame says that carries no message.
+/// The fields of a frame without a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Talk {
-    /// Of this earlier session I want to know how many of mine you took; 0: of none.
+pub struct ControlFields {
+    /// The earlier session about which the sender asks how many messages were taken; 0: none.
     pub ask: u64,
-    /// Of this session of yours you wanted to know it; 0: of none.
+    /// The session about which the receiver asked; 0: none.
     pub of: u64,
-    /// So many; `None`: nobody here knows, since whoever took them is gone.
+    /// The number of messages taken in that session; `None`: unknown, because the process that took
+    /// them is gone.
     pub taken: Option<u64>,
-    /// The incarnation of the strategy at the engine; of the far side 0.
+    /// Incarnation of the strategy at the engine; 0 from the strategy's side.
     pub epoch: u16,
-    /// An End of yours was heard in this session.
-    pub heard_end: bool,
+    /// The receiver's End was received in this session.
+    pub received_end: bool,
 }
 
-/// A frame, decoded. Its numbers are what somebody says: the link checks them.
+/// A decoded frame. Its numbers are unverified: the link checks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is.
-    pub kind: Kind,
-    /// Whose.
+    /// Kind of the frame.
+    pub kind: FrameKind,
+    /// Side of the sender.
     pub from: Side,
-    /// Of which run: see [`run_digest`].
+    /// Digest of the run: see [`run_digest`].
     pub run: u32,
-    /// In which session; of a Hello 0.
+    /// Number of the session; 0 in a Hello.
     pub session: u64,
-    /// The far side's number of its attempt.
+    /// Number of the strategy side's attempt to open a session.
     pub attempt: u64,
-    /// Of a Data its number, from 1; else how many Data were sent in the session.
+    /// Number of a Data frame, from 1; otherwise the number of Data frames sent in the session.
     pub sequence: u64,
-    /// How many Data of the other side were taken in the session.
+    /// Number of the peer's Data frames taken in the session.
     pub taken: u64,
     /// When it was sent, in nanoseconds of the sender's clock.
     pub sent: u64,
-    /// What the other side wants to know of its clock.
+    /// Echo of a frame of the peer.
     pub echo: Option<Echo>,
-    /// Of a Data the message, else the words of a [`Talk`].
+    /// The message of a Data frame, otherwise the words of [`ControlFields`].
     pub words: Message,
 }
 
-/// Bytes that are no frame.
+/// Why bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// Not [`FRAME`] bytes.
     #[error("not as long as a frame")]
     Length,
-    /// Something else, of another version, or changed on its way.
+    /// Not a frame, of another version, or corrupted.
     #[error("no frame of this version, or a changed one")]
     Check,
-    /// A field holds what no sender writes.
+    /// A field has an invalid value.
     #[error("a field that no sender writes")]
     Field,
 }
 
-/// What stands for a run in every frame: CRC-32C of its id.
+/// Returns the digest that identifies a run in frames: CRC-32C of its id.
 pub fn run_digest(run: &str) -> u32 {
     crc32c(run.as_bytes())
 }
 
-impl Talk {
-    /// Its words.
-    pub fn words(&self) -> Message {
+impl ControlFields {
+    /// Encodes the fields.
+    pub fn to_words(&self) -> Message {
         let (taken, is_known) = (self.taken.unwrap_or(0), self.taken.is_some());
-        [self.ask, self.of, taken, is_known.into(), self.epoch.into(), self.heard_end.into(), 0]
+        [self.ask, self.of, taken, is_known.into(), self.epoch.into(), self.received_end.into(), 0]
     }
 
-    /// What words say.
+    /// Decodes the fields.
     ///
     /// # Errors
     /// [`FrameError::Field`].
     pub fn from_words(words: &Message) -> Result<Self, FrameError> {
-        let [ask, of, taken, is_known, epoch, heard_end @ 0..=1, 0] = *words else {
+        let [ask, of, taken, is_known, epoch, received_end @ 0..=1, 0] = *words else {
             return Err(FrameError::Field);
         };
         let taken = match is_known {
@@ -155,12 +157,12 @@ impl Talk {
             _ => return Err(FrameError::Field),
         };
         let epoch = epoch.try_into().map_err(|_| FrameError::Field)?;
-        Ok(Self { ask, of, taken, epoch, heard_end: heard_end == 1 })
+        Ok(Self { ask, of, taken, epoch, received_end: received_end == 1 })
     }
 }
 
 impl Frame {
-    /// Its bytes.
+    /// Encodes the frame.
     pub fn encode(&self) -> [u8; FRAME] {
         let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default();
         let echo = self.echo.unwrap_or(Echo { sent: 0, seen: 0 });
@@ -179,23 +181,23 @@ impl Frame {
         words[8..15].copy_from_slice(&self.words);
         words[15] = self.run.into();
         let mut bytes = [0; FRAME];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(words) {
+            chunk.copy_from_slice(&word.to_le_bytes());
         }
         let check = crc32c(&bytes[..CHECKED]);
         bytes[CHECKED..].copy_from_slice(&check.to_le_bytes());
         bytes
     }
 
-    /// Checks bytes and makes a frame of them.
+    /// Verifies and decodes bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// See [`FrameError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let bytes: &[u8; FRAME] = bytes.try_into().map_err(|_| FrameError::Length)?;
         let mut words = [0; WORDS];
-        for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(place.try_into().map_err(|_| FrameError::Length)?);
+        for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(chunk.try_into().map_err(|_| FrameError::Length)?);
         }
         let (check, first) = ((words[15] >> 32) as u32, words[0]);
         if check != crc32c(&bytes[..CHECKED])
@@ -207,7 +209,7 @@ impl Frame {
         }
         let kind = KINDS.get(usize::from((first >> 40) as u8)).ok_or(FrameError::Field)?;
         let from = match (first >> 48) as u8 {
-            0 => Side::Far,
+            0 => Side::Strategy,
             1 => Side::Engine,
             _ => return Err(FrameError::Field),
         };
@@ -224,17 +226,17 @@ impl Frame {
             echo,
             words: [words[8], words[9], words[10], words[11], words[12], words[13], words[14]],
         };
-        if frame.kind != Kind::Data {
-            Talk::from_words(&frame.words)?;
+        if frame.kind != FrameKind::Data {
+            ControlFields::from_words(&frame.words)?;
         }
         Ok(frame)
     }
 
-    /// What it says beside its numbers; of a Data nothing.
-    pub fn talk(&self) -> Talk {
+    /// Returns the control fields; defaults for a Data frame.
+    pub fn control(&self) -> ControlFields {
         match self.kind {
-            Kind::Data => Talk::default(),
-            _ => Talk::from_words(&self.words).unwrap_or_default(),
+            FrameKind::Data => ControlFields::default(),
+            _ => ControlFields::from_words(&self.words).unwrap_or_default(),
         }
     }
 }
@@ -245,15 +247,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn frames() -> impl Strategy<Value = Frame> {
-        let talk =
-            any::<([u64; 2], Option<u64>, u16, bool)>().prop_map(|([ask, of], taken, epoch, heard_end)| {
-                Talk { ask, of, taken, epoch, heard_end }.words()
-            });
+        let talk = any::<([u64; 2], Option<u64>, u16, bool)>().prop_map(
+            |([ask, of], taken, epoch, received_end)| {
+                ControlFields { ask, of, taken, epoch, received_end }.to_words()
+            },
+        );
         let echo = proptest::option::of((1_u64.., any::<u64>()).prop_map(|(sent, seen)| Echo { sent, seen }));
         (0..KINDS.len(), any::<(bool, u32, [u64; 5], Message)>(), echo, talk).prop_map(
             |(kind, (is_far, run, [session, attempt, sequence, taken, sent], message), echo, talk)| Frame {
                 kind: KINDS[kind],
-                from: if is_far { Side::Far } else { Side::Engine },
+                from: if is_far { Side::Strategy } else { Side::Engine },
                 run,
                 session,
                 attempt,
@@ -261,7 +264,7 @@ mod tests {
                 taken,
                 sent,
                 echo,
-                words: if KINDS[kind] == Kind::Data { message } else { talk },
+                words: if KINDS[kind] == FrameKind::Data { message } else { talk },
             },
         )
     }
@@ -269,9 +272,9 @@ mod tests {
     /// Another layout is another version: both hosts are asked only for theirs.
     #[test]
     fn the_bytes_of_version_1_stay_what_they_are() {
-        let talk = Talk { ask: 0x11, of: 0x12, taken: Some(0x13), epoch: 0x14, heard_end: true };
+        let talk = ControlFields { ask: 0x11, of: 0x12, taken: Some(0x13), epoch: 0x14, received_end: true };
         let frame = Frame {
-            kind: Kind::Heartbeat,
+            kind: FrameKind::Heartbeat,
             from: Side::Engine,
             run: run_digest("20261120-142421123-4711-815"),
             session: 0x0001_0000_0000_0002,
@@ -280,7 +283,7 @@ mod tests {
             taken: 5,
             sent: 6,
             echo: Some(Echo { sent: 7, seen: 8 }),
-            words: talk.words(),
+            words: talk.to_words(),
         };
         let words: Vec<String> = frame
             .encode()
@@ -294,8 +297,13 @@ mod tests {
             "1400000000000000 0100000000000000 0000000000000000 97ebf808e4a31140",
         ];
         assert_eq!(words.join(" "), golden.join(" "));
-        let data =
-            Frame { kind: Kind::Data, from: Side::Far, echo: None, words: [1, 2, 3, 4, 5, 6, 7], ..frame };
+        let data = Frame {
+            kind: FrameKind::Data,
+            from: Side::Strategy,
+            echo: None,
+            words: [1, 2, 3, 4, 5, 6, 7],
+            ..frame
+        };
         let bytes = data.encode();
         assert_eq!(bytes[..8], *b"bhbr\x01\x03\0\0");
         assert_eq!((bytes[64], bytes[112]), (1, 7));
@@ -324,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_of_anybody_do_no_harm(mut bytes in proptest::collection::vec(any::<u8>(), FRAME), plausible: bool) {
+        fn arbitrary_bytes_are_rejected_safely(mut bytes in proptest::collection::vec(any::<u8>(), FRAME), plausible: bool) {
             if plausible {
                 bytes[..5].copy_from_slice(b"bhbr\x01");
                 bytes[7] = 0;

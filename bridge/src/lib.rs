@@ -1,7 +1,8 @@
 //! Sessions, delivery outcomes and clock bounds between two hosts of one run.
 //!
-//! A strategy on another host stands behind two bridges. This crate is what both think; it moves no
-//! bytes itself. Whoever has a transport hands it what arrived and takes from it what is to go:
+//! A strategy on another host is connected through two bridges. This crate has the protocol of
+//! both, without I/O: the owner of a transport passes received bytes in and sends the frames that
+//! it returns:
 //!
 //! ```text
 //!  far host                                            engine's host
@@ -9,22 +10,22 @@
 //!           ◀──────          ◀─      ◀─────────      ◀─         ◀──────
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`frame`] | the bytes, checked before anything in them is looked at |
-//! | [`link`] | sessions: what is sent is taken once, in order, or its fate is told |
-//! | [`clock`] | two clocks: how far apart they are, within bounds, from the same frames |
+//! | [`frame`] | the wire format: checksummed frames of one size |
+//! | [`link`] | sessions: exactly-once delivery in order, or a reported outcome |
+//! | [`clock`] | bounds on the offset between the two clocks, from the frames |
 //!
-//! No frame is sent again: what loses and reorders frames is the transport's business, and Aeron's
-//! is to send again. Where a transport loses one all the same the session ends, the other side is
-//! asked what it took, and the sender is told of each message.
+//! No frame is resent: retransmission and order are the transport's task (Aeron's, for example). If
+//! a transport loses a frame the session ends, the peer is asked what it took, and the outcome of
+//! each message is reported to its sender.
 #![forbid(unsafe_code)]
 
 pub mod clock;
 pub mod frame;
 pub mod link;
 
-/// How many worlds a property is tried in; with `BULKHEAD_SLOW=1` a hundred times as many.
+/// Number of cases per property; with `BULKHEAD_SLOW=1` a hundred times more.
 #[cfg(test)]
 fn cases() -> u32 {
     match std::env::var("BULKHEAD_SLOW") {

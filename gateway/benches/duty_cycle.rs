@@ -28,7 +28,7 @@ fn main() {
         log: StampLog::new(&Region::heap(LOG_OFFSET + 2 * records + 64).words()),
     };
     let mut gateway =
-        Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, DelayVenue::holding(InFull, 64));
+        Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, DelayVenue::with_capacity(InFull, 64));
     // Some are always held, and none of these comes up.
     let mut order =
         Order { delay_ns: u64::MAX / 4, price: 100, quantity: 5, ..Order::new(OrderId::new(0, 0, 0), 0) };

@@ -1,16 +1,16 @@
 //! `cargo bench -p gateway --bench engine [-- --quick]`: what an order costs the engine, that is
-//! one orchestrator and the gateway of one `delay` venue on one thread, while so many orders are
-//! held.
+//! one orchestrator and the gateway of one `delay` venue on one thread, while a number of orders
+//! are held.
 //!
-//! One strategy sends an order for each that comes back, so that the number held stays; delays are
+//! One strategy sends an order for each report, so that the number held stays constant; delays are
 //! drawn from 5 to 500 ms as in a run. Nobody waits for them: the clock goes on during the engine's
 //! turns only, and where nothing is due it jumps. What is counted is what a run counts as the
 //! engine's busy time, the duty cycles with work; the strategy's part and the jumps are between
 //! them. Each order writes its records into a stamp log. A turn that the machine interrupts is
-//! counted with the interruption: on a loaded machine compare processor time, of `count`.
+//! counted with the interruption: on a loaded machine compare CPU time, of `count`.
 //!
 //! Rows are measured in turn; nanoseconds an order, median and quartiles of the samples, and the
-//! ratio to the first row, sample by sample. With `count HELD ORDERS` it only trades so many
+//! ratio to the first row, sample by sample. With `count HELD ORDERS` it only trades that number of
 //! orders, for callgrind: the difference of two numbers of orders is what those cost.
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ use system::work::TimedWork;
 const SLOTS: usize = 8_192;
 /// Orders of a run at 400,000 a second that may be open.
 const MAX_OPEN: u64 = 300_000;
-/// Orders in a sample, and before it to fill the caches anew.
+/// Orders in a sample, and before it to warm the caches.
 const SAMPLE: u64 = 150_000;
 const WARM: u64 = 20_000;
 /// Words of the log that an order takes: t2 to t7, its quantity and its price, and the release.
@@ -50,7 +50,7 @@ const ROWS: [u64; 4] = [100, 1_000, 10_000, 100_000];
 /// The processor's clock, which stands still between turns, and jumps.
 #[derive(Clone)]
 struct Jumping {
-    /// What is added to the processor's; wraps.
+    /// Offset added to the CPU's counter; wraps.
     ahead: Rc<Cell<u64>>,
 }
 
@@ -72,7 +72,7 @@ impl Clock for Jumping {
     }
 }
 
-/// An engine that holds so many orders, and the strategy that trades with it.
+/// An engine that holds a constant number of orders, and the strategy that trades with it.
 struct Engine<A> {
     agent: A,
     cycle: Cycle<Jumping>,
@@ -103,7 +103,7 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
     );
     let orchestrator =
         Orchestrator::new(Mux::new(vec![submit_end]), Mux::new(vec![completion_end]), core, outputs, ());
-    let venue = DelayVenue::holding(InFull, MAX_OPEN as usize);
+    let venue = DelayVenue::with_capacity(InFull, MAX_OPEN as usize);
     let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, venue);
 
     let segment = Region::heap(LOG_OFFSET + (SAMPLE + WARM) as usize * WORDS_AN_ORDER + 64).words();
@@ -172,12 +172,12 @@ impl<A: Agent<Jumping>> Engine<A> {
         };
         self.next += 1;
         self.submit.try_push(&order.to_message()).expect("there is room");
-        while self.turn() {}
+        while self.try_turn() {}
     }
 
     /// A turn of the engine's loop; whether it found work.
     #[inline(never)]
-    fn turn(&mut self) -> bool {
+    fn try_turn(&mut self) -> bool {
         self.cycle.clock.set(self.now);
         let turn = self.turns.run_once(&mut self.agent, &mut self.cycle, &self.status, &self.control);
         self.now = self.cycle.clock.peek();
@@ -188,7 +188,7 @@ impl<A: Agent<Jumping>> Engine<A> {
         }
     }
 
-    /// Begins the log anew where it is nearly full.
+    /// Resets the log when it is nearly full.
     fn write_anew(&mut self) {
         self.written += WORDS_AN_ORDER;
         if self.written + WORDS_AN_ORDER > self.segment.len() - LOG_OFFSET {
@@ -198,14 +198,14 @@ impl<A: Agent<Jumping>> Engine<A> {
         }
     }
 
-    /// Waits for so many orders, and sends another one for each.
+    /// Waits for `orders` reports and sends another order for each.
     fn trade(&mut self, orders: u64) {
         for _ in 0..orders {
             while self.returns.looks_empty() {
                 let next = self.agent.next_deadline(false);
                 assert_ne!(next, u64::MAX, "orders are held");
                 self.now = self.now.max(next);
-                while self.turn() {}
+                while self.try_turn() {}
             }
             self.returns.try_pop().expect("an honest ring").expect("there is one");
             let delay = self.delay();

@@ -56,7 +56,13 @@ fn engine() -> (impl Agent<Tsc>, (Vec<spsc::Producer>, Vec<spsc::Consumer>)) {
     let gateways: Vec<_> = (0..VENUES)
         .zip(inbox_ends.into_iter().zip(completions))
         .map(|(index, (inbox, completion))| {
-            Gateway::new(index, inbox, SpscMuxProducer(completion), None, DelayVenue::holding(InFull, 1024))
+            Gateway::new(
+                index,
+                inbox,
+                SpscMuxProducer(completion),
+                None,
+                DelayVenue::with_capacity(InFull, 1024),
+            )
         })
         .collect();
     ((orchestrator, gateways), (submit, return_ends))

@@ -1,10 +1,10 @@
-//! Venues with one report an order: each order is held for a delay, and then reported.
+//! Venues with one report per order: each order is held for a delay and then reported.
 
-use crate::held::TimerWheel;
-use crate::venue::{Reports, Sweep, Venue, VenueContext, VenueInfo};
+use crate::timer_wheel::TimerWheel;
+use crate::venue::{CancelSweep, Reports, Venue, VenueContext, VenueInfo};
 use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 
-/// What a user writes to have a venue with one report an order. Its methods run on the gateway's
+/// The behavior of a user-defined venue with one report per order. Its methods run on the gateway's
 /// thread and must not block.
 ///
 /// ```
@@ -25,25 +25,25 @@ use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 /// }
 /// ```
 pub trait DelayModel: Send {
-    /// How long it takes for an order, in nanoseconds from its arrival. Unless it is written: what
-    /// the order says.
+    /// Returns the delay of an order in nanoseconds from its arrival. Default: the order's own
+    /// delay.
     fn delay_ns(&mut self, order: &Order) -> u64 {
         order.delay_ns
     }
 
-    /// The report of an order whose time has come. Its id stays the order's, and it is the only
-    /// one. Orders come here in the order of their times, not of their arrival.
+    /// Returns the only report of an order whose delay has passed; its id is replaced by the
+    /// order's. Orders come in order of release time, not of arrival.
     fn execute(&mut self, order: &Order) -> Report;
 
-    /// The report of an order that is cancelled at once, because its strategy is dead.
+    /// Returns the report of an order that is cancelled early because its strategy crashed.
     fn cancel(&mut self, order: &Order) -> Report {
         Report { status: OrderStatus::Cancelled, filled: 0, cumulative: 0, ..in_full(order) }
     }
 }
 
-/// Executes every new order in full at its price and acknowledges every cancel. Each order's delay
-/// comes with the order: it is part of the schedule, so that every technique and isolation level
-/// meets the same one.
+/// A delay model that fills every new order in full at its price and acknowledges every cancel.
+/// Each order carries its delay from the schedule, so that every technique and isolation level gets
+/// the same one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InFull;
 
@@ -54,8 +54,7 @@ impl DelayModel for InFull {
     }
 }
 
-/// The report of an order that was executed in full, or of a cancel or a replace that was
-/// acknowledged.
+/// Returns the report of an order filled in full, or of a cancel or replace that was acknowledged.
 #[inline]
 pub const fn in_full(order: &Order) -> Report {
     let (status, filled) = match order.operation {
@@ -78,36 +77,36 @@ pub const fn in_full(order: &Order) -> Report {
     }
 }
 
-/// The venue of a [`DelayModel`].
+/// A venue that holds orders in a timing wheel and reports them as its [`DelayModel`] says.
 pub struct DelayVenue<M = InFull> {
     model: M,
-    /// As they were on the wire: that is one cache line each.
+    /// In wire format: one cache line each.
     held: TimerWheel<Message>,
 }
 
 impl<M: DelayModel> DelayVenue<M> {
-    /// Holds as many orders as the context says; past that it takes no more.
+    /// Creates a venue that holds at most `context.max_held` orders.
     pub fn new(model: M, context: &VenueContext) -> Self {
-        Self::holding(model, context.max_held)
+        Self::with_capacity(model, context.max_held)
     }
 
-    /// Holds at most so many orders.
-    pub fn holding(model: M, max_held: usize) -> Self {
+    /// Creates a venue that holds at most `max_held` orders.
+    pub fn with_capacity(model: M, max_held: usize) -> Self {
         Self { model, held: TimerWheel::with_capacity(max_held) }
     }
 }
 
-/// The one report of an order, whatever the model says.
+/// Makes the model's report the order's only one.
 #[inline]
-fn only(report: Report, order: &Order) -> Report {
+fn single_report(report: Report, order: &Order) -> Report {
     Report { id: order.id, number: 0, is_last: true, ..report }
 }
 
 impl<M: DelayModel> Venue for DelayVenue<M> {
-    const RECORD: VenueInfo = VenueInfo::ONE_REPORT;
+    const INFO: VenueInfo = VenueInfo::ONE_REPORT;
 
     #[inline]
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         !self.held.is_full()
     }
 
@@ -120,14 +119,14 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
 
     #[inline]
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
-        // Nearly always one: its way is the straight one.
+        // Nearly always one, so that path is the straight one.
         while let Some(message) = self.held.pop_due(now) {
             // It was an order when it came.
             if let Ok(order) = Order::from_message(message) {
-                // There is room.
-                let _ = reports.send(only(self.model.execute(&order), &order));
+                // Cannot fail: checked below.
+                let _ = reports.send(single_report(self.model.execute(&order), &order));
             }
-            if self.held.next_release() > now || !reports.has_room() {
+            if self.held.next_release() > now || !reports.has_capacity() {
                 break;
             }
         }
@@ -138,19 +137,19 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
         self.held.next_release()
     }
 
-    fn keep_warm(&self) {
-        self.held.keep_warm();
+    fn prefetch_hot(&self) {
+        self.held.prefetch_hot();
     }
 
-    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
-        while reports.has_room() {
+    fn try_cancel_all(&mut self, sweep: &mut CancelSweep, reports: &mut impl Reports) -> bool {
+        while reports.has_capacity() {
             let key_of = |message: &Message| {
                 let order = Order::from_message(*message).ok();
                 order.map_or((OrderId::from_word(message[0]), 0), |order| (order.id, order.instrument))
             };
             let Some(message) = self.held.cancel(sweep, key_of) else { break };
             if let Ok(order) = Order::from_message(message) {
-                let _ = reports.send(only(self.model.cancel(&order), &order));
+                let _ = reports.send(single_report(self.model.cancel(&order), &order));
             }
         }
         self.held.is_swept(sweep)

@@ -1,27 +1,27 @@
-//! Cancel on disconnect and on a kill switch: the orders concerned leave their venue at once, a few
-//! in each duty cycle, so that nobody else's order waits for it.
+//! Cancel on disconnect and on a kill switch: cancels the orders concerned a few per duty cycle, so
+//! that no other order is delayed.
 
-use crate::venue::Sweep;
+use crate::venue::CancelSweep;
 use protocol::wire::{CancelScope, MAX_STRATEGIES};
 use std::collections::VecDeque;
 
-/// Orders that one duty cycle looks at: about as much work as a batch of orders.
-pub(crate) const LOOKS: usize = 64;
+/// Orders visited per duty cycle: about as much work as a batch of orders.
+pub(crate) const SWEEP_BATCH: usize = 64;
 
-/// The sweeps that are due, in the order in which they were asked for.
-pub(crate) struct Disconnects(VecDeque<Sweep>);
+/// The pending sweeps in order of arrival.
+pub(crate) struct CancelSweeps(VecDeque<CancelSweep>);
 
-impl Disconnects {
-    /// None; with room for one of each strategy, so that a death allocates nothing.
+impl CancelSweeps {
+    /// Creates an empty queue with capacity for one sweep per strategy, so that a crash allocates
+    /// nothing.
     pub(crate) fn new() -> Self {
         Self(VecDeque::with_capacity(MAX_STRATEGIES))
     }
 
-    /// All orders of the scope are to be cancelled. Orders that come later are not: the
-    /// orchestrator sends none any more.
+    /// Adds a sweep over the open orders of a scope. The orchestrator sends no more orders of it.
     #[cold]
     pub(crate) fn add(&mut self, scope: CancelScope) {
-        self.0.push_back(Sweep { scope, cursor: 0, looks: 0, now: 0 });
+        self.0.push_back(CancelSweep { scope, cursor: 0, budget: 0, now: 0 });
     }
 
     #[inline]
@@ -29,22 +29,22 @@ impl Disconnects {
         self.0.is_empty()
     }
 
-    /// Does the sweeps in their order with so many looks, as far as they come, at `now` (ticks).
-    /// `step` says whether one has come to its end. Whether anything was looked at, or has come to
-    /// its end.
-    pub(crate) fn work(
+    /// Performs the sweeps in order, within `budget` visited orders, at `now` (ticks). `step`
+    /// returns `true` once its sweep is complete. Returns `true` if an order was visited or a sweep
+    /// completed.
+    pub(crate) fn run(
         &mut self,
-        mut looks: usize,
+        mut budget: usize,
         now: u64,
-        mut step: impl FnMut(&mut Sweep) -> bool,
+        mut step: impl FnMut(&mut CancelSweep) -> bool,
     ) -> bool {
-        let all = looks;
+        let all = budget;
         while let Some(sweep) = self.0.front_mut() {
-            (sweep.looks, sweep.now) = (looks, now);
+            (sweep.budget, sweep.now) = (budget, now);
             if !step(sweep) {
-                return sweep.looks < all;
+                return sweep.budget < all;
             }
-            looks = sweep.looks;
+            budget = sweep.budget;
             self.0.pop_front();
         }
         true

@@ -1,10 +1,9 @@
 //! Recovers the last messages of a dead gateway from its stamp log.
 //!
-//! A log has a record of each order and report since the run began, and only the last of them can
-//! matter: a gateway takes orders in their order, and hands reports over in theirs. So the log is
-//! searched from its end, back to where its last order was stamped and the last report that it
-//! handed over. That is as far as what is open reaches, however long the run. Where logs are
-//! spilled, that may be further than what is in memory: then the rest is in the file.
+//! A log has a record of each order and report since the run began, and only the last ones matter:
+//! a gateway takes orders and hands reports over in order. So the log is searched from its end,
+//! back to the stamps of its last order and of the last report handed over, however long the run.
+//! Where logs are spilled, the rest may be in the file.
 
 use protocol::log_scan::PriorLog;
 use protocol::stamps::{Point, Record, StampLog, key_with};
@@ -12,50 +11,48 @@ use protocol::wire::{Message, Order, PLACEHOLDER, Report, Side};
 use std::collections::HashSet;
 use std::io;
 
-/// The last messages of a gateway.
+/// The last messages that a crashed gateway took and may have stamped.
 pub struct LastMessages<'a> {
-    /// Its index.
+    /// Index of the gateway.
     pub gateway: u16,
-    /// The last order that its session has.
+    /// The last order in its session.
     pub last_order: Option<Order>,
-    /// The order behind it, which it may have stamped.
-    pub first: Option<Order>,
-    /// The last report that it handed over, if that can be read.
+    /// The order after that one, which it may have stamped.
+    pub next_order: Option<Order>,
+    /// The last report that it handed over, if it can be decoded.
     pub last_report: Option<Report>,
-    /// The key of the stamp t5 of that report, if that is known.
+    /// The key of that report's stamp t5, if it is known.
     pub last_done: Option<u64>,
-    /// Reports behind that, in their order, which it may have stamped; `None`: none that can be
-    /// read.
+    /// The reports after that one, in order, which it may have stamped; `None`: cannot be decoded.
     pub open: &'a [Option<Report>],
 }
 
 impl LastMessages<'_> {
-    /// All keys that the log may have of them, but for what is stamped before the last report's own
-    /// stamp.
+    /// Returns all keys that the log may have of them, except stamps before the last report's own.
     fn keys(&self) -> HashSet<u64> {
-        let orders = self.last_order.iter().chain(&self.first);
+        let orders = self.last_order.iter().chain(&self.next_order);
         let last = self.last_report.iter().flat_map(|report| report_keys(report).into_iter().skip(1));
         let open = self.open.iter().flatten().flat_map(report_keys);
         orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
     }
 
-    /// Those that the log has; and how many of its records were looked at for that. `saved` gives
-    /// the keys of a chunk that has left memory.
+    /// Returns the keys that the log has, and the number of records visited. `saved` returns the
+    /// keys of a chunk that has left memory.
     ///
     /// # Errors
-    /// What `saved` refused.
-    pub fn found_in(
+    /// Returns the error of `saved`.
+    pub fn find_in(
         &self,
         log: &PriorLog,
         saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
     ) -> io::Result<(HashSet<u64>, usize)> {
         let recv = |order: &Order| recv_key(order, self.gateway);
-        // Of the first one the log has something only behind the last one's stamp; of reports only
-        // behind the last one that went out.
-        let ahead = self.first.as_ref().filter(|_| self.last_order.is_some()).map(recv);
+        // Stamps of the next order come after the last order's; those of open reports after the
+        // last report handed over.
+        let ahead = self.next_order.as_ref().filter(|_| self.last_order.is_some()).map(recv);
         let known = self.last_report.as_ref().or(self.open.iter().flatten().next()).map(done_key);
         let reports_end = self.last_done.or(known);
-        let mut orders = self.last_order.is_none() && self.first.is_none();
+        let mut orders = self.last_order.is_none() && self.next_order.is_none();
         let mut reports = reports_end.is_none();
         let is_ours = |key| {
             let record = Record::from_words(key, 0);
@@ -94,35 +91,35 @@ fn report_keys(report: &Report) -> [u64; 4] {
     ]
 }
 
-/// A gateway's log, and what of its last messages is there.
+/// A crashed gateway's log, completed by its successor without repeating stamps.
 pub struct GatewayLog {
     log: StampLog,
-    there: HashSet<u64>,
+    present: HashSet<u64>,
 }
 
 impl GatewayLog {
-    /// That log, which has these.
-    pub const fn new(log: StampLog, there: HashSet<u64>) -> Self {
-        Self { log, there }
+    /// Wraps a log that has the keys in `present`.
+    pub const fn new(log: StampLog, present: HashSet<u64>) -> Self {
+        Self { log, present }
     }
 
-    /// Whether one of its stamps is there.
+    /// Returns `true` if the log has a stamp of the report.
     pub fn is_stamped(&self, report: &Report) -> bool {
-        report_keys(report)[..2].iter().any(|key| self.there.contains(key))
+        report_keys(report)[..2].iter().any(|key| self.present.contains(key))
     }
 
-    /// Whether an order's stamp is there.
+    /// Returns `true` if the log has the order's stamp.
     pub fn has_order(&self, order: &Order, gateway: u16) -> bool {
-        self.there.contains(&recv_key(order, gateway))
+        self.present.contains(&recv_key(order, gateway))
     }
 
     fn append(&mut self, record: Record) {
-        if !self.there.contains(&key_with(record.point, record.id, record.detail)) {
+        if !self.present.contains(&key_with(record.point, record.id, record.detail)) {
             self.log.append_record(record);
         }
     }
 
-    /// What a gateway logs of an order that it takes; its stamp, if that may be missing.
+    /// Appends what is missing of an order's records; the stamp only if `stamp` is given.
     pub fn order(&mut self, order: &Order, stamp: Option<u64>, gateway: u16) {
         let id = order.id;
         if let Some(value) = stamp {
@@ -133,7 +130,7 @@ impl GatewayLog {
         }
     }
 
-    /// What it logs of a report that it gives.
+    /// Appends what is missing of a report's records.
     pub fn report(&mut self, report: &Report, now: u64) {
         let Report { id, number, .. } = *report;
         self.append(Record { point: Point::GatewayDone, id, detail: report.detail(), value: now });
@@ -149,10 +146,9 @@ impl GatewayLog {
     }
 }
 
-/// What a gateway had given of what its session still has, up to the last message that it gave:
-/// reports that it had stamped, and in the place of what it refused what says nothing. All of it
-/// waited for room.
-pub fn given(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
+/// Returns the messages that a crashed gateway had stamped and not handed over, up to the last
+/// stamped one; an empty message stands for each that it refused.
+pub fn stamped_reports(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
     let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
     let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
     let message = |report: &Option<Report>| {
@@ -172,10 +168,10 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     const GATEWAY: u16 = 3;
-    /// An order is reported when so many others were taken behind it.
+    /// An order is reported once this many later orders were taken.
     const OPEN: u64 = 3;
 
-    /// What a gateway does one after the other, as far as others see it.
+    /// The externally visible actions of a gateway, in order.
     enum Done {
         Logged(Point, u64, u8),
         Sent,
@@ -191,8 +187,8 @@ mod tests {
         Report { filled: sequence % 2, ..crate::in_full(&order) }
     }
 
-    /// A run of so many orders. Every sixth report finds the hand-off full, and waits with the next
-    /// one.
+    /// A run of `orders` orders. Every sixth report finds the hand-off full, and waits with the
+    /// next one.
     fn run(orders: u64) -> Vec<Done> {
         let mut all = Vec::new();
         for taken in 0..orders {
@@ -240,7 +236,7 @@ mod tests {
         let last = LastMessages {
             gateway: GATEWAY,
             last_order: Some(order(sent - 1)),
-            first: Some(order(sent)),
+            next_order: Some(order(sent)),
             last_report: Some(report(handed_over - 1)),
             last_done: None,
             open: &open,
@@ -248,7 +244,8 @@ mod tests {
         search(&last, &keys)
     }
 
-    /// What of the last messages is in a log by `search`, and how many records that looked at.
+    /// Returns the keys of the last messages that `search` finds in a log, and the number of
+    /// records visited.
     fn searched(
         done: &[Done],
         search: impl Fn(&LastMessages<'_>, &PriorLog) -> (HashSet<u64>, usize),
@@ -263,7 +260,7 @@ mod tests {
     }
 
     fn from_end(last: &LastMessages<'_>, log: &PriorLog) -> (HashSet<u64>, usize) {
-        last.found_in(log, nothing_left).unwrap()
+        last.find_in(log, nothing_left).unwrap()
     }
 
     fn until(
@@ -288,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_is_found_as_in_the_whole_log_and_no_more_is_looked_at_in_a_longer_run() {
+    fn search_from_end_finds_all_in_bounded_work() {
         let [short, long] = [198, 19_998].map(run);
         for (short, long) in deaths(&short).zip(deaths(&long)) {
             let (there, looked) = searched(long, from_end);
@@ -301,7 +298,7 @@ mod tests {
 
     /// The thread was busy with another gateway until most of its log had left memory.
     #[test]
-    fn what_has_left_memory_is_found_in_the_file() {
+    fn spilled_records_are_found_in_file() {
         let mut done = run(198);
         let others = 3 * CHUNK_RECORDS;
         done.extend((0..others).map(|n| Done::Logged(Point::GatewayRecv, n, GATEWAY as u8 + 1)));
@@ -320,7 +317,7 @@ mod tests {
             while drain.spill_next(save).unwrap() {}
             let past = PriorLog::new(words.clone().into(), Some((spilled.clone().into(), ring)));
             let mut asked = Vec::new();
-            let looked = last.found_in(&past, |chunk| {
+            let looked = last.find_in(&past, |chunk| {
                 asked.push(chunk);
                 keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
             });
@@ -331,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn who_searches_too_little_is_found() {
+    fn incomplete_search_is_detected() {
         let point = |key: Option<u64>| Some(Record::from_words(key?, 0)?.point);
         let too_early = [Point::GatewayRecv, Point::GatewayDone];
         for end in too_early {
@@ -343,29 +340,29 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_at_for_who_has_had_nothing() {
+    fn idle_gateway_needs_no_search() {
         let log = PriorLog::new(Region::heap(LOG_OFFSET + 20).words().into(), None);
         let last = LastMessages {
             gateway: 0,
             last_order: None,
-            first: None,
+            next_order: None,
             last_report: None,
             last_done: None,
             open: &[None],
         };
         assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
-        let last = LastMessages { first: Some(order(0)), ..last };
+        let last = LastMessages { next_order: Some(order(0)), ..last };
         assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
     }
 
     #[test]
-    fn what_was_given_is_known_by_its_stamps_and_what_is_no_report_is_counted() {
+    fn stamped_reports_are_known_and_invalid_ones_counted() {
         let report = |n| {
             let order = Order { price: 1, quantity: 1, ..Order::new(OrderId::new(0, 0, n), 0) };
             crate::in_full(&order)
         };
         let open = [None, Some(report(0)), None, Some(report(1)), Some(report(2)), None];
-        let given_of = |stamped: u64| given(&open, |report| report.id.sequence() < stamped);
+        let given_of = |stamped: u64| stamped_reports(&open, |report| report.id.sequence() < stamped);
         assert_eq!(given_of(0), Vec::<Message>::new(), "nothing is known of the first: it is taken again");
         assert_eq!(given_of(1), [PLACEHOLDER, report(0).to_message()]);
         assert_eq!(given_of(2), [PLACEHOLDER, report(0).to_message(), PLACEHOLDER, report(1).to_message()]);

@@ -4,28 +4,30 @@
 //! ```text
 //!            accept(order, now)                      send(report)
 //!  inbox ──────────────────────▶ venue ─────────────────────────────▶ outbox ─▶ completion
-//!          while it has room       ▲ advance(now), when its deadline has come;  at most 16 reports a duty cycle
+//!       while it has capacity       ▲ advance(now), at its deadline; at most 16 reports a cycle
 //!                                  │ cancel_all(dead), in bounded steps
 //! ```
 #![forbid(unsafe_code)]
 
-mod checked;
 mod delay;
 mod disconnect;
 pub mod gateway_log;
-mod held;
 mod outbox;
 mod session;
+mod timer_wheel;
+mod validating;
 mod venue;
 
-pub use checked::{CheckedRules, MessageLimit, ValidatingSession, VenueError};
 pub use delay::{DelayModel, DelayVenue, InFull, in_full};
-pub use held::TimerWheel;
 pub use session::SessionVenue;
-pub use venue::{NoRoom, ROOM, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueInfo};
+pub use timer_wheel::TimerWheel;
+pub use validating::{MessageLimit, ValidatingSession, ValidationRules, VenueError};
+pub use venue::{
+    CancelSweep, OUTBOX_CAPACITY, Reports, ReportsFull, SessionCounts, Venue, VenueContext, VenueInfo,
+};
 
-use disconnect::Disconnects;
-use outbox::{Outbox, Sink};
+use disconnect::CancelSweeps;
+use outbox::{ReportOutbox, ReportSink};
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
 use protocol::counters::CounterSlots;
@@ -37,90 +39,91 @@ use shm::prefetch::prefetch_lines;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
 
-/// How many lines of the agent are kept warm, at most: all, unless the venue in it is a large one.
-const LINES: usize = 32;
+/// Maximum number of cache lines of the agent that a prefetch asks for: all, unless its venue is
+/// large.
+const PREFETCH_LINES: usize = 32;
 
-/// How many orders are taken and how many reports sent in one duty cycle, so that agents which
-/// share a thread all get their turn.
+/// Maximum number of orders taken and of reports sent in one duty cycle, so that agents that share
+/// a thread take turns.
 const BATCH: usize = 16;
 
-const _: () = assert!(BATCH <= ROOM);
+const _: () = assert!(BATCH <= OUTBOX_CAPACITY);
 
-/// What a dead gateway has left behind.
+/// The point from which a crashed gateway's successor resumes: what the crashed one received, sent
+/// and stamped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayResumePoint {
-    /// Orders that it took.
+    /// Orders that the crashed gateway took.
     pub orders: u64,
-    /// All that it took, word for word.
+    /// Checksum of all messages that it took.
     pub dispatched: Checksum,
-    /// The last message that it took, if its session does not have that: without the session's
+    /// The last message that it took, if its session does not have it; without the session's
     /// number.
-    pub first: Option<Message>,
+    pub unsent_message: Option<Message>,
     /// The next order in its inbox, if it is stamped already and only the session does not have it.
     pub stamped_order: Option<OrderId>,
-    /// The next messages of its inbox that the engine counts in no sum any more.
-    pub unsummed: u64,
+    /// Number of next messages in its inbox that the engine has already left out of its checksums.
+    pub unchecksummed: u64,
     /// Reports in its completion hand-off, from the first on.
     pub completed: u64,
-    /// Reports that it has stamped and not handed over.
+    /// Reports that it had stamped and not handed over.
     pub stamped: Vec<Message>,
-    /// Both, word for word.
+    /// Checksum of the reports handed over and of those stamped.
     pub reported: Checksum,
 }
 
-/// The agent of one venue.
+/// A gateway: the agent that connects the engine to one venue.
 pub struct Gateway<P, V> {
-    /// Its venue's index in the plan, below [`MAX_VENUES`](protocol::wire::MAX_VENUES).
+    /// The venue's index in the plan, below [`MAX_VENUES`](protocol::wire::MAX_VENUES).
     index: u16,
     inbox: spsc::Consumer,
-    outbox: Outbox<P>,
+    outbox: ReportOutbox<P>,
     venue: V,
     /// Strategies that died and whose orders are being cancelled.
-    disconnects: Disconnects,
+    disconnects: CancelSweeps,
     received: u64,
     faults: u64,
-    /// What was handed over, word for word.
     dispatched: Checksum,
-    /// Messages were taken whose slots are not given back: a successor takes them again unless the
+    /// Messages were taken whose slots are not released: a successor takes them again unless the
     /// session has them.
-    keeps: bool,
+    holds_slots: bool,
     /// See [`GatewayResumePoint`].
     stamped_order: Option<OrderId>,
     unsummed: u64,
 }
 
 impl<P: Producer, V: Venue> Gateway<P, V> {
-    const RECORD: VenueInfo = V::RECORD.checked();
+    const INFO: VenueInfo = V::INFO.validated();
 
-    /// The gateway of the venue with this index in the plan.
+    /// Creates the gateway with index `index` in the plan.
     pub fn new(index: u16, inbox: spsc::Consumer, completion: P, bell: Option<Doorbell>, venue: V) -> Self {
         Self {
             index,
             inbox,
-            outbox: Outbox::new(completion, bell),
+            outbox: ReportOutbox::new(completion, bell),
             venue,
-            disconnects: Disconnects::new(),
+            disconnects: CancelSweeps::new(),
             received: 0,
             faults: 0,
             dispatched: Checksum::default(),
-            keeps: false,
+            holds_slots: false,
             stamped_order: None,
             unsummed: 0,
         }
     }
 
-    /// The same in the place of one that has died.
+    /// Resumes from the point that a crashed gateway reached.
     #[must_use]
-    pub fn in_place_of(self, past: GatewayResumePoint) -> Self {
-        let GatewayResumePoint { orders, dispatched, stamped_order, unsummed, .. } = past;
-        let outbox = self.outbox.behind(past.completed, past.reported, past.stamped);
+    pub fn resume_from(self, past: GatewayResumePoint) -> Self {
+        let GatewayResumePoint { orders, dispatched, stamped_order, unchecksummed: unsummed, .. } = past;
+        let outbox = self.outbox.resume_after(past.completed, past.reported, past.stamped);
         Self { outbox, received: orders, dispatched, stamped_order, unsummed, ..self }
     }
 
-    /// Logs each fill before its report is handed over, for a gateway that may die and the run goes
-    /// on.
+    /// Logs each fill before its report is handed over, if `is_first`: required where the run
+    /// continues after a crash of the gateway.
     #[must_use]
-    pub fn logging_fills_first(mut self, is_first: bool) -> Self {
+    pub fn with_fills_logged_first(mut self, is_first: bool) -> Self {
         self.outbox.logs_fills_first = is_first;
         self
     }
@@ -129,7 +132,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     #[inline]
     fn advance<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let now = cycle.now;
-        let mut sink = Sink::<P, C, false>::new(&mut self.outbox, cycle, BATCH, Self::RECORD, self.received);
+        let mut sink =
+            ReportSink::<P, C, false>::new(&mut self.outbox, cycle, BATCH, Self::INFO, self.received);
         self.venue.advance(now, &mut sink);
         BATCH - sink.left()
     }
@@ -139,24 +143,25 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     fn cancel<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let Self { venue, disconnects, outbox, received, .. } = self;
         let now = cycle.now;
-        let mut sink = Sink::<P, C, true>::new(outbox, cycle, BATCH, Self::RECORD, *received);
-        let has_looked = disconnects.work(disconnect::LOOKS, now, |sweep| venue.cancel_all(sweep, &mut sink));
-        // Looking is work too: a thread must not go to sleep in the middle.
+        let mut sink = ReportSink::<P, C, true>::new(outbox, cycle, BATCH, Self::INFO, *received);
+        let has_looked =
+            disconnects.run(disconnect::SWEEP_BATCH, now, |sweep| venue.try_cancel_all(sweep, &mut sink));
+        // Visiting orders is work too: the thread must not sleep in the middle of a sweep.
         (BATCH - sink.left()).max(usize::from(has_looked))
     }
 
-    /// Whether the venue can take an order, and there is room for what it says at once.
+    /// Returns `true` if the venue can take an order and its immediate reports fit.
     #[inline]
-    fn has_room(&self) -> bool {
-        let at_once = usize::from(Self::RECORD.reports_at_once);
-        self.venue.has_room() && (at_once == 0 || self.outbox.room() >= at_once)
+    fn can_accept(&self) -> bool {
+        let at_once = usize::from(Self::INFO.immediate_reports);
+        self.venue.has_capacity() && (at_once == 0 || self.outbox.remaining() >= at_once)
     }
 
     /// Takes orders from the inbox.
     #[inline]
     fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
-        while taken < BATCH && self.has_room() && (!V::IN_ORDER || self.disconnects.is_empty()) {
+        while taken < BATCH && self.can_accept() && (!V::IN_ORDER || self.disconnects.is_empty()) {
             let next = if V::IN_ORDER { self.inbox.take() } else { self.inbox.try_pop() };
             match next {
                 Ok(None) => break,
@@ -164,17 +169,17 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
                     match Instruction::from_message(message) {
                         Ok(Instruction::Order(order)) => self.accept(&order, cycle),
                         Ok(Instruction::CancelAll(scope)) => self.disconnects.add(scope),
-                        // The orchestrator is in our own process: this is a bug, not a hostile
-                        // peer. Count, go on.
+                        // The orchestrator is in the same process: this is a bug, not a hostile
+                        // peer. Counted and skipped.
                         Err(_) => self.faults += 1,
                     }
-                    // After the stamp, off the order's way.
+                    // After the stamp, off the order's path.
                     if V::IN_ORDER && self.unsummed > 0 {
                         self.unsummed -= 1;
                     } else {
                         self.dispatched.add(digest(&message));
                     }
-                    self.keeps |= V::IN_ORDER;
+                    self.holds_slots |= V::IN_ORDER;
                 }
                 Err(_) => {
                     self.faults += 1;
@@ -194,8 +199,9 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
             false => cycle.stamp_with(Point::GatewayRecv, order.id, self.index as u8),
         };
         self.received += 1;
-        let room = usize::from(Self::RECORD.reports_at_once);
-        let mut sink = Sink::<P, C, false>::new(&mut self.outbox, cycle, room, Self::RECORD, self.received);
+        let capacity = usize::from(Self::INFO.immediate_reports);
+        let mut sink =
+            ReportSink::<P, C, false>::new(&mut self.outbox, cycle, capacity, Self::INFO, self.received);
         if let Some(release) = self.venue.accept(order, received, &mut sink) {
             cycle.log.append(Point::Release, order.id, release);
         }
@@ -204,28 +210,29 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         }
     }
 
-    /// Gives back the slots of what was taken, once the session has all of it.
+    /// Releases the inbox slots of messages taken, once the session has all of them.
     #[inline]
     fn release(&mut self) {
-        if V::IN_ORDER && self.keeps && self.venue.has_room() && self.disconnects.is_empty() {
-            self.keeps = false;
+        if V::IN_ORDER && self.holds_slots && self.venue.has_capacity() && self.disconnects.is_empty() {
+            self.holds_slots = false;
             self.inbox.release();
         }
     }
 
-    /// Whether a duty cycle would find nothing: three words of our own, and one of the inbox.
+    /// Returns `true` if a duty cycle would find nothing. Reads three words of the gateway and one
+    /// of the inbox.
     #[inline(always)]
-    fn looks_idle(&self, now: u64) -> bool {
+    fn is_idle(&self, now: u64) -> bool {
         self.inbox.looks_empty()
             && self.venue.next_deadline() > now
             && self.outbox.is_clear()
             && self.disconnects.is_empty()
     }
 
-    /// A duty cycle that finds something. Not inlined: the idle loop is to be small.
+    /// Performs a duty cycle that has work. Not inlined, to keep the idle loop small.
     #[inline(never)]
     fn work<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
-        if !self.outbox.is_clear() && !self.outbox.flush() {
+        if !self.outbox.is_clear() && !self.outbox.try_flush() {
             // Nothing can be sent; taking orders still helps the orchestrator.
             return self.receive(cycle);
         }
@@ -243,7 +250,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
 impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
     #[inline(always)]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        if self.looks_idle(cycle.now) {
+        if self.is_idle(cycle.now) {
             return 0;
         }
         let work = self.work(cycle);
@@ -263,8 +270,8 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
     }
 
     fn prefetch_hot(&self, _: usize) {
-        prefetch_lines(self, LINES);
-        self.venue.keep_warm();
+        prefetch_lines(self, PREFETCH_LINES);
+        self.venue.prefetch_hot();
     }
 
     #[inline]

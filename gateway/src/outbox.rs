@@ -1,7 +1,7 @@
-//! The way of reports from a venue into the completion hand-off: stamped when the venue gives them,
-//! in their order, none lost when the hand-off is full.
+//! The queue of reports from a venue into the completion hand-off: stamped when the venue sends
+//! them, in order, and none lost while the hand-off is full.
 
-use crate::venue::{NoRoom, ROOM, Reports, VenueInfo};
+use crate::venue::{OUTBOX_CAPACITY, Reports, ReportsFull, VenueInfo};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::sender::{SendOutcome, Sender};
@@ -12,26 +12,26 @@ use shm::bell::Doorbell;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
 
-/// The sending end of the completion hand-off.
-pub(crate) struct Outbox<P> {
+/// The sending end of the completion hand-off, with a queue in front.
+pub(crate) struct ReportOutbox<P> {
     /// Queued reports keep their stamps.
     completion: Sender<P>,
     pub completed: u64,
     pub full: u64,
-    /// Reports that the venue's record rules out; nothing was sent in the place of each.
+    /// Reports beyond the venue's [`VenueInfo`]; an empty message was sent in place of each.
     pub refused: u64,
-    /// What was handed over, word for word.
+    /// Checksum of the messages handed over.
     pub reported: Checksum,
-    /// A fill is logged before its report is pushed: the log of a gateway that dies must hold every
-    /// fill that the engine knows.
+    /// A fill is logged before its report is pushed: a crashed gateway's log must hold every fill
+    /// that the engine knows.
     pub logs_fills_first: bool,
 }
 
-impl<P: Producer> Outbox<P> {
-    /// Over that end; nothing is allocated after this.
+impl<P: Producer> ReportOutbox<P> {
+    /// Creates an empty queue; nothing is allocated afterwards.
     pub fn new(completion: P, bell: Option<Doorbell>) -> Self {
         Self {
-            completion: Sender::new(completion, bell, ROOM),
+            completion: Sender::new(completion, bell, OUTBOX_CAPACITY),
             completed: 0,
             full: 0,
             refused: 0,
@@ -40,39 +40,39 @@ impl<P: Producer> Outbox<P> {
         }
     }
 
-    /// The same in the place of one that has died: behind so many reports in the hand-off, with
-    /// those that are stamped and not there.
-    pub fn behind(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
+    /// Resumes after a crash: `completed` reports are in the hand-off already, `waiting` were
+    /// stamped and are sent now.
+    pub fn resume_after(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
         (self.completed, self.reported) = (completed, reported);
         self.completion.enqueue_all(waiting);
         self.completion.ring_bell();
         self
     }
 
-    /// No report waits.
+    /// Returns `true` if no report is queued.
     #[inline]
     pub fn is_clear(&self) -> bool {
         !self.completion.has_queued()
     }
 
-    /// How many more reports can wait.
+    /// Returns how many more reports can be queued.
     #[inline]
-    pub fn room(&self) -> usize {
-        ROOM - self.completion.queued()
+    pub fn remaining(&self) -> usize {
+        OUTBOX_CAPACITY - self.completion.queued()
     }
 
-    /// Sends the reports that wait, as far as there is room; `false` if some still wait.
+    /// Sends queued reports while they fit. Returns `false` if some remain.
     #[cold]
-    pub fn flush(&mut self) -> bool {
-        self.completed += self.completion.flush(ROOM) as u64;
+    pub fn try_flush(&mut self) -> bool {
+        self.completed += self.completion.flush(OUTBOX_CAPACITY) as u64;
         self.is_clear()
     }
 
-    /// Sends a report, or lets it wait. There is room.
+    /// Sends or queues a report. The caller has checked the capacity.
     #[inline]
     fn push(&mut self, message: &Message) {
         let sent = self.completion.push(message);
-        // After the push, off the report's way. Also for one that waits: it is pushed as it is, or
+        // After the push, off the report's path. Also for a queued one: it is pushed unchanged, or
         // the run does not end.
         self.reported.add(digest(message));
         match sent {
@@ -82,34 +82,34 @@ impl<P: Producer> Outbox<P> {
     }
 }
 
-/// What a venue sees of it in one call. `CANCELS`: the orders of a dead strategy are being
-/// cancelled.
-pub(crate) struct Sink<'a, P, C, const CANCELS: bool> {
-    outbox: &'a mut Outbox<P>,
+/// The [`Reports`] that a venue gets for one call. `CANCELS`: orders of a crashed strategy are
+/// being cancelled.
+pub(crate) struct ReportSink<'a, P, C, const CANCELS: bool> {
+    outbox: &'a mut ReportOutbox<P>,
     pub cycle: &'a mut Cycle<C>,
-    record: VenueInfo,
-    /// Reports that it takes.
+    info: VenueInfo,
+    /// Reports that still fit.
     left: usize,
-    /// Reports that the venue may give in all, by the orders that it has taken.
+    /// Total number of reports that the venue may send for the orders that it has taken.
     owed: u64,
 }
 
-impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
-    /// Takes so many reports, at most [`Outbox::room`], of a venue with this record that has taken
-    /// so many orders.
+impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCELS> {
+    /// Creates a sink for `left` reports, at most [`ReportOutbox::remaining`], of a venue that has
+    /// taken `orders` orders.
     #[inline]
     pub fn new(
-        outbox: &'a mut Outbox<P>,
+        outbox: &'a mut ReportOutbox<P>,
         cycle: &'a mut Cycle<C>,
         left: usize,
         record: VenueInfo,
         orders: u64,
     ) -> Self {
-        let owed = orders * u64::from(record.reports_an_order);
-        Self { outbox, cycle, record, left, owed }
+        let owed = orders * u64::from(record.reports_per_order);
+        Self { outbox, cycle, info: record, left, owed }
     }
 
-    /// Reports that it still takes.
+    /// Returns how many reports still fit.
     #[inline]
     pub const fn left(&self) -> usize {
         self.left
@@ -129,28 +129,29 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
         }
     }
 
-    /// Whether the venue may give this report: the logs of gateway and orchestrator have room for
-    /// no others. Of one report an order there cannot be too many: who holds an order gives one.
+    /// Returns `true` if the venue may send another report: the stamp logs have no capacity for
+    /// more. With one report per order there cannot be too many, because an order held is reported
+    /// once.
     #[inline]
-    fn may_give(&self) -> bool {
-        self.record.reports_an_order == 1
+    fn is_owed(&self) -> bool {
+        self.info.reports_per_order == 1
             || self.outbox.completed + (self.outbox.completion.queued() as u64) < self.owed
     }
 }
 
-impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANCELS> {
+impl<P: Producer, C: Clock, const CANCELS: bool> Reports for ReportSink<'_, P, C, CANCELS> {
     #[inline]
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.left > 0
     }
 
     #[inline]
-    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+    fn send(&mut self, report: Report) -> Result<(), ReportsFull> {
         if self.left == 0 {
-            return Err(NoRoom);
+            return Err(ReportsFull);
         }
         self.left -= 1;
-        if !self.may_give() {
+        if !self.is_owed() {
             self.outbox.refused += 1;
             self.outbox.push(&PLACEHOLDER);
             return Ok(());
@@ -172,7 +173,7 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
     }
 
     #[cold]
-    fn nothing(&mut self) {
+    fn skip_report(&mut self) {
         if self.left > 0 {
             self.left -= 1;
             self.outbox.push(&PLACEHOLDER);

@@ -1,4 +1,4 @@
-//! The venue that is an exchange: its session, two rings of one writer and one reader each.
+//! The venue adapter for an exchange: a session of two single-producer single-consumer rings.
 //!
 //! ```text
 //!            accept          session-out          ┌──────────┐
@@ -7,7 +7,7 @@
 //!            advance         session-in           └──────────┘
 //! ```
 
-use crate::venue::{Reports, Sweep, Venue, VenueInfo};
+use crate::venue::{CancelSweep, Reports, Venue, VenueInfo};
 use protocol::session::{SessionNumbers, number_instruction, report_number};
 use protocol::wire::{CancelScope, Instruction, Message, Order, Report};
 use shm::bell::Doorbell;
@@ -16,36 +16,36 @@ use shm::ring::spsc;
 /// The gateway's end of a session with an exchange.
 pub struct SessionVenue {
     out: spsc::Producer,
-    /// Rings for the exchange, where that parks.
+    /// The exchange's doorbell, if its thread parks.
     bell: Option<Doorbell>,
     reports: spsc::Consumer,
     /// An instruction that found the session full. Nothing overtakes it.
     waiting: Option<Message>,
     sent: SessionNumbers,
     received: SessionNumbers,
-    /// Reports were taken whose slots are not given back.
-    keeps: bool,
+    /// Reports were taken whose slots are not released.
+    holds_slots: bool,
     faults: u64,
 }
 
 impl SessionVenue {
-    /// Reports of an order at an exchange, on average: accepted and closed; and each trade closes
-    /// at least one order and so gives at most one report beside that. A replace, a stop's trigger
-    /// and self-trade prevention have the fourth.
-    pub const REPORTS_AN_ORDER: u8 = 4;
+    /// Average number of reports of an order at an exchange: accepted and closed; each trade closes
+    /// at least one order and so adds at most one report. The fourth is for replaces, triggered
+    /// stops and self-trade prevention.
+    pub const REPORTS_PER_ORDER: u8 = 4;
 
-    /// The session over these rings.
+    /// Creates the session over its two rings.
     pub fn new(out: spsc::Producer, bell: Option<Doorbell>, reports: spsc::Consumer) -> Self {
-        // What dead predecessors of either end sent and took counts.
+        // Includes what crashed predecessors of either end sent and took.
         let (sent, received) =
             (SessionNumbers::after(out.published() as u32), SessionNumbers::after(reports.taken() as u32));
-        Self { out, bell, reports, waiting: None, sent, received, keeps: false, faults: 0 }
+        Self { out, bell, reports, waiting: None, sent, received, holds_slots: false, faults: 0 }
     }
 
-    /// The same in the place of one that has died: `first` it may have taken and not sent, and
-    /// `taken` reports it had taken and not handed over, which are not taken again.
+    /// Resumes after a crash: `first` may have been taken and not sent; `taken` reports had been
+    /// taken and not handed over, and are skipped.
     #[must_use]
-    pub fn in_place_of(mut self, first: Option<Message>, taken: usize) -> Self {
+    pub fn resume_from(mut self, first: Option<Message>, taken: usize) -> Self {
         if let Some(mut message) = first {
             number_instruction(&mut message, self.sent.next_number());
             self.waiting = Some(message);
@@ -53,10 +53,10 @@ impl SessionVenue {
         for _ in 0..taken {
             if let Ok(Some(message)) = self.reports.take() {
                 self.faults += u64::from(!self.received.try_accept(report_number(&message)));
-                self.keeps = true;
+                self.holds_slots = true;
             }
         }
-        // Who sleeps may have been told something by the dead one and not been woken.
+        // The exchange may sleep although the crashed gateway has sent it something.
         if let Some(bell) = &self.bell {
             bell.ring();
         }
@@ -68,12 +68,12 @@ impl SessionVenue {
         let mut message = instruction.to_message();
         number_instruction(&mut message, self.sent.next_number());
         self.waiting = Some(message);
-        self.flush();
+        self.try_flush();
     }
 
-    /// Sends what waits; whether nothing does any more.
+    /// Sends the queued instruction. Returns `true` if none remains.
     #[inline]
-    fn flush(&mut self) -> bool {
+    fn try_flush(&mut self) -> bool {
         let Some(message) = &self.waiting else { return true };
         if self.out.try_push(message).is_err() {
             return false;
@@ -88,11 +88,14 @@ impl SessionVenue {
 
 impl Venue for SessionVenue {
     const IN_ORDER: bool = true;
-    const RECORD: VenueInfo =
-        VenueInfo { reports_an_order: Self::REPORTS_AN_ORDER, reports_at_once: 0, tells_release: false };
+    const INFO: VenueInfo = VenueInfo {
+        reports_per_order: Self::REPORTS_PER_ORDER,
+        immediate_reports: 0,
+        announces_release: false,
+    };
 
     #[inline]
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.waiting.is_none()
     }
 
@@ -104,14 +107,14 @@ impl Venue for SessionVenue {
 
     #[inline]
     fn advance(&mut self, _now: u64, reports: &mut impl Reports) {
-        self.flush();
-        // The gateway asks when everything is handed over that was given before: until then a
-        // successor takes it again.
-        if self.keeps {
-            self.keeps = false;
+        self.try_flush();
+        // The gateway calls once all earlier reports are handed over: until then a successor takes
+        // them again.
+        if self.holds_slots {
+            self.holds_slots = false;
             self.reports.release();
         }
-        while reports.has_room() {
+        while reports.has_capacity() {
             let message = match self.reports.take() {
                 Ok(Some(message)) => message,
                 Ok(None) => return,
@@ -120,16 +123,15 @@ impl Venue for SessionVenue {
                     return;
                 }
             };
-            self.keeps = true;
-            // A gap is counted, and the report is taken all the same: what was lost is found by the
-            // orders that stay open.
+            self.holds_slots = true;
+            // A gap is counted and the report is taken: lost reports show as orders that stay open.
             self.faults += u64::from(!self.received.try_accept(report_number(&message)));
             match Report::from_message(message) {
-                // There is room.
+                // Cannot fail: checked above.
                 Ok(report) => drop(reports.send(report)),
                 Err(_) => {
                     self.faults += 1;
-                    reports.nothing();
+                    reports.skip_report();
                 }
             }
         }
@@ -137,12 +139,12 @@ impl Venue for SessionVenue {
 
     #[inline]
     fn next_deadline(&self) -> u64 {
-        if self.waiting.is_none() && !self.keeps && self.reports.looks_empty() { u64::MAX } else { 0 }
+        if self.waiting.is_none() && !self.holds_slots && self.reports.looks_empty() { u64::MAX } else { 0 }
     }
 
-    /// The exchange does it: each cancelled order's report comes as any other.
-    fn cancel_all(&mut self, sweep: &mut Sweep, _reports: &mut impl Reports) -> bool {
-        if !self.flush() {
+    /// Forwards the cancellation to the exchange, whose reports arrive as usual.
+    fn try_cancel_all(&mut self, sweep: &mut CancelSweep, _reports: &mut impl Reports) -> bool {
+        if !self.try_flush() {
             return false;
         }
         let CancelScope { strategy, instrument } = sweep.scope;

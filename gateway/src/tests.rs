@@ -40,7 +40,7 @@ fn bench_of<V: Venue>(completion_capacity: usize, venue: V) -> Bench<V> {
 }
 
 fn bench(completion_capacity: usize, max_held: usize) -> Bench<DelayVenue> {
-    bench_of(completion_capacity, DelayVenue::holding(InFull, max_held))
+    bench_of(completion_capacity, DelayVenue::with_capacity(InFull, max_held))
 }
 
 impl<V: Venue> Bench<V> {
@@ -72,7 +72,7 @@ impl<V: Venue> Bench<V> {
 }
 
 #[test]
-fn an_order_comes_back_when_its_delay_has_passed() {
+fn order_is_reported_after_its_delay() {
     let mut bench = bench(64, 8);
     bench.send([order(0, 500), order(1, 100)]);
     assert_eq!(bench.at(10), []);
@@ -140,9 +140,10 @@ struct Twice {
 const GAP: u64 = 100;
 
 impl Venue for Twice {
-    const RECORD: VenueInfo = VenueInfo { reports_an_order: 2, reports_at_once: 1, tells_release: false };
+    const INFO: VenueInfo =
+        VenueInfo { reports_per_order: 2, immediate_reports: 1, announces_release: false };
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         !self.held.is_full()
     }
 
@@ -156,7 +157,7 @@ impl Venue for Twice {
     }
 
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
-        while reports.has_room() {
+        while reports.has_capacity() {
             let Some(order) = self.held.pop_due(now) else { break };
             reports.send(Report { number: 1, ..in_full(&order) }).expect("asked before");
             if self.lies {
@@ -170,8 +171,8 @@ impl Venue for Twice {
         self.held.next_release()
     }
 
-    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
-        while reports.has_room() {
+    fn try_cancel_all(&mut self, sweep: &mut CancelSweep, reports: &mut impl Reports) -> bool {
+        while reports.has_capacity() {
             let Some(order) = self.held.cancel(sweep, |order| (order.id, order.instrument)) else { break };
             let report = Report { status: OrderStatus::Cancelled, filled: 0, number: 1, ..in_full(&order) };
             reports.send(report).expect("asked before");
@@ -218,7 +219,8 @@ fn an_order_has_several_reports_and_each_its_stamp() {
     );
 }
 
-/// What is promised has room: a gateway whose reports wait takes no order that is answered at once.
+/// Immediate reports fit: a gateway with queued reports takes no order that is reported
+/// immediately.
 #[test]
 fn reports_at_once_find_room() {
     let mut bench = twice(2, 64);
@@ -226,7 +228,7 @@ fn reports_at_once_find_room() {
     let mut seen = Vec::new();
     for tick in 1..200 {
         let reports = bench.at(tick * 10);
-        assert!(bench.gateway.outbox.room() <= ROOM);
+        assert!(bench.gateway.outbox.remaining() <= OUTBOX_CAPACITY);
         seen.extend(reports);
     }
     assert_eq!(seen.len(), 120);
@@ -287,15 +289,15 @@ struct Swallows(SessionVenue);
 struct Deaf<'a, R>(&'a mut R);
 
 impl<R: Reports> Reports for Deaf<'_, R> {
-    fn has_room(&self) -> bool {
-        self.0.has_room()
+    fn has_capacity(&self) -> bool {
+        self.0.has_capacity()
     }
 
-    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+    fn send(&mut self, report: Report) -> Result<(), ReportsFull> {
         self.0.send(report)
     }
 
-    fn nothing(&mut self) {}
+    fn skip_report(&mut self) {}
 
     fn time(&self) -> Timebase {
         self.0.time()
@@ -303,11 +305,11 @@ impl<R: Reports> Reports for Deaf<'_, R> {
 }
 
 impl Venue for Swallows {
-    const RECORD: VenueInfo = SessionVenue::RECORD;
+    const INFO: VenueInfo = SessionVenue::INFO;
     const IN_ORDER: bool = true;
 
-    fn has_room(&self) -> bool {
-        self.0.has_room()
+    fn has_capacity(&self) -> bool {
+        self.0.has_capacity()
     }
 
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
@@ -322,8 +324,8 @@ impl Venue for Swallows {
         self.0.next_deadline()
     }
 
-    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
-        self.0.cancel_all(sweep, reports)
+    fn try_cancel_all(&mut self, sweep: &mut CancelSweep, reports: &mut impl Reports) -> bool {
+        self.0.try_cancel_all(sweep, reports)
     }
 }
 
@@ -334,7 +336,7 @@ fn report_of(n: u64) -> Report {
 const HARMFUL: u64 = 12;
 
 /// What two gateways of such a venue hand over, the second in the place of the first one, which
-/// dies before it gives back what it has taken. Every third message of the exchange is no report.
+/// crashes before it releases what it has taken. Every third message of the exchange is invalid.
 fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V) -> Vec<Option<Report>> {
     let ring = || {
         let words = Region::heap(spsc::ring_words(64, MESSAGE_WORDS)).words();
@@ -362,9 +364,9 @@ fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V)
         reports.skip_to(completed);
         let session = SessionVenue::new(spsc::Producer::resume(&out).unwrap(), None, reports);
         let (_orders, inbox) = spsc::heap_ring::<MESSAGE_WORDS>(64);
-        let estate = GatewayResumePoint { orders: HARMFUL, completed, ..GatewayResumePoint::default() };
+        let resume_point = GatewayResumePoint { orders: HARMFUL, completed, ..GatewayResumePoint::default() };
         let gateway = Gateway::new(0, inbox, SpscMuxProducer(handed_over), None, venue(session));
-        let mut gateway = gateway.in_place_of(estate);
+        let mut gateway = gateway.resume_from(resume_point);
         for _ in 0..turns {
             gateway.duty_cycle(&mut cycle);
         }
@@ -374,7 +376,7 @@ fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V)
 }
 
 #[test]
-fn what_is_no_report_has_its_place_in_the_count() {
+fn invalid_reports_are_counted() {
     let wanted: Vec<_> = (0..HARMFUL).map(|n| (n % 3 != 2).then(|| report_of(n))).collect();
     assert_eq!(with_an_exchange_that_means_harm(|session| session), wanted);
     let swallowed = with_an_exchange_that_means_harm(Swallows);

@@ -4,88 +4,88 @@ use protocol::wire::{CancelScope, MAX_REPORTS, Order, OrderId, Report};
 use system::clock::Timebase;
 use thiserror::Error;
 
-/// What there is to know of a kind of venue: the room that its reports need follows from it.
+/// The static properties of a kind of venue, from which the capacity for its reports is derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueInfo {
-    /// How many reports of each order there is room for in stamp logs and return paths, 1 to
-    /// [`MAX_REPORTS`]: on average, over all its orders. One order may have up to [`MAX_REPORTS`].
-    pub reports_an_order: u8,
-    /// The most reports that one call of [`Venue::accept`] gives: it is called only while there is
-    /// room for so many. At most [`ROOM`].
-    pub reports_at_once: u8,
-    /// [`Venue::accept`] says of every order when its first report is due.
-    pub tells_release: bool,
+    /// Average number of reports per order for which stamp logs and return paths have capacity, 1
+    /// to [`MAX_REPORTS`]. A single order may have up to [`MAX_REPORTS`].
+    pub reports_per_order: u8,
+    /// Maximum number of reports that one call of [`Venue::accept`] sends: it is called only while
+    /// that many fit. At most [`OUTBOX_CAPACITY`].
+    pub immediate_reports: u8,
+    /// [`Venue::accept`] returns for every order when its first report is due.
+    pub announces_release: bool,
 }
 
-/// How many reports wait in a gateway while the completion hand-off is full.
-pub const ROOM: usize = 32;
+/// Number of reports that a gateway queues while the completion hand-off is full.
+pub const OUTBOX_CAPACITY: usize = 32;
 
 impl VenueInfo {
-    /// One report an order, never at once, at a time that is told.
-    pub const ONE_REPORT: Self = Self { reports_an_order: 1, reports_at_once: 0, tells_release: true };
+    /// One report per order, never immediately, at a release time that [`Venue::accept`] returns.
+    pub const ONE_REPORT: Self = Self { reports_per_order: 1, immediate_reports: 0, announces_release: true };
 
-    /// The same record.
+    /// Returns the same value after checking its ranges.
     ///
     /// # Panics
-    /// A number is out of its range; at compile time, where a [`Venue`] is used.
-    pub const fn checked(self) -> Self {
-        assert!(self.reports_an_order >= 1 && self.reports_an_order as usize <= MAX_REPORTS);
-        assert!(self.reports_at_once as usize <= ROOM);
+    /// If a number is out of its range; at compile time, where a [`Venue`] is used.
+    pub const fn validated(self) -> Self {
+        assert!(self.reports_per_order >= 1 && self.reports_per_order as usize <= MAX_REPORTS);
+        assert!(self.immediate_reports as usize <= OUTBOX_CAPACITY);
         self
     }
 }
 
-/// There is no room for a report now. The venue keeps it, and is asked again.
+/// The error of a report that does not fit now. The venue retains it and is called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no room for a report now")]
-pub struct NoRoom;
+pub struct ReportsFull;
 
-/// Where a venue's reports go.
+/// The receiver of a venue's reports: the gateway, or a wrapper around it.
 pub trait Reports {
-    /// Whether there is room for another report.
-    fn has_room(&self) -> bool;
+    /// Returns `true` if another report fits.
+    fn has_capacity(&self) -> bool;
 
-    /// Sends a report. The gateway takes the stamp t5 of it now.
+    /// Sends a report. The gateway takes its stamp t5 now.
     ///
     /// # Errors
-    /// [`NoRoom`]; nothing was sent then.
-    fn send(&mut self, report: Report) -> Result<(), NoRoom>;
+    /// [`ReportsFull`]; nothing was sent then.
+    fn send(&mut self, report: Report) -> Result<(), ReportsFull>;
 
-    /// The same of a venue that numbers what it says, from 1: what the session looks for gaps and
-    /// repeats in. Where there is no session the number means nothing.
+    /// Sends a report with the venue's message number, from 1, which a validating session checks
+    /// for gaps and repeats. Without such a session the number is ignored.
     ///
     /// # Errors
-    /// As [`Reports::send`].
-    fn send_numbered(&mut self, number: u64, report: Report) -> Result<(), NoRoom> {
+    /// [`ReportsFull`]; nothing was sent then.
+    fn send_numbered(&mut self, number: u64, report: Report) -> Result<(), ReportsFull> {
         let _ = number;
         self.send(report)
     }
 
-    /// Something came from behind the venue that none may send. What is handed over in its place
-    /// says nothing, but is counted: whoever comes back knows by counts how far it was. Called
-    /// while [`Reports::has_room`].
-    fn nothing(&mut self);
+    /// Hands over an empty message in place of an invalid one that the venue received. It is
+    /// counted, because a successor derives from counts how far its predecessor got. Called only
+    /// while [`Reports::has_capacity`].
+    fn skip_report(&mut self);
 
-    /// Turns nanoseconds into ticks of the run's clock.
+    /// Returns the time base that converts nanoseconds into ticks of the run's clock.
     fn time(&self) -> Timebase;
 }
 
-/// The orders of a strategy that died, or of a kill switch, are being cancelled, a part in each
-/// call.
+/// A cancellation of the open orders in a scope, performed in bounded steps: for a crashed strategy
+/// or a kill switch.
 #[derive(Debug)]
-pub struct Sweep {
-    /// Which open orders.
+pub struct CancelSweep {
+    /// The open orders concerned.
     pub scope: CancelScope,
-    /// Where to go on: 0 at first, then whatever the venue left here.
+    /// Where the next step continues: 0 at first, then a value of the venue's choice.
     pub cursor: usize,
-    /// How many orders the venue may look at before it returns; it counts them down.
-    pub looks: usize,
-    /// The time, in ticks.
+    /// Number of orders that the venue may still visit before it returns; it counts down.
+    pub budget: usize,
+    /// The current time in ticks.
     pub now: u64,
 }
 
-impl Sweep {
-    /// Whether it is about an order of this id and instrument.
+impl CancelSweep {
+    /// Returns `true` if an order with this id and instrument is in the scope.
     #[inline]
     pub const fn concerns(&self, id: OrderId, instrument: u16) -> bool {
         self.scope.contains(id, instrument)
@@ -101,96 +101,97 @@ impl Sweep {
 /// A venue with one report an order, which it gives after a delay, need not be written from here:
 /// see [`DelayModel`](crate::DelayModel).
 pub trait Venue: Send {
-    /// What there is to know of it.
-    const RECORD: VenueInfo;
+    /// The static properties of the venue.
+    const INFO: VenueInfo;
 
-    /// What it is told goes behind it in the order in which it came: no order overtakes a cancel of
-    /// all.
+    /// Instructions must reach the venue in the order in which they arrived: no order overtakes a
+    /// mass cancel.
     const IN_ORDER: bool = false;
 
-    /// Whether it can take another order or cancel. If not, the gateway leaves them in its inbox.
-    fn has_room(&self) -> bool;
+    /// Returns `true` if the venue can take another order or cancel. If not, the gateway leaves
+    /// them in its inbox.
+    fn has_capacity(&self) -> bool;
 
-    /// An order or a cancel has arrived, at `now` (ticks, t4). Returns when its first report is due
-    /// (ticks), if the venue knows: what the gateway is later than that is its lateness. Reports
-    /// that are due at once may be given at once.
+    /// Takes an order or a cancel that arrived at `now` (ticks, t4). Returns when its first report
+    /// is due (ticks), if the venue knows; the gateway's lateness is measured against it. Reports
+    /// that are due immediately may be sent in this call.
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64>;
 
-    /// Time has come to `now` (ticks), which is not before [`Venue::next_deadline`]. Gives the
-    /// reports that are due. What finds no room is given when the venue is asked again: in the next
-    /// duty cycle, if the deadline still has passed.
+    /// Advances time to `now` (ticks), which is not before [`Venue::next_deadline`]. Sends the
+    /// reports that are due. Reports that do not fit are sent by a later call: in the next duty
+    /// cycle, if the deadline is still in the past.
     fn advance(&mut self, now: u64, reports: &mut impl Reports);
 
-    /// When there is something to report or to do without another order, in ticks; `u64::MAX` if
-    /// never. Asked in every duty cycle.
+    /// Returns when the venue next has something to report or to do without another order, in
+    /// ticks; `u64::MAX` if never. Called in every duty cycle.
     fn next_deadline(&self) -> u64;
 
-    /// Asks the processor for what the next order will need and is not in the venue itself. Changes
+    /// Prefetches memory that the next order needs and that is outside of the venue value. Changes
     /// nothing.
-    fn keep_warm(&self) {}
+    fn prefetch_hot(&self) {}
 
-    /// Cancels orders that the sweep concerns, within its looks and while there is room, with a
-    /// report for each: the last one of its order,
-    /// [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). `true`: there are no more.
-    /// Orders that arrive later are not concerned.
-    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool;
+    /// Cancels orders in the sweep's scope, within its budget and while reports fit, with a last
+    /// report for each: [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). Returns
+    /// `true` once no order in the scope is left. Orders that arrive later are not concerned.
+    fn try_cancel_all(&mut self, sweep: &mut CancelSweep, reports: &mut impl Reports) -> bool;
 
-    /// What came from behind it that none may send. Counted with the gateway's protocol errors.
+    /// Returns the number of invalid messages that the venue received. Counted with the gateway's
+    /// protocol errors.
     fn faults(&self) -> u64 {
         0
     }
 
-    /// Whether its session is up, as of the last call of [`Venue::advance`]. While it is not,
-    /// nothing comes from it.
+    /// Returns `true` if the venue's session is up, as of the last call of [`Venue::advance`].
+    /// While it is down, no report comes.
     #[inline]
     fn is_connected(&self) -> bool {
         true
     }
 
-    /// Its session is up again. The next message of the venue is to be the one with that number:
-    /// what it sent before and nobody heard comes again.
+    /// Resumes the session: the venue's next message must be number `next`, so that messages lost
+    /// since are sent again.
     fn resume(&mut self, next: u64) {
         let _ = next;
     }
 
-    /// What the session with it counts; nothing where there is none.
+    /// Returns the counters of the session; zeros without a session.
     #[inline]
     fn session(&self) -> SessionCounts {
         SessionCounts::default()
     }
 }
 
-/// What a session counts.
+/// Counters of a validating session with a venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// Messages to the venue: the number of the last one.
+    /// Messages sent to the venue.
     pub sent: u64,
-    /// Messages from the venue: the number of the last one that was in order.
+    /// Number of the last message from the venue that was in sequence.
     pub received: u64,
-    /// Messages of the venue that cannot be.
+    /// Invalid messages from the venue.
     pub errors: u64,
-    /// Orders that were closed because the venue said nothing.
+    /// Orders closed because the venue stayed silent.
     pub stuck: u64,
     /// Orders that the venue refused, or that found the session down.
     pub refused: u64,
-    /// How often the session went down.
+    /// Number of times that the session went down.
     pub disconnects: u64,
-    /// Orders that were rejected because of the message limit.
+    /// Orders rejected because of the message limit.
     pub throttled: u64,
 }
 
-/// What a venue is built from.
+/// The parameters from which a venue is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueContext {
-    /// Which venue it is, from 0.
+    /// Index of the venue, from 0.
     pub venue: u16,
-    /// Which gateway it is behind: a venue has one for each credential.
+    /// Index of the gateway in front of it: a venue has one per credential.
     pub gateway: u16,
-    /// How many there are.
+    /// Number of venues in the run.
     pub venues: u16,
-    /// How many strategies trade there.
+    /// Number of strategies that trade at the venue.
     pub strategies: u16,
-    /// How many orders it must be able to hold at once. More it may refuse to take
-    /// ([`Venue::has_room`]).
+    /// Number of orders that it must be able to hold at once. It may refuse to take more
+    /// ([`Venue::has_capacity`]).
     pub max_held: usize,
 }

@@ -130,7 +130,7 @@ impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
         let (OwnVenue { name, make }, rest) = self;
         rest.add::<T>(registry)?;
-        register_venue(name, V::RECORD)?;
+        register_venue(name, V::INFO)?;
         registry.add_venue::<T, V>(name, make);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! t6 to t7 (the way back).
 //!
 //! Counted with callgrind, which writes its counters each time the engine reads the clock: run
-//! `.ci/instructions.sh --engine`. By itself this only trades so many orders: `instructions
+//! `.ci/instructions.sh --engine`. By itself this only trades a number of orders: `instructions
 //! ORDERS`.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! How long the engine's orchestrator takes to come back, from the first look at its journal to the
-//! state in which it takes the next order.
+//! How long the engine's orchestrator takes to recover, from opening its journal to the state in
+//! which it takes the next order.
 //!
 //! `cargo bench -p orchestrator --bench recovery`.
 
@@ -65,7 +65,7 @@ fn input(number: u64, open: u64) -> Input {
 }
 
 /// Everything that the orchestrator gave has gone out.
-fn estate(records: u64, open: u64) -> OutputWatermarks {
+fn watermarks(records: u64, open: u64) -> OutputWatermarks {
     let reports = (0..records).filter(|number| reported(*number, open).is_some()).count() as u64;
     let orders = records - reports;
     OutputWatermarks {
@@ -83,7 +83,7 @@ fn estate(records: u64, open: u64) -> OutputWatermarks {
 }
 
 /// The rings, through which all of that went.
-fn outputs(estate: &OutputWatermarks, open: u64) -> Outputs {
+fn outputs(watermarks: &OutputWatermarks, open: u64) -> Outputs {
     let ring = |messages: u64| {
         let words = Region::heap(spsc::ring_words(64, 7)).words();
         spsc::write_header::<7>(&words, 64);
@@ -96,16 +96,16 @@ fn outputs(estate: &OutputWatermarks, open: u64) -> Outputs {
         spsc::Producer::resume(&words).expect("a ring")
     };
     let path = |messages: &u64| Sender::bounded(ring(*messages), None, max_open(open) as usize);
-    let returns = estate.returned.iter().map(path).collect();
+    let returns = watermarks.returned.iter().map(path).collect();
     Outputs::new(vec![Sender::new(ring(0), None, 64)], returns, TimedWork::new(0))
 }
 
 fn comes_back(case: Case<'_>) -> (Duration, u64) {
     write(&case);
-    let estate = estate(case.records, case.open);
-    let outputs = outputs(&estate, case.open);
+    let watermarks = watermarks(case.records, case.open);
+    let outputs = outputs(&watermarks, case.open);
     let follower = case.followed(|| replica(case.open)).map(|mut follower| {
-        follower.state.has_gone(&estate);
+        follower.state.confirm(&watermarks);
         follower
     });
     let begun = Instant::now();
@@ -116,7 +116,7 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
         }
         None => (self::replica(case.open), None),
     };
-    let promoted = replica.promote(reader, (case.folder, &options()), estate, outputs, 1);
+    let promoted = replica.promote(reader, (case.folder, &options()), watermarks, outputs, 1);
     let (successor, _) = promoted.expect("it is promoted");
     let took = begun.elapsed();
     (took, successor.open_orders())
@@ -126,10 +126,10 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
 fn write(case: &Case<'_>) {
     let mut writer = Writer::open(case.folder, &options(), |_| {}).expect("a folder");
     for number in 0..case.records {
-        input(number, case.open).append(&mut writer, number).expect("room");
+        input(number, case.open).encode(number, |payload| writer.append(payload)).expect("room");
         if case.snapshot == Some(number + 1) {
-            let gone = estate(number + 1, case.open);
-            case.snapshot(replica(case.open), |state| state.has_gone(&gone));
+            let gone = watermarks(number + 1, case.open);
+            case.snapshot(replica(case.open), |state| state.confirm(&gone));
         }
     }
     writer.close().expect("written");

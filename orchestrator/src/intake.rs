@@ -1,5 +1,4 @@
-//! Where inputs come from: the two contended hand-offs, and the queues of what has not gone out
-//! yet.
+//! Takes the core's inputs: from the two contended hand-offs, and by recalling queued orders.
 
 use super::{BATCH, Orchestrator};
 use crate::core::Input;
@@ -18,7 +17,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         while taken < BATCH {
             let Some((from, message)) = next_message::<J>(&mut self.completion) else { break };
             let input = Input::Report { gateway: from.map(|gateway| gateway as u16), message };
-            if !self.take(input, |engine| release::<J>(&mut engine.completion), cycle) {
+            if !self.record_and_apply(input, |engine| release_slot::<J>(&mut engine.completion), cycle) {
                 break;
             }
             taken += 1;
@@ -31,80 +30,67 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         let mut taken = 0;
         while taken < BATCH {
             let Some((from, message)) = next_message::<J>(&mut self.submit) else { break };
-            if !self.take_order(from, message, |engine| release::<J>(&mut engine.submit), cycle) {
+            let input = self.order_input(from, message, cycle);
+            if !self.record_and_apply(input, |engine| release_slot::<J>(&mut engine.submit), cycle) {
                 break;
             }
             taken += 1;
         }
         if let Some((from, fault)) = self.submit.take_fault() {
-            self.peer_fault(from, fault, cycle);
+            self.record_peer_fault(from, fault, cycle);
         }
         taken
     }
 
+    /// Polls fences first if needed: the first order of a new incarnation may overtake its fence.
     #[inline(always)]
-    pub(crate) fn take_order<C: Clock>(
+    pub(crate) fn order_input<C: Clock>(
         &mut self,
         from: Option<usize>,
         message: Message,
-        release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
-    ) -> bool {
-        // The first order of a new incarnation may be faster than its fence: in a ring that
-        // strategies share, and through the kernel.
-        if !self.core.expects(&message) {
+    ) -> Input {
+        if !self.core.is_next_order(&message) {
             self.poll_fences(cycle);
         }
-        self.take(Input::Order { from: from.map(|strategy| strategy as u16), message }, release, cycle)
+        Input::Order { from: from.map(|strategy| strategy as u16), message }
     }
 
     #[cold]
-    fn peer_fault<C: Clock>(&mut self, from: Option<usize>, fault: PeerFault, cycle: &mut Cycle<C>) {
+    fn record_peer_fault<C: Clock>(&mut self, from: Option<usize>, fault: PeerFault, cycle: &mut Cycle<C>) {
         let why = match fault {
             PeerFault::Framing { .. } => ProtocolViolation::Garbage,
             PeerFault::InvalidIndex { .. } | PeerFault::Stranger { .. } => ProtocolViolation::ForeignId,
             _ => ProtocolViolation::BadCursor,
         };
         let from = from.map(|index| index as u16);
-        self.take(Input::Violation { from, why }, |_| (), cycle);
+        self.record_and_apply(Input::Violation { from, why }, |_| (), cycle);
     }
 
-    /// A strategy has more reports queued than its open orders can have.
     #[cold]
     pub(crate) fn report_overflow<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(strategy) = self.outputs.overflowed.take() else { return };
         let from = self.core.sender_is_authenticated.then_some(strategy as u16);
-        self.take(Input::Violation { from, why: ProtocolViolation::Flood }, |_| (), cycle);
+        self.record_and_apply(Input::Violation { from, why: ProtocolViolation::Flood }, |_| (), cycle);
     }
 
-    /// Takes back the orders that are queued for a gateway and must not go any more.
     #[cold]
     pub(crate) fn recall_pending<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         self.outputs.recall_is_due = false;
         for gateway in 0..self.outputs.gateways.len() {
             while let Some(&message) =
-                self.outputs.gateways[gateway].find(|message| self.core.must_recall(message))
+                self.outputs.gateways[gateway].find(|message| self.core.should_recall(message))
             {
-                let remove = |engine: &mut Self| engine.outputs.recall(gateway, |queued| *queued == message);
-                if !self.take(Input::Recalled { message }, remove, cycle) {
+                let remove = |engine: &mut Self| engine.outputs.recall(gateway, &message);
+                if !self.record_and_apply(Input::Recalled { message }, remove, cycle) {
                     return;
                 }
             }
         }
     }
 
-    /// Returns the reports whose journal records are durable. Returns `false` if the journal has
-    /// failed.
-    #[inline(always)]
-    pub(crate) fn release_durable_reports<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> bool {
-        if !self.outputs.deferred.is_empty() {
-            self.return_deferred(cycle);
-        }
-        self.failed.is_none()
-    }
-
     #[inline(never)]
-    fn return_deferred<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+    pub(crate) fn release_durable_reports<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         if let Some(error) = self.journal.failure() {
             self.failed = Some(format!("stops: its journal fails: {error}"));
             return;
@@ -112,8 +98,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         let durable = self.journal.durable();
         while let Some((_, message)) = self.outputs.deferred.pop_front_if(|(record, _)| *record <= durable) {
             let Ok(report) = Report::from_message(message) else { continue };
-            // Also one whose strategy has died since: which reports have their stamp follows from
-            // their order.
+            // Also if the strategy has died since: which reports are stamped follows from their
+            // order.
             cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             if self.core.sessions[strategy].is_current(report.id) {
@@ -123,15 +109,15 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     }
 }
 
-/// The next message. With a journal its slot is given back only once it is recorded: a successor
-/// takes it again until then.
+/// Returns the next message. With a journal its slot is released only once it is recorded: until
+/// then a successor takes it again.
 #[inline(always)]
 fn next_message<J: InputLog>(from: &mut impl Consumer) -> Option<(Option<usize>, Message)> {
     if J::IS_KEPT { from.take() } else { from.try_pop() }
 }
 
 #[inline(always)]
-fn release<J: InputLog>(to: &mut impl Consumer) {
+fn release_slot<J: InputLog>(to: &mut impl Consumer) {
     if J::IS_KEPT {
         to.release();
     }

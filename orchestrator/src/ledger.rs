@@ -1,9 +1,8 @@
-//! The output ledger: what an engine produced up to a record of its journal, and which outputs may
-//! not have been sent.
+//! The output ledger: all outputs of an engine up to a journal record, with those that may not have
+//! been sent.
 //!
-//! Each receiver has a transactional outbox ([`Outbox`]), so counts are enough to know what has
-//! gone out: of the messages in a gateway's session and in a strategy's return ring, and of the
-//! stamps in the log.
+//! Each receiver has a transactional outbox ([`Outbox`]). Counts confirm what was sent: the
+//! messages in a gateway's session and in a strategy's return ring, and the stamps in the log.
 
 use super::core::StrategySession;
 use journal::{Outbox, RecoveryError};
@@ -12,38 +11,34 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
 
-/// What the predecessors of an orchestrator have left behind; nothing where there was none.
+/// The outputs that an engine's predecessors have sent, recovered from rings and log; zero without
+/// a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
-    /// Stamps of returns in the log.
+    /// Number of return stamps in the log.
     pub returns_stamped: u64,
-    /// Other records of an orchestrator in the log, but those of its seal.
+    /// Number of other orchestrator records in the log, except those of its seal.
     pub others_logged: u64,
-    /// Messages in each gateway's session, from the first on.
+    /// Number of messages in each gateway's session, from the first on.
     pub sent: Vec<u64>,
-    /// Reports in each strategy's return ring, since that was last made anew.
+    /// Number of reports in each strategy's return ring since its last reset.
     pub returned: Vec<u64>,
-    /// Records are missing from the log, so that its counts do not say what was logged: all is
-    /// taken to be. Better one missing more than one there twice.
+    /// Records are missing from the log. Everything then counts as logged: rather a missing record
+    /// than a duplicate one.
     pub log_is_partial: bool,
 }
 
 impl OutputWatermarks {
-    /// Counts so many records of the log.
-    pub fn count(&mut self, point: Point, records: u64) {
+    /// Counts `records` log records of a point.
+    pub fn count_records(&mut self, point: Point, records: u64) {
+        use Point::{KillDone, KillSeen, OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, Rejected};
         match point {
             Point::OrchReturn => self.returns_stamped += records,
-            _ if is_ours(point) => self.others_logged += records,
+            OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | Rejected | KillSeen | KillDone => {
+                self.others_logged += records;
+            }
             _ => {}
         }
-    }
-
-    fn sent(&self, gateway: usize) -> u64 {
-        self.sent.get(gateway).copied().unwrap_or(0)
-    }
-
-    fn returned(&self, strategy: usize) -> u64 {
-        self.returned.get(strategy).copied().unwrap_or(0)
     }
 
     const fn logged(&self) -> [u64; 2] {
@@ -51,48 +46,38 @@ impl OutputWatermarks {
     }
 }
 
-const fn is_ours(point: Point) -> bool {
-    use Point::{KillDone, KillSeen, OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, Rejected};
-    matches!(point, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | Rejected | KillSeen | KillDone)
+fn count_at(counts: &[u64], index: usize) -> u64 {
+    counts.get(index).copied().unwrap_or(0)
 }
 
-/// The place of a point's count in [`OutputWatermarks::logged`].
-const fn kind(point: Point) -> usize {
-    match point {
-        Point::OrchReturn => 0,
-        _ => 1,
-    }
-}
-
-/// What is known of a gateway from its orchestrator's journal.
+/// The state of a gateway as recovered from the engine's journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GatewayPast {
-    /// Orders among the messages that its session has.
+pub struct RecoveredGateway {
+    /// Number of orders among the messages in its session.
     pub orders: u64,
-    /// These messages, word for word.
+    /// Checksum of these messages.
     pub sent: Checksum,
-    /// The message that comes next in the session: the gateway may have taken it already.
-    pub first: Option<Message>,
-    /// Reports that were taken from it.
+    /// The next message for the session, which the gateway may have taken already.
+    pub next_message: Option<Message>,
+    /// Number of reports taken from the gateway.
     pub reports: u64,
-    /// These, word for word.
+    /// Checksum of these reports.
     pub reported: Checksum,
 }
 
-/// What comes of a recovery beside the orchestrator itself.
+/// The result of an engine's recovery, in addition to the engine itself.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    /// Messages taken from each strategy's memory since that was last made anew.
+    /// Number of messages taken from each strategy's memory since its last reset.
     pub taken: Vec<u64>,
-    /// Strategies that are retired, and not there again.
+    /// Strategies that are retired and not restarted.
     pub retired: Vec<usize>,
-    /// The gateways, by their index.
-    pub gateways: Vec<GatewayPast>,
-    /// What a dead predecessor did and had no time to log.
+    /// The gateways by index.
+    pub gateways: Vec<RecoveredGateway>,
+    /// Records that a crashed predecessor had no time to log.
     pub unlogged: Vec<Record>,
 }
 
-/// What a strategy has sent and was given since its memory was last made anew.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct StrategyOutput {
     pub taken: u64,
@@ -102,15 +87,15 @@ pub(crate) struct StrategyOutput {
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct GatewayOutput {
     pub dispatched: Outbox<Message>,
-    pub past: GatewayPast,
+    pub recovered: RecoveredGateway,
 }
 
 impl GatewayOutput {
-    fn has_gone(&mut self, gone: u64) {
+    fn confirm(&mut self, gone: u64) {
         while let Some(message) = self.dispatched.next_of(gone) {
-            self.past.sent.add(digest(&message));
+            self.recovered.sent.add(digest(&message));
             let is_order = matches!(Instruction::from_message(message), Ok(Instruction::Order(_)));
-            self.past.orders += u64::from(is_order);
+            self.recovered.orders += u64::from(is_order);
         }
     }
 }
@@ -119,12 +104,10 @@ impl GatewayOutput {
 pub(crate) struct OutputLedger {
     pub strategies: Vec<StrategyOutput>,
     pub gateways: Vec<GatewayOutput>,
-    /// Records for the log, of returns and others.
     pub log: [Outbox<[u64; 2]>; 2],
     pub commands: u64,
-    /// All that has gone out, as soon as that is certain.
     #[serde(skip)]
-    pub known: Option<OutputWatermarks>,
+    pub confirmed: Option<OutputWatermarks>,
 }
 
 impl OutputLedger {
@@ -136,8 +119,7 @@ impl OutputLedger {
         }
     }
 
-    /// Whether it can be of so many strategies and gateways.
-    pub fn is_of(&self, strategies: usize, gateways: usize) -> bool {
+    pub fn has_shape(&self, strategies: usize, gateways: usize) -> bool {
         self.strategies.len() == strategies
             && self.gateways.len() == gateways
             && self.strategies.iter().all(|of| of.returned.is_sound())
@@ -145,62 +127,61 @@ impl OutputLedger {
             && self.log.iter().all(Outbox::is_sound)
     }
 
-    pub fn for_gateway(&mut self, gateway: usize, message: Message) {
+    pub fn push_to_gateway(&mut self, gateway: usize, message: Message) {
         self.gateways[gateway].dispatched.push(message);
-        self.drop_sent(gateway);
+        self.confirm_known(gateway);
     }
 
-    fn drop_sent(&mut self, gateway: usize) {
-        if let Some(known) = &self.known {
-            self.gateways[gateway].has_gone(known.sent(gateway));
+    fn confirm_known(&mut self, gateway: usize) {
+        if let Some(known) = &self.confirmed {
+            self.gateways[gateway].confirm(count_at(&known.sent, gateway));
         }
     }
 
-    /// A message for a gateway was taken back. Returns `None` if nothing like it was produced.
+    /// Recalls a message for a gateway. Returns `None` if no such message was produced.
     pub fn recall(&mut self, gateway: usize, message: &Message) -> Option<()> {
-        let GatewayOutput { dispatched, past } = &mut self.gateways[gateway];
+        let GatewayOutput { dispatched, recovered } = &mut self.gateways[gateway];
         if !dispatched.take_back(message)? {
-            past.sent.remove(digest(message));
-            past.orders = past.orders.checked_sub(1)?;
+            recovered.sent.remove(digest(message));
+            recovered.orders = recovered.orders.checked_sub(1)?;
         }
-        self.drop_sent(gateway);
+        self.confirm_known(gateway);
         Some(())
     }
 
-    pub fn for_strategy(&mut self, strategy: usize, message: Message) {
+    pub fn push_to_strategy(&mut self, strategy: usize, message: Message) {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
-        if let Some(known) = &self.known {
-            returned.has_gone(known.returned(strategy));
+        if let Some(known) = &self.confirmed {
+            returned.has_gone(count_at(&known.returned, strategy));
         }
     }
 
-    pub fn for_log(&mut self, record: Record) {
-        let kind = kind(record.point);
+    pub fn push_record(&mut self, record: Record) {
+        let kind = usize::from(record.point != Point::OrchReturn);
         self.log[kind].push(record.words());
-        if let Some(known) = &self.known {
+        if let Some(known) = &self.confirmed {
             self.log[kind].has_gone(known.logged()[kind]);
         }
     }
 
-    /// So much has gone out: it need not be kept.
-    pub fn has_gone(&mut self, known: &OutputWatermarks) {
+    pub fn confirm(&mut self, known: &OutputWatermarks) {
         for (strategy, of) in self.strategies.iter_mut().enumerate() {
-            of.returned.has_gone(known.returned(strategy));
+            of.returned.has_gone(count_at(&known.returned, strategy));
         }
         for (gateway, of) in self.gateways.iter_mut().enumerate() {
-            of.has_gone(known.sent(gateway));
+            of.confirm(count_at(&known.sent, gateway));
         }
         self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.has_gone(gone));
     }
 
-    pub fn keeps_something(&self) -> bool {
+    pub fn has_unconfirmed(&self) -> bool {
         self.log.iter().any(|log| !log.kept().is_empty())
             || self.strategies.iter().any(|of| !of.returned.kept().is_empty())
             || self.gateways.iter().any(|of| !of.dispatched.kept().is_empty())
     }
 
-    /// What is not in the log. It happened at `now`, but where the record's value is not a time.
+    /// Returns the records missing from the log, timed `now` unless their value is not a time.
     pub fn unlogged(&self, now: u64) -> Vec<Record> {
         let kept = self.log.iter().flat_map(Outbox::kept);
         let records = kept.filter_map(|[key, value]| Record::from_words(*key, *value));
@@ -211,21 +192,16 @@ impl OutputLedger {
         records.map(timed).collect()
     }
 
-    /// Whether the journal accounts for all that there was.
-    pub fn check(
-        &self,
-        estate: &OutputWatermarks,
-        sessions: &[StrategySession],
-    ) -> Result<(), RecoveryError> {
-        let enough = RecoveryError::check_count;
+    pub fn check(&self, found: &OutputWatermarks, sessions: &[StrategySession]) -> Result<(), RecoveryError> {
+        let check = RecoveryError::check_count;
         for (gateway, of) in self.gateways.iter().enumerate() {
-            of.dispatched.check("messages to gateway", gateway, estate.sent(gateway))?;
+            of.dispatched.check("messages to gateway", gateway, count_at(&found.sent, gateway))?;
         }
-        enough("returns in the log", 0, self.log[0].given(), estate.returns_stamped)?;
-        enough("records in the log", 0, self.log[1].given(), estate.others_logged)?;
+        check("returns in the log", 0, self.log[0].given(), found.returns_stamped)?;
+        check("records in the log", 0, self.log[1].given(), found.others_logged)?;
         for ((strategy, of), session) in self.strategies.iter().enumerate().zip(sessions) {
             if session.is_served() {
-                of.returned.check("reports to strategy", strategy, estate.returned(strategy))?;
+                of.returned.check("reports to strategy", strategy, count_at(&found.returned, strategy))?;
             }
         }
         Ok(())
@@ -238,21 +214,22 @@ mod tests {
     use protocol::wire::OrderId;
 
     #[test]
-    fn nothing_is_logged_again_where_no_count_says_what_is_there() {
-        let unlogged = |estate: OutputWatermarks| {
+    fn partial_log_gets_no_duplicate_records() {
+        let unlogged = |watermarks: OutputWatermarks| {
             let mut given = OutputLedger::new(0, 0);
             for n in 0..5 {
                 let id = OrderId::new(0, 0, n);
-                given.for_log(Record { point: Point::OrchReturn, id, detail: 0, value: 7 });
-                given.for_log(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 });
+                given.push_record(Record { point: Point::OrchReturn, id, detail: 0, value: 7 });
+                given.push_record(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 });
             }
-            given.has_gone(&estate);
-            given.check(&estate, &[]).map(|()| given.unlogged(9).len())
+            given.confirm(&watermarks);
+            given.check(&watermarks, &[]).map(|()| given.unlogged(9).len())
         };
-        let estate = OutputWatermarks { returns_stamped: 3, others_logged: 4, ..OutputWatermarks::default() };
-        assert_eq!(unlogged(estate.clone()).ok(), Some(3), "what is believed of a log that is whole");
-        assert_eq!(unlogged(OutputWatermarks { log_is_partial: true, ..estate.clone() }).ok(), Some(0));
-        let more = OutputWatermarks { returns_stamped: 6, log_is_partial: true, ..estate };
+        let watermarks =
+            OutputWatermarks { returns_stamped: 3, others_logged: 4, ..OutputWatermarks::default() };
+        assert_eq!(unlogged(watermarks.clone()).ok(), Some(3), "what is believed of a log that is whole");
+        assert_eq!(unlogged(OutputWatermarks { log_is_partial: true, ..watermarks.clone() }).ok(), Some(0));
+        let more = OutputWatermarks { returns_stamped: 6, log_is_partial: true, ..watermarks };
         assert!(
             unlogged(more).is_err(),
             "a journal that has less than the log is not whole, whatever the log has lost"

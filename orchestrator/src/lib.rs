@@ -1,12 +1,12 @@
-//! The orchestrator: the central event loop that every order passes through, twice.
+//! The orchestrator: the engine's event loop, which every order passes on its way out and back.
 //!
-//! Outward: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3).
-//! Homeward: take from the completion hand-off (t6), settle, return to the strategy (t7). One
-//! thread owns all of it, so positions and limits need no lock.
+//! Out: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3).
+//! Back: take from the completion hand-off (t6), settle, return to the strategy (t7). One thread
+//! owns all state, so positions and limits need no lock.
 //!
-//! `docs/src/architecture.md` has the picture. [`Core`] decides, and is pure. What takes inputs and
-//! carries effects out is around it: this module, live. A journal's [`Replica`] applies the same
-//! inputs to a core of its own, and is what a crashed engine's successor continues from.
+//! [`Core`] decides, and is pure; this crate takes its inputs and performs its effects. A
+//! [`Replica`] applies a journal's inputs to a core of its own: a crashed engine's successor is
+//! promoted from it. `docs/src/architecture.md` has the picture.
 #![forbid(unsafe_code)]
 
 pub mod core;
@@ -19,15 +19,13 @@ mod replica;
 pub mod risk;
 #[cfg(test)]
 mod snapshots;
-mod successor;
 mod supervision;
 
-pub use self::core::{Core, Input, TOLERATED_OFFENCES, log_records};
-pub use ledger::{GatewayPast, OutputWatermarks, Recovered};
+pub use self::core::{Core, Input, TOLERATED_OFFENSES, log_records};
+pub use ledger::{OutputWatermarks, Recovered, RecoveredGateway};
 pub use outputs::Outputs;
 pub use positions::{Account, Change, Positions};
-pub use replica::Replica;
-pub use successor::Successor;
+pub use replica::{Replica, Successor};
 pub use supervision::Supervision;
 
 use journal::InputLog;
@@ -41,7 +39,8 @@ use shm::prefetch::prefetch_lines;
 use shm::ring::Consumer;
 use system::clock::Clock;
 
-/// Messages of each kind that one duty cycle takes, so that neither direction starves the other.
+/// Maximum number of messages of each kind per duty cycle, so that neither direction starves the
+/// other.
 const BATCH: usize = 16;
 
 /// Cache lines of a per-strategy or per-gateway value that a prefetch asks for.
@@ -49,8 +48,8 @@ const VALUE_LINES: usize = 8;
 /// Cache lines of the agent that a prefetch asks for: all of them.
 const AGENT_LINES: usize = 64;
 
-/// The agent. `R` is the receiving end of the technique under test, for both contended hand-offs;
-/// `J` records inputs.
+/// The engine's agent. `R` is the receiving end of the technique under test, for both contended
+/// hand-offs; `J` records inputs.
 pub struct Orchestrator<R, J = ()> {
     submit: R,
     completion: R,
@@ -58,16 +57,15 @@ pub struct Orchestrator<R, J = ()> {
     outputs: Outputs,
     supervision: Option<Supervision>,
     journal: J,
-    /// Why it cannot continue.
     failed: Option<String>,
 }
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// An orchestrator that records its inputs in `journal`, or nowhere. Unless it is
-    /// [`supervised`](Orchestrator::supervised) no strategy is ever retired or started again.
+    /// Creates an engine that records its inputs in `journal`; `()` records nothing. Unless it is
+    /// [`supervised`](Orchestrator::supervised) no strategy is ever retired or restarted.
     ///
     /// # Panics
-    /// If core and outputs are for other numbers of strategies and gateways.
+    /// If core and outputs have different numbers of strategies and gateways.
     pub fn new(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
             core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),
@@ -76,17 +74,16 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         Self { submit, completion, core, outputs, supervision: None, journal, failed: None }
     }
 
-    /// Records an input and applies it. Returns `false` if it could not be recorded, and was not
-    /// applied.
+    /// Records an input, then applies it. Returns `false` if recording failed: it was not applied.
     #[inline(always)]
-    fn take<C: Clock>(
+    fn record_and_apply<C: Clock>(
         &mut self,
         input: Input,
         release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
     ) -> bool {
         let now = cycle.now.saturating_sub(cycle.time.start_ticks);
-        if J::IS_KEPT && !self.record(&input, now) {
+        if J::IS_KEPT && !self.try_record(&input, now) {
             return false;
         }
         release(self);
@@ -96,8 +93,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     }
 
     #[inline(never)]
-    fn record(&mut self, input: &Input, now: u64) -> bool {
-        let recorded = input.append(&mut self.journal, now);
+    fn try_record(&mut self, input: &Input, now: u64) -> bool {
+        let recorded = input.encode(now, |payload| self.journal.record(payload));
         if let Err(error) = &recorded {
             self.failed = Some(format!("stops: its journal fails: {error}"));
         }
@@ -108,10 +105,15 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        // What follows looks at positions.
+        // The steps below read positions.
         self.core.book();
-        if J::IS_KEPT && !self.release_durable_reports(cycle) {
-            return 0;
+        if J::IS_KEPT {
+            if !self.outputs.deferred.is_empty() {
+                self.release_durable_reports(cycle);
+            }
+            if self.failed.is_some() {
+                return 0;
+            }
         }
         if self.supervision.as_ref().is_some_and(Supervision::has_news) {
             self.poll_fences(cycle);
@@ -119,10 +121,10 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         if self.core.dying > 0 {
             self.poll_retirements(cycle);
         }
-        if self.outputs.desk.as_ref().is_some_and(CommandChannel::has_pending) {
+        if self.outputs.commands.as_ref().is_some_and(CommandChannel::has_pending) {
             self.poll_commands(cycle);
         }
-        if self.supervision.as_ref().is_some_and(|supervision| supervision.must_inspect(cycle.now)) {
+        if self.supervision.as_ref().is_some_and(|supervision| cycle.now >= supervision.next_inspection) {
             self.inspect_submit(cycle);
         }
         if self.outputs.recall_is_due {
@@ -146,7 +148,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     }
 
     fn next_deadline(&self, _: bool) -> u64 {
-        // What waits for room is tried again at once.
+        // Queued messages are retried at once.
         let is_waiting = self.outputs.pending > 0
             || self.core.dying > 0
             || self.outputs.has_queued_reports

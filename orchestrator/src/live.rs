@@ -1,5 +1,5 @@
-//! The live engine's effects: stamps into its thread's log, messages into rings, notices into the
-//! repairs and answers segments.
+//! Performs the core's effects in the live engine: stamps into its thread's log, messages into
+//! rings, notices into the repairs and answers segments.
 
 use crate::core::{Effects, Notice};
 use crate::outputs::Outputs;
@@ -11,7 +11,6 @@ use protocol::wire::{Message, OrderId, Report};
 use shm::ring::Consumer;
 use system::clock::Clock;
 
-/// What effects are carried out with, for one input.
 pub(crate) struct Live<'a, R, J, C> {
     pub submit: &'a mut R,
     pub completion: &'a mut R,
@@ -80,11 +79,11 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
 
     #[cold]
     fn notify(&mut self, notice: Notice) {
-        let Outputs { desk, repairs, standstill, gateways, .. } = &mut *self.outputs;
+        let Outputs { commands: desk, repairs, blocked_claim: standstill, gateways, .. } = &mut *self.outputs;
         let now = || self.cycle.clock.now();
         let noticed_ticks = |noticed| self.cycle.time.start_ticks + noticed;
         if let Some(desk) = desk {
-            notice.say(desk, now);
+            notice.publish(desk, now);
         }
         let Some(repairs) = repairs else { return };
         match notice {
@@ -92,8 +91,8 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 repairs.quarantine(strategy, epoch, why, now());
             }
             Notice::Retired { strategy, epoch, noticed } => {
-                // Before the repair is published: what the launcher reads then is not about the
-                // dead strategy any more.
+                // Before the repair is published: the launcher then reads no blocked slot of the
+                // dead strategy.
                 if standstill.is_some_and(|at| at.announcer == Some(strategy)) {
                     *standstill = None;
                     repairs.set_blocked(None);

@@ -1,22 +1,24 @@
-//! A replica of the engine: a core that applies the inputs of a journal, and a ledger of the
-//! outputs that may not have gone out.
+//! A replica of the engine: a core that applies the inputs of a journal, and a ledger of outputs
+//! that may not have been sent.
 //!
-//! As bytes it is a snapshot. Beside a living engine it follows the journal as a hot standby and
-//! writes the snapshots. A crashed engine's successor continues from it ([`Replica::promote`]). The
-//! same records give the same bytes in every process: times are in the records, and what was not
-//! stamped in time gets the time of the promotion.
+//! Encoded it is a snapshot. As a hot standby it follows a running engine's journal and writes the
+//! snapshots. A crashed engine's successor is promoted from it ([`Replica::promote`]). Equal
+//! records give equal bytes in every process: times are in the records, and unlogged stamps get the
+//! time of the promotion.
 
+use super::Orchestrator;
 use super::core::{Core, Effects, Input, Notice, SavedCore};
-use super::ledger::{GatewayPast, OutputLedger, OutputWatermarks, Recovered};
+use super::ledger::{OutputLedger, OutputWatermarks, Recovered, RecoveredGateway};
 use super::outputs::Outputs;
-use super::successor::Successor;
-use journal::{Options, Reader, Record as Written, RecoveryError, State, Writer};
+use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
 use protocol::checksum::digest;
 use protocol::commands::{ANSWERS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
 use protocol::record::{Point, Record, Stamps};
+use protocol::sender::Sender;
 use protocol::wire::{Message, Order, OrderId, Report};
 use serde::{Deserialize, Serialize};
 use shm::memory::{AtomicWords, Region};
+use shm::ring::Consumer;
 use std::error::Error;
 use std::path::Path;
 
@@ -26,10 +28,10 @@ pub struct Replica {
     pub(crate) ledger: OutputLedger,
     stamps: Stamps,
     answers: AtomicWords,
-    desk: CommandChannel,
+    commands: CommandChannel,
 }
 
-/// What a snapshot holds.
+/// The content of an engine's snapshot.
 #[derive(Serialize, Deserialize)]
 pub struct EngineSnapshot {
     pub(crate) ledger: OutputLedger,
@@ -37,19 +39,19 @@ pub struct EngineSnapshot {
     answers: Vec<CommandAnswer>,
 }
 
-struct Recorded<'a> {
+struct LedgerEffects<'a> {
     ledger: &'a mut OutputLedger,
     stamps: Stamps,
-    desk: &'a CommandChannel,
+    commands: &'a CommandChannel,
 }
 
-impl Recorded<'_> {
+impl LedgerEffects<'_> {
     fn log(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
-        self.ledger.for_log(Record { point, id, detail, value });
+        self.ledger.push_record(Record { point, id, detail, value });
     }
 }
 
-impl Effects for Recorded<'_> {
+impl Effects for LedgerEffects<'_> {
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.stamps == Stamps::All {
             self.log(point, id, detail, 0);
@@ -66,12 +68,12 @@ impl Effects for Recorded<'_> {
     }
 
     fn to_gateway(&mut self, gateway: usize, message: &Message) {
-        self.ledger.for_gateway(gateway, *message);
+        self.ledger.push_to_gateway(gateway, *message);
     }
 
     fn to_strategy(&mut self, report: &Report, message: &Message) {
         self.stamp(Point::OrchReturn, report.id, report.number);
-        self.ledger.for_strategy(report.id.strategy().into(), *message);
+        self.ledger.push_to_strategy(report.id.strategy().into(), *message);
     }
 
     fn close(&mut self, strategy: usize) {
@@ -88,39 +90,39 @@ impl Effects for Recorded<'_> {
 
     fn reopen_gateway(&mut self, _: usize, _: bool) {}
 
-    /// The rest is published by the successor from the state.
+    /// The successor publishes the other notices from its state.
     fn notify(&mut self, notice: Notice) {
-        notice.say(self.desk, || 0);
+        notice.publish(self.commands, || 0);
     }
 }
 
 impl Replica {
-    /// A replica in which nothing has happened. `stamps` are the run's.
+    /// Creates a replica before its first record. `stamps` are the run's.
     pub fn new(core: Core, stamps: Stamps) -> Self {
         let answers = Region::heap(ANSWERS_WORDS).words();
-        // No command is taken from there: those that were taken are in the journal.
+        // No command is taken from here: commands are in the journal.
         let desk = CommandChannel::new(&answers.clone().into(), &answers);
         let ledger = OutputLedger::new(core.sessions.len(), core.gateways.len());
-        Self { core, ledger, stamps, answers, desk }
+        Self { core, ledger, stamps, answers, commands: desk }
     }
 
-    /// Drops what has gone out from the ledger.
-    pub fn has_gone(&mut self, estate: &OutputWatermarks) {
-        self.ledger.has_gone(estate);
+    /// Drops outputs from the ledger that were sent.
+    pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
+        self.ledger.confirm(watermarks);
     }
 
-    /// Reports that each strategy was given since its memory was last made again.
+    /// Returns the number of reports produced for each strategy since its memory was last reset.
     pub fn returned(&self) -> Vec<u64> {
         self.ledger.strategies.iter().map(|output| output.returned.given()).collect()
     }
 
-    /// Whether the ledger has something that may not have gone out.
-    pub fn keeps_something(&self) -> bool {
-        self.ledger.keeps_something()
+    /// Returns `true` if outputs may not have been sent.
+    pub fn has_unconfirmed(&self) -> bool {
+        self.ledger.has_unconfirmed()
     }
 
-    /// Makes the engine that takes the place of a crashed one. Reads what is left of the journal in
-    /// `folder`: after what `followed` has read, or from a snapshot or the start on. `outputs` are
+    /// Promotes the replica to the successor of a crashed engine. Reads the rest of the journal in
+    /// `folder`: after what `followed` has read, or from a snapshot or the start. `outputs` are
     /// attached after the crashed engine's, with empty inboxes; `now` is in ticks.
     ///
     /// # Errors
@@ -132,17 +134,17 @@ impl Replica {
         mut self,
         followed: Option<Reader>,
         (folder, options): (&Path, &Options),
-        estate: OutputWatermarks,
+        watermarks: OutputWatermarks,
         mut outputs: Outputs,
         now: u64,
     ) -> Result<(Successor, Recovered), RecoveryError> {
         let returned = outputs.strategies.iter().map(|strategy| strategy.ring().published()).collect();
-        let estate = OutputWatermarks { returned, ..estate };
-        self.ledger.has_gone(&estate);
-        self.ledger.known = Some(estate.clone());
+        let watermarks = OutputWatermarks { returned, ..watermarks };
+        self.ledger.confirm(&watermarks);
+        self.ledger.confirmed = Some(watermarks.clone());
         let journal = Writer::recover(folder, options, followed, |part| self.take(part))?;
         let Self { core, ledger, answers, .. } = self;
-        ledger.check(&estate, &core.sessions)?;
+        ledger.check(&watermarks, &core.sessions)?;
         let is_retired = |strategy: &usize| core.sessions[*strategy].is_retired();
         let mut recovered = Recovered {
             taken: ledger.strategies.iter().map(|output| output.taken).collect(),
@@ -152,7 +154,9 @@ impl Replica {
         };
         for (gateway, output) in ledger.gateways.into_iter().enumerate() {
             let mut unsent = output.dispatched.into_kept();
-            recovered.gateways.push(GatewayPast { first: unsent.pop_front(), ..output.past });
+            recovered
+                .gateways
+                .push(RecoveredGateway { next_message: unsent.pop_front(), ..output.recovered });
             unsent.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
         }
         for (strategy, output) in outputs.strategies.iter_mut().zip(ledger.strategies) {
@@ -160,25 +164,26 @@ impl Replica {
             strategy.enqueue_all(output.returned.into_kept());
         }
         outputs.has_queued_reports = true;
-        // A recall that the crashed engine had no time for.
+        // The crashed engine may have had no time for a recall.
         outputs.recall_is_due = true;
-        if let Some(desk) = &mut outputs.desk {
-            for (number, answer) in answered(&answers, ledger.commands) {
+        if let Some(desk) = &mut outputs.commands {
+            for (number, answer) in recorded_answers(&answers, ledger.commands) {
                 desk.restore_answer(number, CommandAnswer { seen_ticks: now, done_ticks: now, ..answer });
             }
-            (0..).zip(&core.refused).for_each(|(reason, count)| desk.set_rejections(reason, *count));
+            (0..)
+                .zip(&core.rejected_by_reason)
+                .for_each(|(reason, count)| desk.set_rejections(reason, *count));
             desk.skip_to(ledger.commands);
         }
         Ok((Successor { core, outputs, journal }, recovered))
     }
 
-    /// Counts in the ledger what an input says was taken.
-    /// Returns `None` if it was not: the input is of another engine.
+    /// Counts the messages that an input took. Returns `None` for an input of another engine.
     fn count_taken(&mut self, input: &Input) -> Option<()> {
         match *input {
             Input::Order { from: Some(from), .. } => self.ledger.strategies[usize::from(from)].taken += 1,
             Input::Report { gateway: Some(gateway), message } => {
-                let past = &mut self.ledger.gateways[usize::from(gateway)].past;
+                let past = &mut self.ledger.gateways[usize::from(gateway)].recovered;
                 past.reports += 1;
                 past.reported.add(digest(&message));
             }
@@ -187,7 +192,7 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                let gateway = self.core.gateway_of(order.id.strategy().into(), order.venue);
+                let gateway = self.core.gateway_index(order.id.strategy().into(), order.venue);
                 self.ledger.recall(gateway, &message)?;
             }
             _ => {}
@@ -196,7 +201,7 @@ impl Replica {
     }
 }
 
-fn answered(answers: &AtomicWords, commands: u64) -> impl Iterator<Item = (u32, CommandAnswer)> {
+fn recorded_answers(answers: &AtomicWords, commands: u64) -> impl Iterator<Item = (u32, CommandAnswer)> {
     let answers = CommandAnswers::new(&answers.clone().into());
     (0..commands.min(MAX_COMMANDS as u64) as u32).map(move |number| (number, answers.answer(number)))
 }
@@ -206,7 +211,7 @@ impl State for Replica {
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {
-        let answers = answered(&self.answers, self.ledger.commands).map(|(_, answer)| answer);
+        let answers = recorded_answers(&self.answers, self.ledger.commands).map(|(_, answer)| answer);
         // The fields of an [`EngineSnapshot`], in order.
         (&self.ledger, self.core.save(), answers.collect::<Vec<_>>())
     }
@@ -214,31 +219,77 @@ impl State for Replica {
     fn restore(&mut self, saved: EngineSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
         let EngineSnapshot { ledger, core, answers } = saved;
         self.core.restore(core)?;
-        if !ledger.is_of(self.core.sessions.len(), self.core.gateways.len()) {
+        if !ledger.has_shape(self.core.sessions.len(), self.core.gateways.len()) {
             return Err("outputs".into());
         }
-        let known = self.ledger.known.take();
-        self.ledger = OutputLedger { known, ..ledger };
-        (0..).zip(answers).for_each(|(number, answer)| self.desk.restore_answer(number, answer));
-        if let Some(known) = self.ledger.known.clone() {
-            self.ledger.has_gone(&known);
+        let known = self.ledger.confirmed.take();
+        self.ledger = OutputLedger { confirmed: known, ..ledger };
+        (0..).zip(answers).for_each(|(number, answer)| self.commands.restore_answer(number, answer));
+        if let Some(known) = self.ledger.confirmed.clone() {
+            self.ledger.confirm(&known);
         }
         Ok(())
     }
 
     fn carry_out(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {
         let (input, now) = Input::from_record(&record)?;
-        let is_ours = self.core.accepts(&input) && self.count_taken(&input).is_some();
+        let is_ours = self.core.can_apply(&input) && self.count_taken(&input).is_some();
         if !is_ours {
             return Err(RecoveryError::Foreign(record.sequence));
         }
-        let Self { core, ledger, stamps, desk, .. } = self;
-        core.apply(input, now, &mut Recorded { ledger, stamps: *stamps, desk });
+        let Self { core, ledger, stamps, commands: desk, .. } = self;
+        core.apply(input, now, &mut LedgerEffects { ledger, stamps: *stamps, commands: desk });
         core.book();
         Ok(())
     }
 
     fn size(&self) -> u64 {
+        self.core.positions.requests()
+    }
+}
+
+/// A promoted engine that is not attached to the contended hand-offs yet.
+///
+/// Journaled messages in the hand-offs are skipped, the others are taken. The messages of an inbox,
+/// which connects threads of one process, are skipped, and what a session lacks is sent again.
+pub struct Successor {
+    pub(crate) core: Core,
+    pub(crate) outputs: Outputs,
+    pub(crate) journal: Writer,
+}
+
+impl Successor {
+    /// Attaches the engine to the contended hand-offs, whose ends were opened after the crashed
+    /// engine's.
+    ///
+    /// # Errors
+    /// If more was taken from a hand-off than the journal has.
+    pub fn attach<R: Consumer>(
+        self,
+        mut submit: R,
+        mut completion: R,
+        recovered: &Recovered,
+    ) -> Result<Orchestrator<R, Writer>, RecoveryError> {
+        let short = |what, index, journal| move |there| RecoveryError::Short { what, index, journal, there };
+        recovered.retired.iter().for_each(|strategy| submit.forget(*strategy));
+        for (index, taken) in recovered.taken.iter().enumerate() {
+            submit.pass_over(index, *taken).map_err(short("orders of strategy", index, *taken))?;
+        }
+        for (index, RecoveredGateway { reports, .. }) in recovered.gateways.iter().enumerate() {
+            completion.pass_over(index, *reports).map_err(short("reports of gateway", index, *reports))?;
+        }
+        // Receivers may sleep although the crashed engine has sent them something.
+        self.outputs.gateways.iter().chain(&self.outputs.strategies).for_each(Sender::ring_bell);
+        Ok(Orchestrator::new(submit, completion, self.core, self.outputs, self.journal))
+    }
+
+    /// Returns how far the journal is durable.
+    pub fn watermark(&self) -> Watermark {
+        self.journal.watermark()
+    }
+
+    /// Returns the number of unsettled requests of running strategies.
+    pub fn open_orders(&self) -> u64 {
         self.core.positions.requests()
     }
 }

@@ -56,7 +56,7 @@ fn core() -> Core {
     Core::new(&setup).unwrap()
 }
 
-/// What is drawn for one event.
+/// The random values of one event.
 type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and
@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_rest_behind_a_snapshot_comes_to_the_same_at_every_cut(drawn in drawn()) {
+    fn restored_snapshot_reaches_equal_state_at_every_cut(drawn in drawn()) {
         let events = all(&drawn);
         let whole = carried_out(replica(), &events).encode().unwrap();
         for cut in 0..=events.len() {
@@ -211,9 +211,9 @@ proptest! {
         }
     }
 
-    /// Nothing that is read is believed: no bytes make it panic.
+    /// Snapshots are not trusted: no bytes cause a panic.
     #[test]
-    fn bytes_of_a_snapshot_that_were_changed_are_refused_or_a_state(
+    fn corrupt_snapshot_is_refused_or_decodes(
         drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
         let mut bytes = carried_out(replica(), &all(&drawn)).encode().unwrap();
@@ -238,7 +238,7 @@ fn load() -> Vec<(usize, Input)> {
 }
 
 #[test]
-fn a_snapshot_that_forgets_is_found() {
+fn forgetful_snapshot_is_detected() {
     let events = load();
     let (before, after) = events.split_at(100);
     let whole = carried_out(replica(), &events).encode().unwrap();

@@ -10,25 +10,22 @@ use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repa
 use shm::ring::{BlockedSlot, Consumer};
 use system::clock::Clock;
 
-/// How often the submit hand-off is inspected for damage and for slots that nobody writes, in
-/// nanoseconds: often enough for every deadline, also where the engine's thread sleeps; too seldom
-/// to cost anything.
+/// Interval of inspections of the submit hand-off for damage and unwritten claims, in nanoseconds:
+/// short enough for every deadline, long enough to cost nothing.
 const INSPECTION_NS: u64 = 250_000;
 
-/// What the launcher says about strategies: fences.
+/// Access to the launcher's fences in the control segment.
 pub struct Supervision {
     control: Control,
-    /// The generation of fences that was last read.
     seen: u64,
-    /// When to inspect the submit hand-off again, in ticks.
-    next_inspection: u64,
+    pub(crate) next_inspection: u64,
     is_damaged: bool,
 }
 
 impl Supervision {
     /// Reads fences from the control segment.
     pub fn new(control: Control) -> Self {
-        // Not the generation of now: a fence that is up already must be seen.
+        // Not the current generation: existing fences must be seen.
         Self { control, seen: 0, next_inspection: 0, is_damaged: false }
     }
 
@@ -36,15 +33,9 @@ impl Supervision {
     pub(crate) fn has_news(&self) -> bool {
         self.control.generation() != self.seen
     }
-
-    #[inline(always)]
-    pub(crate) const fn must_inspect(&self, now: u64) -> bool {
-        now >= self.next_inspection
-    }
 }
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// Reads every fence, if one may have changed.
     #[cold]
     pub(crate) fn poll_fences<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(supervision) = self.supervision.as_mut().filter(|supervision| supervision.has_news()) else {
@@ -55,14 +46,14 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         for strategy in 0..self.core.sessions.len() as u16 {
             let (life, session) = (control.incarnation(strategy), &self.core.sessions[usize::from(strategy)]);
             let is_changed = session.is_begun_by(life) || session.is_ended_by(life);
-            if is_changed && !self.take(Input::Lifecycle { strategy, life }, |_| (), cycle) {
+            if is_changed && !self.record_and_apply(Input::Lifecycle { strategy, life }, |_| (), cycle) {
                 return;
             }
         }
         for gateway in 0..self.core.gateways.len() as u16 {
             let life = control.gateway_incarnation(gateway);
             let is_changed = self.core.gateways[usize::from(gateway)].is_changed_by(life);
-            if is_changed && !self.take(Input::GatewayLife { gateway, life }, |_| (), cycle) {
+            if is_changed && !self.record_and_apply(Input::GatewayLife { gateway, life }, |_| (), cycle) {
                 return;
             }
         }
@@ -70,35 +61,34 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     #[cold]
     pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        // First: what was queued of the dead must be recalled before anything says that nothing is
-        // left of them.
+        // First: queued orders of crashed peers must be recalled before their retirement ends.
         self.recall_pending(cycle);
         for strategy in 0..self.core.sessions.len() {
             if self.core.sessions[strategy].is_dying()
                 && self.submit.retire(strategy)
-                && !self.take(Input::Retired { strategy: strategy as u16 }, |_| (), cycle)
+                && !self.record_and_apply(Input::Retired { strategy: strategy as u16 }, |_| (), cycle)
             {
                 return;
             }
         }
         for gateway in 0..self.core.gateways.len() {
-            let is_drained = self.core.gateways[gateway].is_closing() && self.drains(gateway, cycle);
+            let is_drained =
+                self.core.gateways[gateway].is_closing() && self.try_drain_gateway(gateway, cycle);
             let input = Input::GatewayDrained { gateway: gateway as u16 };
-            if is_drained && !self.take(input, |_| (), cycle) {
+            if is_drained && !self.record_and_apply(input, |_| (), cycle) {
                 return;
             }
         }
     }
 
-    /// Takes what a dead gateway has left in the completion hand-off. Returns `true` if nothing of
-    /// it is left. Where gateways share a ring, its reports stand between the others': all that are
-    /// there are taken.
-    fn drains<C: Clock>(&mut self, gateway: usize, cycle: &mut Cycle<C>) -> bool {
+    /// Drains a dead gateway's reports; from a shared ring all reports. Returns `true` if none is
+    /// left.
+    fn try_drain_gateway<C: Clock>(&mut self, gateway: usize, cycle: &mut Cycle<C>) -> bool {
         if !self.completion.retire(gateway) {
             return false;
         }
-        // Looked at before the ring is found empty: a place that another gateway has claimed may
-        // hide what stands after it.
+        // Checked before the ring is found empty: another gateway's claimed slot may hide later
+        // messages.
         let is_whole = self.completion.blocked().is_none();
         while self.poll_completion(cycle) > 0 {}
         is_whole && self.failed.is_none()
@@ -107,56 +97,50 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     #[cold]
     pub(crate) fn poll_commands<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         while let Some(CommandEntry { number, command, .. }) =
-            self.outputs.desk.as_mut().and_then(CommandChannel::next_command)
+            self.outputs.commands.as_mut().and_then(CommandChannel::next_command)
         {
-            if !self.take(Input::Command { number, command }, |_| (), cycle) {
+            if !self.record_and_apply(Input::Command { number, command }, |_| (), cycle) {
                 return;
             }
         }
     }
 
-    /// Inspects the submit hand-off for what stops everybody: damage, and a slot that is claimed
-    /// and not written.
     #[cold]
     pub(crate) fn inspect_submit<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(supervision) = &mut self.supervision else { return };
         supervision.next_inspection = cycle.now.saturating_add(cycle.time.ticks(INSPECTION_NS));
         if !supervision.is_damaged && self.submit.check().is_err() {
             supervision.is_damaged = true;
-            self.take(Input::Violation { from: None, why: ProtocolViolation::RingDamaged }, |_| (), cycle);
+            self.record_and_apply(
+                Input::Violation { from: None, why: ProtocolViolation::RingDamaged },
+                |_| (),
+                cycle,
+            );
             if let Some(repairs) = &self.outputs.repairs {
                 repairs.set_damaged(ProtocolViolation::RingDamaged);
             }
         }
-        // Since when is as of the first look: a producer may be about to write the slot, or to take
-        // its announcement back.
+        // Timed from the first inspection: a producer may be about to write the slot, or to
+        // withdraw its announcement.
         let found = self.submit.blocked().map(|BlockedSlot { place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
-            let known = self.outputs.standstill.filter(|at| (at.slot, at.announcer) == (place, announcer));
+            let known = self.outputs.blocked_claim.filter(|at| (at.slot, at.announcer) == (place, announcer));
             known.unwrap_or(BlockedClaim { slot: place, announcer, since_ticks: cycle.now })
         });
-        if found != self.outputs.standstill {
-            self.outputs.standstill = found;
+        if found != self.outputs.blocked_claim {
+            self.outputs.blocked_claim = found;
             if let Some(repairs) = &self.outputs.repairs {
                 repairs.set_blocked(found);
             }
         }
     }
 
-    /// Is supervised by the launcher from here on.
+    /// Adds supervision by the launcher, and publishes what a crashed engine may not have
+    /// published. `now` is in ticks.
     #[must_use]
-    pub fn supervised(mut self, supervision: Supervision, repairs: RepairsWriter) -> Self {
-        self.supervision = Some(supervision);
-        self.outputs.repairs = Some(repairs);
-        self
-    }
-
-    /// As [`Orchestrator::supervised`], in the place of an engine that has crashed: publishes what
-    /// that one may have had no time to publish.
-    #[must_use]
-    pub fn supervised_again(self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
+    pub fn supervised(mut self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
         for session in &self.core.sessions {
-            let StrategySession { strategy, epoch, state, refused, orphaned, why, .. } = *session;
+            let StrategySession { strategy, epoch, state, refused, orphaned, violation: why, .. } = *session;
             match (state, why) {
                 (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
                     repairs.set_repaired(strategy, epoch, now, now);
@@ -170,13 +154,15 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
         for (gateway, session) in (0..).zip(&self.core.gateways) {
             if session.state == GatewayState::Down {
-                // Only of gateways that do not come back: their inboxes end with them.
+                // Only gateways that do not restart: their inboxes end with them.
                 let counts = session.counts;
                 let repair =
                     GatewayRepair { noticed_ticks: now, repaired_ticks: now, counts, ..Default::default() };
                 repairs.set_gateway_repaired(gateway, session.epoch, &repair);
             }
         }
-        self.supervised(supervision, repairs)
+        self.supervision = Some(supervision);
+        self.outputs.repairs = Some(repairs);
+        self
     }
 }

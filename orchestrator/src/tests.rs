@@ -84,7 +84,8 @@ impl<J: InputLog> Bench<J> {
         work
     }
 
-    /// One of the two turns that it has where the gateways share its thread.
+    /// Runs one of the two duty cycles per iteration that the engine has if gateways share its
+    /// thread.
     fn turn(&mut self) -> usize {
         self.orchestrator.duty_cycle(&mut self.cycle)
     }
@@ -186,7 +187,7 @@ fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
 }
 
 #[test]
-fn a_strategy_that_never_reads_is_quarantined_once_nothing_fits_any_more() {
+fn strategy_that_never_reads_is_quarantined() {
     let mut bench = bench(2, 100);
     for n in 0..20 {
         bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
@@ -198,9 +199,9 @@ fn a_strategy_that_never_reads_is_quarantined_once_nothing_fits_any_more() {
 }
 
 #[test]
-fn what_is_kept_warm_may_be_dead() {
+fn prefetch_tolerates_dead_peers() {
     let mut bench = bench(8, 8);
-    bench.orchestrator.core.sessions[1].close(SessionState::Dead);
+    bench.orchestrator.core.sessions[1].end_incarnation(SessionState::Dead);
     (0..10)
         .chain([usize::MAX])
         .for_each(|round| Agent::<VirtualClock>::prefetch_hot(&bench.orchestrator, round));

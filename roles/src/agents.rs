@@ -64,10 +64,9 @@ pub trait AnyAgent<K: Clock>: Agent<K> + Send {}
 
 impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 
-/// An agent with loops of its own: whatever it is made of takes the compiler as long as all its
-/// loops.
+/// An agent with its own monomorphised loops.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
-    /// Runs it on the calling thread, which idles like that, until the run ends.
+    /// Runs the agent on the calling thread until the run ends.
     ///
     /// # Errors
     /// What kept the thread from starting.
@@ -81,4 +80,4 @@ impl<K: LoopClock, A: Agent<K> + Send> RoleAgent<K> for A {
 }
 
 /// The roles of a thread, each behind a dynamic call.
-pub(super) type MixedAgents<K> = Vec<Box<dyn AnyAgent<K>>>;
+pub(super) type AgentGroup<K> = Vec<Box<dyn AnyAgent<K>>>;

@@ -1,7 +1,7 @@
-//! Audits exchanges and engine of a run by their journals.
+//! Audits the exchanges and the engine of a run by replaying their journals.
 
-use super::parts::Parts;
-use super::{book, build, engine, spare};
+use super::role_context::RoleContext;
+use super::{book, build, engine, standby};
 use crate::faults::own;
 use anyhow::{Context as _, Result};
 use journal::JournalFollower;
@@ -11,38 +11,39 @@ use shm::attached::Attached;
 use system::clock::Timebase;
 use venue::Audit;
 
-/// By the journal of a venue; `attached` is what its exchange's process has.
+/// Audits a venue's exchange by its journal; `attached` is the memory of the exchange's process.
 ///
 /// # Errors
-/// A journal that is not whole, or that begins behind a snapshot.
+/// The journal is damaged, or begins with a snapshot.
 pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached<'_>) -> Result<Audit> {
     let thread = plan.thread_of(Role::Exchange(venue)).context("every exchange has a thread")?;
     let thread = &plan.threads[thread];
-    let mut parts = Parts { plan, thread, control, attached, act: own::act, when_attached: Vec::new() };
+    let mut parts =
+        RoleContext { plan, thread, control, attached, act: own::perform, when_attached: Vec::new() };
     let setup = book::market(&mut parts, venue)?;
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = book::journal_folder(plan, venue);
-    Audit::of(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
+    Audit::from_journal(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
 }
 
-/// How many reports each strategy must have been given by the engine's journal, since its memory
-/// was last made anew.
+/// Returns, from the engine's journal, the number of reports returned to each strategy since its
+/// memory was last reset.
 ///
 /// # Errors
-/// A journal that cannot be followed.
+/// The journal cannot be read.
 pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
-    let replica = orchestrator::Replica::new(build::core_of(plan)?, plan.stamps);
+    let replica = orchestrator::Replica::new(build::new_core(plan)?, plan.stamps);
     let follower = JournalFollower::begin(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
     while follower.follow(1024).context("the engine's journal")? > 0 {}
     Ok(follower.state.returned())
 }
 
-/// How many messages were pushed into each of these rings, which the process writes that has
-/// `attached`.
+/// Returns the number of messages pushed into each of the rings, which the process of `attached`
+/// writes.
 ///
 /// # Errors
-/// A ring that is not what it should be.
+/// A ring is missing or invalid.
 pub fn published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
-    Ok(spare::Sent::new(rings, attached)?.published())
+    Ok(standby::PublishedCounts::new(rings, attached)?.published())
 }

@@ -1,7 +1,7 @@
-//! How exchanges and their gateways' sessions are built.
+//! Builds exchanges and the sessions of their gateways.
 
-use super::estate;
-use super::parts::Parts;
+use super::recovered;
+use super::role_context::RoleContext;
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
@@ -25,84 +25,85 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use system::clock::Timebase;
 use venue::{
-    Close, ExchangeAgent, ExchangeReplica, MarketBoard, MarketSetup, OPENING_BOOK_OWNER, OutputWatermarks,
-    ReplaySequencer, SessionEnd, Trade, open_with,
+    ExchangeAgent, ExchangeReplica, MarketBoard, MarketSetup, OPENING_BOOK_OWNER, OutputWatermarks,
+    ReplaySequencer, SessionEnd, Trade, TradeTape, open_with,
 };
 
-/// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down
-/// page by page when the exchange dies, before anybody can be told.
+/// Size of a journal segment in bytes. Two are prepared ahead; mapped pages are torn down when the
+/// exchange dies, before its death is reported.
 const SEGMENT_BYTES: u64 = 4 << 20;
-/// What a run of a few orders needs at most, for each of them: it has smaller segments.
+/// Maximum journal bytes per order: a run of few orders has smaller segments.
 const BYTES_AN_ORDER: u64 = 1 << 10;
-/// A group is synced when so many instructions wait …
+/// Number of waiting instructions at which a group commit is synced.
 const GROUP_RECORDS: u64 = 512;
-/// … or one has for so long.
+/// Maximum age of an instruction at which a group commit is synced.
 const GROUP_WITHIN: Duration = Duration::from_micros(500);
 
-/// The session of a gateway with its exchange.
-pub(super) fn session(parts: &mut Parts<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
-    let Parts { plan, thread, .. } = *parts;
+/// Builds the session of a gateway with its exchange.
+pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
+    let RoleContext { plan, thread, .. } = *parts;
     let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
-    let Some(estate) = estate::gateway(parts.attached, context.gateway) else {
+    let Some(resume_point) = recovered::gateway_resume_point(parts.attached, context.gateway) else {
         let out = parts.attached.sender(&session_out(context.gateway))?;
         let reports = parts.attached.receiver(&session_in(context.gateway))?;
         return Ok(SessionVenue::new(out, bell, reports));
     };
     let out = parts.attached.heir(&session_out(context.gateway))?;
     let mut reports = parts.attached.successor(&session_in(context.gateway))?;
-    reports.skip_to(estate.completed);
-    Ok(SessionVenue::new(out, bell, reports).in_place_of(estate.first, estate.stamped.len()))
+    reports.skip_to(resume_point.completed);
+    Ok(SessionVenue::new(out, bell, reports)
+        .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
 }
 
-/// The exchange that is a venue; with a journal, in the state in which that has it.
-pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<ExchangeAgent<RunTape>> {
-    let Parts { plan, thread, .. } = *parts;
+/// Builds the exchange of a venue; with a journal, in its recovered state.
+pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<ExchangeAgent<RunTape>> {
+    let RoleContext { plan, thread, .. } = *parts;
     let trading = plan.trading();
-    let room = trading.max_held as usize;
-    let takeover = Takeover::of(parts.attached);
-    let kept = kept(parts.attached, venue).lock().unwrap_or_else(PoisonError::into_inner).take();
+    let capacity = trading.max_held as usize;
+    let takeover = Takeover::from_attached(parts.attached);
+    let kept = standby_slot(parts.attached, venue).lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut sessions = Vec::new();
     for gateway in trading.gateways_of(venue) {
         // In the place of a predecessor, if there was one; else the same as a first one.
         let orders = parts.attached.successor(&session_out(gateway))?;
         let reports = parts.attached.heir(&session_in(gateway))?;
         let bell = bell_of(parts.attached, plan, thread, Role::Gateway(gateway))?;
-        sessions.push(SessionEnd::new(orders, reports, bell, room));
+        sessions.push(SessionEnd::new(orders, reports, bell, capacity));
     }
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
     let trades = tape.0.total_trades();
-    let (followed, mut tally) = kept.unwrap_or_else(|| (None, tally(plan)));
+    let (followed, mut tally) = kept.unwrap_or_else(|| (None, log_cursor(plan)));
     let board = match trading.market_data {
         true => Some(MarketBoard::new(segments::market_writer(parts.attached, parts.plan, venue)?)),
         false => None,
     };
     let Some(options) = journal_options(trading) else {
-        return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).telling(board));
+        return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).with_market_board(board));
     };
     let past = log_scan::prior_log(parts.attached, plan, thread)?;
     past.scan(&mut tally);
-    let mut estate = left_behind(&past, &tally, trades);
+    let mut watermarks = log_watermarks(&past, &tally, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
-    takeover.of_exchange(&mut estate, &folder);
-    let (shadow, reader) = match followed.map(JournalFollower::into_parts) {
-        Some((shadow, mut reader)) => {
-            takeover.of_reader(&mut reader);
-            (shadow, Some(reader))
+    takeover.alter_exchange(&mut watermarks, &folder);
+    let (replica, reader) = match followed.map(JournalFollower::into_parts) {
+        Some((replica, mut reader)) => {
+            takeover.alter_reader(&mut reader);
+            (replica, Some(reader))
         }
         None => (ExchangeReplica::new(market(parts, venue)?, time), None),
     };
-    let journal = (folder.as_path(), &takeover.of_options(options));
-    let agent = shadow.promote(reader, journal, &estate, (sessions, tape, board));
+    let journal = (folder.as_path(), &takeover.journal_options(options));
+    let agent = replica.promote(reader, journal, &watermarks, (sessions, tape, board));
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
-    takeover.of_opened(&folder, agent.watermark());
+    takeover.on_journal_open(&folder, agent.watermark());
     Ok(agent)
 }
 
-/// What of an exchange is in its log, as it was counted. Where records are missing, no count says
-/// what was stamped: all is taken to be. Better one stamp missing more than one there twice.
-fn left_behind(past: &PriorLog, tally: &LogCursor, trades: u64) -> OutputWatermarks {
+/// Returns the watermarks of an exchange's log. If records are missing from the log, everything
+/// counts as stamped: rather a missing stamp than a duplicate one.
+fn log_watermarks(past: &PriorLog, tally: &LogCursor, trades: u64) -> OutputWatermarks {
     let sums = &tally.totals;
     let stamped = |point| if past.is_partial() { u64::MAX } else { sums.count(point) };
     OutputWatermarks {
@@ -115,30 +116,29 @@ fn left_behind(past: &PriorLog, tally: &LogCursor, trades: u64) -> OutputWaterma
     }
 }
 
-/// Where the journal of a venue is.
+/// Returns the directory of a venue's journal.
 pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
     Path::new(&plan.folder).join(format!("journal-venue-{venue}"))
 }
 
-/// What a venue's market is made of.
-pub(super) fn market(parts: &mut Parts<'_, '_>, venue: u16) -> Result<MarketSetup> {
+/// Builds the parameters of a venue's market.
+pub(super) fn market(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<MarketSetup> {
     let trading = parts.plan.trading();
-    let room = trading.max_held as usize;
-    let instruments = instruments(trading, room);
-    let exchange = opened(parts.plan, &instruments, room)?;
+    let capacity = trading.max_held as usize;
+    let instruments = instruments(trading, capacity);
+    let exchange = open_books(parts.plan, &instruments, capacity)?;
     let script = match trading.sequence {
         OrderSequence::Arrival => None,
-        OrderSequence::Recorded => Some(ReplaySequencer::new(turns(parts, venue)?)),
+        OrderSequence::Recorded => Some(ReplaySequencer::new(replay_order(parts, venue)?)),
     };
     let (instruments, sessions) = (instruments.len() as u16, trading.gateways_of(venue).count());
-    Ok(MarketSetup { venue, exchange, instruments, sessions, room, script })
+    Ok(MarketSetup { venue, exchange, instruments, sessions, capacity, sequencer: script })
 }
 
-/// Maps what the exchange will write, and its log, ahead of it.
-pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
+/// Maps the segments that the exchange will use.
+pub(super) fn map(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<()> {
     for gateway in parts.plan.trading().gateways_of(venue) {
-        // Not as their heir: that one takes back what was not published, and the living one is at
-        // work.
+        // Not as a successor, which withdraws unpublished messages: the running exchange uses it.
         parts.attached.receiver(&session_out(gateway))?;
         parts.attached.sender(&session_in(gateway))?;
     }
@@ -150,25 +150,25 @@ pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
     Ok(())
 }
 
-/// Of the log of an exchange; nothing is counted yet.
-pub(super) fn tally(plan: &Plan) -> LogCursor {
+/// Returns a cursor at the start of an exchange's log.
+pub(super) fn log_cursor(plan: &Plan) -> LogCursor {
     LogCursor::new(plan.trading().instrument_count())
 }
 
-/// The state of a follower, if it is of use, and what it has counted in the log.
-pub(super) type Kept = (Option<JournalFollower<ExchangeReplica>>, LogCursor);
+/// The state of a standby: its journal follower, if valid, and its log cursor.
+pub(super) type StandbyState = (Option<JournalFollower<ExchangeReplica>>, LogCursor);
 
-/// Where a process keeps what its exchange is to go on from, if it has anything.
-fn kept(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<Kept>>> {
+/// Returns the slot in which a process stores its exchange's standby state.
+fn standby_slot(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<StandbyState>>> {
     attached.shared(&format!("kept-{venue}"), Mutex::default)
 }
 
-/// The exchange of that venue, once it is built, goes on from there.
-pub(super) fn keep(attached: &mut Attached<'_>, venue: u16, what: Kept) {
-    *kept(attached, venue).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+/// Stores the standby state from which the venue's exchange is built.
+pub(super) fn store_standby(attached: &mut Attached<'_>, venue: u16, what: StandbyState) {
+    *standby_slot(attached, venue).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
 }
 
-/// How the journal is kept; `None`: there is none.
+/// Returns the options of the plan's journal; `None`: no journal.
 pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     let durability = match trading.journal {
         Journaling::None => return None,
@@ -181,10 +181,10 @@ pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     Some(Options { durability, segment_bytes, ..Options::default() })
 }
 
-/// The plan's instruments as the matching engine takes them; one that takes everything where the
-/// plan has none. What is open of one must fit 64 bits, which bounds the largest order.
-fn instruments(trading: &Trading, room: usize) -> Vec<Instrument> {
-    let orders = room as u64 + trading.opening_orders;
+/// Converts the plan's instruments for the matching engine; without any, one that accepts
+/// everything. The total open quantity must fit 64 bits, which bounds the largest order.
+fn instruments(trading: &Trading, capacity: usize) -> Vec<Instrument> {
+    let orders = capacity as u64 + trading.opening_orders;
     let of = |planned: &protocol::instrument::Instrument| Instrument {
         tick: planned.tick,
         lot: planned.lot,
@@ -199,19 +199,19 @@ fn instruments(trading: &Trading, room: usize) -> Vec<Instrument> {
     }
 }
 
-/// Whose turn it is at this venue, order after order.
-fn turns(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Vec<u16>> {
+/// Returns the strategy of each order of the recorded flow at a venue.
+fn replay_order(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Vec<u16>> {
     let words = parts.attached.view(REPLAY_SEGMENT, REPLAY_KIND)?;
     // Relaxed: written before this process started.
     let turns =
-        (HEADER_WORDS..words.len()).map(|place| ReplayStep::from_word(words.load(place, Ordering::Relaxed)));
+        (HEADER_WORDS..words.len()).map(|index| ReplayStep::from_word(words.load(index, Ordering::Relaxed)));
     Ok(turns.filter(|turn| turn.venue == venue).map(|turn| turn.strategy).collect())
 }
 
-/// The books, with the orders of the opening book in them.
-fn opened(plan: &Plan, instruments: &[Instrument], room: usize) -> Result<Exchange> {
+/// Creates the matching engine with the opening book.
+fn open_books(plan: &Plan, instruments: &[Instrument], capacity: usize) -> Result<Exchange> {
     let trading = plan.trading();
-    let orders = room + trading.opening_orders as usize;
+    let orders = capacity + trading.opening_orders as usize;
     let mut exchange = Exchange::new(instruments, Capacity::orders(orders))?;
     let Some(path) = &trading.opening_book else { return Ok(exchange) };
     let file = File::open(path).with_context(|| format!("cannot read the opening book {path}"))?;
@@ -223,10 +223,10 @@ fn opened(plan: &Plan, instruments: &[Instrument], room: usize) -> Result<Exchan
     Ok(exchange)
 }
 
-/// Trades and last books go to the run's tape.
+/// The run's tape as receiver of an exchange's trades and last books.
 pub(super) struct RunTape(TapeWriter);
 
-impl Close for RunTape {
+impl TradeTape for RunTape {
     #[inline]
     fn trade(&mut self, trade: &Trade, ticks: u64) {
         let Trade { number: _, instrument, maker, taker, price, quantity } = *trade;

@@ -1,12 +1,12 @@
-//! How each role is built: the half of its record that needs the crates which implement the roles.
+//! Builds each role of a thread from the plan and its segments.
 
-use super::agents::{AnyAgent, LoopClock, MixedAgents, RoleAgent};
+use super::agents::{AgentGroup, AnyAgent, LoopClock, RoleAgent};
 use super::book;
-use super::checked::checked;
-use super::ends::{BoxedProducer, Ends};
-use super::estate;
-use super::parts::{Parts, VenueBuilder};
+use super::recovered;
+use super::role_context::{RoleContext, VenueBuilder};
 use super::takeover::Takeover;
+use super::technique_ends::{BoxedProducer, TechniqueEnds};
+use super::validating::validating_session;
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
 use gateway::{Gateway, Venue, VenueContext};
@@ -27,25 +27,25 @@ use system::work::TimedWork;
 
 /// Builds the agent of a strategy.
 pub(super) type BuildStrategy<K> =
-    Box<dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + Send + Sync>;
+    Box<dyn Fn(&mut RoleContext<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + Send + Sync>;
 
-/// Builds the strategy with an index, of whatever kind that is.
+/// Builds the strategy with an index, of the kind in the plan.
 pub(super) type StrategyBuilder<'a, K> =
-    dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + 'a;
+    dyn Fn(&mut RoleContext<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + 'a;
 
-/// Builds the agent of a thread whose roles are the engine's, or a mixture.
+/// Builds the agent of a thread with the engine's roles or a mixture.
 pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
-    ends: Ends<P, C>,
-    parts: &mut Parts<'_, '_>,
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
     roles: &[Role],
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_, K>,
 ) -> Result<Box<dyn RoleAgent<K>>> {
     let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.validates_venue(*index));
     let has_checked = roles.iter().any(checks);
-    // One that checks is not among those whose loops are compiled for what is measured.
+    // Validating gateways have no measured loops.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
-    let gateway = |parts: &mut Parts<'_, '_>, index| gateway(ends, parts, index, venue);
+    let gateway = |parts: &mut RoleContext<'_, '_>, index| gateway(ends, parts, index, venue);
     let journaled = match roles.contains(&Role::Orchestrator) {
         true => successor(ends, parts)?,
         false => None,
@@ -53,9 +53,9 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     if let Some(orchestrator) = journaled {
         let others: Vec<Role> = roles.iter().copied().filter(|role| *role != Role::Orchestrator).collect();
         let others = any_agents(ends, parts, &others, venue, strategy)?;
-        // Loops of its own would be compiled for every technique and venue once more.
-        let orchestrator: MixedAgents<K> = vec![Box::new(orchestrator)];
-        let pair: MixedAgents<K> = vec![Box::new((orchestrator, others))];
+        // Own loops would be compiled once more for every technique and venue.
+        let orchestrator: AgentGroup<K> = vec![Box::new(orchestrator)];
+        let pair: AgentGroup<K> = vec![Box::new((orchestrator, others))];
         return Ok(Box::new(pair));
     }
     Ok(match roles {
@@ -75,21 +75,23 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     })
 }
 
-/// Builds an agent for each role, each behind a dynamic call a duty cycle.
+/// Builds an agent for each role, each behind a dynamic call per duty cycle.
 fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
-    ends: Ends<P, C>,
-    parts: &mut Parts<'_, '_>,
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
     roles: &[Role],
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_, K>,
-) -> Result<MixedAgents<K>> {
+) -> Result<AgentGroup<K>> {
     let one = |role: &Role| {
         Ok(match role {
             Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent<K>>,
             Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent<K>>,
             Role::Gateway(index) if parts.plan.validates_venue(*index) => {
-                let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| checked(parts, context, venue);
-                // Nothing of it is measured: those of all techniques share one agent.
+                let make = |parts: &mut RoleContext<'_, '_>, context: &VenueContext| {
+                    validating_session(parts, context, venue)
+                };
+                // Not measured: all techniques share one agent.
                 let completion = completion(ends, parts, *index).map(BoxedProducer::new)?;
                 Box::new(gateway_through(completion, parts, *index, &make)?) as Box<dyn AnyAgent<K>>
             }
@@ -100,11 +102,10 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
     roles.iter().map(one).collect()
 }
 
-/// The same of a thread whose gateways are those of exchanges, and which may run exchanges behind
-/// them.
+/// Builds the agent of a thread with gateways of exchanges, which may run the exchanges too.
 pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'static>(
-    ends: Ends<P, C>,
-    parts: &mut Parts<'_, '_>,
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
     roles: &[Role],
     strategy: &StrategyBuilder<'_, K>,
 ) -> Result<Box<dyn RoleAgent<K>>> {
@@ -118,10 +119,10 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
     {
         return thread_agent(ends, parts, roles, &book::session, strategy);
     }
-    let gateways = |parts: &mut Parts<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {
+    let gateways = |parts: &mut RoleContext<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {
         roles.iter().map(|role| gateway(ends, parts, role.index(), &book::session)).collect()
     };
-    let exchanges = |parts: &mut Parts<'_, '_>| -> Result<Vec<_>> {
+    let exchanges = |parts: &mut RoleContext<'_, '_>| -> Result<Vec<_>> {
         exchanges.iter().map(|role| book::exchange(parts, role.index())).collect()
     };
     Ok(match engine {
@@ -141,48 +142,47 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
 
 /// A strategy, faulty if the plan has a fault for this incarnation.
 pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Strategy + Send + 'static>(
-    ends: Ends<P, C>,
-    parts: &mut Parts<'_, '_>,
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
     index: u16,
     make: &dyn Fn(&strategy::Context) -> S,
 ) -> Result<Box<dyn RoleAgent<K>>> {
-    let Parts { plan, control, act, .. } = *parts;
+    let RoleContext { plan, control, act, .. } = *parts;
     let epoch = control.incarnation(index).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
     let submit = (ends.producer)(&submit_link(plan), index.into(), parts.attached)?;
-    let Some(faults) = OwnFaults::of(plan, index, epoch) else {
+    let Some(faults) = OwnFaults::for_strategy(plan, index, epoch) else {
         return Ok(Box::new(strategy_agent(parts, &context, submit, make)?));
     };
-    // Nothing of it is measured: those of all techniques share one agent, without a loop of its
-    // own.
+    // Not measured: all techniques share one agent without its own loop.
     let submit = faults.producer(BoxedProducer::new(submit), act);
     let agent = strategy_agent(parts, &context, BoxedProducer::new(submit.clone()), make)?;
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
-    let faulty: MixedAgents<K> = vec![Box::new(faults.agent(agent, submit))];
+    let faulty: AgentGroup<K> = vec![Box::new(faults.agent(agent, submit))];
     Ok(Box::new(faulty))
 }
 
 fn strategy_agent<P: Producer, S: Strategy>(
-    parts: &mut Parts<'_, '_>,
+    parts: &mut RoleContext<'_, '_>,
     context: &strategy::Context,
     submit: P,
     make: &dyn Fn(&strategy::Context) -> S,
 ) -> Result<StrategyAgent<S, P>> {
     let session = session(parts.plan, context, submit, parts.attached)?;
     let market = segments::market(parts.attached, parts.plan)?;
-    Ok(StrategyAgent::new(make(context), session).hearing(market))
+    Ok(StrategyAgent::new(make(context), session).with_market_data(market))
 }
 
-/// The player of a schedule as one of the built-in strategies.
+/// Returns the player of a schedule as a built-in strategy.
 pub(super) fn player(context: &strategy::Context) -> BuiltIn {
     BuiltIn::Player(context.player())
 }
 
-/// The player of a strategy that submits through that producer.
+/// Builds the player of a strategy that submits through `submit`.
 ///
 /// # Errors
-/// A segment that is missing or not what it should be.
+/// A segment is missing or invalid.
 pub fn strategy(
     plan: &Plan,
     index: u16,
@@ -194,14 +194,14 @@ pub fn strategy(
     Ok(StrategyAgent::new(player(&context), session(plan, &context, submit, attached)?))
 }
 
-/// The orchestrator of an engine with a journal, promoted before the threads were built; `None`
-/// without a journal.
+/// Attaches the orchestrator of an engine with a journal, promoted before the threads were built;
+/// `None` without a journal.
 fn successor<P, C: Consumer>(
-    ends: Ends<P, C>,
-    parts: &mut Parts<'_, '_>,
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
 ) -> Result<Option<Orchestrator<C, Writer>>> {
-    let Parts { plan, ref mut attached, .. } = *parts;
-    let recovery = estate::recovery(attached);
+    let RoleContext { plan, ref mut attached, .. } = *parts;
+    let recovery = recovered::recovery(attached);
     let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
     let recovered = recovery.as_mut().and_then(|engine| Some((engine.successor.take()?, &engine.recovered)));
     let Some((successor, recovered)) = recovered else { return Ok(None) };
@@ -209,30 +209,33 @@ fn successor<P, C: Consumer>(
     let submit = attach(&submit_link(plan), attached)?;
     let completion = attach(&completion_link(plan), attached)?;
     let orchestrator = successor.attach(submit, completion, recovered)?;
-    let now = (Takeover::of(attached).now)(plan);
+    let now = (Takeover::from_attached(attached).now)(plan);
     let (supervision, repairs) = supervision(parts)?;
-    Ok(Some(orchestrator.supervised_again(supervision, repairs, now)))
+    Ok(Some(orchestrator.supervised(supervision, repairs, now)))
 }
 
-/// The orchestrator of an engine without a journal.
-fn orchestrator<P, C: Consumer>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>) -> Result<Orchestrator<C>> {
-    let Parts { plan, ref mut attached, .. } = *parts;
+/// Builds the orchestrator of an engine without a journal.
+fn orchestrator<P, C: Consumer>(
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
+) -> Result<Orchestrator<C>> {
+    let RoleContext { plan, ref mut attached, .. } = *parts;
     let submit = (ends.consumer)(&submit_link(plan), attached)?;
     let completion = (ends.consumer)(&completion_link(plan), attached)?;
-    let outputs = outputs(plan, false, attached)?.commanded(segments::command_channel(attached)?);
-    let orchestrator = Orchestrator::new(submit, completion, core_of(plan)?, outputs, ());
+    let outputs = outputs(plan, false, attached)?.with_commands(segments::command_channel(attached)?);
+    let orchestrator = Orchestrator::new(submit, completion, new_core(plan)?, outputs, ());
     let (supervision, repairs) = supervision(parts)?;
-    Ok(orchestrator.supervised(supervision, repairs))
+    Ok(orchestrator.supervised(supervision, repairs, 0))
 }
 
-/// What the launcher and the orchestrator tell each other.
-fn supervision(parts: &mut Parts<'_, '_>) -> Result<(Supervision, RepairsWriter)> {
+/// Attaches the segments through which launcher and orchestrator supervise.
+fn supervision(parts: &mut RoleContext<'_, '_>) -> Result<(Supervision, RepairsWriter)> {
     let repairs = RepairsWriter::new(&parts.attached.region(REPAIRS, supervision::KIND)?.words());
     Ok((Supervision::new(parts.control.clone()), repairs))
 }
 
-/// The engine's core before its first input.
-pub(super) fn core_of(plan: &Plan) -> Result<Core> {
+/// Creates the engine's core for a plan.
+pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
     let resumable: Vec<bool> =
@@ -251,8 +254,7 @@ pub(super) fn core_of(plan: &Plan) -> Result<Core> {
     Ok(Core::new(&setup)?)
 }
 
-/// What the orchestrator sends through: attached after a crashed one's if `is_successor`, or as the
-/// first.
+/// Attaches the orchestrator's outputs: after a crashed one's if `is_successor`, or as the first.
 pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'_>) -> Result<Outputs> {
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];
@@ -277,18 +279,18 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     Ok(Outputs::new(inboxes, returns, TimedWork::new(trading.work_ns)))
 }
 
-/// What a gateway hands its reports over through: in the place of a dead one's, if there was one.
-fn completion<P, C>(ends: Ends<P, C>, parts: &mut Parts<'_, '_>, index: u16) -> Result<P> {
-    let is_heir = estate::gateway(parts.attached, index).is_some();
-    // It was made anew, if a gateway has died alone.
+/// Attaches a gateway's end of the completion hand-off, after a crashed one's if there was one.
+fn completion<P, C>(ends: TechniqueEnds<P, C>, parts: &mut RoleContext<'_, '_>, index: u16) -> Result<P> {
+    let is_heir = recovered::gateway_resume_point(parts.attached, index).is_some();
+    // If a gateway crashed alone its ring was reset.
     let attach = if is_heir && parts.plan.engine_is_restartable() { ends.inherit } else { ends.producer };
     Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
 }
 
-/// The gateway with that index.
+/// Builds the gateway with an index.
 fn gateway<P: Producer, C, V: Venue>(
-    ends: Ends<P, C>,
-    parts: &mut Parts<'_, '_>,
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
     index: u16,
     make: &VenueBuilder<'_, V>,
 ) -> Result<Gateway<P, V>> {
@@ -298,11 +300,11 @@ fn gateway<P: Producer, C, V: Venue>(
 
 fn gateway_through<P: Producer, V: Venue>(
     completion: P,
-    parts: &mut Parts<'_, '_>,
+    parts: &mut RoleContext<'_, '_>,
     index: u16,
     make: &VenueBuilder<'_, V>,
 ) -> Result<Gateway<P, V>> {
-    let Parts { plan, thread, .. } = *parts;
+    let RoleContext { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let context = VenueContext {
         venue: trading.venue_of(index),
@@ -314,13 +316,13 @@ fn gateway_through<P: Producer, V: Venue>(
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
-    let estate = estate::gateway(attached, index);
-    // In the place of a predecessor, if there was one; else the same as a first one.
+    let resume_point = recovered::gateway_resume_point(attached, index);
+    // After a predecessor, if there was one.
     let inbox = attached.successor(&inbox(index))?;
     let gateway = Gateway::new(index, inbox, completion, bell, venue);
-    let gateway = gateway.logging_fills_first(plan.can_lose_gateways());
-    Ok(match estate {
-        Some(estate) => gateway.in_place_of(estate),
+    let gateway = gateway.with_fills_logged_first(plan.can_lose_gateways());
+    Ok(match resume_point {
+        Some(resume_point) => gateway.resume_from(resume_point),
         None => gateway,
     })
 }

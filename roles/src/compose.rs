@@ -1,17 +1,17 @@
-//! From the roles of a thread to one agent.
+//! Composes the roles of a thread into one agent.
 //!
-//! A thread runs its agent behind one dynamic call: the loop behind it is monomorphised for the
-//! agent, the clock and the idle strategy. That holds for a single role, for the orchestrator with
-//! gateways, and for gateways; only a thread with another mixture of roles makes a dynamic call for
-//! each role in each duty cycle.
+//! A thread runs its agent behind one dynamic call; its loop is monomorphised for the agent, the
+//! clock and the idle strategy. That holds for a single role, for the orchestrator with gateways,
+//! and for gateways; only a thread with another mixture of roles makes a dynamic call for each role
+//! in each duty cycle.
 
-use super::agents::{AnyAgent, LoopClock, MixedAgents, RoleAgent, is_measured};
+use super::agents::{AgentGroup, AnyAgent, LoopClock, RoleAgent, is_measured};
 use super::build::{BuildStrategy, StrategyBuilder, player, strategy_or_faulty, thread_agent};
-use super::ends::BoxedEnds;
-use super::parts::{Parts, WhenAttached};
 use super::registry::{BuildThread, Registry, StrategyEntry, VenueEntry};
+use super::role_context::{RoleContext, WhenAttached};
 use super::runner::Runner;
-use crate::faults::own::Act;
+use super::technique_ends::BoxedEnds;
+use crate::faults::own::FaultAction;
 use anyhow::Result;
 use gateway::{DelayVenue, InFull};
 use protocol::agent::Agent;
@@ -23,15 +23,15 @@ use shm::idle;
 use shm::memory::AtomicWords;
 use system::clock;
 
-/// What was composed of a thread's roles, not armed yet.
-pub struct Composed<A> {
+/// The agent of a thread, whose injected faults are not armed yet.
+pub struct ComposedAgent<A> {
     agent: A,
     when_attached: Vec<WhenAttached>,
 }
 
-impl<A> Composed<A> {
-    /// Tells faulty agents what their process can write, once all of it is attached, and where
-    /// their thread's status is.
+impl<A> ComposedAgent<A> {
+    /// Passes faulty agents the memory that their process can write, once all is attached, and
+    /// their thread's status.
     pub fn arm(self, attached: &Attached<'_>, thread: &AtomicWords) -> A {
         let Self { agent, when_attached } = self;
         when_attached.into_iter().for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
@@ -39,29 +39,29 @@ impl<A> Composed<A> {
     }
 }
 
-/// A thread's loop: runs its agent on the calling thread, which idles like that, until the run
-/// ends. Fails with what kept the thread from starting.
+/// A thread's loop: runs its agent on the calling thread until the run ends. Fails if the thread
+/// cannot start.
 pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::Chosen) -> Result<()> + Send>;
 
 /// An agent that its caller steps, instead of giving it a thread.
 pub type SteppedAgent = Box<dyn Agent<clock::AnyClock>>;
 
-/// Builds the loop of a thread from its roles; `act` is how faults are carried out.
+/// Builds the loop of a thread from its roles; `act` performs injected faults.
 ///
 /// # Errors
-/// A segment that is missing or not what it should be.
+/// A segment is missing or invalid.
 pub(super) fn compose(
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-    act: Act,
-) -> Result<Composed<Loop>> {
-    fn looped<K: LoopClock>(composed: Composed<Box<dyn RoleAgent<K>>>) -> Composed<Loop> {
-        let Composed { agent, when_attached } = composed;
-        Composed { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
+    act: FaultAction,
+) -> Result<ComposedAgent<Loop>> {
+    fn looped<K: LoopClock>(composed: ComposedAgent<Box<dyn RoleAgent<K>>>) -> ComposedAgent<Loop> {
+        let ComposedAgent { agent, when_attached } = composed;
+        ComposedAgent { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
     }
-    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
     Ok(match is_measured(plan) {
         true => looped(compose_on(parts, |entry| &entry.measured, |entry| &entry.measured)?),
         false => looped(compose_on(parts, |entry| &entry.any, |entry| &entry.any)?),
@@ -71,29 +71,30 @@ pub(super) fn compose(
 /// Builds the agent of a thread from its roles, to be stepped.
 ///
 /// # Errors
-/// As the loop of a thread: a segment that is missing or not what it should be.
+/// A segment is missing or invalid.
 pub fn compose_stepped(
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-    act: Act,
-) -> Result<Composed<SteppedAgent>> {
-    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    let Composed { agent, when_attached } =
+    act: FaultAction,
+) -> Result<ComposedAgent<SteppedAgent>> {
+    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let ComposedAgent { agent, when_attached } =
         compose_on::<clock::AnyClock>(parts, |entry| &entry.any, |entry| &entry.any)?;
-    Ok(Composed { agent, when_attached })
+    Ok(ComposedAgent { agent, when_attached })
 }
 
 fn compose_on<K: LoopClock>(
-    parts: Parts<'_, '_>,
+    parts: RoleContext<'_, '_>,
     build_strategy: fn(&StrategyEntry) -> &BuildStrategy<K>,
     build_thread: fn(&VenueEntry) -> &BuildThread<K>,
-) -> Result<Composed<Box<dyn RoleAgent<K>>>> {
-    let registry = Registry::of_program();
+) -> Result<ComposedAgent<Box<dyn RoleAgent<K>>>> {
+    let registry = Registry::installed();
     let plan = parts.plan;
-    let strategy =
-        |parts: &mut Parts<'_, '_>, index| build_strategy(registry.strategy(plan, index)?)(parts, index);
+    let strategy = |parts: &mut RoleContext<'_, '_>, index| {
+        build_strategy(registry.strategy(plan, index)?)(parts, index)
+    };
     agent_of(parts, &strategy, |parts, roles| {
         let kind_of = |role: &Role| match role {
             Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
@@ -111,41 +112,41 @@ fn compose_on<K: LoopClock>(
         let each = |role: &Role| -> Result<Box<dyn AnyAgent<K>>> {
             Ok(build_thread(registry.thread(plan, kind_of(role))?)(parts, &[*role], &strategy)?)
         };
-        let all: Result<MixedAgents<K>> = roles.iter().map(each).collect();
+        let all: Result<AgentGroup<K>> = roles.iter().map(each).collect();
         Ok(Box::new(all?))
     })
 }
 
-/// Builds the agent of a thread, to be stepped, with the built-in player and venue on these ends,
-/// whatever the plan says: for a technique that is in no table.
+/// Builds the agent of a thread, to be stepped, with the built-in player and venue on `ends`: for a
+/// technique that is not registered.
 ///
 /// # Errors
-/// As [`compose_stepped`].
+/// A segment is missing or invalid.
 pub fn compose_stepped_on(
     ends: BoxedEnds,
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-    act: Act,
-) -> Result<Composed<SteppedAgent>> {
+    act: FaultAction,
+) -> Result<ComposedAgent<SteppedAgent>> {
     let strategy: BuildStrategy<clock::AnyClock> =
         Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &player));
-    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    let venue = |_: &mut Parts<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
-    let Composed { agent, when_attached } =
+    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let venue = |_: &mut RoleContext<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
+    let ComposedAgent { agent, when_attached } =
         agent_of(parts, &strategy, |parts, roles| thread_agent(ends, parts, roles, &venue, &strategy))?;
-    Ok(Composed { agent, when_attached })
+    Ok(ComposedAgent { agent, when_attached })
 }
 
 fn agent_of<'a, 's, K: LoopClock>(
-    mut parts: Parts<'a, 's>,
+    mut parts: RoleContext<'a, 's>,
     strategy: &StrategyBuilder<'_, K>,
-    thread: impl FnOnce(&mut Parts<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent<K>>>,
-) -> Result<Composed<Box<dyn RoleAgent<K>>>> {
+    thread: impl FnOnce(&mut RoleContext<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent<K>>>,
+) -> Result<ComposedAgent<Box<dyn RoleAgent<K>>>> {
     let agent = match parts.thread.roles.as_slice() {
         [Role::Strategy(index)] => strategy(&mut parts, *index)?,
         roles => thread(&mut parts, roles)?,
     };
-    Ok(Composed { agent, when_attached: parts.when_attached })
+    Ok(ComposedAgent { agent, when_attached: parts.when_attached })
 }

@@ -1,19 +1,19 @@
-//! The engine with a journal: how its orchestrator and its gateways are built, in the place of
-//! those that have died if there were any.
+//! Recovery of an engine with a journal: its orchestrator and its gateways resume after crashed
+//! ones.
 //!
-//! The orchestrator's journal says what was sent to each gateway and taken from it. How far a
-//! gateway was with that, the rings around it say: between its inbox and its session, and back,
-//! messages go one to one and in their order.
+//! The orchestrator's journal tells what was sent to each gateway and taken from it. The rings
+//! around a gateway tell how far it got: between its inbox and its session, and back, messages go
+//! one to one and in order.
 //!
 //! ```text
-//!  orchestrator ─ inbox ─▶ gateway ─ session out ─▶ exchange        sent: as many as the session has
-//!               ◀ completion ─     ◀ session in ──                  handed over: as many as the completion hand-off has
+//!  orchestrator ─ inbox ─▶ gateway ─ session out ─▶ exchange   sent: count of the session
+//!               ◀ completion ─     ◀ session in ──             handed over: count of completion
 //! ```
 
 use super::book;
-use super::build::{core_of, outputs};
-use super::estate::{self, Engine, log_of, recovery, thread_of};
-use super::gateway_estate;
+use super::build::{new_core, outputs};
+use super::gateway_recovery;
+use super::recovered::{self, RecoveredEngine, open_log, recovery, thread_of};
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
 use journal::JournalFollower;
@@ -27,72 +27,74 @@ use shm::ring::spsc_mux;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-/// Recovers the engine, if that process is the engine's and keeps a journal: before its threads are
-/// built.
+/// Recovers the engine, if the process is the engine's and has a journal. Called before its threads
+/// are built.
 ///
 /// # Errors
-/// A segment or a journal that is not what it should be.
+/// A segment or the journal is invalid.
 pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) -> Result<()> {
     if !plan.engine_has_journal() || !plan.roles_of(process).any(|role| role == Role::Orchestrator) {
         return Ok(());
     }
     let Some(options) = book::journal_options(plan.trading()) else { return Ok(()) };
-    let comes_back = plan.engine_is_restartable();
-    let takeover = Takeover::of(attached);
-    let options = takeover.of_options(options);
+    let is_restartable = plan.engine_is_restartable();
+    let takeover = Takeover::from_attached(attached);
+    let options = takeover.journal_options(options);
     let now = (takeover.now)(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
-    let logged = past_of_orchestrator(plan, attached)?;
-    let (followed, mut tally) = estate::take(attached).unwrap_or_default();
+    let logged = orchestrator_log(plan, attached)?;
+    let (followed, mut tally) = recovered::take_standby(attached).unwrap_or_default();
     logged.scan(&mut tally);
-    let mut estate = estate::of_log(&logged, &tally);
-    for gateway in (0..plan.trading().gateways()).filter(|_| comes_back) {
-        estate.sent.push(attached.heir(&session_out(gateway))?.published());
-        // Nobody is there to take what is in the inbox: it comes again.
+    let mut watermarks = recovered::watermarks_in_log(&logged, &tally);
+    for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
+        watermarks.sent.push(attached.heir(&session_out(gateway))?.published());
+        // The inbox's reader is gone: its messages are sent again.
         let left = attached.heir(&inbox(gateway))?.published();
         attached.successor(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);
-    takeover.of_engine(&mut estate, &folder);
-    let outputs = outputs(plan, comes_back, attached)?.commanded(segments::command_channel(attached)?);
+    takeover.alter_engine(&mut watermarks, &folder);
+    let outputs =
+        outputs(plan, is_restartable, attached)?.with_commands(segments::command_channel(attached)?);
     let (replica, reader) = match followed.map(JournalFollower::into_parts) {
         Some((replica, mut reader)) => {
-            takeover.of_reader(&mut reader);
+            takeover.alter_reader(&mut reader);
             (replica, Some(reader))
         }
-        None => (Replica::new(core_of(plan)?, plan.stamps), None),
+        None => (Replica::new(new_core(plan)?, plan.stamps), None),
     };
-    let recovered = replica.promote(reader, (&folder, &options), estate, outputs, now);
+    let recovered = replica.promote(reader, (&folder, &options), watermarks, outputs, now);
     let (successor, mut recovered) =
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
-    takeover.of_opened(&folder, Some(successor.watermark()));
-    takeover.of_recovered(&mut recovered);
-    let mut writer = log_of(plan, thread, attached)?;
+    takeover.on_journal_open(&folder, Some(successor.watermark()));
+    takeover.alter_recovered(&mut recovered);
+    let mut writer = open_log(plan, thread, attached)?;
     recovered.unlogged.iter().for_each(|record| writer.append_record(*record));
-    for (index, past) in (0..).zip(&recovered.gateways).filter(|_| comes_back) {
-        let estate = gateway_estate::of_engine(plan, index, past, (takeover.now)(plan), attached)?;
-        estate::keep_gateway(attached, index, takeover.of_gateway(estate));
+    for (index, past) in (0..).zip(&recovered.gateways).filter(|_| is_restartable) {
+        let resume_point =
+            gateway_recovery::from_engine_journal(plan, index, past, (takeover.now)(plan), attached)?;
+        recovered::store_gateway(attached, index, takeover.alter_gateway(resume_point));
     }
-    let engine = Engine { successor: Some(successor), recovered };
+    let engine = RecoveredEngine { successor: Some(successor), recovered };
     *recovery(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
     Ok(())
 }
 
-/// Where the engine's journal is.
+/// Returns the directory of the engine's journal.
 pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
     Path::new(&plan.folder).join("journal-engine")
 }
 
-/// The log that the orchestrator stamps.
-pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<PriorLog> {
+/// Returns the orchestrator's stamp log.
+pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Result<PriorLog> {
     Ok(log_scan::prior_log(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
 }
 
-/// Maps what the engine's threads will use, ahead of them.
-pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
+/// Maps the segments that the engine's threads will use.
+pub(super) fn map_segments(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     let trading = plan.trading();
     for gateway in 0..trading.gateways() {
-        // Not as heirs: those tidy up, and the living one is at work.
+        // Not as a successor, which repairs the ring: the running engine uses it.
         attached.sender(&session_out(gateway))?;
         attached.receiver(&session_in(gateway))?;
         attached.receiver(&inbox(gateway))?;

@@ -1,9 +1,9 @@
-//! The roles of a run: what each process does, and the table of everything that threads can be
-//! built of.
+//! The roles of a run's processes, and the registry of techniques, strategies and venues from which
+//! threads are built.
 //!
 //! The loops of all built-in techniques, strategies and venues are compiled here, once:
-//! [`registry`] fills its table in a function that is not generic. A program with parts of its own
-//! compiles the loops of those parts only.
+//! [`registry`] fills its table in a function that is not generic. A program with its own
+//! techniques, strategies or venues compiles only their loops.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -11,24 +11,24 @@ mod audit;
 pub mod bench;
 mod book;
 mod build;
-mod checked;
 mod compose;
-mod ends;
 mod engine;
-mod estate;
 pub mod faults;
-mod gateway_estate;
-mod parts;
+mod gateway_recovery;
+mod recovered;
 pub mod registry;
 pub mod role;
+mod role_context;
 mod runner;
-mod spare;
+mod standby;
 mod takeover;
+mod technique_ends;
+mod validating;
 
 pub use audit::{audit, published, returned};
 pub use build::strategy;
-pub use compose::{Composed, SteppedAgent, compose_stepped, compose_stepped_on};
-pub use ends::{BoxedConsumer, BoxedEnds, BoxedProducer, Ends};
+pub use compose::{ComposedAgent, SteppedAgent, compose_stepped, compose_stepped_on};
 pub use engine::recover;
-pub use spare::{SPARE_PREFIX, Standby, standby};
-pub use takeover::{ByHand, Mistake, Takeover};
+pub use standby::{STANDBY_PREFIX, StandbyRole, standby};
+pub use takeover::{Mistake, SimulatedDisk, Takeover};
+pub use technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEnds};

@@ -1,4 +1,4 @@
-//! The table from names to monomorphised agents: an entry for each strategy, and for each venue,
+//! The registry that maps names to monomorphised agents: an entry for each strategy and each venue
 //! with each technique.
 //!
 //! It is filled once, at the start of the program; from then on a plan's names lead to functions,
@@ -8,8 +8,8 @@
 
 use super::agents::{LoopClock, MeasuredClock, RoleAgent};
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
-use super::ends::{BoxedConsumer, BoxedEnds, BoxedProducer, Ends, measured};
-use super::parts::Parts;
+use super::role_context::RoleContext;
+use super::technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEnds, measured};
 use anyhow::{Context as _, Result};
 use core::any::TypeId;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
@@ -22,16 +22,16 @@ use techniques::{RegisterError, Technique, TechniqueVisitor};
 
 /// A list of techniques, as types.
 pub trait Links: 'static {
-    /// Makes them known by their names.
+    /// Registers the techniques under their names.
     ///
     /// # Errors
-    /// A name that is taken, or none.
+    /// A name is taken or empty.
     fn register() -> Result<(), RegisterError>;
 
-    /// Calls the visitor with each of them.
+    /// Calls the visitor with each technique of the list.
     fn each_own(visitor: &mut impl TechniqueVisitor);
 
-    /// Calls the visitor with each built-in technique, and with each of these.
+    /// Calls the visitor with each built-in technique and each technique of the list.
     fn each(visitor: &mut impl TechniqueVisitor) {
         techniques::visit(visitor);
         Self::each_own(visitor);
@@ -58,19 +58,19 @@ impl<L: Link, Rest: Links> Links for (L, Rest) {
     }
 }
 
-/// How a strategy of a kind is made.
+/// Creates a strategy of one kind.
 pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
-/// How a venue of a kind is made.
+/// Creates a venue of one kind.
 pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
 
-/// Builds the agent of a thread that has these roles.
+/// Builds the agent of a thread with the given roles.
 pub(super) type BuildThread<K> = Box<
-    dyn Fn(&mut Parts<'_, '_>, &[Role], &StrategyBuilder<'_, K>) -> Result<Box<dyn RoleAgent<K>>>
+    dyn Fn(&mut RoleContext<'_, '_>, &[Role], &StrategyBuilder<'_, K>) -> Result<Box<dyn RoleAgent<K>>>
         + Send
         + Sync,
 >;
 
-/// How a strategy is built, or a thread with gateways to a venue, with one technique.
+/// The builders of a strategy, or of a thread with gateways to a venue, with one technique.
 pub(super) struct Entry<M, A> {
     name: &'static str,
     technique: Technique,
@@ -84,13 +84,13 @@ pub(super) struct Entry<M, A> {
 pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::AnyClock>>;
 pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::AnyClock>>;
 
-/// What roles can be built of.
+/// The techniques, strategies and venues from which roles are built.
 #[derive(Default)]
 pub struct Registry {
     strategies: Vec<StrategyEntry>,
     venues: Vec<VenueEntry>,
     ends: Vec<(Technique, BoxedEnds)>,
-    /// Techniques whose loops are compiled for their own ends.
+    /// Techniques with loops compiled for their own ends.
     typed: Vec<Technique>,
 }
 
@@ -102,12 +102,12 @@ trait Fill {
     fn add<P: Producer + 'static, C: Consumer + 'static>(
         &mut self,
         technique: Technique,
-        ends: Ends<P, C>,
+        ends: TechniqueEnds<P, C>,
         boxed: BoxedEnds,
     );
 }
 
-/// Lets a [`Fill`] visit techniques.
+/// A visitor of techniques that calls a [`Fill`].
 struct OnEach<F>(F);
 
 impl<F: Fill> TechniqueVisitor for OnEach<F> {
@@ -130,7 +130,7 @@ impl<S: Strategy + Send + 'static> Fill for FillStrategy<'_, S> {
     fn add<P: Producer + 'static, C: Consumer + 'static>(
         &mut self,
         technique: Technique,
-        ends: Ends<P, C>,
+        ends: TechniqueEnds<P, C>,
         boxed: BoxedEnds,
     ) {
         let measured = build_strategy(ends, Arc::clone(&self.make));
@@ -139,7 +139,7 @@ impl<S: Strategy + Send + 'static> Fill for FillStrategy<'_, S> {
     }
 }
 
-fn build_strategy<K, P, C, S>(ends: Ends<P, C>, make: MakeStrategy<S>) -> BuildStrategy<K>
+fn build_strategy<K, P, C, S>(ends: TechniqueEnds<P, C>, make: MakeStrategy<S>) -> BuildStrategy<K>
 where
     K: LoopClock,
     P: Producer + 'static,
@@ -159,7 +159,7 @@ impl<V: Venue + 'static> Fill for FillVenue<'_, V> {
     fn add<P: Producer + 'static, C: Consumer + 'static>(
         &mut self,
         technique: Technique,
-        ends: Ends<P, C>,
+        ends: TechniqueEnds<P, C>,
         boxed: BoxedEnds,
     ) {
         let measured = build_thread(ends, Arc::clone(&self.make));
@@ -168,7 +168,7 @@ impl<V: Venue + 'static> Fill for FillVenue<'_, V> {
     }
 }
 
-fn build_thread<K, P, C, V>(ends: Ends<P, C>, make: MakeVenue<V>) -> BuildThread<K>
+fn build_thread<K, P, C, V>(ends: TechniqueEnds<P, C>, make: MakeVenue<V>) -> BuildThread<K>
 where
     K: LoopClock,
     P: Producer + 'static,
@@ -176,12 +176,12 @@ where
     V: Venue + 'static,
 {
     Box::new(move |parts, roles, strategy| {
-        let make = |_: &mut Parts<'_, '_>, context: &VenueContext| Ok(make(context));
+        let make = |_: &mut RoleContext<'_, '_>, context: &VenueContext| Ok(make(context));
         thread_agent(ends, parts, roles, &make, strategy)
     })
 }
 
-fn build_book_thread<K, P, C>(ends: Ends<P, C>) -> BuildThread<K>
+fn build_book_thread<K, P, C>(ends: TechniqueEnds<P, C>) -> BuildThread<K>
 where
     K: LoopClock,
     P: Producer + 'static,
@@ -197,7 +197,7 @@ impl Fill for FillBuiltIn<'_> {
     fn add<P: Producer + 'static, C: Consumer + 'static>(
         &mut self,
         technique: Technique,
-        ends: Ends<P, C>,
+        ends: TechniqueEnds<P, C>,
         boxed: BoxedEnds,
     ) {
         let registry = &mut *self.0;
@@ -264,7 +264,7 @@ impl Registry {
     }
 
     /// The program's table: what was installed, else what is built in.
-    pub(super) fn of_program() -> &'static Self {
+    pub(super) fn installed() -> &'static Self {
         REGISTRY.get_or_init(Self::built_in)
     }
 
@@ -273,7 +273,7 @@ impl Registry {
         self.ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
     }
 
-    /// How a strategy of a plan is built.
+    /// Returns the builders of a strategy of a plan.
     pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&StrategyEntry> {
         let kind = plan.trading().strategy_kind(index);
         let found =
@@ -287,7 +287,7 @@ impl Registry {
         found.with_context(missing)
     }
 
-    /// How a thread of a plan is built whose gateways are to venues of that kind.
+    /// Returns the builders of a thread whose gateways are to venues of a kind.
     pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&VenueEntry> {
         let found = self.venues.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
         let missing = || {
@@ -302,11 +302,11 @@ impl Registry {
 
 /// The boxed ends of a technique of this program; `None` for one that was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
-    Registry::of_program().ends(technique)
+    Registry::installed().ends(technique)
 }
 
 /// The techniques of this program whose loops are compiled for their own ends, without a dynamic
 /// call a message.
 pub fn typed_techniques() -> &'static [Technique] {
-    &Registry::of_program().typed
+    &Registry::installed().typed
 }

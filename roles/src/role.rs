@@ -1,15 +1,14 @@
-//! One process of a run: finds its part in the plan, composes its agents, and runs each on its
-//! thread.
+//! One process of a run: finds itself in the plan, composes its agents and runs each on its thread.
 //!
-//! A child is told its name and the run's id; everything else it derives from the plan in the
+//! A child process gets its name and the run's id; everything else is derived from the plan in the
 //! control segment.
 
 use super::book;
 use super::compose::compose;
 use super::engine;
-use super::gateway_estate;
+use super::gateway_recovery;
 use super::runner::{Confinement, Runner};
-use super::spare;
+use super::standby;
 use crate::faults::own;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
@@ -23,13 +22,14 @@ use std::path::{Path, PathBuf};
 use system::sandbox::AllowedFiles;
 use system::{memory, process};
 
-/// Runs the process of that name of that run, until the run ends.
+/// Runs the process `name` of the run `run` until the run ends.
 ///
 /// # Errors
-/// What kept it from starting; the launcher is told through the status block as well.
+/// Why the process cannot start; also published in the status block.
 pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = segments::control_at(run).context("this command is started by the launcher")?;
-    let (is_spare, name) = name.strip_prefix(spare::SPARE_PREFIX).map_or((false, name), |name| (true, name));
+    let (is_spare, name) =
+        name.strip_prefix(standby::STANDBY_PREFIX).map_or((false, name), |name| (true, name));
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
     let watch = LauncherWatch::new(&plan, me).context("cannot watch the launcher")?;
@@ -39,12 +39,12 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let mut watch = Some(watch);
     if is_spare {
         confine_to_files(&plan, me)?;
-        // A thread less to start when it is told to go on. In a sandbox threads come behind the
-        // door.
+        // One thread less to start at the takeover. In a sandbox threads start after the
+        // confinement.
         if let Some(watch) = watch.take_if(|_| plan.isolation != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;
         }
-        if !spare::wait(&plan, me, &control, &mut attached)? {
+        if !standby::wait(&plan, me, &control, &mut attached)? {
             return Ok(());
         }
     }
@@ -58,8 +58,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     result
 }
 
-/// A panic on any thread ends the process: half an engine is no engine. The launcher sees the exit
-/// code and shows what was printed.
+/// Makes a panic on any thread end the process. The launcher sees the exit code and shows the
+/// output.
 fn exit_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -68,7 +68,7 @@ fn exit_on_panic() {
     }));
 }
 
-/// Tells the launcher why through every status block of ours that is there.
+/// Publishes an error in each of the process's status blocks.
 fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached: &mut Attached<'_>) {
     for thread in &me.threads {
         if let Ok(segment) = segments::thread(attached, &plan.threads[*thread as usize].name) {
@@ -77,8 +77,8 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
     }
 }
 
-/// In a sandbox a process that keeps a journal is confined to its folder before anything of it is
-/// built: that starts threads.
+/// Confines a sandboxed process with a journal to its directory, before its roles are built and
+/// start threads.
 fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
     let is_meant = plan.isolation == Isolation::Sandbox && plan.has_journal(me);
     let Some(profile) = plan.sandbox_of(me).filter(|_| is_meant) else { return Ok(()) };
@@ -104,7 +104,7 @@ fn run_process(
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     engine::recover(plan, me, attached)?;
-    gateway_estate::recover(plan, me, control, attached)?;
+    gateway_recovery::recover(plan, me, control, attached)?;
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {
@@ -112,7 +112,7 @@ fn run_process(
         let idle = barrier::idle_strategy(attached, plan, thread)?;
         threads.push((
             thread,
-            compose(plan, thread, control, attached, own::act)?,
+            compose(plan, thread, control, attached, own::perform)?,
             segments::thread(attached, &thread.name)?,
             idle,
         ));
@@ -127,8 +127,8 @@ fn run_process(
     let has_journal = plan.has_journal(me);
     // A journal's segments are memory, more of it the longer the run.
     if profile.is_some() && !has_journal {
-        let room = memory::STRATEGY_MEMORY_BYTES * loops.len() as u64;
-        memory::limit_growth(room).context("cannot limit this process's memory")?;
+        let limit = memory::STRATEGY_MEMORY_BYTES * loops.len() as u64;
+        memory::limit_growth(limit).context("cannot limit this process's memory")?;
     }
     let profile = profile.filter(|_| plan.isolation == Isolation::Sandbox);
     if let Some(profile) = profile.filter(|_| !has_journal) {

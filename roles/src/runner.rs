@@ -1,5 +1,5 @@
-//! A thread of a role: pinned, confined, waiting at the barrier, then running its agent. The second
-//! half of the way from names to monomorphised loops: clock and idle strategy.
+//! Runs the thread of a role: pins and confines it, waits at the barrier, then runs its agent in a
+//! loop monomorphised for clock and idle strategy.
 
 use anyhow::{Context, Result};
 use protocol::agent::{self, Agent, Cycle};
@@ -16,18 +16,18 @@ use system::clock::Clock;
 use system::process;
 use system::sandbox::{SandboxError, SandboxProfile};
 
-/// What a thread needs beside its agent.
+/// The environment in which a thread runs its agent.
 pub struct Runner<'a> {
     pub plan: &'a Plan,
     pub thread: &'a ThreadPlan,
     pub segment: AtomicWords,
     pub log: StampLog,
     pub control: &'a Control,
-    /// What the thread's process gives up; `None`: nothing.
+    /// The sandbox of the thread's process; `None`: not confined.
     pub sandbox: Option<&'a Confinement>,
 }
 
-/// What a process gives up once all its threads are prepared.
+/// The confinement of a process, which takes effect once all its threads are prepared.
 pub struct Confinement {
     profile: &'static SandboxProfile,
     /// Threads that still need system calls that will be refused.
@@ -35,13 +35,13 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Of a process with so many threads.
+    /// Creates the confinement of a process with `threads` threads.
     pub fn new(profile: &'static SandboxProfile, threads: usize) -> Self {
         Self { profile, unprepared: AtomicU64::new(threads as u64) }
     }
 
-    /// The calling thread is prepared. The last one closes the door behind all of them, before the
-    /// barrier opens, which waits for it: nothing of the roles' own has run yet.
+    /// Marks the calling thread as prepared. The last one restricts the system calls of the
+    /// process, before the barrier opens: no agent has run yet.
     fn prepared(&self, plan: &Plan) -> Result<(), SandboxError> {
         // AcqRel: the last one comes after all others.
         if self.unprepared.fetch_sub(1, Ordering::AcqRel) > 1 {

@@ -1,6 +1,5 @@
-//! How a process takes over from a dead one: what it reads the time from, and what it gets wrong
-//! where a simulation wants to see that its judge finds that. Real processes read the run's clock
-//! and get nothing wrong.
+//! Settings of a takeover from a crashed process: its clock, disk, and the defect that a simulation
+//! injects to prove that it would be found. Real processes use the run's clock and no defect.
 
 use gateway::GatewayResumePoint;
 use journal::{Disk, Durability, Options, Reader, Watermark};
@@ -14,48 +13,47 @@ use system::clock::Clock;
 use system::named_enum;
 
 named_enum! {
-    /// What a broken successor gets wrong.
+    /// A defect of a successor, injected by the simulation.
     Mistake {
-        /// The engine believes that the last message to each exchange was not sent.
+        /// The engine assumes that the last message to each exchange was not sent.
         SendsAgain = "sends-again",
-        /// The engine has no memory of an order that was on its way to a gateway.
+        /// The engine forgets an order that was in flight to a gateway.
         ForgetsOrders = "forgets-orders",
-        /// A gateway gives twice what it had stamped and not handed over.
+        /// A gateway sends twice what it had stamped and not handed over.
         ReportsAgain = "reports-again",
         /// A gateway loses what it had stamped and not handed over.
         ForgetsReports = "forgets-reports",
-        /// The engine stamps again what has its stamp.
+        /// The engine stamps again what was stamped.
         StampsAgain = "stamps-again",
-        /// The engine does not look which strategies are retired: it keeps their rings.
+        /// The engine ignores which strategies are retired and keeps their rings.
         KeepsRings = "keeps-rings",
-        /// An exchange stamps again what has its stamp, and tapes its trades again.
+        /// An exchange stamps reports again and records its trades again.
         TradesAgain = "trades-again",
-        /// The journal is not there any more.
+        /// The journal is lost.
         LosesJournal = "loses-journal",
-        /// Reports do not wait for the disk.
+        /// Reports do not await durability.
         TellsEarly = "tells-early",
-        /// A spare's state lacks a record that it has read.
+        /// A standby's state lacks a record that it has read.
         SkipsRecord = "skips-record",
-        /// What a spare has carried out is believed to have gone out: it may be ahead of what its
-        /// predecessor came to.
+        /// All outputs of a standby count as sent, although it may be ahead of its predecessor.
         BelievesSpare = "believes-spare",
     }
 }
 
-/// A disk that is simulated: a group gets there when it says so.
-pub trait ByHand: Disk {
-    /// The journal in that folder is open, and that is how far it is.
-    fn opened(&self, folder: &Path, journal: Watermark);
+/// A simulated disk, which decides when a group commit is durable.
+pub trait SimulatedDisk: Disk {
+    /// Called when the journal in `folder` is opened, with its watermark.
+    fn on_open(&self, folder: &Path, journal: Watermark);
 }
 
-/// How a process takes over.
+/// The settings of a takeover from a crashed process.
 pub struct Takeover {
-    /// The time, in ticks.
+    /// Returns the time in ticks.
     pub now: fn(&Plan) -> u64,
-    /// What it gets wrong.
+    /// The injected defect.
     pub mistake: Option<Mistake>,
-    /// The disk that its journals are on, if that is none of the system's.
-    pub disk: Option<Arc<dyn ByHand>>,
+    /// The simulated disk of its journals; `None`: the system's.
+    pub disk: Option<Arc<dyn SimulatedDisk>>,
 }
 
 impl Default for Takeover {
@@ -65,13 +63,13 @@ impl Default for Takeover {
 }
 
 impl Takeover {
-    /// How that process does it.
-    pub(super) fn of(attached: &mut Attached<'_>) -> Arc<Self> {
+    /// Returns the settings of a process.
+    pub(super) fn from_attached(attached: &mut Attached<'_>) -> Arc<Self> {
         Self::shared(attached, Self::default)
     }
 
-    /// Tells a process how to do it, before anything of it is built.
-    pub fn tell(self, attached: &mut Attached<'_>) {
+    /// Installs the settings of a process, before its roles are built.
+    pub fn install(self, attached: &mut Attached<'_>) {
         drop(Self::shared(attached, || self));
     }
 
@@ -79,8 +77,8 @@ impl Takeover {
         attached.shared("takeover", make)
     }
 
-    /// How a journal is kept.
-    pub(super) fn of_options(&self, options: Options) -> Options {
+    /// Returns the options of a journal under these settings.
+    pub(super) fn journal_options(&self, options: Options) -> Options {
         let Some(disk) = &self.disk else { return options };
         let durability = match options.durability {
             Durability::Group { .. } | Durability::Each if self.mistake == Some(Mistake::TellsEarly) => {
@@ -89,73 +87,73 @@ impl Takeover {
             Durability::Group { .. } => Durability::Group { records: u64::MAX, within: Duration::MAX },
             as_it_is => as_it_is,
         };
-        Options { durability, disk: Arc::<dyn ByHand>::clone(disk), ..options }
+        Options { durability, disk: Arc::<dyn SimulatedDisk>::clone(disk), ..options }
     }
 
-    /// A journal is open.
-    pub(super) fn of_opened(&self, folder: &Path, journal: Option<Watermark>) {
+    /// Reports an open journal to the simulated disk.
+    pub(super) fn on_journal_open(&self, folder: &Path, journal: Option<Watermark>) {
         if let (Some(disk), Some(journal)) = (&self.disk, journal) {
-            disk.opened(folder, journal);
+            disk.on_open(folder, journal);
         }
     }
 
-    /// What an engine finds.
+    /// Applies the defect to an engine's watermarks.
     #[cold]
-    pub(super) fn of_engine(&self, estate: &mut OutputWatermarks, folder: &Path) {
+    pub(super) fn alter_engine(&self, watermarks: &mut OutputWatermarks, folder: &Path) {
         match self.mistake {
             Some(Mistake::SendsAgain) => {
-                estate.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1));
+                watermarks.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1));
             }
-            Some(Mistake::StampsAgain) => (estate.returns_stamped, estate.others_logged) = (0, 0),
+            Some(Mistake::StampsAgain) => (watermarks.returns_stamped, watermarks.others_logged) = (0, 0),
             Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),
             _ => {}
         }
     }
 
-    /// What a spare goes on from; `believe` tells it that all of that has gone out.
+    /// Applies the defect to a standby; `believe` marks all its outputs as sent.
     #[cold]
-    pub(super) fn of_followed(&self, believe: impl FnOnce()) {
+    pub(super) fn alter_followed(&self, believe: impl FnOnce()) {
         if self.mistake == Some(Mistake::BelievesSpare) {
             believe();
         }
     }
 
-    /// What a spare has read its journal with.
+    /// Applies the defect to a standby's reader.
     #[cold]
-    pub(super) fn of_reader(&self, reader: &mut Reader) {
+    pub(super) fn alter_reader(&self, reader: &mut Reader) {
         if self.mistake == Some(Mistake::SkipsRecord) {
             let _ = reader.next();
         }
     }
 
-    /// What follows from its journal.
+    /// Applies the defect to the state recovered from a journal.
     #[cold]
-    pub(super) fn of_recovered(&self, recovered: &mut Recovered) {
+    pub(super) fn alter_recovered(&self, recovered: &mut Recovered) {
         if self.mistake == Some(Mistake::KeepsRings) {
             recovered.retired.clear();
         }
     }
 
-    /// What a gateway finds.
+    /// Applies the defect to a gateway's resume point.
     #[cold]
-    pub(super) fn of_gateway(&self, mut estate: GatewayResumePoint) -> GatewayResumePoint {
+    pub(super) fn alter_gateway(&self, mut resume_point: GatewayResumePoint) -> GatewayResumePoint {
         match self.mistake {
-            Some(Mistake::ForgetsOrders) => estate.first = None,
-            Some(Mistake::ReportsAgain) => estate.stamped.extend_from_within(..),
+            Some(Mistake::ForgetsOrders) => resume_point.unsent_message = None,
+            Some(Mistake::ReportsAgain) => resume_point.stamped.extend_from_within(..),
             Some(Mistake::ForgetsReports) => {
-                // As if they had gone out: they are taken from the session, and never given.
-                estate.completed += estate.stamped.drain(..).count() as u64;
+                // As if they were sent: taken from the session and never handed over.
+                resume_point.completed += resume_point.stamped.drain(..).count() as u64;
             }
             _ => {}
         }
-        estate
+        resume_point
     }
 
-    /// What an exchange finds.
+    /// Applies the defect to an exchange's watermarks.
     #[cold]
-    pub(super) fn of_exchange(&self, estate: &mut venue::OutputWatermarks, folder: &Path) {
+    pub(super) fn alter_exchange(&self, watermarks: &mut venue::OutputWatermarks, folder: &Path) {
         match self.mistake {
-            Some(Mistake::TradesAgain) => (estate.reports_stamped, estate.trades) = (0, 0),
+            Some(Mistake::TradesAgain) => (watermarks.reports_stamped, watermarks.trades) = (0, 0),
             Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The agent around a strategy: moves reports in and orders out.
+//! The agent around a strategy: delivers reports and market data, sends orders.
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
@@ -11,74 +11,77 @@ use shm::prefetch::prefetch_lines;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
 
-/// How many lines of the agent are kept warm, the strategy with it: a whole one that is in the
-/// library, in a sixteenth of a first-level cache.
-const LINES: usize = 32;
+/// Maximum number of cache lines of the agent that a prefetch asks for: a sixteenth of an L1 cache,
+/// enough for each built-in strategy.
+const PREFETCH_LINES: usize = 32;
 
-/// How many reports one duty cycle takes before the strategy may send again.
+/// Maximum number of reports that one duty cycle takes before the strategy may send again.
 pub const BATCH: usize = 16;
 
-/// A strategy on its session.
+/// The agent that runs a strategy on its session.
 ///
-/// One that is driven by market data looks at it in each duty cycle, before it looks at the time.
-/// Nobody rings for a new touch: where threads park, it looks after [`LONGEST_DEAF`] at the latest.
+/// A strategy driven by market data gets it in each duty cycle, before [`Strategy::on_cycle`]. No
+/// doorbell rings for new data: a parked thread polls again after [`MARKET_POLL_NS`] at the latest.
 pub struct StrategyAgent<S, P> {
     strategy: S,
     session: Session<P>,
-    /// What the strategy hears of the market; nothing where it does not want any or there is none.
-    hearing: Option<Hearing>,
+    /// Market data, if the strategy wants it and the run has it.
+    market_feed: Option<MarketFeed>,
 }
 
-/// The market, and when it was looked at.
-struct Hearing {
+/// Market data, and when it was last polled.
+struct MarketFeed {
     market: Market,
     /// In ticks.
-    looked: u64,
-    /// [`LONGEST_DEAF`] in ticks; 0 before the first look.
-    deaf: u64,
+    last_poll: u64,
+    /// [`MARKET_POLL_NS`] in ticks; 0 before the first poll.
+    poll_interval: u64,
 }
 
-/// How long a parked strategy that is driven by market data does not look at it, in nanoseconds:
-/// its thread sleeps on its own bell, which an exchange has no right to ring.
-pub const LONGEST_DEAF: u64 = 1_000_000;
+/// Maximum time between two polls of market data by a parked strategy, in nanoseconds: its thread
+/// sleeps on its own doorbell, which an exchange has no right to ring.
+pub const MARKET_POLL_NS: u64 = 1_000_000;
 
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
-    /// Puts the two together.
+    /// Creates the agent of a strategy and its session.
     pub fn new(strategy: S, session: Session<P>) -> Self {
-        Self { strategy, session, hearing: None }
+        Self { strategy, session, market_feed: None }
     }
 
-    /// The same, driven by the market if the strategy wants that.
+    /// Adds market data, if the strategy wants it.
     #[must_use]
-    pub fn hearing(self, market: Option<Market>) -> Self {
+    pub fn with_market_data(self, market: Option<Market>) -> Self {
         let market = market.filter(|_| self.strategy.wants_market_data());
-        Self { hearing: market.map(|market| Hearing { market, looked: 0, deaf: 0 }), ..self }
+        Self {
+            market_feed: market.map(|market| MarketFeed { market, last_poll: 0, poll_interval: 0 }),
+            ..self
+        }
     }
 
-    /// The strategy.
+    /// Returns the strategy.
     #[inline]
     pub const fn strategy(&mut self) -> &mut S {
         &mut self.strategy
     }
 
-    /// Whether it hears of the market.
-    pub const fn hears(&self) -> bool {
-        self.hearing.is_some()
+    /// Returns `true` if the agent delivers market data.
+    pub const fn has_market_data(&self) -> bool {
+        self.market_feed.is_some()
     }
 
-    /// What the strategy can do between two duty cycles, for a program that has a loop of its own.
+    /// Returns the strategy's operations between two duty cycles, for a program with its own loop.
     #[inline]
     pub fn orders<'a, C: Clock>(&'a mut self, cycle: &'a mut Cycle<C>) -> impl Orders {
-        CycleOrders { session: &mut self.session, hearing: &mut self.hearing, cycle }
+        CycleOrders { session: &mut self.session, hearing: &mut self.market_feed, cycle }
     }
 
-    /// Takes reports, and pushes the order that waits. Not inlined: the idle loop is to be small.
+    /// Delivers reports and pushes the queued order. Not inlined, to keep the idle loop small.
     #[inline(never)]
-    fn move_on<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+    fn receive_reports<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut work = 0;
         while work < BATCH {
             let Some(report) = self.session.receive(cycle) else { break };
-            let Self { strategy, session, hearing } = self;
+            let Self { strategy, session, market_feed: hearing } = self;
             strategy.on_report(&report, &mut CycleOrders { session, hearing, cycle });
             work += 1;
         }
@@ -86,10 +89,10 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
     }
 }
 
-/// A session during one duty cycle: what the strategy sees.
+/// The operations of a strategy during one duty cycle.
 struct CycleOrders<'a, P, C> {
     session: &'a mut Session<P>,
-    hearing: &'a mut Option<Hearing>,
+    hearing: &'a mut Option<MarketFeed>,
     cycle: &'a mut Cycle<C>,
 }
 
@@ -100,12 +103,12 @@ impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
     }
     #[inline]
     fn next_tick(&mut self) -> Option<MarketTick> {
-        let Hearing { market, looked, deaf } = self.hearing.as_mut()?;
+        let MarketFeed { market, last_poll: looked, poll_interval: deaf } = self.hearing.as_mut()?;
         let tick = market.next_tick();
         if tick.is_none() {
             *looked = self.cycle.now;
             if *deaf == 0 {
-                *deaf = self.cycle.time.ticks(LONGEST_DEAF).max(1);
+                *deaf = self.cycle.time.ticks(MARKET_POLL_NS).max(1);
             }
         }
         tick
@@ -127,31 +130,31 @@ impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
 impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     #[inline(always)]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        let mut work = if self.session.looks_idle() { 0 } else { self.move_on(cycle) };
+        let mut work = if self.session.is_idle() { 0 } else { self.receive_reports(cycle) };
         if !cycle.draining && !self.session.is_waiting() {
-            let Self { strategy, session, hearing } = self;
+            let Self { strategy, session, market_feed: hearing } = self;
             work += strategy.on_turn(&mut CycleOrders { session, hearing, cycle });
         }
         work
     }
 
     fn next_deadline(&self, draining: bool) -> u64 {
-        // Before the first look nobody wants to look: a program with a loop of its own may never.
-        let look = |hearing: &Hearing| match hearing.deaf {
+        // Not before the first poll: a program with its own loop may never poll.
+        let next_poll = |hearing: &MarketFeed| match hearing.poll_interval {
             0 => u64::MAX,
-            deaf => hearing.looked.saturating_add(deaf),
+            deaf => hearing.last_poll.saturating_add(deaf),
         };
-        let look = self.hearing.as_ref().map_or(u64::MAX, look);
+        let next_poll = self.market_feed.as_ref().map_or(u64::MAX, next_poll);
         if self.session.is_waiting() {
             0
         } else if draining {
-            // The strategy has no turns any more, and waits for reports.
+            // The strategy is not called any more and waits for reports.
             u64::MAX
-        } else if !self.session.may_send() {
-            // Whatever is due would be refused before a report has come.
-            look
+        } else if !self.session.can_send() {
+            // An order would be refused until a report has come.
+            next_poll
         } else {
-            self.strategy.next_due().min(look)
+            self.strategy.next_due().min(next_poll)
         }
     }
 
@@ -165,14 +168,14 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     }
 
     fn prefetch_hot(&self, _: usize) {
-        prefetch_lines(self, LINES);
+        prefetch_lines(self, PREFETCH_LINES);
     }
 
     #[inline]
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         let slot = slots.next_agent();
         self.session.publish(&slot);
-        if let Some(Hearing { market, .. }) = &self.hearing {
+        if let Some(MarketFeed { market, .. }) = &self.market_feed {
             slot.set(StrategyCounter::Ticks, market.received());
             slot.set(StrategyCounter::TicksMissed, market.missed());
         }
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_refused_wakes_nobody() {
+    fn refused_order_does_not_wake_thread() {
         let (submit, mut submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
         let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
         let session = Session::new(0, 2, SpscMuxProducer(submit), None, returns_end).with_budget(3);
@@ -242,7 +245,7 @@ mod tests {
         assert_eq!(deadline(&agent, false), u64::MAX, "as many are open as may be");
         let order = Order::from_message(submit_end.try_pop().unwrap().unwrap()).unwrap();
         returns.try_push(&Report::full_fill(&order).to_message()).unwrap();
-        assert!(agent.move_on(&mut cycle) > 0);
+        assert!(agent.receive_reports(&mut cycle) > 0);
         assert_eq!(deadline(&agent, false), 1, "one more may be sent");
         agent.duty_cycle(&mut cycle);
         while let Some(message) = submit_end.try_pop().unwrap() {
@@ -250,7 +253,7 @@ mod tests {
                 .try_push(&Report::full_fill(&Order::from_message(message).unwrap()).to_message())
                 .unwrap();
         }
-        agent.move_on(&mut cycle);
+        agent.receive_reports(&mut cycle);
         assert_eq!(
             (agent.session.open(), deadline(&agent, false)),
             (0, u64::MAX),
@@ -258,7 +261,7 @@ mod tests {
         );
     }
 
-    /// Whether what the last push announced still stands: 1.
+    /// 1 while the announcement of the last push is not withdrawn.
     struct Announcing(Arc<AtomicU64>);
 
     impl Producer for Announcing {
@@ -277,16 +280,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_announced_behind_a_duty_cycle() {
-        let stands = Arc::new(AtomicU64::new(0));
+    fn no_announcement_remains_after_duty_cycle() {
+        let announced = Arc::new(AtomicU64::new(0));
         let (_, returns) = spsc::heap_ring::<MESSAGE_WORDS>(8);
-        let session = Session::new(0, 2, Announcing(Arc::clone(&stands)), None, returns);
+        let session = Session::new(0, 2, Announcing(Arc::clone(&announced)), None, returns);
         let mut agent = StrategyAgent::new(Overdue, session);
         let segment = Region::heap(LOG_OFFSET + RECORD_WORDS).words();
         let mut turns = DutyCycle::default();
         let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
         let turn = turns.run_once(&mut agent, &mut cycle(), &StatusWriter::new(&segment), &control);
         assert!(matches!(turn, CycleOutcome::Busy), "it has sent");
-        assert_eq!(stands.load(Ordering::Relaxed), 0);
+        assert_eq!(announced.load(Ordering::Relaxed), 0);
     }
 }

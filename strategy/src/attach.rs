@@ -1,5 +1,4 @@
-//! From a plan to what a strategy trades with: its context and its session, the same for whatever
-//! program it is.
+//! Attaches a strategy to its run: builds its context and session from the plan.
 
 use crate::{Context, Session};
 use protocol::log_scan;
@@ -12,13 +11,13 @@ use shm::memory::RegionError;
 use shm::ring::Producer;
 use thiserror::Error;
 
-/// Why a strategy cannot be attached.
+/// Why a strategy cannot be attached to its run.
 #[derive(Debug, Error)]
 pub enum AttachError {
-    /// A segment that is missing or not what it should be.
+    /// A segment is missing or invalid.
     #[error(transparent)]
     Segment(#[from] RegionError),
-    /// The plan does not run it.
+    /// The plan has no such strategy.
     #[error("the plan has no thread for strategy {0}")]
     NoThread(u16),
 }
@@ -28,7 +27,7 @@ fn thread(plan: &Plan, index: u16) -> Result<&ThreadPlan, AttachError> {
     Ok(&plan.threads[thread])
 }
 
-/// What the incarnation of a strategy in that epoch is built from.
+/// Builds the context of a strategy's incarnation `epoch`.
 ///
 /// # Errors
 /// See [`AttachError`].
@@ -46,14 +45,14 @@ pub fn context(
         _ => log_scan::count_stamped(attached, plan, thread(plan, index)?, Point::StrategySend)?,
     };
     let context = Context::new(index, schedule, entries, trading.pacing_of(index));
-    let mut context = context.in_laps(trading.laps, trading.lap_ns);
+    let mut context = context.with_laps(trading.laps, trading.lap_ns);
     (context.strategies, context.venues, context.epoch) = (trading.strategies, trading.venues, epoch);
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
     context.max_open = trading.max_open.into();
     Ok(context)
 }
 
-/// The session of a strategy that submits through that producer.
+/// Builds the session of a strategy that submits through `submit`.
 ///
 /// # Errors
 /// See [`AttachError`].
@@ -66,6 +65,6 @@ pub fn session<P: Producer>(
     let index = context.strategy;
     let bell = segments::bell_of(attached, plan, thread(plan, index)?, Role::Orchestrator)?;
     let returns = attached.receiver(&return_path(index))?;
-    let session = Session::new(index, context.max_open, submit, bell, returns).in_epoch(context.epoch);
+    let session = Session::new(index, context.max_open, submit, bell, returns).with_epoch(context.epoch);
     Ok(session.with_budget(context.orders))
 }

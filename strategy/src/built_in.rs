@@ -1,24 +1,24 @@
-//! bulkhead's own strategies as one type: they share the machine code of each technique.
+//! The built-in strategies as one type, so that they share the machine code of each technique.
 
 use crate::{Context, Maker, Orders, Player, Strategy, Taker};
 use protocol::wire::Report;
 
-/// One of bulkhead's own strategies.
+/// A built-in strategy: player, maker or taker.
 pub enum BuiltIn {
     /// Plays its schedule.
     Player(Player),
     /// Quotes both sides of the market.
     Maker(Maker),
-    /// Takes what others quote.
+    /// Trades against others' quotes.
     Taker(Taker),
 }
 
-/// Makes a strategy.
-pub type Make = fn(&Context) -> BuiltIn;
+/// Creates a built-in strategy from its context.
+pub type BuiltInFactory = fn(&Context) -> BuiltIn;
 
 impl BuiltIn {
-    /// Every one with its name, the default first.
-    pub const ALL: [(&'static str, Make); 3] = [
+    /// All built-in strategies by name, the default first.
+    pub const ALL: [(&'static str, BuiltInFactory); 3] = [
         ("player", |context| Self::Player(context.player())),
         ("maker", |context| {
             let due = context.schedule().skip(context.sent_before as usize);

@@ -8,24 +8,24 @@ use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// What one incarnation of a strategy knows about its run when it is built.
+/// The information about its run from which an incarnation of a strategy is built.
 #[derive(Clone)]
 pub struct Context {
-    /// Which strategy it is, from 0.
+    /// Index of the strategy, from 0.
     pub strategy: u16,
-    /// How many strategies there are.
+    /// Number of strategies.
     pub strategies: u16,
-    /// How many venues there are: orders go to 0 … `venues` − 1.
+    /// Number of venues: orders go to 0 … `venues` − 1.
     pub venues: u16,
-    /// Which incarnation it is: 0, and one more each time that it was started again after a death.
-    /// Nothing of what its predecessor knew is left.
+    /// Incarnation of the strategy: 0, incremented by each restart after a crash. No state of the
+    /// predecessor is left.
     pub epoch: u16,
-    /// The most orders that it can send: those that the plan has for it, less what its predecessors
-    /// sent. Once they are sent it has finished, whatever it says itself.
+    /// Maximum number of orders: those of the plan, less what predecessors sent. Once they are sent
+    /// the strategy has finished.
     pub orders: u64,
-    /// The most orders that it can have open at once.
+    /// Maximum number of orders open at once.
     pub max_open: u64,
-    /// Orders that its predecessors sent.
+    /// Number of orders sent by predecessors.
     pub sent_before: u64,
     schedule: ReadOnlyWords,
     entries: usize,
@@ -35,10 +35,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// A strategy's context, with its schedule segment and the number of entries in it.
+    /// Creates the context of a strategy from its schedule segment and the number of entries in it.
     ///
     /// # Panics
-    /// If the segment is shorter: the header's check comes first.
+    /// If the segment is shorter than its entries.
     pub fn new(strategy: u16, schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
         assert!(
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
@@ -60,20 +60,19 @@ impl Context {
         }
     }
 
-    /// The same where the schedule is played so many times, each so many nanoseconds behind the one
-    /// before.
+    /// Repeats the schedule: `laps` times in total, `lap_ns` nanoseconds apart.
     #[must_use]
-    pub fn in_laps(self, laps: u32, lap_ns: u64) -> Self {
+    pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps: laps.max(1), lap_ns, ..self }
     }
 
-    /// The orders that were drawn or recorded for it, the earliest first, of all laps. It may send
-    /// them, or others, or none.
+    /// Returns the scheduled orders of all laps, earliest first. The strategy may send them, others
+    /// or none.
     pub fn schedule(&self) -> impl Iterator<Item = Entry> {
         let (schedule, entries, lap_ns) = (self.schedule.clone(), self.entries, self.lap_ns);
-        let places =
+        let positions =
             (0..u64::from(self.laps)).flat_map(move |lap| (0..entries).map(move |entry| (lap, entry)));
-        places.filter_map(move |(lap, position)| {
+        positions.filter_map(move |(lap, position)| {
             let offset = HEADER_WORDS + position * SCHEDULE_ENTRY_WORDS;
             // Relaxed: written before this process started.
             let words = std::array::from_fn(|i| schedule.load(offset + i, Ordering::Relaxed));
@@ -82,10 +81,10 @@ impl Context {
         })
     }
 
-    /// The strategy that plays its schedule.
+    /// Returns the strategy that plays this schedule.
     pub fn player(&self) -> Player {
         let player = Player::new(self.schedule.clone(), self.entries, self.pacing);
-        let player = player.in_laps(self.laps, self.lap_ns);
+        let player = player.with_laps(self.laps, self.lap_ns);
         if self.epoch == 0 { player } else { player.resume(self.sent_before as usize) }
     }
 }

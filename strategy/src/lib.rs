@@ -1,5 +1,5 @@
-//! Strategies: the trait that a user implements, the session through which it trades, the schedule
-//! and the player that plays it.
+//! Strategies: the trait that a user implements, the session through which it trades, the schedule,
+//! and built-in strategies.
 //!
 //! A strategy sends orders and receives reports. It never sees a ring, a clock or a process: the
 //! [`StrategyAgent`] around it does, and is the same whether the strategy is a thread of the engine
@@ -54,7 +54,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{BATCH, LONGEST_DEAF, StrategyAgent};
+pub use agent::{BATCH, MARKET_POLL_NS, StrategyAgent};
 pub use built_in::BuiltIn;
 pub use context::Context;
 pub use maker::Maker;
@@ -67,27 +67,25 @@ pub use protocol::market::{MarketTick, Quote, TopOfBook};
 use protocol::wire::{Operation, Order, OrderId, OrderTerms, Report, Side};
 use thiserror::Error;
 
-/// What a user writes. All methods run on the strategy's thread and must not block: while one runs,
+/// A trading strategy. All methods run on the strategy's thread and must not block: while one runs,
 /// neither orders nor reports move.
 pub trait Strategy {
-    /// Called in each duty cycle: sends what there is to send and returns how much that was (0 lets
-    /// the thread idle).
+    /// Called in each duty cycle: sends orders. Returns the number sent (0 lets the thread idle).
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize;
 
-    /// Whether [`Strategy::on_market_data`] is called. Who says `false` pays nothing for market
-    /// data.
+    /// `true` if [`Strategy::on_market_data`] is called; with `false` market data costs nothing.
     const ON_MARKET_DATA: bool = false;
 
-    /// Called in each duty cycle for each instrument whose touch is newer than the last one that it
-    /// heard of it, before [`Strategy::on_cycle`]; never where [`Strategy::ON_MARKET_DATA`] is
-    /// `false` or the run has no market data. An order that it sends because of it carries
-    /// [`Tick::version`] as its trigger.
+    /// Called in each duty cycle for each instrument whose top of book is newer than the last one
+    /// delivered, before [`Strategy::on_cycle`]; never if [`Strategy::ON_MARKET_DATA`] is `false`
+    /// or the run has no market data. An order sent in reaction carries [`Tick::version`] as its
+    /// trigger.
     fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
         let _ = (tick, orders);
     }
 
-    /// What the agent calls in each duty cycle: market data first, then [`Strategy::on_cycle`]. Not
-    /// to be written anew but by a strategy that is one of several.
+    /// Called by the agent in each duty cycle: delivers market data, then calls
+    /// [`Strategy::on_cycle`]. Only a strategy that wraps others overrides it.
     #[inline(always)]
     fn on_turn(&mut self, orders: &mut impl Orders) -> usize {
         let mut work = 0;
@@ -100,7 +98,7 @@ pub trait Strategy {
         work + self.on_cycle(orders)
     }
 
-    /// As [`Strategy::ON_MARKET_DATA`], of this one.
+    /// Returns [`Strategy::ON_MARKET_DATA`] for this value.
     fn wants_market_data(&self) -> bool {
         Self::ON_MARKET_DATA
     }
@@ -110,17 +108,18 @@ pub trait Strategy {
         let _ = (report, orders);
     }
 
-    /// When the strategy next wants to send of its own accord, in ticks of the run's clock;
+    /// Returns when the strategy next wants to send by itself, in ticks of the run's clock;
     /// `u64::MAX` if it waits for reports only. A parked thread sleeps until then.
     fn next_due(&self) -> u64 {
         u64::MAX
     }
 
-    /// Whether it will never send again. It still receives the reports of its open orders.
+    /// Returns `true` if the strategy will never send again. It still receives the reports of its
+    /// open orders.
     fn finished(&self) -> bool;
 }
 
-/// What a strategy can do in a cycle.
+/// The operations that a strategy can perform in a duty cycle.
 pub trait Orders {
     /// Sends an order and returns its id; from then on its reports will follow, exactly one of
     /// which is the last, unless the run is cut short. If the ring is full the order waits, keeps
@@ -130,70 +129,69 @@ pub trait Orders {
     /// [`Refused`]: nothing was sent and no id was used.
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
 
-    /// The next touch that the strategy has not heard yet; `None`: it has heard all that this duty
-    /// cycle has for it. The agent asks: see [`Strategy::on_market_data`].
+    /// Returns the next top of book not delivered yet; `None` if there is none in this duty cycle.
+    /// Called by the agent: see [`Strategy::on_market_data`].
     fn next_tick(&mut self) -> Option<MarketTick> {
         None
     }
 
-    /// Orders that were sent and whose last report has not come yet.
+    /// Returns the number of orders whose last report has not come yet.
     fn open(&self) -> u64;
 
-    /// The time when this cycle began, in ticks of the run's clock.
+    /// Returns the time when this duty cycle began, in ticks of the run's clock.
     fn now(&self) -> u64;
 
-    /// How ticks and nanoseconds since the start of the run belong together.
+    /// Returns the time base that converts between ticks and nanoseconds since the start of the
+    /// run.
     fn time(&self) -> system::clock::Timebase;
 }
 
-/// Why an order could not be sent now. Trying again in a later cycle is right for `Busy` and
-/// `TooManyOpen`.
+/// Why an order could not be sent now. Retry in a later cycle after `Busy` and `TooManyOpen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// An earlier order still waits for room in the ring.
+    /// An earlier order is still queued for the ring.
     #[error("an earlier order still waits for room")]
     Busy,
-    /// As many orders are open as the plan allows.
+    /// The plan's limit of open orders is reached.
     #[error("too many open orders")]
     TooManyOpen,
-    /// The run is ending: no order is sent any more.
+    /// The run is ending: no more orders are sent.
     #[error("the run is ending")]
     Ending,
-    /// The strategy has sent as many orders as the plan has for it: no order is sent any more.
+    /// The strategy has sent all orders of its plan.
     #[error("all orders of the plan are sent")]
     Spent,
 }
 
-/// An order as the strategy wants it. Who sends it and its sequence are added by the session.
+/// An order request of a strategy; the session adds its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewOrder {
     /// The venue's index.
     pub venue: u16,
-    /// What is traded, by its index.
+    /// Index of the instrument.
     pub instrument: u16,
-    /// New order, cancel, replace or mass cancel.
+    /// The operation: new order, cancel, replace or mass cancel.
     pub operation: Operation,
-    /// Side.
+    /// Side of the order.
     pub side: Side,
     /// Limit price in cents.
     pub price: i64,
     /// Quantity in 1e-8 units.
     pub quantity: u64,
-    /// For a cancel or a replace: the sequence of the order that it is about.
+    /// For a cancel or a replace: the sequence of its target order.
     pub target: u64,
-    /// What a new order says beside that.
+    /// Further terms of a new order.
     pub terms: OrderTerms,
-    /// The version of the market data that made the strategy send it; 0 if none did.
+    /// Version of the market data that triggered the order; 0 if none did.
     pub trigger: u64,
-    /// How long the venue takes, in nanoseconds.
+    /// Delay at the venue, in nanoseconds.
     pub delay_ns: u64,
-    /// When it was due, in ticks: what a late sender is measured against. `None`: it was not due at
-    /// a certain time.
+    /// Intended send time in ticks, against which lateness is measured; `None`: no intended time.
     pub due: Option<u64>,
 }
 
 impl NewOrder {
-    /// A buy of nothing at no price, without delay: a start for struct update syntax.
+    /// Returns a buy order with zero price, quantity and delay: a base for struct update syntax.
     pub const fn to_venue(venue: u16) -> Self {
         Self {
             venue,

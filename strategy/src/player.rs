@@ -1,5 +1,5 @@
-//! The player: a strategy that plays its part of the schedule. The maker and the taker follow its
-//! times, and send orders of their own instead.
+//! The player: a strategy that sends the orders of its schedule. Maker and taker follow its times
+//! with orders of their own.
 
 use crate::schedule::Entry;
 use crate::{NewOrder, Orders, Strategy};
@@ -10,58 +10,58 @@ use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// How many due orders one cycle sends before reports are looked at again.
+/// Maximum number of due orders that one duty cycle sends before reports are polled again.
 const BATCH: usize = 16;
 
-/// What a strategy that follows the times of a schedule makes of the orders in it.
-pub(crate) trait Shape {
-    /// What to send now that this order is due; `None`: nothing. Asked again where the session
-    /// refused it.
-    fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
+/// Converts scheduled orders into the orders that a strategy sends at their times.
+pub(crate) trait OrderShaper {
+    /// Returns the order to send when `scheduled` is due; `None`: nothing. Called again if the
+    /// session refused it.
+    fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
 
-    /// What it made of the last one was sent.
-    fn sent(&mut self, order: &NewOrder, id: OrderId);
+    /// Called once the order that it returned last is sent.
+    fn on_sent(&mut self, order: &NewOrder, id: OrderId);
 }
 
-/// What the schedule says.
-struct Unchanged;
+/// Sends scheduled orders unchanged.
+struct AsScheduled;
 
-impl Shape for Unchanged {
+impl OrderShaper for AsScheduled {
     #[inline]
-    fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
+    fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
         Some(*scheduled)
     }
 
     #[inline]
-    fn sent(&mut self, _: &NewOrder, _: OrderId) {}
+    fn on_sent(&mut self, _: &NewOrder, _: OrderId) {}
 }
 
-/// Plays the entries of a schedule segment in their order, as often as it is told to.
+/// A strategy that plays the entries of a schedule segment in order, once or repeatedly.
 pub struct Player {
     schedule: ReadOnlyWords,
     entries: usize,
-    /// The next entry.
+    /// Index of the next entry.
     position: usize,
-    /// Laps that come behind this one.
+    /// Laps after the current one.
     laps_left: u64,
     lap_ns: u64,
-    /// When this one began.
+    /// Start of the current lap, in nanoseconds since the start of the run.
     lap_began_ns: u64,
     pacing: Pacing,
-    /// The next order; `None` at the end, or before the first cycle has told the time.
+    /// The next order; `None` at the end or before the first duty cycle.
     next: Option<NewOrder>,
-    /// When it is due (ticks); 0 before the first cycle, `u64::MAX` at the end.
+    /// When the next order is due (ticks); 0 before the first duty cycle, `u64::MAX` at the end.
     due: u64,
     bad_entries: u64,
-    /// What is due before the first cycle is to be left out.
+    /// Orders due before the first duty cycle are skipped.
     is_late: bool,
 }
 
 impl Player {
-    /// A player of that many entries behind the header of a schedule segment.
+    /// Creates a player of the first `entries` entries of a schedule segment.
     ///
     /// # Panics
-    /// If the segment is shorter: the header's check comes first.
+    /// If the segment is shorter than its entries.
     pub fn new(schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
         assert!(
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
@@ -82,14 +82,14 @@ impl Player {
         }
     }
 
-    /// Plays them so many times, each so many nanoseconds behind the one before.
+    /// Repeats the schedule: `laps` times in total, `lap_ns` nanoseconds apart.
     #[must_use]
-    pub fn in_laps(self, laps: u32, lap_ns: u64) -> Self {
+    pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps_left: u64::from(laps.max(1)) - 1, lap_ns, ..self }
     }
 
-    /// For an incarnation after the first: goes on behind the entries that were played before, and
-    /// leaves out those that were due while nobody was there to send them.
+    /// Resumes after `played` entries for a restarted strategy, and skips those that came due in
+    /// between.
     #[must_use]
     pub fn resume(self, played: usize) -> Self {
         let laps = (played as u64).checked_div(self.entries as u64).unwrap_or(0).min(self.laps_left);
@@ -103,32 +103,32 @@ impl Player {
         }
     }
 
-    /// Whether there is another entry: at the end of a lap the next one begins.
+    /// Returns `true` if there is another entry; begins the next lap at the end of one.
     #[inline]
-    fn has_more(&mut self) -> bool {
-        self.position < self.entries || self.begin_lap()
+    fn try_ensure_entry(&mut self) -> bool {
+        self.position < self.entries || self.try_begin_lap()
     }
 
     #[cold]
-    fn begin_lap(&mut self) -> bool {
+    fn try_begin_lap(&mut self) -> bool {
         let Some(left) = self.laps_left.checked_sub(1).filter(|_| self.entries > 0) else { return false };
         (self.laps_left, self.position) = (left, 0);
         self.lap_began_ns = self.lap_began_ns.saturating_add(self.lap_ns);
         true
     }
 
-    /// When an order of this lap is due, in nanoseconds since the start.
+    /// Returns when an order of this lap is due, in nanoseconds since the start of the run.
     #[inline]
     const fn due_ns(&self, fire_ns: u64) -> u64 {
         self.lap_began_ns.saturating_add(fire_ns)
     }
 
-    /// Leaves out the entries that are due before now.
+    /// Skips the entries that are due before now.
     #[cold]
     fn skip_missed(&mut self, orders: &impl Orders) {
         let (time, now) = (orders.time(), orders.now());
-        while self.has_more() {
-            // The time when it is due is its first word.
+        while self.try_ensure_entry() {
+            // An entry's first word is its due time.
             let at = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
             let fire_ns = self.schedule.load(at, Ordering::Relaxed);
             if time.at(self.due_ns(fire_ns)) >= now {
@@ -139,10 +139,10 @@ impl Player {
         self.is_late = false;
     }
 
-    /// Loads the next entry that can be read.
+    /// Loads the next valid entry.
     #[inline]
     fn advance(&mut self, orders: &impl Orders) {
-        while self.next.is_none() && self.has_more() {
+        while self.next.is_none() && self.try_ensure_entry() {
             let offset = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
             let words = std::array::from_fn(|i| self.schedule.load(offset + i, Ordering::Relaxed));
             self.position += 1;
@@ -171,15 +171,17 @@ impl Player {
         }
     }
 
-    /// When the next order is due, in ticks; 0 before the first cycle, `u64::MAX` at the end.
+    /// Returns when the next order is due, in ticks; 0 before the first duty cycle, `u64::MAX` at
+    /// the end.
     #[inline(always)]
     pub(crate) const fn due(&self) -> u64 {
         self.due
     }
 
-    /// Sends what is due, in the shape that it is given; returns for how many orders it did so.
+    /// Sends the due orders, converted by `shape`. Returns the number of scheduled orders
+    /// processed.
     #[inline(never)]
-    pub(crate) fn send_due(&mut self, orders: &mut impl Orders, shape: &mut impl Shape) -> usize {
+    pub(crate) fn send_due(&mut self, orders: &mut impl Orders, shape: &mut impl OrderShaper) -> usize {
         let mut sent = 0;
         if self.is_late {
             self.skip_missed(orders);
@@ -188,9 +190,9 @@ impl Player {
             self.advance(orders);
             match self.next {
                 Some(scheduled) if self.due <= orders.now() => {
-                    if let Some(order) = shape.shape(&scheduled) {
+                    if let Some(order) = shape.shape_order(&scheduled) {
                         let Ok(id) = orders.send(order) else { break };
-                        shape.sent(&order, id);
+                        shape.on_sent(&order, id);
                     }
                     self.next = None;
                     sent += 1;
@@ -205,8 +207,8 @@ impl Player {
 impl Strategy for Player {
     #[inline(always)]
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
-        // Nearly always nothing is: one word.
-        if self.due > orders.now() { 0 } else { self.send_due(orders, &mut Unchanged) }
+        // Nearly always false: reads one word.
+        if self.due > orders.now() { 0 } else { self.send_due(orders, &mut AsScheduled) }
     }
 
     fn next_due(&self) -> u64 {

@@ -1,5 +1,5 @@
-//! One strategy's line to the engine: numbers its orders, stamps them, and keeps them in order when
-//! the ring is full.
+//! A strategy's session with the engine: numbers and stamps its orders, and keeps them in order
+//! when the ring is full.
 
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
@@ -13,15 +13,15 @@ use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
 
-/// The sending and receiving side of a strategy, generic over the technique's producer.
+/// A strategy's session with the engine, generic over the technique's producer.
 pub struct Session<P> {
     strategy: u16,
     epoch: u16,
     next_sequence: u64,
-    /// The most orders that it can send.
+    /// Maximum number of orders that may be sent.
     budget: u64,
     max_open: u64,
-    /// Queues one order at most: none is sent while one waits.
+    /// Queues at most one order: none is sent while one is queued.
     submit: Sender<P>,
     returns: spsc::Consumer,
     sent: u64,
@@ -29,15 +29,15 @@ pub struct Session<P> {
     rejected: u64,
     full: u64,
     faults: u64,
-    /// The most orders open at once.
+    /// Maximum number of orders that were open at once.
     in_flight_max: u64,
-    /// What was handed over, word for word.
+    /// Checksums of the messages handed over.
     submitted: Checksum,
     reported: Checksum,
 }
 
 impl<P: Producer> Session<P> {
-    /// A session of a strategy over its two rings.
+    /// Creates a session over a strategy's two rings.
     pub fn new(
         strategy: u16,
         max_open: u64,
@@ -64,32 +64,31 @@ impl<P: Producer> Session<P> {
         }
     }
 
-    /// The same in a later epoch: sequences begin at 0 again, reports of earlier epochs are not
-    /// taken.
+    /// Sets the epoch: sequences begin at 0 again, and reports of earlier epochs are ignored.
     #[must_use]
-    pub fn in_epoch(self, epoch: u16) -> Self {
+    pub fn with_epoch(self, epoch: u16) -> Self {
         Self { epoch, ..self }
     }
 
-    /// The same with so many orders to send: the stamp log has room for no more.
+    /// Limits the number of orders: the stamp log has no capacity for more.
     #[must_use]
     pub fn with_budget(self, budget: u64) -> Self {
         Self { budget, ..self }
     }
 
-    /// Whether all of them are sent.
+    /// Returns `true` if all orders of the budget are sent.
     pub const fn is_spent(&self) -> bool {
         self.next_sequence >= self.budget
     }
 
-    /// Orders whose last report has not come yet.
+    /// Returns the number of orders whose last report has not come yet.
     #[inline]
     pub fn open(&self) -> u64 {
         self.sent - self.returned - self.rejected
     }
 
-    /// Whether the plan allows for one more order now, in number and in how many may be open.
-    pub fn may_send(&self) -> bool {
+    /// Returns `true` if the budget and the limit of open orders allow another order now.
+    pub fn can_send(&self) -> bool {
         !self.is_spent() && self.open() < self.max_open
     }
 
@@ -146,7 +145,7 @@ impl<P: Producer> Session<P> {
         if self.submit.push(&message) != SendOutcome::Ring {
             self.full += 1;
         }
-        // Also for one that waits: it is pushed as it is, or the run does not end.
+        // Also for a queued one: it is pushed unchanged, or the run does not end.
         self.submitted.add(digest(&message));
         self.next_sequence += 1;
         self.sent += 1;
@@ -154,19 +153,19 @@ impl<P: Producer> Session<P> {
         Ok(id)
     }
 
-    /// Pushes the order that waits for room, if there is one; how many it pushed.
+    /// Pushes the queued order, if there is one. Returns the number pushed.
     #[inline]
     pub fn flush(&mut self) -> usize {
         if self.submit.has_queued() { self.submit.flush(1) } else { 0 }
     }
 
-    /// No report is there now, and no order waits.
+    /// Returns `true` if no report is waiting and no order is queued.
     #[inline(always)]
-    pub fn looks_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.returns.looks_empty() && !self.submit.has_queued()
     }
 
-    /// Takes the next report, stamped, or `None` if there is none now.
+    /// Takes and stamps the next report; `None` if there is none now.
     #[inline]
     pub fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> Option<Report> {
         let message = match self.returns.try_pop() {
@@ -178,12 +177,12 @@ impl<P: Producer> Session<P> {
             }
         };
         let report = self.admit(message, cycle);
-        // Behind the stamp, off the report's way.
+        // After the stamp, off the report's path.
         self.reported.add(digest(&message));
         report
     }
 
-    /// Stamps and counts the report in this message, if it is one of ours.
+    /// Stamps and counts the report in a message, if it is for this session.
     #[inline]
     fn admit<C: Clock>(&mut self, message: Message, cycle: &mut Cycle<C>) -> Option<Report> {
         let Ok(report) = Report::from_message(message) else {
@@ -204,19 +203,19 @@ impl<P: Producer> Session<P> {
         Some(report)
     }
 
-    /// Whether an order waits for room.
+    /// Returns `true` if an order is queued.
     pub fn is_waiting(&self) -> bool {
         self.submit.has_queued()
     }
 
-    /// Writes the checksums of both links into the log.
+    /// Logs the checksums of both links.
     pub fn seal(&self, log: &mut StampLog) {
         let Self { strategy, epoch, .. } = *self;
         log.append_checksum(LinkEnd::sender(HandOff::Submit, strategy, epoch), self.submitted);
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Stores the counters, and withdraws what the last push announced.
+    /// Publishes the counters, and withdraws the announcement of the last push.
     pub fn publish(&mut self, slot: &AgentSlot<'_>) {
         self.submit.ring_mut().withdraw();
         slot.set(StrategyCounter::Sent, self.sent);

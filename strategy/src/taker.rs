@@ -1,44 +1,43 @@
-//! A taker: takes what others have put into the book, at the times of its schedule.
+//! A liquidity taker: trades against resting orders at the times of its schedule.
 //!
 //! Each new order of the schedule becomes an immediate-or-cancel order of the same side and
-//! quantity, whose limit is [`REACH`] worse than the scheduled price: it pays for being served at
-//! once. A scheduled cancel is left out, as nothing of it ever rests.
+//! quantity, whose limit is [`REACH`] worse than the scheduled price. Scheduled cancels are
+//! skipped, because none of its orders rests.
 //!
-//! Where there is market data it looks before it fires. What would take nothing now, because the
-//! venue's touch shows nobody within its limit, waits for a touch that does, and fires on that one;
-//! at the latest it is sent when the next order is due.
+//! With market data, an order that would not trade at the current top of book waits for one at
+//! which it would; at the latest it is sent when the next order is due.
 
-use crate::player::{Player, Shape};
+use crate::player::{OrderShaper, Player};
 use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
 use protocol::wire::{Operation, OrderId, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 
-/// How much worse than the scheduled price it takes, in cents.
+/// Difference between its limit and the scheduled price, in cents.
 pub const REACH: i64 = 100;
 
-/// See the module.
+/// The liquidity taker: see the module's documentation.
 pub struct Taker {
     player: Player,
-    desk: Desk,
+    state: TakerState,
 }
 
-/// What it knows.
+/// The taker's market data and waiting order.
 #[derive(Default)]
-struct Desk {
-    /// What was last heard of each venue, of instrument 0, which is what its schedule trades.
+struct TakerState {
+    /// The last top of book of each venue, of instrument 0, which its schedule trades.
     heard: Vec<Option<TopOfBook>>,
-    /// What waits for a touch that it can take.
+    /// The order that waits for a top of book at which it trades.
     waiting: Option<NewOrder>,
 }
 
 impl Taker {
-    /// A taker at so many venues that follows these times.
+    /// Creates a taker at `venues` venues that follows the player's times.
     pub fn new(player: Player, venues: u16) -> Self {
-        Self { player, desk: Desk { heard: vec![None; venues.into()], waiting: None } }
+        Self { player, state: TakerState { heard: vec![None; venues.into()], waiting: None } }
     }
 }
 
-/// Takes at once, or not at all.
-fn at_once(scheduled: &NewOrder) -> Option<NewOrder> {
+/// Returns the immediate-or-cancel order for a scheduled new order.
+fn immediate_order(scheduled: &NewOrder) -> Option<NewOrder> {
     if scheduled.operation != Operation::New || scheduled.quantity == 0 {
         return None;
     }
@@ -56,8 +55,8 @@ fn at_once(scheduled: &NewOrder) -> Option<NewOrder> {
     Some(NewOrder { price, terms, ..*scheduled })
 }
 
-/// Whether the order would take something of that touch.
-fn takes(order: &NewOrder, touch: &TopOfBook) -> bool {
+/// Returns `true` if the order would trade at a top of book.
+fn can_trade(order: &NewOrder, touch: &TopOfBook) -> bool {
     let best = match order.side {
         Side::Buy => touch.offer,
         Side::Sell => touch.bid,
@@ -69,30 +68,31 @@ fn takes(order: &NewOrder, touch: &TopOfBook) -> bool {
     })
 }
 
-impl Shape for Desk {
-    fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
-        let order = at_once(scheduled)?;
+impl OrderShaper for TakerState {
+    fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
+        let order = immediate_order(scheduled)?;
         let touch = self.heard.get(usize::from(order.venue)).copied().flatten();
-        // One waits, no more: orders that are due together have no time to wait.
-        if self.waiting.is_some() || touch.is_none_or(|touch| takes(&order, &touch)) {
+        // At most one order waits: orders that are due together are sent.
+        if self.waiting.is_some() || touch.is_none_or(|touch| can_trade(&order, &touch)) {
             return Some(order);
         }
         self.waiting = Some(order);
         None
     }
 
-    fn sent(&mut self, _: &NewOrder, _: OrderId) {}
+    fn on_sent(&mut self, _: &NewOrder, _: OrderId) {}
 }
 
-impl Desk {
-    /// What waits and can take something of that touch, triggered by it.
-    fn hear(&mut self, tick: &MarketTick, now: u64) -> Option<NewOrder> {
+impl TakerState {
+    /// Updates the market data. Returns the waiting order if it now would trade, with its trigger.
+    fn record_tick(&mut self, tick: &MarketTick, now: u64) -> Option<NewOrder> {
         if tick.instrument != 0 {
             return None;
         }
         *self.heard.get_mut(usize::from(tick.venue))? = Some(tick.top);
-        let waiting = self.waiting.filter(|order| order.venue == tick.venue && takes(order, &tick.top))?;
-        // It was due when there was somebody to trade with.
+        let waiting =
+            self.waiting.filter(|order| order.venue == tick.venue && can_trade(order, &tick.top))?;
+        // Its intended time is when it could first trade.
         let due = waiting.due.map(|due| tick.written.min(now).max(due));
         Some(NewOrder { trigger: tick.version, due, ..waiting })
     }
@@ -103,35 +103,35 @@ impl Strategy for Taker {
 
     #[inline(never)]
     fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
-        if let Some(order) = self.desk.hear(tick, orders.now())
+        if let Some(order) = self.state.record_tick(tick, orders.now())
             && orders.send(order).is_ok()
         {
-            self.desk.waiting = None;
+            self.state.waiting = None;
         }
     }
 
     #[inline]
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
-        if self.player.due() > orders.now() && !(self.desk.waiting.is_some() && self.player.finished()) {
+        if self.player.due() > orders.now() && !(self.state.waiting.is_some() && self.player.finished()) {
             return 0;
         }
         let mut sent = 0;
-        if let Some(order) = self.desk.waiting {
+        if let Some(order) = self.state.waiting {
             if orders.send(order).is_err() {
                 return 0;
             }
-            self.desk.waiting = None;
+            self.state.waiting = None;
             sent += 1;
         }
-        sent + self.player.send_due(orders, &mut self.desk)
+        sent + self.player.send_due(orders, &mut self.state)
     }
 
     fn next_due(&self) -> u64 {
-        if self.desk.waiting.is_some() && self.player.finished() { 0 } else { self.player.next_due() }
+        if self.state.waiting.is_some() && self.player.finished() { 0 } else { self.player.next_due() }
     }
 
     fn finished(&self) -> bool {
-        self.player.finished() && self.desk.waiting.is_none()
+        self.player.finished() && self.state.waiting.is_none()
     }
 }
 
@@ -141,22 +141,22 @@ mod tests {
     use crate::Quote;
 
     #[test]
-    fn it_takes_at_once_at_a_worse_price_than_was_scheduled() {
+    fn taker_sends_ioc_at_worse_price() {
         let scheduled = NewOrder { price: 1_000, quantity: 3, ..NewOrder::to_venue(0) };
-        let taken = at_once(&scheduled).unwrap();
+        let taken = immediate_order(&scheduled).unwrap();
         assert_eq!((taken.price, taken.quantity), (1_000 + REACH, 3));
         assert_eq!(taken.terms.time_in_force, TimeInForce::ImmediateOrCancel);
-        let sold = at_once(&NewOrder { side: Side::Sell, ..scheduled }).unwrap();
+        let sold = immediate_order(&NewOrder { side: Side::Sell, ..scheduled }).unwrap();
         assert_eq!(sold.price, 1_000 - REACH);
-        assert_eq!(at_once(&NewOrder { side: Side::Sell, price: 50, ..scheduled }).unwrap().price, 1);
-        assert_eq!(at_once(&NewOrder { price: 0, ..scheduled }).unwrap().price, 0, "at any price");
-        assert_eq!(at_once(&NewOrder { price: i64::MAX, ..scheduled }).unwrap().price, i64::MAX);
+        assert_eq!(immediate_order(&NewOrder { side: Side::Sell, price: 50, ..scheduled }).unwrap().price, 1);
+        assert_eq!(immediate_order(&NewOrder { price: 0, ..scheduled }).unwrap().price, 0, "at any price");
+        assert_eq!(immediate_order(&NewOrder { price: i64::MAX, ..scheduled }).unwrap().price, i64::MAX);
     }
 
     #[test]
     fn nothing_of_it_rests_so_it_cancels_nothing() {
         let cancel = NewOrder { operation: Operation::Cancel, quantity: 0, ..NewOrder::to_venue(0) };
-        assert_eq!(at_once(&cancel), None);
+        assert_eq!(immediate_order(&cancel), None);
     }
 
     fn tick(version: u64, offer: i64) -> MarketTick {
@@ -166,19 +166,23 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_a_touch_that_it_can_take_and_says_which_one_it_was() {
+    fn taker_waits_for_tradable_quote_and_names_trigger() {
         let scheduled = NewOrder { price: 1_000, quantity: 3, due: Some(50), ..NewOrder::to_venue(1) };
-        let mut desk = Desk { heard: vec![None; 2], waiting: None };
-        assert!(desk.shape(&scheduled).is_some(), "it knows nothing of the market");
-        assert_eq!(desk.hear(&tick(1, 1_101), 60), None, "nothing waits");
-        assert_eq!(desk.shape(&scheduled), None);
-        assert_eq!(desk.hear(&tick(2, 1_101), 60), None, "beyond its limit");
-        assert_eq!(desk.hear(&MarketTick { venue: 0, ..tick(9, 1_000) }, 60), None, "at another venue");
-        assert_eq!(desk.hear(&MarketTick { instrument: 1, ..tick(9, 1_000) }, 60), None);
-        let fired = desk.hear(&tick(3, 1_100), 80).unwrap();
+        let mut desk = TakerState { heard: vec![None; 2], waiting: None };
+        assert!(desk.shape_order(&scheduled).is_some(), "it knows nothing of the market");
+        assert_eq!(desk.record_tick(&tick(1, 1_101), 60), None, "nothing waits");
+        assert_eq!(desk.shape_order(&scheduled), None);
+        assert_eq!(desk.record_tick(&tick(2, 1_101), 60), None, "beyond its limit");
+        assert_eq!(
+            desk.record_tick(&MarketTick { venue: 0, ..tick(9, 1_000) }, 60),
+            None,
+            "at another venue"
+        );
+        assert_eq!(desk.record_tick(&MarketTick { instrument: 1, ..tick(9, 1_000) }, 60), None);
+        let fired = desk.record_tick(&tick(3, 1_100), 80).unwrap();
         assert_eq!((fired.trigger, fired.due, fired.price), (3, Some(70), 1_100));
-        assert_eq!(desk.hear(&tick(3, 1_100), 60).unwrap().due, Some(60), "never later than now");
-        assert!(desk.shape(&scheduled).is_some(), "it takes what is there now");
-        assert_eq!(desk.hear(&MarketTick { venue: 77, ..tick(1, 1) }, 1), None, "no such venue");
+        assert_eq!(desk.record_tick(&tick(3, 1_100), 60).unwrap().due, Some(60), "never later than now");
+        assert!(desk.shape_order(&scheduled).is_some(), "it takes what is there now");
+        assert_eq!(desk.record_tick(&MarketTick { venue: 77, ..tick(1, 1) }, 1), None, "no such venue");
     }
 }

@@ -1,4 +1,5 @@
-//! A strategy without an engine: an echo answers each order, on a virtual clock, in one thread.
+//! Tests a strategy without an engine: an echo answers each order, on a virtual clock, in one
+//! thread.
 
 use crate::{Session, Strategy, StrategyAgent};
 use protocol::agent::{Agent, Cycle};
@@ -10,7 +11,7 @@ use shm::ring::spsc;
 use shm::ring::spsc_mux::SpscMuxProducer;
 use system::clock::{Timebase, VirtualClock};
 
-/// What happened, in order.
+/// An event of a test run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The strategy sent this order.
@@ -24,7 +25,7 @@ pub enum Event {
 /// Ends early when the strategy has finished and has all its reports.
 ///
 /// # Panics
-/// If the echo finds a message that is no order: the session is broken then, not the strategy.
+/// If the echo gets an invalid order: a defect of the session, not of the strategy.
 pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
     let (submit, mut submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
     let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);

@@ -1,5 +1,5 @@
-//! How long an exchange takes to come back, from the first look at its journal to the state in
-//! which it takes the next order.
+//! How long an exchange takes to recover, from opening its journal to the state in which it takes
+//! the next order.
 //!
 //! `cargo bench -p venue --bench recovery`.
 
@@ -15,24 +15,25 @@ use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
 use system::clock::Timebase;
-use venue::{Close, ExchangeReplica, MarketSetup, OutputWatermarks, SessionEnd, Trade};
+use venue::{ExchangeReplica, MarketSetup, OutputWatermarks, SessionEnd, Trade, TradeTape};
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 struct NoTape;
 
-impl Close for NoTape {
+impl TradeTape for NoTape {
     fn trade(&mut self, _: &Trade, _: u64) {}
     fn close(&mut self, _: &Exchange) {}
 }
 
 fn setup(open: usize) -> MarketSetup {
-    let room = open + 1000;
-    let exchange = Exchange::new(&[Instrument::default()], Capacity::orders(room)).expect("a plain exchange");
-    MarketSetup { venue: 0, exchange, instruments: 1, sessions: 1, room, script: None }
+    let capacity = open + 1000;
+    let exchange =
+        Exchange::new(&[Instrument::default()], Capacity::orders(capacity)).expect("a plain exchange");
+    MarketSetup { venue: 0, exchange, instruments: 1, sessions: 1, capacity, sequencer: None }
 }
 
-/// Whether a record is a cancel: behind the first `open` orders, eight cancels of the oldest and
-/// eight new ones take turns. Each of eight strategies has one of the eight.
+/// Returns `true` if a record is a cancel: after the first `open` orders, eight cancels of the
+/// oldest and eight new ones take turns. Each of eight strategies has one of the eight.
 fn is_cancel(number: u64, open: u64) -> bool {
     number >= open && ((number - open) / 8).is_multiple_of(2)
 }
@@ -87,7 +88,7 @@ impl World {
     }
 }
 
-fn shadow(open: usize) -> ExchangeReplica {
+fn replica(open: usize) -> ExchangeReplica {
     ExchangeReplica::new(setup(open), TIME)
 }
 
@@ -95,18 +96,18 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
     let open = case.open as usize;
     write(&case);
     let world = World::new(case.records, case.open);
-    let follower = case.followed(|| shadow(open)).map(|mut follower| {
-        follower.state.were_sent(&[u64::MAX]);
+    let follower = case.followed(|| replica(open)).map(|mut follower| {
+        follower.state.confirm_sent(&[u64::MAX]);
         follower
     });
     let begun = Instant::now();
-    let (shadow, reader) = match follower.map(JournalFollower::into_parts) {
-        Some((shadow, reader)) => (shadow, Some(reader)),
-        None => (self::shadow(open), None),
+    let (replica, reader) = match follower.map(JournalFollower::into_parts) {
+        Some((replica, reader)) => (replica, Some(reader)),
+        None => (self::replica(open), None),
     };
-    let estate = OutputWatermarks { touches: vec![0], ..OutputWatermarks::default() };
+    let watermarks = OutputWatermarks { touches: vec![0], ..OutputWatermarks::default() };
     let ends = (vec![world.session(open)], NoTape, None);
-    let agent = shadow.promote(reader, (case.folder, &options()), &estate, ends).expect("it comes back");
+    let agent = replica.promote(reader, (case.folder, &options()), &watermarks, ends).expect("it comes back");
     let took = begun.elapsed();
     (took, agent.open_orders() as u64)
 }
@@ -117,7 +118,7 @@ fn write(case: &Case<'_>) {
     for number in 0..case.records {
         writer.append(&record(number, case.open)).expect("room");
         if case.snapshot == Some(number + 1) {
-            case.snapshot(shadow(case.open as usize), |state| state.were_sent(&[u64::MAX]));
+            case.snapshot(replica(case.open as usize), |state| state.confirm_sent(&[u64::MAX]));
         }
     }
     writer.close().expect("written");

@@ -1,18 +1,18 @@
-//! The agent: sessions around a market, and its journal.
+//! The exchange's agent: sessions around a market, with a write-ahead journal.
 //!
 //! ```text
-//!  take ─▶ stamp ─▶ journal ─▶ give the slot back ─▶ match ─▶ (group: until it is on the disk) ─▶ stamp ─▶ send
+//!  take ─▶ stamp ─▶ journal ─▶ release slot ─▶ match ─▶ (await group commit) ─▶ stamp ─▶ send
 //! ```
-//! An exchange that dies anywhere on that way loses nothing: what is not in the journal is still in
-//! the session's ring, and what is in it is carried out again by the successor
+//! An exchange that crashes anywhere on that path loses nothing: a message that is not in the
+//! journal is still in the session's ring, and the journal is replayed by the successor
 //! ([`crate::recovery`]), which sends only what the predecessor has not sent.
 
-use crate::answers::Trade;
-use crate::carry::{Counted, carry_out};
-use crate::commands::JournalEntry;
-use crate::market::{At, ExecutionSink, Market, MarketSetup};
-use crate::market_board::{MarketBoard, Written};
-use crate::session::{Counts, SessionEnd};
+use crate::apply::{SessionCounters, apply_message};
+use crate::journal_entry::JournalEntry;
+use crate::market::{ExecutionSink, InputTime, Market, MarketSetup};
+use crate::market_board::{MarketBoard, WrittenVersion};
+use crate::reports::Trade;
+use crate::session::{SessionCounts, SessionEnd};
 use exchange::Exchange;
 use exchange::command::Command;
 use journal::{JournalError, Writer};
@@ -24,101 +24,100 @@ use protocol::wire::{Instruction, Order, OrderId, Report};
 use std::collections::VecDeque;
 use system::clock::Clock;
 
-/// Instructions that one duty cycle takes of each session.
+/// Maximum number of instructions that one duty cycle takes from each session.
 const BATCH: usize = 16;
 
-/// Where an exchange says what it has done: trades as they happen, and the books when trading is
-/// over, before what rests expires.
-pub trait Close: Send {
-    /// A trade.
+/// The receiver of an exchange's trades, and of its books when trading ends, before resting orders
+/// expire.
+pub trait TradeTape: Send {
+    /// Records a trade, at time `ticks`.
     fn trade(&mut self, trade: &Trade, ticks: u64);
-    /// Trading is over. Said again by an exchange that comes back behind that.
+    /// Records the books at the end of trading. Called again by an exchange that restarts later.
     fn close(&mut self, exchange: &Exchange);
 }
 
-/// An exchange with its sessions.
+/// The agent of an exchange: a market, its sessions and its journal.
 pub struct ExchangeAgent<T> {
     pub(crate) market: Market,
-    pub(crate) doors: Outputs<T>,
+    pub(crate) outputs: Outputs<T>,
     pub(crate) journal: Option<Writer>,
     pub(crate) received: u64,
-    /// The order that a dead predecessor had stamped and not written down: it comes again, and has
-    /// its stamp.
-    pub(crate) is_stamped: Option<OrderId>,
-    /// Why it can go on no more.
+    /// An order that a crashed predecessor had stamped and not journaled: it comes again and is not
+    /// stamped twice.
+    pub(crate) stamped_order: Option<OrderId>,
+    /// Why the agent has stopped.
     failed: Option<String>,
 }
 
-/// What reports and trades go out through.
+/// The outputs of an exchange: sessions, tape and market data board.
 pub(crate) struct Outputs<T> {
-    /// The sessions, by the credential.
+    /// The sessions, by credential.
     pub sessions: Vec<SessionEnd>,
     pub tape: T,
-    /// Reports that are not to be sent yet, in their order.
-    pub held: VecDeque<HeldReport>,
+    /// Reports that await durability, in order.
+    pub deferred: VecDeque<DeferredReport>,
     pub completed: u64,
     pub traded: u64,
     pub faults: u64,
     pub venue: u16,
-    /// Where the touches are written, if anybody reads them.
+    /// Market data, if the run has any.
     pub board: Option<MarketBoard>,
     pub touches: u64,
-    /// What a dead predecessor did and had no time to log.
-    pub untold: Vec<Record>,
-    /// Trading is over.
+    /// Records that a crashed predecessor had no time to log.
+    pub unlogged: Vec<Record>,
     pub is_closed: bool,
 }
 
-/// A report that waits for the disk, or for the first duty cycle after a recovery.
-pub(crate) struct HeldReport {
+/// A report that awaits durability, or the first duty cycle after a recovery.
+pub(crate) struct DeferredReport {
     pub report: Report,
-    /// The record whose carrying out it tells.
+    /// The journal record that produced it.
     pub record: u64,
-    /// A dead predecessor has stamped it.
+    /// A crashed predecessor has stamped it.
     pub is_stamped: bool,
 }
 
-impl<T: Close> ExchangeAgent<T> {
-    /// The agent; nothing is allocated after this, but under a journal that reports wait for.
-    /// `sessions` has one for each credential; `tape` takes trades and the last books.
+impl<T: TradeTape> ExchangeAgent<T> {
+    /// Creates the agent; nothing is allocated afterwards, except for reports that await
+    /// durability. `sessions` has one per credential; `tape` receives trades and the last books.
     ///
     /// # Panics
     /// If the market is for another number of sessions.
     pub fn new(setup: MarketSetup, sessions: Vec<SessionEnd>, tape: T) -> Self {
-        Self::around(Market::new(setup), sessions, tape)
+        Self::with_market(Market::new(setup), sessions, tape)
     }
 
-    /// The same around a market that is there.
-    pub(crate) fn around(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
+    pub(crate) fn with_market(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
         assert_eq!(market.sessions(), sessions.len());
-        let doors = Outputs {
+        let outputs = Outputs {
             sessions,
             tape,
-            held: VecDeque::new(),
+            deferred: VecDeque::new(),
             completed: 0,
             traded: 0,
             faults: 0,
             venue: market.venue(),
             board: None,
             touches: 0,
-            untold: Vec::new(),
+            unlogged: Vec::new(),
             is_closed: false,
         };
-        Self { market, doors, journal: None, received: 0, is_stamped: None, failed: None }
+        Self { market, outputs, journal: None, received: 0, stamped_order: None, failed: None }
     }
 
-    /// The same, writing the touches of its instruments to that board.
+    /// Publishes the top of book of each instrument on `board`.
     #[must_use]
-    pub fn telling(mut self, board: Option<MarketBoard>) -> Self {
-        self.doors.board = board;
+    pub fn with_market_board(mut self, board: Option<MarketBoard>) -> Self {
+        self.outputs.board = board;
         self
     }
 
-    /// Writes down what is about to be carried out; whether it may be.
+    /// Journals an input before it is applied. Returns `false` if that failed: it must not be
+    /// applied.
     #[inline]
-    fn write_down(&mut self, told: &JournalEntry, now: u64) -> bool {
+    fn try_journal(&mut self, entry: &JournalEntry, now: u64) -> bool {
         let Some(journal) = &mut self.journal else { return true };
-        match told.append(journal, now) {
+        match entry.append(journal, now) {
             Ok(()) => true,
             Err(error) => {
                 self.fail(&error);
@@ -127,16 +126,16 @@ impl<T: Close> ExchangeAgent<T> {
         }
     }
 
-    /// Stops for good: what cannot be written down is not done.
+    /// Stops for good: an input that cannot be journaled is not applied.
     #[cold]
     fn fail(&mut self, error: &JournalError) {
         self.failed = Some(format!("stops: its journal fails: {error}"));
     }
 
-    /// Takes the next message of a session and carries it out.
+    /// Takes the next message of a session and applies it.
     #[inline]
-    fn take<C: Clock>(&mut self, session: usize, cycle: &mut Cycle<C>) {
-        let Some(message) = self.doors.sessions[session].take() else { return };
+    fn take_message<C: Clock>(&mut self, session: usize, cycle: &mut Cycle<C>) {
+        let Some(message) = self.outputs.sessions[session].take() else { return };
         let order = match Instruction::from_message(message) {
             Ok(Instruction::Order(order)) if self.market.session_of(order.id.strategy()) == session => {
                 Some(order)
@@ -144,108 +143,116 @@ impl<T: Close> ExchangeAgent<T> {
             _ => None,
         };
         if let Some(order) = &order
-            && self.is_stamped.take_if(|stamped| *stamped == order.id).is_none()
+            && self.stamped_order.take_if(|stamped| *stamped == order.id).is_none()
         {
             cycle.stamp(Point::ExchangeRecv, order.id);
         }
-        // Before its slot is given back: what is not in the journal is taken again by a successor.
-        if !self.write_down(&JournalEntry::Message(session, message), cycle.now) {
+        // Before its slot is released: a successor takes again what is not in the journal.
+        if !self.try_journal(&JournalEntry::Message(session, message), cycle.now) {
             return;
         }
-        self.doors.sessions[session].release();
-        let at = At { now: cycle.now, time: cycle.time };
-        let Self { market, doors, journal, received, .. } = self;
-        let mut out = Out { doors, journal: journal.as_ref(), cycle };
-        *received += carry_out(market, session, message, at, &mut out);
-        doors.tell(market.exchange(), order.as_ref(), cycle);
+        self.outputs.sessions[session].release();
+        let at = InputTime { now: cycle.now, time: cycle.time };
+        let Self { market, outputs, journal, received, .. } = self;
+        let mut out = CycleOutputs { outputs, journal: journal.as_ref(), cycle };
+        *received += apply_message(market, session, message, at, &mut out);
+        outputs.publish_market_data(market.exchange(), order.as_ref(), cycle);
     }
 }
 
-impl<T> Counted for Outputs<T> {
+impl<T> SessionCounters for Outputs<T> {
     #[inline(always)]
-    fn counts(&mut self, session: usize) -> &mut Counts {
+    fn session_counts(&mut self, session: usize) -> &mut SessionCounts {
         &mut self.sessions[session].counts
     }
 
-    fn fault(&mut self) {
+    fn count_fault(&mut self) {
         self.faults += 1;
     }
 }
 
-/// A duty cycle's way out.
-struct Out<'a, T, C> {
-    doors: &'a mut Outputs<T>,
+/// The outputs of one duty cycle.
+struct CycleOutputs<'a, T, C> {
+    outputs: &'a mut Outputs<T>,
     journal: Option<&'a Writer>,
     cycle: &'a mut Cycle<C>,
 }
 
-impl<T, C> AsMut<Outputs<T>> for Out<'_, T, C> {
+impl<T, C> AsMut<Outputs<T>> for CycleOutputs<'_, T, C> {
     #[inline(always)]
     fn as_mut(&mut self) -> &mut Outputs<T> {
-        self.doors
+        self.outputs
     }
 }
 
-impl<T: Close, C: Clock> ExecutionSink for Out<'_, T, C> {
+impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
     #[inline]
     fn expect(&mut self, command: &Command, exchange: &Exchange) {
-        if let Some(board) = &mut self.doors.board {
+        if let Some(board) = &mut self.outputs.board {
             board.expect(command, exchange);
         }
     }
 
-    /// Sends the reports, each to the session of its order's strategy, and writes down the trades.
+    /// Sends or defers the reports, each to the session of its order's strategy, and records the
+    /// trades.
     #[inline]
-    fn take(&mut self, reports: &[Report], trades: &[Trade]) {
-        let Self { doors, journal, cycle } = self;
+    fn record(&mut self, reports: &[Report], trades: &[Trade]) {
+        let Self { outputs, journal, cycle } = self;
         let record = journal.map_or(0, Writer::last);
-        let may_go = doors.held.is_empty() && journal.is_none_or(|journal| journal.settled() >= record);
+        let may_go = outputs.deferred.is_empty() && journal.is_none_or(|journal| journal.settled() >= record);
         for report in reports {
-            doors.completed += 1;
+            outputs.completed += 1;
             if may_go {
-                doors.send(report, false, cycle);
+                outputs.send(report, false, cycle);
             } else {
-                doors.held.push_back(HeldReport { report: *report, record, is_stamped: false });
+                outputs.deferred.push_back(DeferredReport { report: *report, record, is_stamped: false });
             }
         }
         if !trades.is_empty() {
             let ticks = cycle.clock.peek();
-            doors.traded += trades.len() as u64;
-            trades.iter().for_each(|trade| doors.tape.trade(trade, ticks));
-            if let Some(board) = &mut doors.board {
-                trades.iter().for_each(|trade| board.traded(trade.instrument, trade.price, trade.quantity));
+            outputs.traded += trades.len() as u64;
+            trades.iter().for_each(|trade| outputs.tape.trade(trade, ticks));
+            if let Some(board) = &mut outputs.board {
+                trades
+                    .iter()
+                    .for_each(|trade| board.record_trade(trade.instrument, trade.price, trade.quantity));
             }
         }
     }
 
     fn close(&mut self, exchange: &Exchange) {
-        self.doors.is_closed = true;
-        self.doors.tape.close(exchange);
+        self.outputs.is_closed = true;
+        self.outputs.tape.close(exchange);
     }
 }
 
 impl<T> Outputs<T> {
-    /// Writes the touches that the last instruction has changed, and takes down which version
-    /// triggered its order: behind the reports, so that neither is part of an order's way.
+    /// Publishes the tops of book that the last instruction changed, and logs which version
+    /// triggered its order: after the reports, off an order's path.
     #[inline]
-    fn tell<C: Clock>(&mut self, exchange: &Exchange, order: Option<&Order>, cycle: &mut Cycle<C>) {
+    fn publish_market_data<C: Clock>(
+        &mut self,
+        exchange: &Exchange,
+        order: Option<&Order>,
+        cycle: &mut Cycle<C>,
+    ) {
         let Some(board) = &mut self.board else { return };
         if let Some(order) = order.filter(|order| order.trigger > 0) {
             cycle.log.append(Point::Trigger, order.id, order.trigger);
         }
-        // What expires when trading is over is no news, and the log has no room for it.
-        if !board.may_have_changed() || self.is_closed {
+        // Expiries after the end of trading are not published: the log has no capacity for them.
+        if !board.can_have_changed() || self.is_closed {
             return;
         }
         let (Cycle { clock, log, .. }, venue) = (cycle, self.venue);
         self.touches +=
-            board.write(exchange, || clock.now(), |written| log.append_record(told(venue, written)));
+            board.write(exchange, || clock.now(), |written| log.append_record(touch_record(venue, written)));
     }
 
-    /// Writes into the log what a dead predecessor could not any more.
+    /// Logs the records that a crashed predecessor had no time to log.
     #[cold]
-    fn tell_what_is_untold<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        self.untold.drain(..).for_each(|record| cycle.log.append_record(record));
+    fn flush_unlogged<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        self.unlogged.drain(..).for_each(|record| cycle.log.append_record(record));
     }
 
     #[inline]
@@ -257,11 +264,11 @@ impl<T> Outputs<T> {
         self.sessions[session].send(report);
     }
 
-    /// Sends the reports of records that are settled; how many.
+    /// Sends the deferred reports of durable records. Returns the number sent.
     #[cold]
-    fn send_held<C: Clock>(&mut self, settled: u64, cycle: &mut Cycle<C>) -> usize {
+    fn release_durable<C: Clock>(&mut self, settled: u64, cycle: &mut Cycle<C>) -> usize {
         let mut sent = 0;
-        while let Some(held) = self.held.pop_front_if(|held| held.record <= settled) {
+        while let Some(held) = self.deferred.pop_front_if(|held| held.record <= settled) {
             self.send(&held.report, held.is_stamped, cycle);
             sent += 1;
         }
@@ -269,61 +276,66 @@ impl<T> Outputs<T> {
     }
 }
 
-/// The record of a touch that was written.
-pub(crate) fn told(venue: u16, Written { instrument, version, ticks }: Written) -> Record {
+/// Returns the log record of a published top of book.
+pub(crate) fn touch_record(
+    venue: u16,
+    WrittenVersion { instrument, version, ticks }: WrittenVersion,
+) -> Record {
     TopOfBookWritten { venue, instrument, version, ticks }.record()
 }
 
-impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
+impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut work = 0;
         if self.failed.is_some() {
             return 0;
         }
-        if !self.doors.held.is_empty() {
-            work += self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, Writer::settled), cycle);
+        if !self.outputs.deferred.is_empty() {
+            work +=
+                self.outputs.release_durable(self.journal.as_ref().map_or(u64::MAX, Writer::settled), cycle);
             if let Some(error) = self.journal.as_ref().and_then(Writer::failure) {
                 self.fail(&error);
                 return work;
             }
         }
-        let at = At { now: cycle.now, time: cycle.time };
-        if self.market.next_expiry() <= cycle.now && self.write_down(&JournalEntry::Time, cycle.now) {
-            let Self { market, doors, journal, .. } = self;
-            market.time(at, &mut Out { doors, journal: journal.as_ref(), cycle });
+        let at = InputTime { now: cycle.now, time: cycle.time };
+        if self.market.next_expiry() <= cycle.now && self.try_journal(&JournalEntry::Time, cycle.now) {
+            let Self { market, outputs, journal, .. } = self;
+            market.advance_time(at, &mut CycleOutputs { outputs, journal: journal.as_ref(), cycle });
             work += 1;
         }
-        if !self.doors.untold.is_empty() {
-            self.doors.tell_what_is_untold(cycle);
+        if !self.outputs.unlogged.is_empty() {
+            self.outputs.flush_unlogged(cycle);
         }
-        // Also what is in the books at the start.
-        self.doors.tell(self.market.exchange(), None, cycle);
-        for session in 0..self.doors.sessions.len() {
-            if self.doors.sessions[session].is_waiting() {
-                work += self.doors.sessions[session].flush();
+        // Also publishes the opening books.
+        self.outputs.publish_market_data(self.market.exchange(), None, cycle);
+        for session in 0..self.outputs.sessions.len() {
+            if self.outputs.sessions[session].is_waiting() {
+                work += self.outputs.sessions[session].flush();
             }
             let mut taken = 0;
-            while taken < BATCH && self.doors.sessions[session].has_news() && self.failed.is_none() {
+            while taken < BATCH && self.outputs.sessions[session].has_message() && self.failed.is_none() {
                 taken += 1;
-                self.take(session, cycle);
+                self.take_message(session, cycle);
             }
             work += taken;
         }
         if cycle.draining
             && work == 0
             && !self.market.is_over()
-            && self.write_down(&JournalEntry::Close, cycle.now)
+            && self.try_journal(&JournalEntry::Close, cycle.now)
         {
-            let Self { market, doors, journal, .. } = self;
-            work += market.close(at, &mut Out { doors, journal: journal.as_ref(), cycle });
+            let Self { market, outputs, journal, .. } = self;
+            work += market.close(at, &mut CycleOutputs { outputs, journal: journal.as_ref(), cycle });
         }
         work
     }
 
     fn next_deadline(&self, _: bool) -> u64 {
-        let at_once = self.doors.sessions.iter().any(|session| session.is_waiting() || session.has_news());
-        if at_once || !self.doors.held.is_empty() { 0 } else { self.market.next_expiry() }
+        let at_once =
+            self.outputs.sessions.iter().any(|session| session.is_waiting() || session.has_message());
+        if at_once || !self.outputs.deferred.is_empty() { 0 } else { self.market.next_expiry() }
     }
 
     fn failure(&self) -> Option<&str> {
@@ -332,7 +344,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
 
     #[inline]
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
-        let Outputs { sessions, completed, traded, faults, .. } = &self.doors;
+        let Outputs { sessions, completed, traded, faults, .. } = &self.outputs;
         let sum = |of: fn(&SessionEnd) -> u64| sessions.iter().map(of).sum::<u64>();
         let slot = slots.next_agent();
         slot.set(ExchangeCounter::Received, self.received);
@@ -351,6 +363,6 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             ExchangeCounter::Replayed,
             self.journal.as_ref().map_or(0, |journal| journal.recovered().records),
         );
-        slot.set(ExchangeCounter::TopOfBookUpdates, self.doors.touches);
+        slot.set(ExchangeCounter::TopOfBookUpdates, self.outputs.touches);
     }
 }

@@ -1,39 +1,38 @@
-//! The role of a venue: an exchange that takes instructions from its gateways' sessions, matches,
-//! and answers.
+//! The exchange as a venue of a run: takes instructions from its gateways' sessions, matches them
+//! and reports.
 //!
 //! ```text
-//!  gateway (credential 0) ─ session-out ─┐                      ┌─ session-in ─▶ gateway (credential 0)
-//!  gateway (credential 1) ─ session-out ─┼─▶ matching engine ──▶┼─ session-in ─▶ gateway (credential 1)
+//!  gateway 0 ─ session-out ─┐                      ┌─ session-in ─▶ gateway 0   (credential 0)
+//!  gateway 1 ─ session-out ─┼─▶ matching engine ──▶┼─ session-in ─▶ gateway 1   (credential 1)
 //! ```
 //!
 //! Sessions are served in turn, a few instructions each, so that none starves. Instructions of one
-//! session are carried out in their order. When the run drains, trading is over: what still rests
-//! expires.
+//! session are applied in order. When the run drains, trading ends: resting orders expire.
 #![forbid(unsafe_code)]
 
 mod agent;
-mod answers;
+mod apply;
 mod audit;
-mod carry;
-mod commands;
+mod journal_entry;
 mod market;
 mod market_board;
-mod open;
+mod open_orders;
 mod recovery;
+mod replica;
+mod reports;
 mod request;
-mod script;
+mod sequencer;
 mod session;
-mod shadow;
 #[cfg(test)]
 mod snapshots;
 
-pub use agent::{Close, ExchangeAgent};
-pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
+pub use agent::{ExchangeAgent, TradeTape};
 pub use audit::Audit;
-pub use market::{At, ExecutionSink, Market, MarketSetup, open_with};
-pub use market_board::{MarketBoard, Written};
+pub use market::{ExecutionSink, InputTime, Market, MarketSetup, open_with};
+pub use market_board::{MarketBoard, WrittenVersion};
 pub use recovery::OutputWatermarks;
+pub use replica::ExchangeReplica;
+pub use reports::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
 pub use request::{OPENING_BOOK_OWNER, RESTING};
-pub use script::ReplaySequencer;
+pub use sequencer::ReplaySequencer;
 pub use session::SessionEnd;
-pub use shadow::ExchangeReplica;

@@ -1,9 +1,9 @@
-//! The deterministic part of an exchange's role: the same inputs give the same reports and trades.
+//! The deterministic core of an exchange's role: equal inputs give equal reports and trades.
 
-use crate::answers::{Cause, ReportBuilder, Trade, refusal};
-use crate::open::{OpenOrder, OpenOrders};
+use crate::open_orders::{OpenOrder, OpenOrders};
+use crate::reports::{Cause, ReportBuilder, Trade, refusal};
 use crate::request::{OPENING_BOOK_OWNER, command, side};
-use crate::script::{ReplaySequencer, ScriptState};
+use crate::sequencer::{ReplaySequencer, SequencerState};
 use exchange::Exchange;
 use exchange::Level;
 use exchange::command::{Command, Side};
@@ -16,28 +16,28 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use system::clock::Timebase;
 
-/// Prices at which one order can take: each has a report, and there are a few others.
-const MOST_LEVELS: usize = MAX_REPORTS - 8;
-/// Orders that one call of [`Market::close`] expires.
+/// Number of price levels that one order may take: each has a report, and there are a few others.
+const MAX_LEVELS: usize = MAX_REPORTS - 8;
+/// Number of orders that one call of [`Market::close`] expires.
 const CLOSE_BATCH: usize = 64;
 
-/// What a market is made of.
+/// The parameters of a market.
 pub struct MarketSetup {
-    /// The venue's index.
+    /// Index of the venue.
     pub venue: u16,
-    /// The books, opened.
+    /// The matching engine with its opening books.
     pub exchange: Exchange,
-    /// How many instruments it has.
+    /// Number of instruments.
     pub instruments: u16,
-    /// How many sessions: one for each credential.
+    /// Number of sessions: one per credential.
     pub sessions: usize,
-    /// As many orders of strategies can be open at once.
-    pub room: usize,
-    /// The order in which orders are carried out, where that is not the one in which they come.
-    pub script: Option<ReplaySequencer>,
+    /// Maximum number of strategies' orders open at once.
+    pub capacity: usize,
+    /// Sequences the orders of a recorded flow; `None`: orders are applied as they arrive.
+    pub sequencer: Option<ReplaySequencer>,
 }
 
-/// The books, and what is known of the orders of strategies in them.
+/// A matching engine with the open orders of strategies and their pending reports.
 pub struct Market {
     setup: MarketSetup,
     open: OpenOrders,
@@ -49,54 +49,52 @@ pub struct Market {
     refused: u64,
 }
 
-/// What a market knows beside what it is made of.
+/// The state of a market in a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct MarketState {
     exchange: State,
     open: Vec<(u64, OpenOrder)>,
-    script: Option<ScriptState>,
+    script: Option<SequencerState>,
     is_closed: bool,
     open_peak: u64,
     refused: u64,
 }
 
-/// When something is carried out.
+/// The time at which an input is applied.
 #[derive(Clone, Copy, Debug)]
-pub struct At {
-    /// Ticks of the run's clock.
+pub struct InputTime {
+    /// Time in ticks of the run's clock.
     pub now: u64,
-    /// What the clock's ticks are.
+    /// Converts between ticks and nanoseconds.
     pub time: Timebase,
 }
 
-/// Takes what came of an input, part by part: reports and trades, in their order. Both are emptied
-/// behind it.
+/// The receiver of the reports and trades that inputs produce, in order.
 pub trait ExecutionSink {
-    /// A command is about to be carried out.
+    /// Called before a command is applied.
     #[inline]
     fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let _ = (command, exchange);
     }
 
-    /// What came of one command.
-    fn take(&mut self, reports: &[Report], trades: &[Trade]);
+    /// Receives the reports and trades of one command.
+    fn record(&mut self, reports: &[Report], trades: &[Trade]);
 
-    /// Trading is over; said before what rests expires.
+    /// Called at the end of trading, before resting orders expire.
     fn close(&mut self, exchange: &Exchange);
 }
 
 impl Market {
-    /// The market; nothing is allocated after this.
+    /// Creates the market; nothing is allocated afterwards.
     pub fn new(setup: MarketSetup) -> Self {
         let mut open = OpenOrders::default();
-        // Twice: a table that is never more than half full makes room for the removed without
-        // growing.
-        let room = 2 * setup.room + 16;
-        open.reserve(room);
+        // Twice: a table that is at most half full rehashes in place.
+        let capacity = 2 * setup.capacity + 16;
+        open.reserve(capacity);
         Self {
             open,
-            reports: Vec::with_capacity(room),
-            trades: Vec::with_capacity(room),
+            reports: Vec::with_capacity(capacity),
+            trades: Vec::with_capacity(capacity),
             overrun: Vec::with_capacity(16),
             setup,
             is_closed: false,
@@ -105,190 +103,195 @@ impl Market {
         }
     }
 
-    /// The books.
+    /// Returns the matching engine.
     pub const fn exchange(&self) -> &Exchange {
         &self.setup.exchange
     }
 
-    /// The venue's index.
+    /// Returns the venue's index.
     pub const fn venue(&self) -> u16 {
         self.setup.venue
     }
 
-    /// How many sessions it is for.
+    /// Returns the number of sessions.
     pub const fn sessions(&self) -> usize {
         self.setup.sessions
     }
 
-    /// How many instruments it has.
+    /// Returns the number of instruments.
     pub const fn instruments(&self) -> u16 {
         self.setup.instruments
     }
 
-    /// The most orders of strategies that were open at once.
+    /// Returns the maximum number of strategies' orders that were open at once.
     pub const fn open_peak(&self) -> u64 {
         self.open_peak
     }
 
-    /// Requests that were refused.
+    /// Returns the number of refused requests.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Whether trading is over.
+    /// Returns `true` if trading has ended.
     pub(crate) const fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Whether trading is over and nothing rests.
+    /// Returns `true` if trading has ended and no order rests.
     pub fn is_over(&self) -> bool {
         self.is_closed && self.setup.exchange.is_empty()
     }
 
-    /// When an order expires next, in ticks.
+    /// Returns when the next order expires, in ticks.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         self.setup.exchange.next_expiry()
     }
 
-    /// The session that the orders of a strategy come through.
+    /// Returns the session of a strategy's orders.
     #[inline]
     pub fn session_of(&self, strategy: u16) -> usize {
         usize::from(strategy) % self.setup.sessions
     }
 
-    /// Carries out an order, or lets it wait for its turn.
+    /// Applies an order, or queues it until its position in the recorded flow.
     #[inline]
-    pub fn order(&mut self, order: &Order, at: At, outcome: &mut impl ExecutionSink) {
-        let order = match &mut self.setup.script {
+    pub fn apply_order(&mut self, order: &Order, at: InputTime, sink: &mut impl ExecutionSink) {
+        let order = match &mut self.setup.sequencer {
             None => Some(*order),
-            Some(script) => script.put(*order),
+            Some(script) => script.enqueue(*order),
         };
         if let Some(order) = order {
-            self.request(&order, at, outcome);
+            self.apply_request(&order, at, sink);
         }
-        while let Some(order) = self.setup.script.as_mut().and_then(ReplaySequencer::take) {
-            self.request(&order, at, outcome);
+        while let Some(order) = self.setup.sequencer.as_mut().and_then(ReplaySequencer::pop) {
+            self.apply_request(&order, at, sink);
         }
     }
 
-    /// Time has come to this.
+    /// Advances time: expires orders.
     #[inline]
-    pub fn time(&mut self, at: At, outcome: &mut impl ExecutionSink) {
-        self.apply(Command::Time(at.now), Cause::Time, outcome);
-        self.hand_over(outcome);
+    pub fn advance_time(&mut self, at: InputTime, sink: &mut impl ExecutionSink) {
+        self.apply(Command::Time(at.now), Cause::Time, sink);
+        self.flush_outputs(sink);
     }
 
     /// Cancels the orders of a scope that came through a session.
     #[cold]
-    pub fn withdraw(&mut self, scope: CancelScope, session: usize, outcome: &mut impl ExecutionSink) {
+    pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
             Some(dead) => dead.strategy()..dead.strategy() + 1,
             None => 0..MAX_STRATEGIES as u16,
         };
-        // Those of the session's credential: another's are not its to cancel.
+        // Only owners with the session's credential.
         for owner in owners {
             if self.session_of(owner) != session {
                 continue;
             }
             let command = Command::MassCancel { owner: owner.into(), instrument: scope.instrument };
-            self.apply(command, Cause::Withdrawal, outcome);
+            self.apply(command, Cause::Withdrawal, sink);
         }
-        self.hand_over(outcome);
+        self.flush_outputs(sink);
     }
 
-    /// Trading is over: what rests expires, a part in each call; how much that was.
+    /// Ends trading: expires a batch of resting orders. Returns the number expired.
     #[cold]
-    pub fn close(&mut self, at: At, outcome: &mut impl ExecutionSink) -> usize {
-        while let Some(order) = self.setup.script.as_mut().and_then(ReplaySequencer::take_any) {
-            self.request(&order, at, outcome);
+    pub fn close(&mut self, at: InputTime, sink: &mut impl ExecutionSink) -> usize {
+        while let Some(order) = self.setup.sequencer.as_mut().and_then(ReplaySequencer::pop_any) {
+            self.apply_request(&order, at, sink);
         }
         if !self.is_closed {
             self.is_closed = true;
-            outcome.close(&self.setup.exchange);
+            sink.close(&self.setup.exchange);
         }
-        let mut looks = CLOSE_BATCH;
+        let mut budget = CLOSE_BATCH;
         for instrument in 0..self.setup.instruments {
             for side in [Side::Buy, Side::Sell] {
-                while looks > 0 {
+                while budget > 0 {
                     let exchange = &self.setup.exchange;
                     let first = exchange.orders(instrument, side).next();
                     let first = first.or_else(|| exchange.stops(instrument, side).next());
                     let Some(first) = first else { break };
                     let command = Command::Cancel { id: first.id, owner: first.owner };
-                    self.apply(command, Cause::Close, outcome);
-                    looks -= 1;
+                    self.apply(command, Cause::Close, sink);
+                    budget -= 1;
                 }
             }
         }
-        self.hand_over(outcome);
-        CLOSE_BATCH - looks
+        self.flush_outputs(sink);
+        CLOSE_BATCH - budget
     }
 
-    /// Carries out a command; why it was refused, if it was. Its reports wait in `reports`.
+    /// Applies a command and collects its reports. Returns why it was refused, if it was.
     #[inline]
     fn apply(
         &mut self,
         command: Command,
         cause: Cause,
-        outcome: &mut impl ExecutionSink,
+        sink: &mut impl ExecutionSink,
     ) -> Option<RejectReason> {
-        outcome.expect(&command, &self.setup.exchange);
+        sink.expect(&command, &self.setup.exchange);
         let Self { setup, open, reports, trades, overrun, .. } = self;
         let mut answers = ReportBuilder::new(setup.venue, cause, open, reports, trades, overrun);
         setup.exchange.apply(command, &mut answers);
         let refused = answers.refused();
         if !self.overrun.is_empty() {
-            self.end_overrun();
+            self.cancel_overrun();
         }
         refused
     }
 
-    /// Takes orders out of the books that could have no more reports.
+    /// Cancels orders that have used up their report numbers.
     #[cold]
-    fn end_overrun(&mut self) {
+    fn cancel_overrun(&mut self) {
         while let Some(id) = self.overrun.pop() {
             let owner = OrderId::from_word(id).strategy().into();
-            // Its reports are given: nothing of this is heard.
+            // Its last report was sent already.
             self.setup.exchange.apply(Command::Cancel { id, owner }, &mut NullSink);
         }
     }
 
-    /// Carries out a request of a strategy.
+    /// Applies a request of a strategy.
     #[inline]
-    fn request(&mut self, order: &Order, at: At, outcome: &mut impl ExecutionSink) {
+    fn apply_request(&mut self, order: &Order, at: InputTime, sink: &mut impl ExecutionSink) {
         let venue = self.setup.venue;
         let id = order.id.word();
         if self.is_closed
-            || self.open.len() >= self.setup.room
+            || self.open.len() >= self.setup.capacity
             || self.open.insert(id, OpenOrder::new(order)).is_some()
         {
             self.refused += 1;
-            self.reports.push(closing(order, venue, OrderStatus::Refused, refusal(RejectReason::Full)));
-            self.hand_over(outcome);
+            self.reports.push(closing_report(
+                order,
+                venue,
+                OrderStatus::Refused,
+                refusal(RejectReason::Full),
+            ));
+            self.flush_outputs(sink);
             return;
         }
         self.open_peak = self.open_peak.max(self.open.len() as u64);
-        let refused = if self.takes_too_many(order) {
+        let refused = if self.can_exceed_reports(order) {
             Some(RejectReason::BadQuantity)
         } else {
-            self.apply(command(order, at.now, at.time), Cause::Request(order.id), outcome)
+            self.apply(command(order, at.now, at.time), Cause::Request(order.id), sink)
         };
         let is_new = order.operation == Operation::New;
         if let Some(reason) = refused {
             self.refused += 1;
             self.open.remove(&id);
-            self.reports.push(closing(order, venue, OrderStatus::Refused, refusal(reason)));
+            self.reports.push(closing_report(order, venue, OrderStatus::Refused, refusal(reason)));
         } else if !is_new {
             self.open.remove(&id);
-            self.reports.push(closing(order, venue, OrderStatus::Done, 0));
+            self.reports.push(closing_report(order, venue, OrderStatus::Done, 0));
         }
-        self.hand_over(outcome);
+        self.flush_outputs(sink);
     }
 
-    /// Whether an order could take at more prices than it can have reports.
+    /// Returns `true` if an order could take at more prices than it can have reports.
     #[inline]
-    fn takes_too_many(&self, order: &Order) -> bool {
+    fn can_exceed_reports(&self, order: &Order) -> bool {
         if !matches!(order.operation, Operation::New | Operation::Replace) {
             return false;
         }
@@ -298,42 +301,42 @@ impl Market {
             wire::Side::Sell => any || level.price >= order.price,
         };
         let mut left = order.quantity;
-        let levels = self.setup.exchange.depth(order.instrument, side(order.side.opposite()), MOST_LEVELS);
+        let levels = self.setup.exchange.depth(order.instrument, side(order.side.opposite()), MAX_LEVELS);
         let taken = levels.take_while(crosses).take_while(|level| {
             let is_needed = left > 0;
             left = left.saturating_sub(level.quantity);
             is_needed
         });
-        taken.count() == MOST_LEVELS
+        taken.count() == MAX_LEVELS
     }
 
-    /// Its state between two inputs.
+    /// Returns the state for a snapshot.
     pub(crate) fn state(&self) -> MarketState {
-        // In an order: the same state has the same bytes.
+        // Sorted: equal states have equal bytes.
         let mut open: Vec<(u64, OpenOrder)> = self.open.iter().map(|(id, order)| (*id, *order)).collect();
         open.sort_unstable_by_key(|(id, _)| *id);
         MarketState {
             exchange: self.setup.exchange.state(),
             open,
-            script: self.setup.script.as_ref().map(ReplaySequencer::state),
+            script: self.setup.sequencer.as_ref().map(ReplaySequencer::state),
             is_closed: self.is_closed,
             open_peak: self.open_peak,
             refused: self.refused,
         }
     }
 
-    /// Goes on from a state of a market of the same making; whatever was in it is forgotten.
+    /// Replaces the state by that of a snapshot of an equal setup.
     pub(crate) fn restore(&mut self, state: MarketState) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.setup.exchange.restore(&state.exchange)?;
         self.open.clear();
         for (id, order) in state.open {
-            if self.open.len() >= self.setup.room || order.instrument >= self.setup.instruments {
+            if self.open.len() >= self.setup.capacity || order.instrument >= self.setup.instruments {
                 return Err(StateError::Order(id).into());
             }
             self.open.insert(id, order);
         }
-        let is_same_script = match (&mut self.setup.script, &state.script) {
-            (Some(script), Some(state)) => script.restore(state),
+        let is_same_script = match (&mut self.setup.sequencer, &state.script) {
+            (Some(script), Some(state)) => script.try_restore(state),
             (script, state) => script.is_none() && state.is_none(),
         };
         if !is_same_script {
@@ -344,22 +347,22 @@ impl Market {
     }
 
     #[inline]
-    fn hand_over(&mut self, outcome: &mut impl ExecutionSink) {
-        outcome.take(&self.reports, &self.trades);
+    fn flush_outputs(&mut self, sink: &mut impl ExecutionSink) {
+        sink.record(&self.reports, &self.trades);
         self.reports.clear();
         self.trades.clear();
     }
 }
 
-/// Whom events do not concern.
+/// An event sink that ignores events.
 struct NullSink;
 
 impl Events for NullSink {
     fn on(&mut self, _: Event) {}
 }
 
-/// The one report that ends a request.
-fn closing(order: &Order, venue: u16, status: OrderStatus, reason: u8) -> Report {
+/// Returns the only report of a request that ends at once.
+fn closing_report(order: &Order, venue: u16, status: OrderStatus, reason: u8) -> Report {
     Report {
         id: order.id,
         venue,
@@ -376,10 +379,11 @@ fn closing(order: &Order, venue: u16, status: OrderStatus, reason: u8) -> Report
     }
 }
 
-/// Opens the books of an exchange with orders that belong to nobody in the run.
+/// Opens the books of an exchange with orders of the opening book, which no strategy owns. Returns
+/// their number.
 ///
 /// # Errors
-/// The id of the first order that was refused, and why.
+/// Returns the id of the first refused order, and why.
 pub fn open_with(
     exchange: &mut Exchange,
     orders: impl IntoIterator<Item = exchange::NewOrder>,

@@ -1,29 +1,30 @@
-//! Market data on a board: the exchange writes the touch of each instrument, any number of
-//! processes read the newest one.
+//! Market data on a board: the exchange publishes the top of book of each instrument; any number of
+//! processes read the newest.
 //!
-//! A cell for each instrument, as [`protocol::market`] lays it out. It is written after a command
-//! that changed it, and not more often. A reader that is slow misses versions, never holds the
-//! exchange up, and is told how many it missed.
+//! Each instrument has a cell in the layout of [`protocol::market`], written after each command
+//! that changed it. A slow reader misses versions, never delays the exchange, and can read how many
+//! it missed.
 //!
 //! ```
 //! use venue::MarketBoard;
 //! use exchange::{Capacity, Command, Exchange, Instrument, NewOrder};
-//! use protocol::market::{Touch, shape};
+//! use protocol::market::{TopOfBook, shape};
 //! use shm::board;
 //!
 //! // Between processes: `board::NamedWriter`, or a segment of one's own; see `shm::board`.
 //! let (writer, reader) = board::pair(shape(1).unwrap());
 //! let mut market = MarketBoard::new(writer);
 //!
-//! let mut exchange: Exchange = Exchange::new(&[Instrument::default()], Capacity::orders(10)).unwrap();
+//! let capacity = Capacity::orders(10);
+//! let mut exchange: Exchange = Exchange::new(&[Instrument::default()], capacity).unwrap();
 //! let bid = Command::New(NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() });
 //! market.expect(&bid, &exchange);
 //! exchange.apply(bid, &mut Vec::new());
-//! market.write(&exchange, || 500, |written| assert_eq!((written.instrument, written.version), (0, 1)));
+//! market.write(&exchange, || 500, |new| assert_eq!((new.instrument, new.version), (0, 1)));
 //!
 //! let mut words = [0; 7];
 //! assert_eq!(reader.read(0, &mut words).unwrap().unwrap().ticks, 500);
-//! assert_eq!(Touch::parse(&words).unwrap().bid.unwrap().price, 99);
+//! assert_eq!(TopOfBook::parse(&words).unwrap().bid.unwrap().price, 99);
 //! ```
 
 use exchange::Exchange;
@@ -33,41 +34,41 @@ use exchange::levels::Levels;
 use protocol::market::{Quote, TOP_OF_BOOK_WORDS, TopOfBook};
 use shm::board::Writer;
 
-/// The writing end.
+/// The publisher of an exchange's market data.
 pub struct MarketBoard {
     writer: Writer,
-    /// What each cell says.
-    said: Vec<TopOfBook>,
-    /// What it is to say next, as far as trades tell.
+    /// The published value of each cell.
+    published: Vec<TopOfBook>,
+    /// The next value of each cell, with trades applied.
     touches: Vec<TopOfBook>,
-    changed: Changed,
+    changed: ChangedInstruments,
 }
 
-/// The instruments whose touch may be another than their cell says.
+/// The instruments whose top of book may differ from the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Changed {
+enum ChangedInstruments {
     None,
     One(u16),
     All,
 }
 
-/// A version that was written.
+/// A published version of an instrument's top of book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The instrument.
+pub struct WrittenVersion {
+    /// Index of the instrument.
     pub instrument: u16,
-    /// The version of its cell.
+    /// Version of its cell.
     pub version: u64,
-    /// The time of the write, in ticks.
+    /// Time of the write in ticks.
     pub ticks: u64,
 }
 
 impl MarketBoard {
-    /// Over a board of [`protocol::market::shape`]; the first write says what is in the books then,
-    /// as far as a dead predecessor has not said it.
+    /// Creates a publisher on a board of shape [`protocol::market::shape`]. The first write
+    /// publishes what differs from a crashed predecessor's last versions.
     ///
     /// # Panics
-    /// If the board's values are of another size.
+    /// If the board's values have another size.
     pub fn new(writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];
@@ -75,25 +76,25 @@ impl MarketBoard {
         let said =
             |cell| writer.last(cell, &mut words).and_then(|_| TopOfBook::parse(&words)).unwrap_or_default();
         let said = (0..touches.len()).map(said).collect();
-        Self { writer, said, touches, changed: Changed::All }
+        Self { writer, published: said, touches, changed: ChangedInstruments::All }
     }
 
-    /// What each cell says, with its version: 0 where nothing was ever written.
-    pub fn last_written(&self) -> impl Iterator<Item = Written> + '_ {
-        (0..self.said.len()).map(|cell| {
+    /// Returns the last published version of each instrument; 0 if none was.
+    pub fn last_written(&self) -> impl Iterator<Item = WrittenVersion> + '_ {
+        (0..self.published.len()).map(|cell| {
             let ticks = self.writer.last(cell, &mut [0; TOP_OF_BOOK_WORDS]).unwrap_or(0);
-            Written { instrument: cell as u16, version: self.writer.version(cell), ticks }
+            WrittenVersion { instrument: cell as u16, version: self.writer.version(cell), ticks }
         })
     }
 
-    /// Tells it of a command before that is carried out: the touches that it may change.
+    /// Records which instruments a command may change. Called before the command is applied.
     #[inline]
     pub fn expect<L: Levels>(&mut self, command: &Command, exchange: &Exchange<L>) {
         let by = match *command {
             Command::New(order) => Some(order.instrument),
             Command::Cancel { id, .. } | Command::Replace { id, .. } => match exchange.instrument_of(id) {
                 Some(instrument) => Some(instrument),
-                // It will be refused.
+                // The command will be refused.
                 None => return,
             },
             Command::MassCancel { instrument, .. } => instrument,
@@ -101,66 +102,66 @@ impl MarketBoard {
             Command::Time(_) => None,
         };
         self.changed = match (self.changed, by) {
-            (Changed::None, Some(one)) => Changed::One(one),
-            (Changed::One(one), Some(other)) if one == other => self.changed,
-            _ => Changed::All,
+            (ChangedInstruments::None, Some(one)) => ChangedInstruments::One(one),
+            (ChangedInstruments::One(one), Some(other)) if one == other => self.changed,
+            _ => ChangedInstruments::All,
         };
     }
 
-    /// Whether a command was expected since the last write.
+    /// Returns `true` if a command was expected since the last write.
     #[inline]
-    pub fn may_have_changed(&self) -> bool {
-        self.changed != Changed::None
+    pub fn can_have_changed(&self) -> bool {
+        self.changed != ChangedInstruments::None
     }
 
-    /// Tells it of a trade.
+    /// Records a trade.
     #[inline]
-    pub fn traded(&mut self, instrument: u16, price: i64, quantity: u64) {
+    pub fn record_trade(&mut self, instrument: u16, price: i64, quantity: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {
             touch.last = Some(Quote { price, quantity });
             touch.trades += 1;
         }
     }
 
-    /// What was traded before, as far as it is in the touch: the last trade, and how many there
-    /// were.
-    pub fn recall(&mut self, instrument: u16, last: Option<Quote>, trades: u64) {
+    /// Restores the last trade and the number of trades of an instrument after a recovery.
+    pub fn restore_trades(&mut self, instrument: u16, last: Option<Quote>, trades: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {
             (touch.last, touch.trades) = (last, trades);
         }
     }
 
-    /// Writes the touches that have changed, and gives each of them to `written`; how many that
-    /// were.
+    /// Publishes the tops of book that changed and passes each version to `written`. Returns the
+    /// number published.
     #[inline]
     pub fn write<L: Levels>(
         &mut self,
         exchange: &Exchange<L>,
         now: impl Fn() -> u64,
-        mut written: impl FnMut(Written),
+        mut written: impl FnMut(WrittenVersion),
     ) -> u64 {
         let count = self.touches.len();
         let instruments = match self.changed {
-            Changed::None => return 0,
-            Changed::One(instrument) => usize::from(instrument)..usize::from(instrument) + 1,
-            Changed::All => 0..count,
+            ChangedInstruments::None => return 0,
+            ChangedInstruments::One(instrument) => usize::from(instrument)..usize::from(instrument) + 1,
+            ChangedInstruments::All => 0..count,
         };
-        self.changed = Changed::None;
+        self.changed = ChangedInstruments::None;
         let mut writes = 0;
         for instrument in instruments.start..instruments.end.min(count) {
-            if self.update(exchange, instrument) {
+            if self.try_refresh(exchange, instrument) {
                 let ticks = now();
                 let version = self.writer.write(instrument, ticks, &self.touches[instrument].words());
-                written(Written { instrument: instrument as u16, version, ticks });
+                written(WrittenVersion { instrument: instrument as u16, version, ticks });
                 writes += 1;
             }
         }
         writes
     }
 
-    /// Looks at an instrument's book; whether its cell says something else.
+    /// Refreshes an instrument's value from its book. Returns `true` if it differs from the
+    /// published one.
     #[inline]
-    fn update<L: Levels>(&mut self, exchange: &Exchange<L>, instrument: usize) -> bool {
+    fn try_refresh<L: Levels>(&mut self, exchange: &Exchange<L>, instrument: usize) -> bool {
         let quote =
             |level: Option<Level>| level.map(|level| Quote { price: level.price, quantity: level.quantity });
         let (bid, offer) = exchange.best(instrument as u16);
@@ -172,7 +173,7 @@ impl MarketBoard {
             ..*touch
         };
         *touch = new;
-        let said = &mut self.said[instrument];
+        let said = &mut self.published[instrument];
         let is_new = new != *said;
         *said = new;
         is_new
@@ -190,7 +191,7 @@ mod tests {
         exchange: Exchange,
         market: MarketBoard,
         reader: Reader,
-        written: Vec<Written>,
+        written: Vec<WrittenVersion>,
     }
 
     impl Bed {
@@ -208,7 +209,7 @@ mod tests {
             self.exchange.apply(command, &mut events);
             for event in events {
                 if let Event::Trade { instrument, price, quantity, .. } = event {
-                    self.market.traded(instrument, price, quantity);
+                    self.market.record_trade(instrument, price, quantity);
                 }
             }
             let before = self.written.len();
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_touch_is_written_when_it_has_changed_and_not_more_often() {
+    fn quote_is_written_once_per_change() {
         let mut bed = Bed::new();
         let quote = |price, quantity| Some(Quote { price, quantity });
         assert_eq!(bed.apply(order(1, Side::Buy, 99)), [1]);
@@ -276,13 +277,13 @@ mod tests {
             successor.last_written().map(|one| (one.version, one.ticks)).collect();
         assert_eq!(versions, [(0, 0), (1, 5)]);
         assert_eq!(successor.write(&exchange, || 9, |_| {}), 0, "the books are empty, and the board says so");
-        successor.traded(1, 100, 3);
-        successor.changed = Changed::All;
+        successor.record_trade(1, 100, 3);
+        successor.changed = ChangedInstruments::All;
         successor.write(&exchange, || 9, |one| assert_eq!((one.instrument, one.version), (1, 2)));
     }
 
     #[test]
-    fn a_trade_at_an_unchanged_touch_is_a_version_too() {
+    fn trade_at_unchanged_quote_is_a_new_version() {
         let mut bed = Bed::new();
         bed.apply(order(1, Side::Buy, 99));
         bed.apply(Command::Auction { instrument: 1 });

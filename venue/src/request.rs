@@ -1,17 +1,16 @@
-//! From an order of a strategy to a command of the matching engine.
+//! Converts orders of strategies into commands of the matching engine.
 
 use exchange::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 use protocol::wire::{self, Operation, Order, OrderCondition, OrderId};
 use system::clock::Timebase;
 
-/// The owner of the orders of the opening book: no strategy.
+/// Owner id of the orders of the opening book, which no strategy has.
 pub const OPENING_BOOK_OWNER: u32 = u32::MAX;
 
-/// The bit of an id that names an order of the opening book, by its id there. No strategy's order
-/// has it.
+/// Bit that marks the id of an order of the opening book. No strategy's order has it.
 pub const RESTING: u64 = 1 << 63;
 
-/// The command of an order that came at `now`.
+/// Returns the command of an order that arrived at `now` (ticks).
 #[inline]
 pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     let owner = u32::from(order.id.strategy());
@@ -29,7 +28,7 @@ pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     }
 }
 
-/// The order that a cancel or a replace is about, and whose that is: the strategy's own, or one of
+/// Returns id and owner of the target of a cancel or replace: the strategy's own order, or one of
 /// the opening book, which a recorded flow may cancel.
 #[inline]
 fn target(order: &Order, owner: u32) -> (u64, u32) {
@@ -86,7 +85,7 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
     new
 }
 
-/// A side of the wire.
+/// Converts a side of the wire format.
 #[inline]
 pub const fn side(side: wire::Side) -> Side {
     match side {

@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
 
-/// What has gone through a session, predecessors of its exchange included.
+/// Counters of a session, predecessors of the exchange included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
+pub(crate) struct SessionCounts {
     /// Messages taken.
     pub taken: u64,
-    /// The number that the next instruction must have.
+    /// Expected number of the next instruction.
     pub received: u32,
-    /// Errors of the other side.
+    /// Protocol errors of the peer.
     pub faults: u64,
 }
 
-impl Counts {
-    /// The instruction in a message that was taken.
+impl SessionCounts {
+    /// Counts a message and decodes its instruction.
     #[inline]
-    pub fn read(&mut self, message: Message) -> Option<Instruction> {
+    pub fn parse(&mut self, message: Message) -> Option<Instruction> {
         let number = u32::try_from(instruction_number(&message)).ok();
         let mut numbers = SessionNumbers::after(self.received);
         self.faults += u64::from(!number.is_some_and(|number| numbers.try_accept(number)));
@@ -34,39 +34,39 @@ impl Counts {
     }
 }
 
-/// One session: instructions come in, reports go out in their order.
+/// The exchange's end of a session: takes instructions, sends reports in order.
 pub struct SessionEnd {
     orders: spsc::Consumer,
     reports: Sender,
-    pub(crate) counts: Counts,
-    /// Reports given; the number of the next one follows from it.
-    given: u64,
+    pub(crate) counts: SessionCounts,
+    /// Reports numbered so far.
+    numbered: u64,
     pub(crate) full: u64,
 }
 
-/// Reports that wait before no more instructions are taken from the session.
-const PATIENCE: usize = 1024;
+/// Queue length from which no more instructions are taken from the session.
+const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// The session over these rings. `orders`: as many can be open at once; so many reports can
-    /// come of one instruction.
+    /// Creates a session over its rings. `open` is the maximum number of open orders, and so of
+    /// reports that one instruction can produce.
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Doorbell>, open: usize) -> Self {
         Self {
             orders,
-            reports: Sender::new(reports, bell, 2 * open + PATIENCE),
-            counts: Counts::default(),
-            given: 0,
+            reports: Sender::new(reports, bell, 2 * open + MAX_QUEUED_REPORTS),
+            counts: SessionCounts::default(),
+            numbered: 0,
             full: 0,
         }
     }
 
-    /// Whether an instruction is there and its answers have room.
+    /// Returns `true` if an instruction is waiting and its reports fit.
     #[inline]
-    pub(crate) fn has_news(&self) -> bool {
-        !self.orders.looks_empty() && self.reports.queued() < PATIENCE
+    pub(crate) fn has_message(&self) -> bool {
+        !self.orders.looks_empty() && self.reports.queued() < MAX_QUEUED_REPORTS
     }
 
-    /// The next message, if there is one. Its slot is given back with [`SessionEnd::release`].
+    /// Returns the next message. Its slot is released with [`SessionEnd::release`].
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
@@ -74,52 +74,52 @@ impl SessionEnd {
         taken.ok().flatten()
     }
 
-    /// What was taken is kept elsewhere, or carried out: the gateway may write over it.
+    /// Releases the slots taken: the messages are journaled or applied.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.orders.release();
     }
 
-    /// Continues after a crashed predecessor: passes over the messages that it had taken, recorded
-    /// and not given back.
+    /// Resumes after a crashed predecessor: skips the messages that it had taken, journaled and not
+    /// released.
     ///
     /// # Errors
-    /// More has gone through the session than the journal accounts for.
-    pub(crate) fn inherit(
+    /// If more messages went through the session than the journal accounts for.
+    pub(crate) fn resume_from(
         &mut self,
         session: usize,
-        counts: Counts,
+        counts: SessionCounts,
         reports: &Outbox<(u64, Message)>,
     ) -> Result<(), RecoveryError> {
         RecoveryError::check_count("messages of session", session, counts.taken, self.orders.taken())?;
         reports.check("reports of session", session, self.published())?;
         self.orders.skip_to(counts.taken);
-        (self.counts, self.given) = (counts, reports.dropped());
+        (self.counts, self.numbered) = (counts, reports.dropped());
         Ok(())
     }
 
-    /// Reports that have been sent, by dead predecessors too; what is waiting here was not.
+    /// Returns the number of reports in the ring, predecessors' included; queued ones are not.
     pub(crate) fn published(&self) -> u64 {
         self.reports.ring().published()
     }
 
-    /// Sends a report, or lets it wait.
+    /// Sends or queues a report.
     #[inline]
     pub(crate) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
         // Modulo 2^32, as the other side counts.
-        number_report(&mut message, self.given as u32);
-        self.given += 1;
+        number_report(&mut message, self.numbered as u32);
+        self.numbered += 1;
         self.full += u64::from(self.reports.push(&message) != SendOutcome::Ring);
     }
 
-    /// Whether reports wait for room.
+    /// Returns `true` if reports are queued.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.reports.has_queued()
     }
 
-    /// Sends what waits as far as there is room; how much that was.
+    /// Sends queued reports while they fit. Returns the number sent.
     #[cold]
     pub(crate) fn flush(&mut self) -> usize {
         self.reports.flush(usize::MAX)

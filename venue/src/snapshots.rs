@@ -1,10 +1,10 @@
 //! Tests of snapshots: a restored exchange reaches the same state, byte for byte, from any cut.
 //! Snapshots that forget something are found.
 
-use crate::answers::Trade;
-use crate::commands::JournalEntry;
+use crate::journal_entry::JournalEntry;
 use crate::market::MarketSetup;
-use crate::shadow::{ExchangeReplica, ReplayedOutput};
+use crate::replica::{ExchangeReplica, ReplayedOutput};
+use crate::reports::Trade;
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{Record, State};
 use proptest::prelude::*;
@@ -21,14 +21,14 @@ const SESSIONS: usize = 2;
 fn setup() -> MarketSetup {
     let instruments = [Instrument::default(), Instrument::default()];
     let exchange = Exchange::new(&instruments, Capacity::orders(256)).unwrap();
-    MarketSetup { venue: 0, exchange, instruments: 2, sessions: SESSIONS, room: 256, script: None }
+    MarketSetup { venue: 0, exchange, instruments: 2, sessions: SESSIONS, capacity: 256, sequencer: None }
 }
 
-/// What is drawn for one record.
+/// The random values of one record.
 type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// Orders of every kind at a few prices, cancels, replaces, mass cancels, and time.
-fn told(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
+fn inputs(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
     let mut next = [0u64; 4];
     let mut numbers = [0u32; SESSIONS];
     let one = |(place, (strategy, what, kind, price, quantity, buys)): (usize, &Drawn)| {
@@ -81,55 +81,55 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     prop::collection::vec(one, 2..60)
 }
 
-fn carried_out(mut shadow: ExchangeReplica, told: &[(JournalEntry, u64)]) -> ExchangeReplica {
-    for (told, now) in told {
-        let payload = told.encode(*now, <[u8]>::to_vec);
-        shadow.act(&Record { sequence: 1, payload: &payload }, |_| {}).unwrap();
+fn carried_out(mut replica: ExchangeReplica, inputs: &[(JournalEntry, u64)]) -> ExchangeReplica {
+    for (inputs, now) in inputs {
+        let payload = inputs.encode(*now, <[u8]>::to_vec);
+        replica.apply_record(&Record { sequence: 1, payload: &payload }, |_| {}).unwrap();
     }
-    shadow
+    replica
 }
 
-/// One that goes on from the bytes of another, but for what is done to its memory of the past.
+/// Returns a replica restored from bytes, after `forget` has changed its outputs.
 fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut ReplayedOutput)) -> ExchangeReplica {
-    let mut shadow = ExchangeReplica::new(setup(), TIME);
+    let mut replica = ExchangeReplica::new(setup(), TIME);
     // As a house's orders: what is in the books is forgotten.
     let resting = exchange::NewOrder { id: 9, price: 50, quantity: 1, ..exchange::NewOrder::default() };
     let mut filled = setup();
     filled.exchange.apply(exchange::Command::New(resting), &mut Vec::new());
-    shadow.market = crate::market::Market::new(filled);
-    shadow.decode(1, bytes).unwrap();
-    forget(&mut shadow.past);
-    shadow
+    replica.market = crate::market::Market::new(filled);
+    replica.decode(1, bytes).unwrap();
+    forget(&mut replica.output);
+    replica
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_rest_behind_a_snapshot_comes_to_the_same_at_every_cut(drawn in drawn()) {
-        let told = told(&drawn);
-        let whole = carried_out(ExchangeReplica::new(setup(), TIME), &told).encode().unwrap();
-        for cut in 0..=told.len() {
-            let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told[..cut]).encode().unwrap();
+    fn restored_snapshot_reaches_equal_state_at_every_cut(drawn in drawn()) {
+        let inputs = inputs(&drawn);
+        let whole = carried_out(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
+        for cut in 0..=inputs.len() {
+            let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs[..cut]).encode().unwrap();
             let again = from_bytes(&bytes, |_| {});
             prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
-            let end = carried_out(again, &told[cut..]).encode().unwrap();
+            let end = carried_out(again, &inputs[cut..]).encode().unwrap();
             prop_assert!(end == whole, "cut {cut}: it goes on in another way");
         }
     }
 
-    /// Nothing that is read is believed: no bytes make it panic.
+    /// Snapshots are not trusted: no bytes cause a panic.
     #[test]
-    fn bytes_of_a_snapshot_that_were_changed_are_refused_or_a_state(
+    fn corrupt_snapshot_is_refused_or_decodes(
         drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
-        let told = told(&drawn);
-        let mut bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told).encode().unwrap();
+        let inputs = inputs(&drawn);
+        let mut bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        let mut shadow = ExchangeReplica::new(setup(), TIME);
-        if shadow.decode(1, &bytes).is_ok() {
-            prop_assert!(shadow.market.exchange().check().is_ok());
+        let mut replica = ExchangeReplica::new(setup(), TIME);
+        if replica.decode(1, &bytes).is_ok() {
+            prop_assert!(replica.market.exchange().check().is_ok());
         }
     }
 }
@@ -139,7 +139,7 @@ const fn trade() -> Trade {
 }
 
 #[test]
-fn a_snapshot_that_forgets_is_found() {
+fn forgetful_snapshot_is_detected() {
     let drawn: Vec<Drawn> = (0..40)
         .map(|n: u8| {
             (
@@ -152,8 +152,8 @@ fn a_snapshot_that_forgets_is_found() {
             )
         })
         .collect();
-    let told = told(&drawn);
-    let whole = carried_out(ExchangeReplica::new(setup(), TIME), &told).encode().unwrap();
+    let inputs = inputs(&drawn);
+    let whole = carried_out(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
     type Forgets = fn(&mut ReplayedOutput);
     let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
@@ -165,13 +165,13 @@ fn a_snapshot_that_forgets_is_found() {
         ("how many orders it has taken", |past| past.received += 1),
     ];
     for (what, forget) in forgetful {
-        let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told[..30]).encode().unwrap();
-        let end = carried_out(from_bytes(&bytes, forget), &told[30..]).encode().unwrap();
+        let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs[..30]).encode().unwrap();
+        let end = carried_out(from_bytes(&bytes, forget), &inputs[30..]).encode().unwrap();
         assert_eq!(end == whole, what == "nothing", "a snapshot that forgets {what}");
     }
     // Without the books' orders, or without their counters, it is another market.
-    let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &told[..30]).encode().unwrap();
+    let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs[..30]).encode().unwrap();
     let mut empty = from_bytes(&bytes, |_| {});
     empty.market = crate::market::Market::new(setup());
-    assert_ne!(carried_out(empty, &told[30..]).encode().unwrap(), whole);
+    assert_ne!(carried_out(empty, &inputs[30..]).encode().unwrap(), whole);
 }

@@ -3,7 +3,7 @@
 //! executable implements the trait instead: see `examples/own-strategy`.
 //!
 //!     cargo build --release -p bindings --example strategy
-//!     launcher run --strategy player,exec:target/release/examples/strategy --strategies 2 --venue book --venues 1
+//!     launcher run --strategy player,exec:target/release/examples/strategy --strategies 2 \
 #![forbid(unsafe_code)]
 
 use bulkhead::calls;
@@ -15,11 +15,11 @@ use bulkhead::layout::{
 
 /// 0.01 units, in 1e-8 units.
 const LOT: u64 = 1_000_000;
-/// What it thinks a unit is worth while the touch shows nobody, in cents.
+/// Price of a unit in cents while there is no quote.
 const PRICE: i64 = 41_300;
-/// Every so many orders one rests, unless they are due at times.
+/// One in this many orders rests, unless orders have due times.
 const RESTS_EVERY: u64 = 8;
-/// For so long.
+/// Lifetime of a resting order in nanoseconds.
 const RESTS_NS: u64 = 200_000;
 const LONGEST_WAIT_NS: u64 = 1_000_000;
 
@@ -27,7 +27,8 @@ struct Strategy {
     context: Context,
     /// Of venue 0 and instrument 0.
     touch: Tick,
-    /// An order is due every so many nanoseconds; 0: as soon as the one before is answered.
+    /// Interval between due orders in nanoseconds; 0: each is sent once the previous one is
+    /// answered.
     every_ns: u64,
     due_ns: u64,
     sent: u64,
@@ -82,7 +83,7 @@ impl Strategy {
         }
     }
 
-    /// Its sequence; `None`: not now, or never again.
+    /// Sends an order and returns its sequence; `None` if it was refused.
     fn submit(&mut self, order: &Order, due_ns: Option<u64>) -> Result<Option<u64>, i32> {
         match calls::send(order, due_ns) {
             Ok(sequence) => {

@@ -75,7 +75,7 @@ fn the_first_field_that_is_wrong_is_named() {
 }
 
 #[test]
-fn a_report_and_a_touch_are_handed_over_as_they_are() {
+fn reports_and_ticks_keep_their_values() {
     let statuses = [
         BH_FILLED,
         BH_REJECTED,
@@ -123,7 +123,7 @@ fn a_report_and_a_touch_are_handed_over_as_they_are() {
     }
     let quote = |price, quantity| Some(Quote { price, quantity });
     let touch = TopOfBook { bid: quote(1, 2), offer: None, last: quote(3, 4), trades: 5, auction: true };
-    let heard = Heard { venue: 6, instrument: 7, version: 8, written: 0, missed: 9, top: touch };
+    let tick = MarketTick { venue: 6, instrument: 7, version: 8, written: 0, missed: 9, top: touch };
     let wanted = Tick {
         version: 8,
         written_ns: 10,
@@ -138,5 +138,5 @@ fn a_report_and_a_touch_are_handed_over_as_they_are() {
         auction: 1,
         ..Tick::default()
     };
-    assert_eq!(Tick::of(&heard, 10), wanted);
+    assert_eq!(Tick::from_tick(&tick, 10), wanted);
 }

@@ -84,7 +84,7 @@ fn view(text: &mut String, structure: &Structure) {
 }
 
 /// The class.
-pub fn of(interface: &Interface) -> String {
+pub fn render(interface: &Interface) -> String {
     let mut text = HEAD.to_owned();
     for constant in &interface.constants {
         let space = if constant.begins { "\n" } else { "" };

@@ -18,14 +18,14 @@ fn folder() -> &'static Path {
 /// Each file, and what it should hold.
 fn files(interface: &Interface) -> [(PathBuf, String); 3] {
     [
-        (folder().join("../docs/src/layout.md"), page::of(interface)),
-        (folder().join("python/python/bulkhead/layout.py"), python::of(interface)),
-        (folder().join("java/src/bulkhead/Layout.java"), java::of(interface)),
+        (folder().join("../docs/src/layout.md"), page::render(interface)),
+        (folder().join("python/python/bulkhead/layout.py"), python::render(interface)),
+        (folder().join("java/src/bulkhead/Layout.java"), java::render(interface)),
     ]
 }
 
 #[test]
-fn what_is_made_of_the_interface_is_current() {
+fn generated_files_are_current() {
     for (path, wanted) in files(&Interface::read()) {
         if std::env::var("BULKHEAD_GOLDEN").is_ok_and(|value| value == "1") {
             std::fs::write(&path, &wanted).expect("the file can be written");
@@ -37,7 +37,7 @@ fn what_is_made_of_the_interface_is_current() {
 }
 
 #[test]
-fn the_layout_that_is_read_off_the_source_is_the_compiler_s() {
+fn parsed_layout_matches_compiler() {
     use bulkhead::layout;
     let interface = Interface::read();
     let sizes: Vec<(&str, usize)> =
@@ -49,7 +49,7 @@ fn the_layout_that_is_read_off_the_source_is_the_compiler_s() {
         ("Context", size_of::<layout::Context>()),
     ];
     assert_eq!(sizes, wanted);
-    // Some of each width, from the middle: what stands there by the compiler.
+    // Some fields of each width: their offsets according to the compiler.
     let offset = |structure: &str, field: &str| {
         let found = interface.structures.iter().find(|found| found.name == structure).expect("it is there");
         found.fields.iter().find(|found| found.name == field).expect("it is there").offset
@@ -65,7 +65,7 @@ fn the_layout_that_is_read_off_the_source_is_the_compiler_s() {
 }
 
 #[test]
-fn a_field_that_is_not_where_it_is_said_to_be_is_found() {
+fn misplaced_field_is_detected() {
     let text = "/// One.\npub struct Order {\n    /// A.\n    pub a: u8,\n    /// B.\n    pub b: u64,\n}\n";
     let found = std::panic::catch_unwind(|| source::structures(text));
     assert!(found.is_err(), "there is padding between the two");

@@ -45,7 +45,7 @@ fn plan() -> Plan {
     Plan::for_trading(trading).arranged()
 }
 
-/// What a segment is for, to a strategy.
+/// Returns the purpose of a segment for a strategy.
 fn purpose(plan: &Plan, purpose: SegmentPurpose) -> String {
     match purpose {
         SegmentPurpose::Control => "plan and state of the run, the pids, the fences".into(),
@@ -106,7 +106,7 @@ fn codes<'a>(text: &mut String, constants: impl Iterator<Item = &'a Constant>) {
 }
 
 /// The page.
-pub fn of(interface: &Interface) -> String {
+pub fn render(interface: &Interface) -> String {
     let mut text = HEAD.to_owned();
     environment(&mut text);
     segments(&mut text);

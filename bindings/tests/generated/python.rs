@@ -20,7 +20,7 @@ fn element(field: &Field) -> String {
 }
 
 /// The module.
-pub fn of(interface: &Interface) -> String {
+pub fn render(interface: &Interface) -> String {
     let mut text = HEAD.to_owned();
     for constant in interface.constants.iter().filter(|constant| constant.name != "VERSION") {
         let space = if constant.begins { "\n" } else { "" };

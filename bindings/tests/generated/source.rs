@@ -21,10 +21,10 @@ pub struct Structure {
 pub struct Field {
     pub name: String,
     pub doc: String,
-    /// Its bits, or those of each of its elements, and whether they are signed.
+    /// Width in bits of the field or of its elements, and whether it is signed.
     pub bits: usize,
     pub is_signed: bool,
-    /// How many there are of it; 1: no array.
+    /// Number of elements; 1: not an array.
     pub many: usize,
     pub offset: usize,
 }
@@ -41,7 +41,7 @@ pub struct Constant {
 /// A function.
 pub struct Function {
     pub name: String,
-    /// As C has them, without names of types of Rust's.
+    /// The parameters in C syntax.
     pub arguments: Vec<String>,
     /// The first sentence of its comment.
     pub doc: String,
@@ -81,7 +81,7 @@ impl Interface {
         }
     }
 
-    /// How often the source says that.
+    /// Returns the number of occurrences in the source.
     pub fn count_of(&self, words: &str) -> usize {
         self.sources.iter().map(|text| text.matches(words).count()).sum()
     }
@@ -104,7 +104,7 @@ fn comment(lines: &[&str], before: usize) -> String {
 /// The structures of C in a source.
 ///
 /// # Panics
-/// If a field is no number or array of numbers, or the compiler would have to leave room before it.
+/// If a field is not a number or array of numbers, or the compiler would have to pad it.
 pub fn structures(text: &str) -> Vec<Structure> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found: Vec<Structure> = Vec::new();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Nothing here takes so long unless it hangs.
+/// Timeout of every step.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A host. All its processes end with it.
@@ -52,8 +52,8 @@ pub fn enter_the_network_between() {
 }
 
 impl Host {
-    /// A host with that number, whose monotonic clock is ahead by so many seconds, beside the
-    /// network of the calling thread.
+    /// Creates host `number`, whose monotonic clock is `ahead_s` seconds ahead, next to the network
+    /// of the calling thread.
     pub fn new(number: u8, ahead_s: u32) -> Self {
         let setup = "mount -t tmpfs tmpfs /dev/shm && ip link set lo up && exec sleep infinity";
         let init = Command::new("unshare")
@@ -146,7 +146,7 @@ fn kill(pid: u32) -> bool {
     process::pidfd_open(pid).is_ok_and(|pidfd| process::kill(pidfd.as_fd()).is_ok())
 }
 
-/// The one child of a process, as soon as there is one.
+/// Returns the only child of a process, once it exists.
 fn child_of(pid: u32) -> u32 {
     let since = Instant::now();
     loop {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const PORT: u16 = 40_400;
 
-/// So far the engine's clock is ahead, in seconds: what the bounds must contain.
+/// Lead of the engine's clock in seconds, which the bounds must contain.
 const AHEAD_S: u32 = 1_000;
 
 /// The engine's host, the far host, and the network between them.
@@ -195,7 +195,7 @@ fn whole(weather: Weather) -> Option<(Crossing, World)> {
 }
 
 #[test]
-fn in_calm_weather_every_order_is_answered_once_and_both_books_agree() {
+fn calm_network_answers_every_order_once() {
     whole(Weather::default());
 }
 
@@ -213,7 +213,7 @@ const LONG: &str = "--orders 12000 --window 6s --delay uniform:1ms..4s --max-ope
 const LONG_ORDERS: u64 = 12_000;
 
 #[test]
-fn a_partition_is_a_death_and_every_order_s_fate_is_told() {
+fn partition_reports_every_outcome() {
     if !may_make_hosts() {
         return;
     }
@@ -230,7 +230,7 @@ fn a_partition_is_a_death_and_every_order_s_fate_is_told() {
     assert_eq!((engine.deaths(), served.len()), (1, 2), "{served:?}");
     assert_eq!((served[0]["epoch"].as_u64(), served[1]["epoch"].as_u64()), (Some(0), Some(1)));
     assert_eq!((crossing.frames.sessions, crossing.downs.len()), (2, 1), "{crossing:?}");
-    // Whoever could say what was taken has said it: it was written down.
+    // The history was saved, so every outcome is known.
     assert_eq!((ends(&crossing), crossing.orders.unknown), (LONG_ORDERS, 0), "{crossing:?}");
     assert!(crossing.orders.answered > 0 && crossing.orders.cut_off > 0, "{crossing:?}");
     let came = crossing.orders.answered + crossing.orders.cut_off;
@@ -243,7 +243,7 @@ fn a_partition_is_a_death_and_every_order_s_fate_is_told() {
 }
 
 #[test]
-fn a_far_host_that_dies_is_a_strategy_that_dies() {
+fn dead_far_host_is_a_dead_strategy() {
     if !may_make_hosts() {
         return;
     }
@@ -264,7 +264,7 @@ fn a_far_host_that_dies_is_a_strategy_that_dies() {
 }
 
 #[test]
-fn when_the_engine_s_side_is_killed_nobody_guesses() {
+fn killed_engine_side_leaves_outcomes_unknown() {
     if !may_make_hosts() {
         return;
     }
@@ -292,7 +292,7 @@ fn when_the_engine_s_side_is_killed_nobody_guesses() {
 }
 
 #[test]
-fn a_strategy_that_dies_on_the_far_host_has_its_orders_cancelled_at_the_engine() {
+fn dead_far_strategy_has_its_orders_cancelled() {
     if !may_make_hosts() {
         return;
     }
@@ -311,7 +311,7 @@ fn a_strategy_that_dies_on_the_far_host_has_its_orders_cancelled_at_the_engine()
 }
 
 #[test]
-fn an_engine_with_room_for_fewer_orders_refuses_the_others() {
+fn engine_refuses_orders_beyond_its_plan() {
     if !may_make_hosts() {
         return;
     }
@@ -327,7 +327,7 @@ fn an_engine_with_room_for_fewer_orders_refuses_the_others() {
 }
 
 #[test]
-fn whose_launcher_is_killed_leaves_nothing_either() {
+fn killed_launcher_leaves_nothing() {
     if !may_make_hosts() {
         return;
     }
@@ -342,7 +342,7 @@ fn whose_launcher_is_killed_leaves_nothing_either() {
 }
 
 #[test]
-fn an_engine_s_host_that_dies_is_told_to_every_order() {
+fn dead_engine_host_ends_every_order() {
     if !may_make_hosts() {
         return;
     }

@@ -18,7 +18,7 @@ pub struct Weather {
     pub lost: u64,
     /// Doubled, of a thousand.
     pub doubled: u64,
-    /// Each takes up to so many microseconds more than the one before it, and so may be overtaken.
+    /// Maximum additional delay of a datagram in microseconds, which lets later ones overtake it.
     pub delay_us: u64,
 }
 
@@ -142,7 +142,7 @@ impl Door {
             came.push((at, sender, false, bytes[..length].to_vec()));
         }
         for (sender, flow) in &self.flows {
-            // A refusal of an earlier datagram is no end of it.
+            // A refusal of an earlier datagram does not end the relay.
             for _ in 0..64 {
                 match flow.recv(&mut bytes) {
                     Ok(length) => came.push((at, *sender, true, bytes[..length].to_vec())),

@@ -1,65 +1,68 @@
-//! Clock samples from frames: of each direction and interval the tightest one.
+//! Clock samples from frames: the tightest one per direction and time bucket.
 
-/// How many stretches of time there are. They become longer as time goes on.
-const STRETCHES: usize = 512;
-/// The first ones are a millisecond long (2^20 ns).
-const SHIFT: u32 = 20;
-/// Thirteen days: further from the first frame nothing is kept, and floating-point numbers tell
-/// nanoseconds apart.
-const FURTHEST: i64 = 1 << 50;
+/// Number of time buckets. Their length doubles as the run continues.
+const BUCKETS: usize = 512;
+/// Initial bucket length: 2^20 ns, about a millisecond.
+const INITIAL_SHIFT: u32 = 20;
+/// Maximum distance from the first frame, in nanoseconds: thirteen days, within which an `f64`
+/// resolves nanoseconds.
+const MAX_SPAN_NS: i64 = 1 << 50;
 
-/// That the other clock was ahead by at most, or at least, so much.
+/// An upper or lower bound on how far the other clock was ahead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
-    /// When, in nanoseconds of this clock since the first frame.
+    /// Time in nanoseconds of this clock since the first frame.
     pub at: i64,
-    /// By how much more than at the first frame it seemed, in nanoseconds.
+    /// Apparent lead relative to the first frame, in nanoseconds.
     pub ahead: i64,
 }
 
-/// Bounds from one direction.
+/// Returns `true` if the first of two bounds is tighter.
+type Tighter = fn(i64, i64) -> bool;
+
+/// The bounds from one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds(Box<[Option<Bound>]>);
 
 impl Bounds {
     fn new() -> Self {
-        Self(vec![None; STRETCHES].into())
+        Self(vec![None; BUCKETS].into())
     }
 
-    fn merge(&mut self, says_more: impl Fn(i64, i64) -> bool) {
-        for place in 0..STRETCHES {
-            let pair = 2 * place;
+    fn merge(&mut self, is_tighter: Tighter) {
+        for index in 0..BUCKETS {
+            let pair = 2 * index;
             let merged = match (self.0.get(pair).copied().flatten(), self.0.get(pair + 1).copied().flatten())
             {
-                (Some(one), Some(other)) if says_more(other.ahead, one.ahead) => Some(other),
+                (Some(one), Some(other)) if is_tighter(other.ahead, one.ahead) => Some(other),
                 (one, other) => one.or(other),
             };
-            self.0[place] = merged;
+            self.0[index] = merged;
         }
     }
 
-    fn keep(&mut self, place: usize, bound: Bound, says_more: impl Fn(i64, i64) -> bool) {
-        let kept = &mut self.0[place];
-        if kept.is_none_or(|kept| says_more(bound.ahead, kept.ahead)) {
+    fn keep(&mut self, index: usize, bound: Bound, is_tighter: Tighter) {
+        let kept = &mut self.0[index];
+        if kept.is_none_or(|kept| is_tighter(bound.ahead, kept.ahead)) {
             *kept = Some(bound);
         }
     }
 
-    /// In the order of time, but for those of one stretch.
+    /// Returns the bounds in order of time buckets.
     pub fn all(&self) -> Vec<Bound> {
         self.0.iter().flatten().copied().collect()
     }
 }
 
-/// Bounds on how far the other clock is ahead, from both directions, in bounded memory however long
-/// the run. All times in nanoseconds.
+/// Bounds on how far the other clock is ahead, from both directions, in bounded memory. All times
+/// are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    /// The first frame: when, by this clock, and how far ahead the other seemed.
+    /// The first frame: its time by this clock, and the apparent lead of the other.
     pub(super) origin: Option<(u64, i128)>,
     shift: u32,
-    pub(super) at_most: Bounds,
-    pub(super) at_least: Bounds,
+    pub(super) upper_bounds: Bounds,
+    pub(super) lower_bounds: Bounds,
 }
 
 impl Default for Samples {
@@ -69,38 +72,38 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// None yet.
+    /// Creates an empty set of samples.
     pub fn new() -> Self {
-        Self { origin: None, shift: SHIFT, at_most: Bounds::new(), at_least: Bounds::new() }
+        Self { origin: None, shift: INITIAL_SHIFT, upper_bounds: Bounds::new(), lower_bounds: Bounds::new() }
     }
 
-    /// A frame went from here: it left at `sent` by this clock and was seen at `seen` by the other.
-    pub fn went(&mut self, sent: u64, seen: u64) {
-        if let Some((place, bound)) = self.place(sent, seen) {
-            self.at_most.keep(place, bound, |new, old| new < old);
+    /// Records an outbound frame: sent at `sent` by this clock, seen at `seen` by the other.
+    pub fn record_outbound(&mut self, sent: u64, seen: u64) {
+        if let Some((index, bound)) = self.bucket(sent, seen) {
+            self.upper_bounds.keep(index, bound, |new, old| new < old);
         }
     }
 
-    /// A frame came from there: it left at `sent` by the other clock and was seen at `seen` by this
-    /// one.
-    pub fn came(&mut self, sent: u64, seen: u64) {
-        if let Some((place, bound)) = self.place(seen, sent) {
-            self.at_least.keep(place, bound, |new, old| new > old);
+    /// Records an inbound frame: sent at `sent` by the other clock, seen at `seen` by this one.
+    pub fn record_inbound(&mut self, sent: u64, seen: u64) {
+        if let Some((index, bound)) = self.bucket(seen, sent) {
+            self.lower_bounds.keep(index, bound, |new, old| new > old);
         }
     }
 
-    /// Where it belongs; `None`: further from the first frame than clocks are.
-    fn place(&mut self, here: u64, there: u64) -> Option<(usize, Bound)> {
+    /// Returns the bucket of a sample; `None` if it is too far from the first frame.
+    fn bucket(&mut self, here: u64, there: u64) -> Option<(usize, Bound)> {
         let ahead = i128::from(there) - i128::from(here);
         let (first, base) = *self.origin.get_or_insert((here, ahead));
-        let at = i64::try_from(i128::from(here) - i128::from(first)).ok().filter(|at| at.abs() < FURTHEST)?;
-        let ahead = i64::try_from(ahead - base).ok().filter(|ahead| ahead.abs() < FURTHEST)?;
-        while at >> self.shift >= STRETCHES as i64 {
+        let at =
+            i64::try_from(i128::from(here) - i128::from(first)).ok().filter(|at| at.abs() < MAX_SPAN_NS)?;
+        let ahead = i64::try_from(ahead - base).ok().filter(|ahead| ahead.abs() < MAX_SPAN_NS)?;
+        while at >> self.shift >= BUCKETS as i64 {
             self.shift += 1;
-            self.at_most.merge(|new, old| new < old);
-            self.at_least.merge(|new, old| new > old);
+            self.upper_bounds.merge(|new, old| new < old);
+            self.lower_bounds.merge(|new, old| new > old);
         }
-        // One that was sent before the first was seen belongs to the beginning.
+        // A frame sent before the first one was seen belongs to the first bucket.
         Some(((at.max(0) >> self.shift) as usize, Bound { at, ahead }))
     }
 }

@@ -7,15 +7,15 @@ use proptest::prelude::*;
 /// Two clocks and a network. Times in nanoseconds of this host's clock.
 #[derive(Clone, Copy, Debug)]
 struct World {
-    /// How far the other clock is ahead at `START`.
+    /// Lead of the other clock at `START`, in nanoseconds.
     apart: i64,
     drift_ppm: f64,
-    /// The rate goes up and down by so much, so often a run.
+    /// Amplitude of the rate's oscillation, and its cycles per run.
     wander_ppm: f64,
     waves: f64,
     /// The least that a frame takes, out and home.
     least: (u64, u64),
-    /// One frame in ten takes up to so much longer, the others a hundredth of that.
+    /// Maximum additional delay of one frame in ten; the others get a hundredth.
     more: u64,
     span: u64,
     frames: u64,
@@ -23,10 +23,10 @@ struct World {
 }
 
 const START: u64 = 1_000_000_000_000;
-const ASSUMED: Assumed = Assumed { drift_ppm: 100.0, wander_ppm: 2.0 };
+const ASSUMED: ClockAssumptions = ClockAssumptions { drift_ppm: 100.0, wander_ppm: 2.0 };
 
 impl World {
-    /// How far the other clock is ahead at that time, exactly.
+    /// Returns the exact lead of the other clock at a time.
     fn apart(&self, at: f64) -> f64 {
         let since = at - START as f64;
         let turn = core::f64::consts::TAU * self.waves / self.span as f64;
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// Exchanges of frames, in the order of time.
-    fn exchanges(&self) -> Vec<Readings> {
+    fn exchanges(&self) -> Vec<RoundTrip> {
         let (mut dice, world) = (self.dice(), *self);
         let mut takes = move |least: u64| {
             let more = if dice() % 10 == 0 { world.more } else { world.more / 100 };
@@ -62,16 +62,16 @@ impl World {
             let arrived = sent + takes(self.least.0);
             let left = arrived + takes(1_000);
             let back = left + takes(self.least.1);
-            Readings { sent, arrived: self.there(arrived), left: self.there(left), back }
+            RoundTrip { sent, arrived: self.there(arrived), left: self.there(left), back }
         };
         (0..self.frames).map(one).collect()
     }
 
     fn samples(&self) -> Samples {
         let mut samples = Samples::new();
-        for Readings { sent, arrived, left, back } in self.exchanges() {
-            samples.came(left, back);
-            samples.went(sent, arrived);
+        for RoundTrip { sent, arrived, left, back } in self.exchanges() {
+            samples.record_inbound(left, back);
+            samples.record_outbound(sent, arrived);
         }
         samples
     }
@@ -82,7 +82,7 @@ impl World {
         (0..60).map(move |part| START - span / 4 + span / 40 * part)
     }
 
-    /// Whether bounds hold the truth, whenever they are asked.
+    /// Returns `true` if the bounds contain the truth at all times.
     fn is_held_by(&self, bounds: impl Fn(u64) -> Interval<i128>) -> bool {
         self.times().all(|at| {
             let (truth, Interval { low, high }) = (self.apart(at as f64), bounds(at));
@@ -121,11 +121,11 @@ proptest! {
     }
 
     #[test]
-    fn the_true_stages_are_within_their_errors_and_add_up(world in worlds()) {
+    fn true_stages_are_within_errors_and_add_up(world in worlds()) {
         let offset = world.samples().solve(&ASSUMED).unwrap();
         let (mut all, mut truths) = (Vec::new(), Vec::new());
         for readings in world.exchanges() {
-            let legs = offset.legs(&readings).unwrap();
+            let legs = offset.stages(&readings).unwrap();
             prop_assert_eq!(i128::from(legs.out.ns) + i128::from(legs.there) + i128::from(legs.home.ns), i128::from(legs.whole));
             // When it arrived, by this host's clock: solved for in a few steps, the clocks being
             // nearly equal in rate.
@@ -134,29 +134,29 @@ proptest! {
                 arrived = readings.arrived as f64 - world.apart(arrived);
             }
             let truth = arrived - readings.sent as f64;
-            let (low, high) = legs.out.ends();
+            let (low, high) = legs.out.bounds();
             prop_assert!(low as f64 <= truth + 1.0 && truth <= high as f64 + 1.0, "{truth} {legs:?}");
             all.push(legs.out);
             truths.push(truth);
         }
         truths.sort_by(f64::total_cmp);
         for share in [0.0, 0.5, 0.99, 1.0] {
-            let (low, high) = quantile(&all, share).unwrap().ends();
+            let (low, high) = quantile(&all, share).unwrap().bounds();
             let rank = ((truths.len() as f64 * share).ceil() as usize).max(1) - 1;
             prop_assert!(low as f64 <= truths[rank] + 1.0 && truths[rank] <= high as f64 + 1.0);
         }
     }
 
     #[test]
-    fn readings_of_anybody_do_no_harm(readings in proptest::collection::vec(any::<(bool, u64, u64)>(), 0..50), at: u64) {
+    fn arbitrary_readings_are_handled_safely(readings in proptest::collection::vec(any::<(bool, u64, u64)>(), 0..50), at: u64) {
         let mut samples = Samples::new();
         for (goes, one, other) in readings {
-            if goes { samples.went(one, other) } else { samples.came(one, other) }
+            if goes { samples.record_outbound(one, other) } else { samples.record_inbound(one, other) }
         }
         if let Ok(offset) = samples.solve(&ASSUMED) {
             let Interval { low, high } = offset.at(at);
             prop_assert!(low <= high);
-            offset.legs(&Readings { sent: at, arrived: at, left: at, back: at });
+            offset.stages(&RoundTrip { sent: at, arrived: at, left: at, back: at });
         }
     }
 }
@@ -187,7 +187,8 @@ fn broken_estimators_are_found() {
         ("the rate is that between the first exchange and the last", |world, offset, at| {
             let exchanges = world.exchanges();
             let (first, last) = (exchanges[0], exchanges[exchanges.len() - 1]);
-            let ahead = |of: Readings| of.arrived.midpoint(of.left) as f64 - of.sent.midpoint(of.back) as f64;
+            let ahead =
+                |of: RoundTrip| of.arrived.midpoint(of.left) as f64 - of.sent.midpoint(of.back) as f64;
             let rate = (ahead(last) - ahead(first)) / (last.sent - first.sent) as f64;
             Offset { rate: Interval { low: rate, high: rate }, ..offset.clone() }.at(at)
         }),
@@ -197,7 +198,7 @@ fn broken_estimators_are_found() {
         }),
         ("before and after is as in the middle", |world, offset, _| offset.at(START + world.span / 2)),
         ("the mean of all exchanges", |world, offset, at| {
-            let ahead = |of: &Readings| {
+            let ahead = |of: &RoundTrip| {
                 i128::from(of.arrived) - i128::from(of.sent) + i128::from(of.left) - i128::from(of.back)
             };
             let exchanges = world.exchanges();
@@ -217,7 +218,7 @@ fn broken_estimators_are_found() {
 }
 
 #[test]
-fn bounds_are_about_as_near_as_the_quickest_round_trip_allows() {
+fn bounds_are_close_to_quickest_round_trip() {
     for seed in 0..20 {
         let world = plain(seed);
         let offset = world.samples().solve(&ASSUMED).unwrap();
@@ -235,23 +236,23 @@ fn a_clock_that_is_set_is_a_contradiction() {
     let mut samples = Samples::new();
     for (place, readings) in world.exchanges().iter().enumerate() {
         let set = if place < 500 { 0 } else { 2_000_000 };
-        samples.came(readings.left + set, readings.back);
-        samples.went(readings.sent, readings.arrived + set);
+        samples.record_inbound(readings.left + set, readings.back);
+        samples.record_outbound(readings.sent, readings.arrived + set);
     }
-    assert_eq!(samples.solve(&ASSUMED).err(), Some(NoOffset::Contradiction));
+    assert_eq!(samples.solve(&ASSUMED).err(), Some(OffsetError::Contradiction));
 }
 
 #[test]
 fn frames_of_one_direction_say_nothing() {
     let mut samples = Samples::new();
-    assert_eq!(samples.solve(&ASSUMED).err(), Some(NoOffset::OneWay));
-    samples.went(START, START);
-    assert_eq!(samples.solve(&ASSUMED).err(), Some(NoOffset::OneWay));
+    assert_eq!(samples.solve(&ASSUMED).err(), Some(OffsetError::OneWay));
+    samples.record_outbound(START, START);
+    assert_eq!(samples.solve(&ASSUMED).err(), Some(OffsetError::OneWay));
 }
 
 #[test]
-fn a_figure_that_is_smaller_than_its_error_is_not_shown() {
-    let figure = |ns, error_ns| Known { ns, error_ns }.to_string();
+fn value_below_its_error_is_hidden() {
+    let figure = |ns, error_ns| UncertainNs { ns, error_ns }.to_string();
     assert_eq!(figure(1_500, 20), "1500 ns ± 20 ns");
     assert_eq!(figure(-1_500, 20), "-1500 ns ± 20 ns");
     assert_eq!(figure(15, 20), "less than its error, 20 ns");

@@ -1,10 +1,10 @@
-//! A link: sessions over a transport that may lose, double, delay and reorder. What is sent is
-//! taken once and in order, or its sender is told its fate.
+//! A link: sessions over a transport that may lose, double, delay and reorder frames. Messages are
+//! delivered exactly once and in order, or their outcome is reported to the sender.
 //!
 //! ```text
 //! far                                                engine
-//!  │ Hello     attempt 7, ask: of session 3?            │  Down: hears nothing but Hellos of later attempts
-//!  │ ─────────────────────────────────────────────────▶ │  session 4: everything of session 3 is fenced from here on
+//!  │ Hello     attempt 7, ask: of session 3?            │  Down: accepts later Hellos only
+//!  │ ─────────────────────────────────────────────────▶ │  session 4: session 3 is fenced
 //!  │ Welcome   attempt 7, session 4, of 3: taken 12     │  Opening
 //!  │ ◀───────────────────────────────────────────────── │
 //!  │ Up        of 3: 1 to 12 were taken, 13 lost        │
@@ -12,235 +12,235 @@
 //!  │ ─────────────────────────────────────────────────▶ │  Up
 //!  │ Data, Heartbeat, with what was taken, both ways    │
 //! ```
-//! - The engine's side numbers the sessions: the strategy's epoch in the upper 16 bits, so that
-//!   they grow over restarts.
-//! - Within a session messages are numbered from 1. One that was taken is not taken again; a
-//!   missing one ends the session. Every other frame says how many were sent, so that the loss of
-//!   the last one is seen too.
-//! - A session ends by silence, by a gap, by a later attempt, or by a frame that no honest side
-//!   sends. Its frames mean nothing any more.
-//! - Neither side is up before each knows what the other took in the session before: what was sent
-//!   in it is [`Fate::Taken`] or [`Fate::Lost`]; or [`Fate::Unknown`], where the process that took
-//!   it is gone.
+//! - The engine's side numbers the sessions, with the strategy's epoch in the upper 16 bits, so
+//!   that numbers grow over restarts.
+//! - Within a session messages are numbered from 1. A repeated message is ignored; a missing one
+//!   ends the session. Every other frame has the number of messages sent, so that the loss of the
+//!   last one is detected too.
+//! - A session ends by silence, a gap, a later attempt or an invalid frame. Its later frames are
+//!   ignored.
+//! - Neither side is up before it knows what the other took in the previous session: messages of it
+//!   are [`DeliveryOutcome::Taken`] or [`DeliveryOutcome::Lost`]; or [`DeliveryOutcome::Unknown`]
+//!   if the process that took them is gone.
 //!
-//! Times are nanoseconds of this host's clock, which goes forward. Nothing here blocks; a session's
-//! end allocates, nothing else does.
+//! Times are nanoseconds of this host's monotonic clock. Nothing blocks; only the end of a session
+//! allocates.
 
-mod outbox;
-mod past;
+mod history;
+mod send_window;
 mod session;
 #[cfg(test)]
 mod tests;
 
-pub use outbox::WINDOW;
-pub use past::Past;
+pub use history::SessionHistory;
+pub use send_window::WINDOW;
 
 use crate::clock::Samples;
-use crate::frame::{Echo, FRAME, Frame, Kind, Side, Talk};
-use outbox::{Outbox, Unsettled};
+use crate::frame::{ControlFields, Echo, FRAME, Frame, FrameKind, Side};
 use protocol::wire::Message;
+use send_window::{SendWindow, UnconfirmedMessage};
 use std::collections::VecDeque;
 use thiserror::Error;
 
-/// What is wrong with a link on purpose: tests must find each of them.
+/// A defect injected into a link, which tests must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
-    /// Takes a message again that it has taken.
+    /// Takes a repeated message again.
     TakesDoubles,
-    /// Goes on behind a missing message.
+    /// Continues after a missing message.
     PassesOverGaps,
-    /// Goes on as if nothing was missing that it was not given.
+    /// Ignores the peer's count of sent messages.
     IgnoresCounts,
-    /// Listens to frames of sessions that are over.
+    /// Accepts frames of ended sessions.
     HearsTheFenced,
-    /// Says of everything that was under way that it is lost, without asking.
+    /// Reports all unconfirmed messages as lost, without asking.
     GuessesFates,
-    /// Says of every session before that it took nothing.
+    /// Claims that it took nothing in earlier sessions.
     ForgetsWhatItTook,
-    /// Tells nobody what was under way.
+    /// Reports no outcome of unconfirmed messages.
     ForgetsWhatItSent,
 }
 
-/// How often a link says something, and how long it listens.
+/// The timing of a link: heartbeats, timeout and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// So long after its last frame a side says that it lives. Also how close together the readings
-    /// of the clocks are.
+    /// Interval of heartbeats after the last frame, in nanoseconds. Also the interval of clock
+    /// readings.
     pub heartbeat_ns: u64,
-    /// So long without a frame of the session, and the session is over. Several times what a frame
-    /// takes, with what the transport does about a loss.
+    /// Session timeout without a frame, in nanoseconds. Must be several times a frame's transit
+    /// time including retransmission.
     pub silence_ns: u64,
-    /// So often the far side asks for a session. Longer than a round trip: the answer to an older
-    /// attempt opens none.
+    /// Interval of the strategy side's attempts to open a session, in nanoseconds. Must exceed a
+    /// round trip, because an answer to an older attempt is ignored.
     pub hello_ns: u64,
 }
 
 impl Default for Timing {
-    /// A heartbeat each millisecond, two seconds of patience, an attempt each half second.
+    /// A heartbeat each millisecond, a timeout of two seconds, an attempt each half second.
     fn default() -> Self {
         Self { heartbeat_ns: 1_000_000, silence_ns: 2_000_000_000, hello_ns: 500_000_000 }
     }
 }
 
-/// Why a session is over.
+/// Why a session has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Why {
-    /// Nothing was heard for [`Timing::silence_ns`].
+pub enum CloseReason {
+    /// No frame came for [`Timing::silence_ns`].
     #[error("nothing was heard for too long")]
     Silence,
     /// A message is missing.
     #[error("message {0} of the session is missing")]
     Gap(u64),
-    /// The other side has opened another one.
+    /// The peer has opened another session.
     #[error("the other side has opened another session")]
     Fenced,
-    /// A frame that no honest side sends.
+    /// The peer sent an invalid frame.
     #[error("protocol violation by the peer")]
     ProtocolViolation,
-    /// This side wanted it.
+    /// This side has ended it.
     #[error("this side has hung up")]
     HungUp,
 }
 
-/// What became of a message that was under way when its session ended.
+/// The outcome of a message that was unconfirmed when its session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The other side took it, once.
+    /// The peer took it, once.
     Taken,
-    /// The other side did not take it and will not.
+    /// The peer did not take it and never will.
     Lost,
-    /// Whoever could say is gone.
+    /// Unknown, because the process that may have taken it is gone.
     Unknown,
 }
 
-/// When a message passed, for [`clock`](crate::clock). Nothing of it is more than the other side's
-/// word, but for `seen`.
+/// The times of a message, for [`clock`](crate::clock). All but `seen` are the peer's unverified
+/// values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it was sent, by the other side's clock.
+    /// When it was sent, by the peer's clock.
     pub sent: u64,
-    /// When it was seen, by this side's.
+    /// When it was seen, by this clock.
     pub seen: u64,
-    /// A frame of this side, when it was sent here and seen there: that of what the message is
-    /// about, where the sender said so, else any.
+    /// An echo of a frame of this side: of the message that this one refers to, if the sender set
+    /// it, otherwise of any.
     pub about: Option<Echo>,
 }
 
-/// What a link tells its owner.
+/// An event of a link for its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A session is open. All that was under way before has its fate.
+    /// A session is open. All earlier messages have an outcome.
     Up {
-        /// Its number.
+        /// Number of the session.
         session: u64,
         /// The strategy's incarnation at the engine.
         epoch: u16,
     },
-    /// A message: at the engine's side an order, at the far side a report; both are checked as far
-    /// as their codes go.
+    /// A message: an order at the engine's side, a report at the strategy's side; validated as far
+    /// as its codes.
     Message(Message, Delivery),
-    /// The session is over. What was under way will get its fate.
+    /// The session has ended. The outcomes of unconfirmed messages will follow.
     Down {
-        /// Its number.
+        /// Number of the session.
         session: u64,
-        /// Why.
-        why: Why,
+        /// Why it has ended.
+        why: CloseReason,
     },
-    /// What became of a message that was under way.
-    Fate {
+    /// The outcome of an unconfirmed message.
+    Outcome {
         /// The session in which it was sent.
         session: u64,
         /// The message.
         message: Message,
-        /// Its fate.
-        fate: DeliveryOutcome,
+        /// The outcome.
+        outcome: DeliveryOutcome,
     },
-    /// The other side wants no more, and both have everything.
+    /// Both sides have finished and have all messages.
     Over,
 }
 
-/// Why a message is not taken on its way.
+/// Why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refused {
-    /// There is no session.
+pub enum SendError {
+    /// No session is open.
     #[error("the link is down")]
     Down,
-    /// [`WINDOW`] messages are under way.
+    /// [`WINDOW`] messages are unconfirmed.
     #[error("too many messages are under way")]
     Full,
 }
 
-/// What a link counts.
+/// Counters of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Bytes that were no frame of this run and of the other side.
+pub struct LinkCounts {
+    /// Datagrams that are not frames of this run's peer.
     pub strange: u64,
-    /// Frames of sessions and attempts that are over.
+    /// Frames of ended sessions and attempts.
     pub stale: u64,
-    /// Messages that came again.
+    /// Repeated messages.
     pub doubled: u64,
     /// Sessions that were up.
     pub sessions: u64,
-    /// Frames that no honest side sends.
+    /// Invalid frames of the peer.
     pub misconduct: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LinkState {
     Down,
-    /// The engine's side has answered a Hello and heard nothing in the session yet.
+    /// The engine's side has answered a Hello; no frame of the session has come yet.
     Opening,
     Up,
     Over,
 }
 
-/// One side of a link.
+/// One side of a link between two hosts.
 #[derive(Debug)]
 pub struct Link {
     side: Side,
     run: u32,
     epoch: u16,
     timing: Timing,
-    state: State,
+    state: LinkState,
     session: u64,
     attempt: u64,
-    outbox: Outbox,
-    /// Messages of the other side that were taken in this session.
+    outbox: SendWindow,
+    /// Messages taken from the peer in this session.
     taken: u64,
-    past: Past,
-    /// What the other side wanted to know when this session was opened, and the answer.
+    history: SessionHistory,
+    /// The session that the peer asked about when this one was opened, and the answer.
     answer: (u64, Option<u64>),
     /// The session of `unsettled`; 0: nothing is unsettled.
     ask: u64,
-    unsettled: Vec<Unsettled>,
+    unsettled: Vec<UnconfirmedMessage>,
     events: VecDeque<Event>,
     heard_ns: u64,
-    /// When the next frame is due that says nothing new.
+    /// When the next control frame is due.
     due_ns: u64,
-    /// Of the frames that were seen since this side last said which, the quickest.
+    /// The quickest frame seen since the last echo was sent.
     echo: Option<Echo>,
-    /// The session is new: the other side waits for a heartbeat.
-    greets: bool,
+    /// The session is new: the peer waits for a heartbeat.
+    owes_heartbeat: bool,
     wants_end: bool,
-    has_heard_end: bool,
-    /// The link is over, and the other side has not heard it.
+    has_received_end: bool,
+    /// The link is over, and the peer may not know.
     repeats_end: bool,
-    /// What was counted.
-    pub counts: Counts,
-    /// What the frames say about the two clocks, as far as they were of an open session.
+    /// Counters of the link.
+    pub counts: LinkCounts,
+    /// Clock samples from the frames of open sessions.
     pub clocks: Samples,
     broken: Option<Broken>,
 }
 
 impl Link {
-    /// The strategy's side of a run. Attempts are numbered from `first` on: one that is larger than
-    /// every attempt of a process that was here before, such as the time of day in nanoseconds.
-    pub fn far(run: u32, first: u64, timing: Timing) -> Self {
-        Self::new(Side::Far, run, 0, first, timing)
+    /// Creates the strategy's side. Attempts are numbered from `first`, which must be larger than
+    /// any attempt of a predecessor process: for example the time of day in nanoseconds.
+    pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
+        Self::new(Side::Strategy, run, 0, first, timing)
     }
 
-    /// The engine's side, in that incarnation of the strategy.
-    pub fn engine(run: u32, epoch: u16, timing: Timing) -> Self {
+    /// Creates the engine's side, for the strategy's incarnation `epoch`.
+    pub fn engine_side(run: u32, epoch: u16, timing: Timing) -> Self {
         Self::new(Side::Engine, run, epoch, 0, timing)
     }
 
@@ -250,12 +250,12 @@ impl Link {
             run,
             epoch,
             timing,
-            state: State::Down,
+            state: LinkState::Down,
             session: u64::from(epoch) << 48,
             attempt,
-            outbox: Outbox::new(),
+            outbox: SendWindow::new(),
             taken: 0,
-            past: Past::default(),
+            history: SessionHistory::default(),
             answer: (0, None),
             ask: 0,
             unsettled: Vec::new(),
@@ -263,93 +263,91 @@ impl Link {
             heard_ns: 0,
             due_ns: 0,
             echo: None,
-            greets: false,
+            owes_heartbeat: false,
             wants_end: false,
-            has_heard_end: false,
+            has_received_end: false,
             repeats_end: false,
-            counts: Counts::default(),
+            counts: LinkCounts::default(),
             clocks: Samples::new(),
             broken: None,
         }
     }
 
-    /// The same in the place of a process that has ended, and remembers what that one did: it wrote
-    /// this down when its last session was over, and took nothing afterwards.
+    /// Continues with the history that a predecessor process saved at the end of its last session.
     #[must_use]
-    pub fn remembering(self, past: Past) -> Self {
-        Self { past, ..self }
+    pub fn with_history(self, past: SessionHistory) -> Self {
+        Self { history: past, ..self }
     }
 
-    /// What is remembered of the sessions that are over.
-    pub const fn past(&self) -> Past {
-        self.past
+    /// Returns the history of ended sessions.
+    pub const fn history(&self) -> SessionHistory {
+        self.history
     }
 
-    /// Whether the other side sends no more in this session: it has said so.
-    pub const fn has_heard_end(&self) -> bool {
-        self.has_heard_end
+    /// Returns `true` if the peer has ended its sending in this session.
+    pub const fn has_received_end(&self) -> bool {
+        self.has_received_end
     }
 
-    /// Whether a session is open.
+    /// Returns `true` if a session is open.
     pub fn is_up(&self) -> bool {
-        self.state == State::Up
+        self.state == LinkState::Up
     }
 
-    /// Whether everything is said, on both sides.
+    /// Returns `true` if both sides have ended the link.
     pub fn is_over(&self) -> bool {
-        self.state == State::Over
+        self.state == LinkState::Over
     }
 
-    /// Whether as much is under way as may be.
+    /// Returns `true` if the send window is full.
     pub fn is_full(&self) -> bool {
         self.outbox.is_full()
     }
 
-    /// Whether the other side is known to have all that was sent in this session.
+    /// Returns `true` if all messages are confirmed and all outcomes settled.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_empty() && self.unsettled.is_empty()
     }
 
-    /// What happened, the oldest first.
+    /// Returns the oldest pending event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Takes a message on its way: an order, of the engine's side a report. `about` says when what
-    /// it answers was sent there and seen here; `None`: nothing.
+    /// Queues a message for sending: an order, or a report at the engine's side. `about` is the
+    /// echo of the message that it refers to.
     ///
     /// # Errors
-    /// [`Refused`]: it is not on its way, and its fate is the caller's.
-    pub fn send(&mut self, message: Message, about: Option<Echo>) -> Result<(), Refused> {
-        if self.state != State::Up || self.wants_end {
-            return Err(Refused::Down);
+    /// [`SendError`]: nothing was sent.
+    pub fn send(&mut self, message: Message, about: Option<Echo>) -> Result<(), SendError> {
+        if self.state != LinkState::Up || self.wants_end {
+            return Err(SendError::Down);
         }
-        if self.outbox.push(message, about) { Ok(()) } else { Err(Refused::Full) }
+        if self.outbox.try_push(message, about) { Ok(()) } else { Err(SendError::Full) }
     }
 
-    /// Sends no more. When both sides have said so and have everything, the link is over.
+    /// Ends sending. Once both sides have done so and have all messages, the link is over.
     pub fn end(&mut self) {
         if !self.wants_end {
             (self.wants_end, self.due_ns) = (true, 0);
         }
     }
 
-    /// Ends the session from this side, as a lost connection would: the other side hears nothing of
-    /// it any more.
+    /// Ends the session like a lost connection: the peer is not notified.
     pub fn hang_up(&mut self) {
-        if matches!(self.state, State::Opening | State::Up) {
-            self.down(Why::HungUp);
+        if matches!(self.state, LinkState::Opening | LinkState::Up) {
+            self.close_session(CloseReason::HungUp);
         }
     }
 
-    /// Gives up what nobody answers any more: what is under way is [`Fate::Unknown`].
+    /// Gives up the link: unconfirmed messages are [`DeliveryOutcome::Unknown`].
     pub fn abandon(&mut self) {
         self.hang_up();
-        self.settle(None);
-        self.state = State::Over;
+        self.settle_unconfirmed(None);
+        self.state = LinkState::Over;
     }
 
-    /// Something arrived, just now.
+    /// Handles received bytes.
     pub fn receive(&mut self, bytes: &[u8], now: u64) {
         let frame = match Frame::decode(bytes) {
             Ok(frame) if frame.run == self.run && frame.from == self.side.other() => frame,
@@ -359,38 +357,41 @@ impl Link {
             }
         };
         match (frame.kind, self.side) {
-            (Kind::Hello, Side::Engine) => self.hello(&frame, now),
-            (Kind::Welcome, Side::Far) => self.welcome(&frame, now),
-            (Kind::Hello | Kind::Welcome, _) => self.counts.misconduct += 1,
-            _ => self.within(&frame, now),
+            (FrameKind::Hello, Side::Engine) => self.on_hello(&frame, now),
+            (FrameKind::Welcome, Side::Strategy) => self.on_welcome(&frame, now),
+            (FrameKind::Hello | FrameKind::Welcome, _) => self.counts.misconduct += 1,
+            _ => self.on_session_frame(&frame, now),
         }
     }
 
-    /// Hands over what is to go now, for as long as it is taken. `offer` says whether it took the
-    /// frame; one that it did not take is made anew the next time. Returns how many went. To be
-    /// called often: at least once in a heartbeat's time.
-    pub fn turn(&mut self, now: u64, mut offer: impl FnMut(&[u8; FRAME]) -> bool) -> usize {
+    /// Passes due frames to `offer`, until it returns `false` for one, which is built again in the
+    /// next call. Returns the number of frames sent. Must be called at least once per heartbeat
+    /// interval.
+    pub fn poll<F>(&mut self, now: u64, mut offer: F) -> usize
+    where
+        F: FnMut(&[u8; FRAME]) -> bool,
+    {
         let is_silent = now.saturating_sub(self.heard_ns) >= self.timing.silence_ns;
-        if is_silent && matches!(self.state, State::Opening | State::Up) {
-            self.down(Why::Silence);
+        if is_silent && matches!(self.state, LinkState::Opening | LinkState::Up) {
+            self.close_session(CloseReason::Silence);
         }
         let mut sent = 0;
-        if self.state == State::Up {
-            // The first frame of a session that counts: it has the answer.
-            if self.greets {
-                if !self.say(Kind::Heartbeat, now, &mut offer) {
+        if self.state == LinkState::Up {
+            // The first frame of a session, with the answer to the peer's question.
+            if self.owes_heartbeat {
+                if !self.try_send_control(FrameKind::Heartbeat, now, &mut offer) {
                     return sent;
                 }
-                self.greets = false;
+                self.owes_heartbeat = false;
                 sent += 1;
             }
             while let Some((sequence, message, about)) = self.outbox.next() {
-                let frame = self.frame(Kind::Data, sequence, message, now);
+                let frame = self.frame(FrameKind::Data, sequence, message, now);
                 if !offer(&Frame { echo: about.or(self.echo), ..frame }.encode()) {
                     return sent;
                 }
                 self.echo = self.echo.filter(|_| about.is_some());
-                self.outbox.did_transmit();
+                self.outbox.mark_transmitted();
                 self.due_ns = now.saturating_add(self.timing.heartbeat_ns);
                 sent += 1;
             }
@@ -400,55 +401,68 @@ impl Link {
             return sent;
         }
         let kind = match (self.state, self.side) {
-            (State::Down, Side::Far) => Kind::Hello,
-            (State::Opening, _) => Kind::Welcome,
-            (State::Up, _) if self.is_content() => Kind::End,
-            (State::Up, _) => Kind::Heartbeat,
-            (State::Over, _) if repeats_end => Kind::End,
-            (State::Down | State::Over, _) => return sent,
+            (LinkState::Down, Side::Strategy) => FrameKind::Hello,
+            (LinkState::Opening, _) => FrameKind::Welcome,
+            (LinkState::Up, _) if self.is_done() => FrameKind::End,
+            (LinkState::Up, _) => FrameKind::Heartbeat,
+            (LinkState::Over, _) if repeats_end => FrameKind::End,
+            (LinkState::Down | LinkState::Over, _) => return sent,
         };
         let last = self.attempt;
-        if kind == Kind::Hello {
+        if kind == FrameKind::Hello {
             self.attempt = last.saturating_add(1);
         }
-        let went = self.say(kind, now, &mut offer);
-        if !went {
+        let was_sent = self.try_send_control(kind, now, &mut offer);
+        if !was_sent {
             self.attempt = last;
         }
-        if went && kind == Kind::End && self.has_heard_end && self.state == State::Up {
-            self.over();
+        if was_sent && kind == FrameKind::End && self.has_received_end && self.state == LinkState::Up {
+            self.finish();
         }
-        sent + usize::from(went)
+        sent + usize::from(was_sent)
     }
 
-    /// Says something that is no message; `false`: it was not taken.
-    fn say(&mut self, kind: Kind, now: u64, offer: &mut impl FnMut(&[u8; FRAME]) -> bool) -> bool {
+    /// Offers a control frame. Returns `false` if it was not taken.
+    fn try_send_control(
+        &mut self,
+        kind: FrameKind,
+        now: u64,
+        offer: &mut impl FnMut(&[u8; FRAME]) -> bool,
+    ) -> bool {
         let (of, taken) = self.answer;
-        let answer = Talk { ask: self.ask, of, taken, epoch: self.epoch, heard_end: self.has_heard_end };
+        let answer = ControlFields {
+            ask: self.ask,
+            of,
+            taken,
+            epoch: self.epoch,
+            received_end: self.has_received_end,
+        };
         let (talk, pause) = match kind {
-            Kind::Hello => (Talk { ask: self.ask, ..Talk::default() }, self.timing.hello_ns),
-            Kind::Welcome => (answer, self.timing.hello_ns),
+            FrameKind::Hello => {
+                (ControlFields { ask: self.ask, ..ControlFields::default() }, self.timing.hello_ns)
+            }
+            FrameKind::Welcome => (answer, self.timing.hello_ns),
             _ => (answer, self.timing.heartbeat_ns),
         };
-        let went = offer(&self.frame(kind, self.outbox.transmitted(), talk.words(), now).encode());
-        if went {
+        let was_sent = offer(&self.frame(kind, self.outbox.transmitted(), talk.to_words(), now).encode());
+        if was_sent {
             self.due_ns = now.saturating_add(pause);
             self.echo = None;
         }
-        went
+        was_sent
     }
 
-    /// Whether this side sends no more and the other has everything.
-    fn is_content(&self) -> bool {
+    /// Returns `true` if this side has ended sending and the peer has all messages.
+    fn is_done(&self) -> bool {
         self.wants_end && self.outbox.is_empty()
     }
 
-    fn frame(&self, kind: Kind, sequence: u64, words: Message, now: u64) -> Frame {
+    fn frame(&self, kind: FrameKind, sequence: u64, words: Message, now: u64) -> Frame {
         Frame {
             kind,
             from: self.side,
             run: self.run,
-            session: if kind == Kind::Hello { 0 } else { self.session },
+            session: if kind == FrameKind::Hello { 0 } else { self.session },
             attempt: self.attempt,
             sequence,
             taken: self.taken,

@@ -1,5 +1,5 @@
 //! Two links over a network that loses, doubles, delays, reorders and falls apart, with processes
-//! that die: what was sent against what arrived and what was told.
+//! that crash: compares what was sent with what arrived and what was reported.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,17 +9,17 @@ const RUN: u32 = 7;
 /// Of the time of these tests, which has no unit.
 const TIMING: Timing = Timing { heartbeat_ns: 1_000, silence_ns: 20_000, hello_ns: 10_000 };
 const STEP: u64 = 100;
-/// What a frame takes.
+/// Transit time of a frame.
 const TRANSIT: u64 = 400;
 
-/// What goes wrong, each in so many of a thousand cases.
+/// Failures, each in parts per thousand.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     lost: u64,
     doubled: u64,
     /// Overtaken by others.
     slow: u64,
-    /// So late that its session may be over.
+    /// Delayed beyond the end of its session.
     late: u64,
     /// Steps in which a partition begins.
     partitions: u64,
@@ -39,7 +39,7 @@ impl Dice {
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
     }
-    fn in_thousand(&mut self, cases: u64) -> bool {
+    fn is_hit_in_thousand(&mut self, cases: u64) -> bool {
         self.roll() % 1000 < cases
     }
 }
@@ -49,7 +49,7 @@ impl Dice {
 struct Sent {
     arrived: u32,
     fate: Option<DeliveryOutcome>,
-    /// Its sender died: nobody is there to be told.
+    /// The sender died: no outcome is reported.
     is_orphan: bool,
 }
 
@@ -85,7 +85,7 @@ fn number(message: &Message) -> usize {
 
 impl World {
     fn new(seed: u64, broken: Option<Broken>) -> Self {
-        let mut links = [Link::far(RUN, 0, TIMING), Link::engine(RUN, 0, TIMING)];
+        let mut links = [Link::strategy_side(RUN, 0, TIMING), Link::engine_side(RUN, 0, TIMING)];
         links.iter_mut().for_each(|link| link.broken = broken);
         let (books, flying) = (Default::default(), Vec::new());
         Self { now: 0, links, books, flying, parted_until: 0, dice: Dice(seed), broken, wrong: None }
@@ -96,8 +96,8 @@ impl World {
         book.deaths += 1;
         book.sent.iter_mut().filter(|sent| sent.fate.is_none()).for_each(|sent| sent.is_orphan = true);
         self.links[side] = match side {
-            0 => Link::far(RUN, book.deaths << 32, TIMING),
-            _ => Link::engine(RUN, book.deaths as u16, TIMING),
+            0 => Link::strategy_side(RUN, book.deaths << 32, TIMING),
+            _ => Link::engine_side(RUN, book.deaths as u16, TIMING),
         };
         self.links[side].broken = self.broken;
     }
@@ -109,16 +109,16 @@ impl World {
         self.hear(1);
         let unsettled = self.books[1].sent.iter_mut().filter(|sent| sent.fate.is_none());
         unsettled.for_each(|sent| sent.is_orphan = true);
-        let past = Past::from_words(self.links[1].past().words()).filter(|_| remembers);
-        self.links[1] = Link::engine(RUN, epoch, TIMING).remembering(past.unwrap_or_default());
+        let past = SessionHistory::from_words(self.links[1].history().to_words()).filter(|_| remembers);
+        self.links[1] = Link::engine_side(RUN, epoch, TIMING).with_history(past.unwrap_or_default());
     }
 
     fn step(&mut self, weather: &Weather, sends: bool) {
         self.now += STEP;
-        if self.dice.in_thousand(weather.partitions) {
+        if self.dice.is_hit_in_thousand(weather.partitions) {
             self.parted_until = self.now + self.dice.roll() % (3 * TIMING.silence_ns);
         }
-        if self.dice.in_thousand(weather.deaths) {
+        if self.dice.is_hit_in_thousand(weather.deaths) {
             let side = (self.dice.roll() % 2) as usize;
             self.die(side);
         }
@@ -128,7 +128,7 @@ impl World {
                 self.links[side].receive(&bytes, self.now);
                 self.hear(side);
             }
-            while sends && self.dice.in_thousand(300) {
+            while sends && self.dice.is_hit_in_thousand(300) {
                 let book = &mut self.books[side].sent;
                 match self.links[side].send(message(side, book.len()), None) {
                     Ok(()) => book.push(Sent::default()),
@@ -137,15 +137,15 @@ impl World {
             }
             let (now, flying, dice) = (self.now, &mut self.flying, &mut self.dice);
             let is_parted = now < self.parted_until;
-            self.links[side].turn(now, |bytes| {
+            self.links[side].poll(now, |bytes| {
                 // One that is not taken now is tried again.
-                if dice.in_thousand(weather.slow) {
+                if dice.is_hit_in_thousand(weather.slow) {
                     return false;
                 }
-                for copy in 0..1 + u64::from(dice.in_thousand(weather.doubled)) {
-                    let late = if dice.in_thousand(weather.late) { 2 * TIMING.silence_ns } else { 0 };
-                    let slow = if dice.in_thousand(weather.slow) { dice.roll() % 3000 } else { 0 };
-                    if !is_parted && !dice.in_thousand(weather.lost) {
+                for copy in 0..1 + u64::from(dice.is_hit_in_thousand(weather.doubled)) {
+                    let late = if dice.is_hit_in_thousand(weather.late) { 2 * TIMING.silence_ns } else { 0 };
+                    let slow = if dice.is_hit_in_thousand(weather.slow) { dice.roll() % 3000 } else { 0 };
+                    if !is_parted && !dice.is_hit_in_thousand(weather.lost) {
                         flying.push((now + TRANSIT + late + slow + copy * STEP, 1 - side, *bytes));
                     }
                 }
@@ -166,7 +166,7 @@ impl World {
                         self.wrong = Some(format!("{number} of side {} came after a later one", 1 - side));
                     }
                 }
-                Event::Fate { message, fate, .. } => {
+                Event::Outcome { message, outcome: fate, .. } => {
                     let sent = &mut self.books[side].sent[number(&message)];
                     if sent.fate.replace(fate).is_some() {
                         self.wrong = Some(format!("{message:?} has two fates"));
@@ -178,7 +178,7 @@ impl World {
     }
 
     /// After the weather: what must hold of every message.
-    fn judge(mut self) -> Result<[Counts; 2], String> {
+    fn judge(mut self) -> Result<[LinkCounts; 2], String> {
         for _ in 0..4 * (TIMING.silence_ns + TIMING.hello_ns) / STEP {
             self.step(&CALM, false);
         }
@@ -218,7 +218,7 @@ fn run(seed: u64, weather: &Weather, steps: u32, broken: Option<Broken>) -> Worl
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::cases()))]
     #[test]
-    fn nothing_is_lost_or_doubled_that_is_not_told(
+    fn every_loss_is_reported_and_nothing_doubled(
         seed: u64, lost in 0_u64..60, doubled in 0_u64..100, slow in 0_u64..60, late in 0_u64..30, partitions in 0_u64..4, deaths in 0_u64..3,
     ) {
         let weather = Weather { lost, doubled, slow, late, partitions, deaths };
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn a_transport_that_keeps_its_word_costs_no_session(seed: u64) {
+    fn reliable_transport_ends_no_session(seed: u64) {
         let [far, engine] = run(seed, &CALM, 1_000, None).judge().map_err(TestCaseError::fail)?;
         prop_assert_eq!((far.sessions, engine.sessions, far.stale, engine.stale), (1, 1, 0, 0));
     }
@@ -242,9 +242,9 @@ proptest! {
             let mut world = run(seed, &CALM, 60, None);
             let link = &mut world.links[side];
             for (kind, session, (sequence, taken, sent, seen), words, later) in &frames {
-                let kind = [Kind::Hello, Kind::Welcome, Kind::Heartbeat, Kind::Data, Kind::End][usize::from(*kind)];
-                let talk = Talk { ask: words[0] % 3, of: words[1] % 3, taken: Some(words[2] % 9), epoch: 1, heard_end: words[3] % 2 == 1 };
-                let words = if kind == Kind::Data { *words } else { talk.words() };
+                let kind = [FrameKind::Hello, FrameKind::Welcome, FrameKind::Heartbeat, FrameKind::Data, FrameKind::End][usize::from(*kind)];
+                let talk = ControlFields { ask: words[0] % 3, of: words[1] % 3, taken: Some(words[2] % 9), epoch: 1, received_end: words[3] % 2 == 1 };
+                let words = if kind == FrameKind::Data { *words } else { talk.to_words() };
                 let from = link.side.other();
                 let attempt = (link.attempt + taken % 4).saturating_sub(2);
                 let echo = Some(Echo { sent: *sent, seen: *seen });
@@ -252,7 +252,7 @@ proptest! {
                 let frame = Frame { kind, from, run: RUN, session: *session, attempt, sequence, taken, sent: *sent, echo, words };
                 world.now += later;
                 link.receive(&frame.encode(), world.now);
-                link.turn(world.now, |_| true);
+                link.poll(world.now, |_| true);
                 while let Some(event) = link.next_event() {
                     if let Event::Message(message, _) = event {
                         let is_one = if side == 1 { Order::from_message(message).is_ok() } else { Report::from_message(message).is_ok() };
@@ -268,7 +268,7 @@ const STORM: Weather = Weather { lost: 20, doubled: 50, slow: 5, late: 20, parti
 
 #[test]
 fn a_storm_is_one() {
-    let (mut arrived, mut fates, mut all) = (0, [0; 3], Counts::default());
+    let (mut arrived, mut fates, mut all) = (0, [0; 3], LinkCounts::default());
     for seed in 0..50 {
         let mut world = run(seed, &Weather { deaths: 1, ..STORM }, 2_000, None);
         (0..2_000).for_each(|_| world.step(&CALM, false));
@@ -311,7 +311,7 @@ fn broken_links_are_found() {
 /// With what the process before it wrote down, a process says what became of everything: nothing is
 /// unknown.
 #[test]
-fn who_writes_down_what_it_took_leaves_nothing_unknown() {
+fn saved_history_leaves_no_outcome_unknown() {
     let resigned = |seed, remembers| {
         let mut world = run(seed, &STORM, 100, None);
         for epoch in 1..8 {
@@ -325,11 +325,11 @@ fn who_writes_down_what_it_took_leaves_nothing_unknown() {
         assert!(resigned(seed, true).is_ok(), "seed {seed}");
     }
     assert!((0..40).any(|seed| resigned(seed, false).is_err()), "one that remembers nothing is found");
-    assert_eq!((Past::from_words([0, 0, 1]), Past::from_words([3, 2, 1])), (None, None));
+    assert_eq!((SessionHistory::from_words([0, 0, 1]), SessionHistory::from_words([3, 2, 1])), (None, None));
 }
 
 #[test]
-fn a_link_ends_when_both_want_it_and_have_everything() {
+fn link_ends_once_both_sides_are_done() {
     for seed in 0..200 {
         let mut world = run(seed, &CALM, 100, None);
         world.links[0].end();
@@ -346,7 +346,7 @@ fn a_link_ends_when_both_want_it_and_have_everything() {
 }
 
 #[test]
-fn who_gives_up_is_told_that_nobody_knows() {
+fn abandoned_link_reports_unknown_outcomes() {
     let mut world = run(1, &CALM, 60, None);
     world.parted_until = u64::MAX;
     (0..60).for_each(|_| world.step(&CALM, true));
@@ -354,15 +354,15 @@ fn who_gives_up_is_told_that_nobody_knows() {
     world.hear(0);
     let fates: Vec<_> = world.books[0].sent.iter().filter_map(|sent| sent.fate).collect();
     assert!(!fates.is_empty() && fates.iter().all(|fate| *fate == DeliveryOutcome::Unknown), "{fates:?}");
-    assert!(world.links[0].is_over() && world.links[0].send([0; 7], None) == Err(Refused::Down));
+    assert!(world.links[0].is_over() && world.links[0].send([0; 7], None) == Err(SendError::Down));
 }
 
 #[test]
-fn a_window_is_the_most_that_is_under_way() {
+fn window_bounds_unconfirmed_messages() {
     let mut world = run(1, &CALM, 60, None);
     world.parted_until = u64::MAX;
     let sent = (0..2 * WINDOW).take_while(|_| world.links[0].send(message(0, 0), None).is_ok()).count();
-    assert!(sent <= WINDOW && world.links[0].send(message(0, 0), None) == Err(Refused::Full), "{sent}");
+    assert!(sent <= WINDOW && world.links[0].send(message(0, 0), None) == Err(SendError::Full), "{sent}");
 }
 
 #[global_allocator]
@@ -371,7 +371,7 @@ static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllo
 #[test]
 fn while_a_session_lasts_nothing_is_allocated() {
     assert!(system::alloc::is_counted());
-    let mut links = [Link::far(RUN, 0, TIMING), Link::engine(RUN, 0, TIMING)];
+    let mut links = [Link::strategy_side(RUN, 0, TIMING), Link::engine_side(RUN, 0, TIMING)];
     // The last frames of each side: a turn has few.
     let mut wires = [[[0; FRAME]; 32]; 2];
     let (mut now, mut before, mut taken) = (0, 0, 0);
@@ -384,7 +384,7 @@ fn while_a_session_lasts_nothing_is_allocated() {
         for side in 0..2 {
             let sent = step > 100 && links[side].send(message(side, step), None).is_ok();
             let mut frames = 0;
-            links[side].turn(now, |bytes| {
+            links[side].poll(now, |bytes| {
                 wires[side][frames] = *bytes;
                 frames += 1;
                 frames < wires[side].len()

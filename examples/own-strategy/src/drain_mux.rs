@@ -1,4 +1,4 @@
-//! A technique of one's own, put together from bulkhead's rings.
+//! A user-defined technique, composed of bulkhead's rings.
 
 use core::ops::ControlFlow;
 use launcher::shm::attached::Attached;

@@ -1,4 +1,4 @@
-//! Parts of one's own for bulkhead: what a user writes, as small as it can be.
+//! Minimal user-defined components for bulkhead: a strategy, two venues and two techniques.
 #![forbid(unsafe_code)]
 
 mod drain_mux;

@@ -1,4 +1,4 @@
-//! The launcher, with a strategy, two techniques and two venues of this crate's own:
+//! Launcher that knows the strategy, the techniques and the venues of this crate:
 //!
 //! ```text
 //! own-strategy run --strategy quoter --venue shallow --technique drain-mux --orders 2000

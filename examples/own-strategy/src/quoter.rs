@@ -1,16 +1,16 @@
-//! A strategy that keeps state and reacts to reports.
+//! A user-defined strategy that keeps state and reacts to reports.
 
 use launcher::protocol::wire::{Report, Side};
 use launcher::strategy::{Context, NewOrder, Orders, Strategy};
 
-/// What it buys at once.
+/// Quantity of a buy order.
 const LOT: u64 = 100;
-/// What it never holds more than.
+/// Maximum position.
 const MOST: u64 = 300;
 
-/// Buys until it holds `MOST`, then sells all of it, and begins again: one order at a time, each at
-/// the next venue. Bids lower after each buy and asks higher after each sale that was filled only
-/// in part.
+/// A strategy that buys until it holds `MOST`, then sells everything and starts again: one order at
+/// a time, each at the next venue. It bids lower after each buy and asks higher after each partly
+/// filled sale.
 pub struct Quoter {
     held: u64,
     selling: bool,
@@ -20,7 +20,7 @@ pub struct Quoter {
 }
 
 impl Quoter {
-    /// One that holds nothing. A run has several: they begin at different venues.
+    /// Creates a strategy without a position. The strategies of a run start at different venues.
     pub fn new(context: &Context) -> Self {
         Self {
             held: 0,
@@ -31,7 +31,7 @@ impl Quoter {
         }
     }
 
-    /// Sends the next order; how many were sent.
+    /// Sends the next order. Returns the number sent.
     fn quote(&mut self, orders: &mut impl Orders) -> usize {
         let (side, quantity) = if self.selling { (Side::Sell, self.held) } else { (Side::Buy, LOT) };
         let order = NewOrder { side, quantity, price: self.price, ..NewOrder::to_venue(self.venue) };

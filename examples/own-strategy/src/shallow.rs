@@ -1,14 +1,14 @@
-//! A venue of one's own with one report an order.
+//! A user-defined venue with one report per order.
 
 use launcher::gateway::{DelayModel, in_full};
 use launcher::protocol::wire::{Order, Report};
 
-/// The most that it fills of one order.
+/// Maximum quantity filled per order.
 const DEPTH: u64 = 120;
-/// What it takes for an order, in nanoseconds.
+/// Delay of an order in nanoseconds.
 const DELAY_NS: u64 = 1_000_000;
 
-/// A venue with little in its book: fills at most `DEPTH` of each order, after a millisecond.
+/// A venue with little liquidity: fills at most `DEPTH` of each order, after a millisecond.
 pub struct Shallow;
 
 impl DelayModel for Shallow {

@@ -66,7 +66,7 @@ fn bulkheads_player_runs_with_its_technique_and_venue() {
 }
 
 #[test]
-fn a_killed_one_is_started_again_and_the_other_trades_on() {
+fn killed_strategy_restarts_while_other_trades() {
     let summary = run("--technique drain-mux --orders 2000 --on-death restart --fault kill:strategy-1@300ms");
     let incidents = summary["incidents"].as_array().unwrap();
     assert_eq!(incidents.len(), 1, "{summary:#}");
@@ -108,7 +108,7 @@ fn each_report_of_an_order_is_shown() {
     for report in 0..3 {
         let of_report = |step: &&Value| step["report"] == report;
         let steps = path["steps"].as_array().unwrap().iter().filter(of_report);
-        // What was filled stands behind t5.
+        // Fills come after t5.
         let points = steps.map(|step| step["point"].as_str().unwrap());
         let points: Vec<&str> = points.filter(|point| !point.starts_with("fill-")).collect();
         assert_eq!(points[points.len() - 4..], ["t5", "t6", "t7", "t8"], "{path:#}");
@@ -146,9 +146,9 @@ fn strategies_and_venues_of_several_kinds_run_together() {
     assert!(text(&refused.stderr).contains("--strategy names 2 kinds"), "{}", text(&refused.stderr));
 }
 
-/// A strategy with many orders open is killed between their reports: what is left of each is
-/// cancelled, nobody else loses anything, and the merge finds all reports of the living, in their
-/// order, one of them the last.
+/// A strategy with many open orders is killed between their reports: the rest of each is cancelled,
+/// others lose nothing, and the merge finds all reports of running strategies in order, one of them
+/// the last.
 #[test]
 fn a_killed_ones_orders_are_cancelled_between_their_reports() {
     for place in ["engine", "each-gateway"] {
@@ -177,7 +177,7 @@ fn a_killed_ones_orders_are_cancelled_between_their_reports() {
 }
 
 #[test]
-fn a_push_of_its_technique_is_died_in_and_mended() {
+fn crash_within_push_is_repaired() {
     for step in ["half-written", "written"] {
         let fault = format!("kill:strategy-1@push:{step}:100");
         let words = format!("--technique drain-mux --orders 1000 --on-death restart --fault {fault}");
@@ -242,7 +242,7 @@ fn a_bill_is_made_of_its_parts() {
 }
 
 #[test]
-fn what_its_parts_contain_is_tried() {
+fn containment_of_own_parts_is_tested() {
     // A deadline that a busy machine keeps.
     let load = "--isolation process --orders 600 --liveness 5s";
     let words = format!("contain --technique drain-mux {load} --fault kill@order:20;kill@push:written:20");

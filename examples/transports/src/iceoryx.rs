@@ -112,7 +112,7 @@ fn shared<T: Send + Sync + 'static>(
 impl Hub {
     /// That of this process, made by the first end that is attached: a node whose files are in the
     /// folder of the hand-off and whose memory begins with the folder's name and a dot.
-    fn of(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Arc<Self>, RegionError> {
+    fn attach(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Arc<Self>, RegionError> {
         let name = attached.name(spec.name);
         shared(attached, spec.name, || {
             set_log_level(LogLevel::Error);
@@ -155,7 +155,7 @@ impl Producer for Sender {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         reach(at, Step::Entered)?;
-        // No sample to loan: so many are on their way that none is left.
+        // No sample to loan: all are in flight.
         let mut sample = self.publisher.loan().map_err(|_| Full)?;
         *sample.user_header_mut() = self.whose;
         sample.payload_mut()[..HALF].copy_from_slice(&message[..HALF]);
@@ -167,7 +167,7 @@ impl Producer for Sender {
                 let _ = at(Step::Published);
                 Ok(())
             }
-            // Nobody took it: the queue is full, or there is no subscriber yet or any more.
+            // Not delivered: the queue is full, or the subscriber is missing.
             _ => Err(Full),
         }
     }
@@ -237,7 +237,7 @@ impl Link for Iceoryx2 {
         index: usize,
         attached: &mut Attached<'_>,
     ) -> Result<Sender, RegionError> {
-        let hub = Hub::of(spec, attached)?;
+        let hub = Hub::attach(spec, attached)?;
         let name = attached.name(spec.name);
         let publisher = hub
             .service
@@ -251,7 +251,7 @@ impl Link for Iceoryx2 {
     }
 
     fn consumer(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
-        let hub = Hub::of(spec, attached)?;
+        let hub = Hub::attach(spec, attached)?;
         let name = attached.name(spec.name);
         let subscriber =
             hub.service.subscriber_builder().create().map_err(refused(&name, "make a subscriber of it"))?;

@@ -14,9 +14,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use transports::aeron::{Aeron, Receiver};
 
-/// Nothing here takes so long unless it hangs.
+/// Timeout of every step.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of each producer, room for so many.
+/// Capacity of the queue per producer.
 const CAPACITY: u32 = 512;
 /// More than fit into four terms: their ends are passed, and the log is gone through once.
 const MESSAGES: u64 = 8 * CAPACITY as u64 * 3;
@@ -56,7 +56,7 @@ fn sizes(logs: &[File]) -> Vec<u64> {
 }
 
 #[test]
-fn what_the_dead_have_sent_comes_before_their_retirement_ends_and_their_log_is_given_back() {
+fn dead_producers_messages_are_drained_and_log_released() {
     let name = name_of("dead");
     let mut queue = Queue::<Aeron>::create(&name, 3, CAPACITY).unwrap();
     let mut consumer = queue.consumer().unwrap();
@@ -117,7 +117,7 @@ fn what_the_dead_have_sent_comes_before_their_retirement_ends_and_their_log_is_g
 
 /// The last one that a queue can have: a session's number is negative there.
 #[test]
-fn who_attaches_while_the_consumer_looks_is_heard() {
+fn producer_attaching_during_poll_is_received() {
     const LAST: usize = MAX_PRODUCERS - 1;
     let name = name_of("late");
     let mut queue = Queue::<Aeron>::create(&name, MAX_PRODUCERS, 64).unwrap();
@@ -169,7 +169,7 @@ impl Source for Nobodys {
 }
 
 #[test]
-fn a_process_that_nobody_has_started_for_it_is_a_stranger() {
+fn process_of_unknown_pid_is_a_stranger() {
     let name = name_of("stranger");
     let spec = LinkSpec { name: "queue", producers: 1, capacity: 64 };
     let mut attached = Attached::new(Nobodys(name.clone()));
@@ -193,7 +193,7 @@ fn a_process_that_nobody_has_started_for_it_is_a_stranger() {
 }
 
 #[test]
-fn without_a_consumer_an_end_is_refused_with_a_reason() {
+fn producer_without_consumer_is_refused() {
     let mut queue = Queue::<Aeron>::create(&name_of("alone"), 1, 64).unwrap();
     let error = queue.producer(0).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("reach its media driver") && error.contains("cnc.dat"), "{error}");

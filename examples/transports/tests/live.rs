@@ -14,7 +14,7 @@ const TECHNIQUES: &[&str] = &[
     "iceoryx2",
 ];
 
-/// Nothing here takes so long unless it hangs.
+/// Timeout of every step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn text(bytes: &[u8]) -> String {
@@ -91,7 +91,7 @@ fn they_carry_every_order_between_processes_and_between_threads() {
 }
 
 #[test]
-fn a_killed_strategy_is_started_again_and_the_other_trades_on() {
+fn killed_strategy_restarts_while_other_trades() {
     for technique in TECHNIQUES {
         for when in ["@150ms", "@push:half-written:200"] {
             let words = format!("--orders 2000 --on-death restart --fault kill:strategy-1{when}");
@@ -105,7 +105,7 @@ fn a_killed_strategy_is_started_again_and_the_other_trades_on() {
 }
 
 #[test]
-fn what_they_cannot_have_is_refused_with_the_way_out() {
+fn unsupported_settings_are_refused_with_advice() {
     for technique in TECHNIQUES {
         for (words, why) in [
             ("run --isolation sandbox --allow-weaker-sandbox", "a sandboxed process opens none"),
@@ -137,7 +137,7 @@ fn running(technique: &str, out: &Path) -> Child {
     launcher
 }
 
-/// The consumer's end goes with it, and what stands behind that: the run ends, and says so.
+/// The consumer's end is lost with the engine: the run ends and reports it.
 #[test]
 fn a_killed_engine_ends_the_run_and_leaves_nothing() {
     for technique in TECHNIQUES {
@@ -159,7 +159,7 @@ fn a_killed_engine_ends_the_run_and_leaves_nothing() {
     }
 }
 
-/// Whoever is killed, what they have made goes: with the run, or with the warden.
+/// All resources are removed with the run or by the reaper, whichever process is killed.
 #[test]
 fn a_killed_launcher_leaves_nothing() {
     for technique in TECHNIQUES {

@@ -8,7 +8,7 @@ use analysis::experiment::{
     BoardCase, BoardCurve, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWriter,
 };
 use roles::bench::account::{AccountView, DONE, Field};
-use roles::bench::boards::counts::{BoardField, BoardMeasure, Grain, SLICES};
+use roles::bench::boards::counts::{BoardField, BoardMeasure, Resolution, SLICES};
 
 /// What a case measured.
 pub fn case(
@@ -34,7 +34,7 @@ pub fn case(
     let figures = |tally: &Tally| tally.distribution(ns_per_tick);
     let if_timed = |tally: &Tally| is_timed.then(|| figures(tally));
 
-    let mut sums = [Tally::new(Grain::FINE), Tally::new(Grain::FINE), Tally::new(Grain::FINE)];
+    let mut sums = [Tally::new(Resolution::FINE), Tally::new(Resolution::FINE), Tally::new(Resolution::FINE)];
     let mut all = BoardReading::default();
     let mut each = Vec::new();
     for (reader, (account, log)) in readers.iter().zip(&logs).enumerate() {
@@ -133,7 +133,7 @@ fn usage(account: &AccountView) -> Option<BoardUsage> {
 fn timeline(writer: &LogView, readers: &[LogView], duration_ns: u64, ns_per_tick: f64) -> Vec<BoardSlice> {
     let slice = |slice: usize| {
         let writes = writer.slice(slice);
-        let mut reads = Tally::new(Grain::COARSE);
+        let mut reads = Tally::new(Resolution::COARSE);
         readers.iter().for_each(|reader| reads.add(&reader.slice(slice)));
         let at = |tally: &Tally, share| tally.percentile_ns(share, ns_per_tick);
         BoardSlice {

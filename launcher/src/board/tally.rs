@@ -4,7 +4,7 @@ use analysis::summary::Distribution;
 use analysis::summary::figures::to_ns;
 use roles::bench::account::AccountView;
 use roles::bench::boards::counts::{
-    BUCKETS, BoardField, BoardMeasure, GREATEST, Grain, LEAST, SUM, measure_at, slice_at,
+    BUCKETS, BoardField, BoardMeasure, MAX_WORD, MIN_WORD, Resolution, SUM, measure_at, slice_at,
 };
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
@@ -30,12 +30,12 @@ impl LogView {
 
     /// A measure over the whole time.
     pub fn measure(&self, measure: BoardMeasure) -> Tally {
-        Tally::of(&self.0.window(measure_at(measure as usize), Grain::FINE.words()), Grain::FINE)
+        Tally::of(&self.0.window(measure_at(measure as usize), Resolution::FINE.words()), Resolution::FINE)
     }
 
     /// The first measure over a part of the time.
     pub fn slice(&self, slice: usize) -> Tally {
-        Tally::of(&self.0.window(slice_at(slice), Grain::COARSE.words()), Grain::COARSE)
+        Tally::of(&self.0.window(slice_at(slice), Resolution::COARSE.words()), Resolution::COARSE)
     }
 }
 
@@ -43,7 +43,7 @@ impl LogView {
 /// gets nonsense figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tally {
-    grain: Grain,
+    grain: Resolution,
     buckets: Vec<u64>,
     least: u64,
     greatest: u64,
@@ -52,19 +52,19 @@ pub struct Tally {
 
 impl Tally {
     /// Nothing yet.
-    pub fn new(grain: Grain) -> Self {
+    pub fn new(grain: Resolution) -> Self {
         Self { grain, buckets: vec![0; grain.buckets()], least: u64::MAX, greatest: 0, sum: 0 }
     }
 
     /// Of that memory.
-    pub fn of(view: &ReadOnlyWords, grain: Grain) -> Self {
+    pub fn of(view: &ReadOnlyWords, grain: Resolution) -> Self {
         let mut tally = Self::new(grain);
         let load = |place| view.load(place, Ordering::Relaxed);
         for (place, bucket) in tally.buckets.iter_mut().enumerate() {
             *bucket = load(BUCKETS + place);
         }
-        tally.least = load(LEAST).wrapping_sub(1);
-        tally.greatest = load(GREATEST);
+        tally.least = load(MIN_WORD).wrapping_sub(1);
+        tally.greatest = load(MAX_WORD);
         tally.sum = load(SUM).into();
         tally
     }
@@ -152,7 +152,7 @@ mod tests {
     use roles::bench::boards::counts::SharedHistogram;
     use shm::memory::Region;
 
-    fn counted(grain: Grain, values: &[u64]) -> Tally {
+    fn counted(grain: Resolution, values: &[u64]) -> Tally {
         let words = Region::heap(grain.words()).words();
         let counts = SharedHistogram::new(words.clone(), grain);
         values.iter().for_each(|value| counts.add(*value));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_bucket_has_its_values_and_they_rise() {
-        for grain in [Grain::FINE, Grain::COARSE] {
+        for grain in [Resolution::FINE, Resolution::COARSE] {
             let mut last = None;
             for bucket in 0..grain.buckets() {
                 let value = grain.value(bucket);
@@ -176,25 +176,25 @@ mod tests {
     #[test]
     fn percentiles_need_ten_samples_beyond_them() {
         let values: Vec<u64> = (1..=1_000).collect();
-        let figures = counted(Grain::FINE, &values).distribution(2.0);
+        let figures = counted(Resolution::FINE, &values).distribution(2.0);
         assert_eq!((figures.count, figures.min_ns, figures.max_ns), (1_000, Some(2), Some(2_000)));
         assert_eq!((figures.p50_ns, figures.p99_ns, figures.p999_ns), (Some(1_000), Some(1_980), None));
         assert_eq!(figures.mean_ns, Some(1_001.0));
-        assert_eq!(counted(Grain::FINE, &[]).distribution(1.0), Distribution::default());
-        assert_eq!(counted(Grain::FINE, &[0]).distribution(1.0).min_ns, Some(0));
+        assert_eq!(counted(Resolution::FINE, &[]).distribution(1.0), Distribution::default());
+        assert_eq!(counted(Resolution::FINE, &[0]).distribution(1.0).min_ns, Some(0));
     }
 
     proptest! {
         #[test]
         fn added_counts_are_those_of_all_values(a in values(), b in values()) {
-            let mut sum = counted(Grain::FINE, &a);
-            sum.add(&counted(Grain::FINE, &b));
-            prop_assert_eq!(sum, counted(Grain::FINE, &[&a[..], &b[..]].concat()));
+            let mut sum = counted(Resolution::FINE, &a);
+            sum.add(&counted(Resolution::FINE, &b));
+            prop_assert_eq!(sum, counted(Resolution::FINE, &[&a[..], &b[..]].concat()));
         }
 
         #[test]
         fn a_percentile_is_that_of_the_sorted_values(mut values in values()) {
-            let found = counted(Grain::FINE, &values).percentile_ns(0.9, 1.0);
+            let found = counted(Resolution::FINE, &values).percentile_ns(0.9, 1.0);
             values.sort_unstable();
             let wanted = (values.len() >= 100).then(|| values[(values.len() * 9).div_ceil(10) - 1]);
             prop_assert_eq!(found.is_some(), wanted.is_some());

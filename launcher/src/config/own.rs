@@ -41,7 +41,7 @@ pub fn register_venue(name: &'static str, record: VenueInfo) -> Result<(), NameE
 /// What there is to know of the venues of that kind.
 pub fn venue_record(kind: &str) -> VenueInfo {
     if kind == Trading::BOOK {
-        return <SessionVenue as Venue>::RECORD;
+        return <SessionVenue as Venue>::INFO;
     }
     let found = added().into_iter().find(|(part, name, _)| *part == Part::Venue && *name == kind);
     found.map_or(VenueInfo::ONE_REPORT, |(.., record)| record)

@@ -8,7 +8,7 @@
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan};
 use roles::faults::Draws;
 
-pub use roles::faults::by_signal;
+pub use roles::faults::is_by_signal;
 
 /// To whom a fault is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl FaultSchedule {
     /// The faults of that plan; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |(fault, planned): (usize, &Fault)| match planned.when {
-            FaultTime::At { ns } if by_signal(planned) => {
+            FaultTime::At { ns } if is_by_signal(planned) => {
                 let Fault { kind, target, every_ns, .. } = *planned;
                 Some(Coming { fault, kind, target, next_ns: ns, every_ns })
             }

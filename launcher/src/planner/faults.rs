@@ -6,8 +6,8 @@ use analysis::units::Nanos;
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, OnDeath, Placement, Plan, Trading,
 };
-use roles::faults::own::HOLDS_AT;
-use roles::faults::{Draws, by_signal};
+use roles::faults::own::HOLD_STEPS;
+use roles::faults::{Draws, is_by_signal};
 use shm::ring::Step;
 
 /// More faults than this are a mistake.
@@ -106,7 +106,7 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
         }
         _ => {}
     }
-    if fault.kind == FaultKind::HoldClaim && !technique.steps().iter().any(|step| HOLDS_AT.contains(step)) {
+    if fault.kind == FaultKind::HoldClaim && !technique.steps().iter().any(|step| HOLD_STEPS.contains(step)) {
         return Err(format!(
             "`hold` needs a technique with separate claim and write steps; {technique} has none.\nUse another --technique"
         ));
@@ -185,7 +185,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             every_ns: every.map(|every| every.0),
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
-        if fault.target == FaultTarget::Any && !by_signal(&fault) {
+        if fault.target == FaultTarget::Any && !is_by_signal(&fault) {
             // The strategy does it itself, so it must know before.
             fault.target = FaultTarget::Strategy(draws.below(strategies) as u16);
         }

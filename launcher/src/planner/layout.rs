@@ -156,9 +156,9 @@ pub fn layout(
     trading.max_held = max_held(resolved, busiest);
     trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
     trading.lap_ns = lap_ns(&resolved.input, counts);
-    trading.reports_per_order = records.iter().map(|record| record.reports_an_order).max().unwrap_or(1);
+    trading.reports_per_order = records.iter().map(|record| record.reports_per_order).max().unwrap_or(1);
     // A venue behind a session says nothing of when its reports are due.
-    trading.tells_release = records.iter().all(|record| record.tells_release) && !has_sessions;
+    trading.tells_release = records.iter().all(|record| record.announces_release) && !has_sessions;
     trading.instruments = traded(settings)?;
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));

@@ -353,7 +353,7 @@ fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
         fill_schedule(words, schedule, strategy);
     }
     if segment.purpose == SegmentPurpose::ReplaySequence {
-        for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.turns()) {
+        for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.replay_order()) {
             // Relaxed: published with the start of the processes.
             word.store(turn.word(), Ordering::Relaxed);
         }

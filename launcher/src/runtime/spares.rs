@@ -11,7 +11,7 @@
 use crate::runtime::process::Process;
 use crate::runtime::restarts::Backoff;
 use crate::runtime::setup::Segments;
-use roles::SPARE_PREFIX;
+use roles::STANDBY_PREFIX;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -85,7 +85,7 @@ impl Spares {
         ours.set_nonblocking(true).ok()?;
         let stderr = format!("{}.spare-{}.stderr", plan.name, self.taken + 1);
         let mut process = Process::start_with(
-            &format!("{SPARE_PREFIX}{}", plan.name),
+            &format!("{STANDBY_PREFIX}{}", plan.name),
             &segments.address(),
             &Path::new(&segments.plan.folder).join(stderr),
             &segments.handed_to(plan),

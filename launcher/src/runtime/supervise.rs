@@ -12,7 +12,7 @@ mod waits;
 
 pub use waits::have_all_arrived;
 
-use crate::faults::schedule::{FaultSchedule, by_signal};
+use crate::faults::schedule::{FaultSchedule, is_by_signal};
 use crate::host::KernelCounts;
 use crate::runtime::containment::Containment;
 use crate::runtime::folder::Folder;
@@ -119,7 +119,7 @@ pub fn supervise(
         contained: Containment::default(),
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
-        strikes: plan.faults.iter().map(|fault| by_signal(fault).then_some(0)).collect(),
+        strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
         desk: DeskWatch::new(plan),
         processes,
         segments,

@@ -25,7 +25,7 @@ use venue::{Audit, Trade};
 
 /// Whether it is such a run that a seed stands for, if nobody asks for a kind.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
-    technique == Technique::from_link::<SpscMux>() && Draws::new(seed, Draws::COMEBACKS).below(3) == 0
+    technique == Technique::from_link::<SpscMux>() && Draws::new(seed, Draws::RESTARTS).below(3) == 0
 }
 
 /// Makes every venue an exchange in a process of its own.

@@ -19,7 +19,7 @@ use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::ProofOfDeath;
 use roles::faults::Draws;
-use roles::faults::own::{self, Means};
+use roles::faults::own::{self, FaultContext};
 use roles::{BoxedEnds, Takeover};
 use shm::attached::Attached;
 use shm::memory::AtomicWords;
@@ -38,7 +38,7 @@ const LAST_TURNS: u64 = 3;
 const LAST_LOOKS: u64 = 32;
 
 /// How a simulated strategy does a fault to itself: see [`own::act`].
-fn act(kind: FaultKind, means: &mut Means) {
+fn act(kind: FaultKind, means: &mut FaultContext) {
     match kind {
         FaultKind::Flood => means.floods = true,
         FaultKind::Lose => means.loses = true,
@@ -46,7 +46,7 @@ fn act(kind: FaultKind, means: &mut Means) {
         FaultKind::ForgeHeader => own::forge_headers(&means.writable),
         FaultKind::Leak => {} // Memory is the kernel's matter.
         FaultKind::Forge | FaultKind::Feign => {
-            own::lie(kind, means);
+            own::forge_status(kind, means);
             resume_unwind(Box::new(Unwound(kind)))
         }
         kind => resume_unwind(Box::new(Unwound(kind))),
@@ -180,7 +180,7 @@ impl<'a> Family<'a> {
         let mut attached = self.segments.attached(&self.segments.plan.processes[process]);
         let waits = self.segments.plan.trading().journal != Journaling::Process;
         let disk = waits.then(|| self.machine.disk());
-        Takeover { now: fuse::now, mistake: self.scenario.mistake, disk }.tell(&mut attached);
+        Takeover { now: fuse::now, mistake: self.scenario.mistake, disk }.install(&mut attached);
         attached
     }
 

@@ -14,7 +14,7 @@ use journal::format::SEGMENT_HEADER;
 use journal::{Disk, Step, Watermark, index_of};
 use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
-use roles::ByHand;
+use roles::SimulatedDisk;
 use roles::faults::Draws;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
@@ -35,7 +35,7 @@ pub(super) struct Machinery {
 
 impl Machinery {
     pub fn draw(seed: u64, window_ns: u64) -> Self {
-        let mut draws = Draws::new(seed, Draws::SPARES);
+        let mut draws = Draws::new(seed, Draws::STANDBYS);
         let has_spares = draws.below(3) > 0;
         let journal = match draws.below(12) {
             0..8 => Journaling::Process,
@@ -72,8 +72,8 @@ impl Disk for ItsDisk {
     }
 }
 
-impl ByHand for ItsDisk {
-    fn opened(&self, folder: &Path, journal: Watermark) {
+impl SimulatedDisk for ItsDisk {
+    fn on_open(&self, folder: &Path, journal: Watermark) {
         if let Some(machine) = self.0.upgrade() {
             locked(&machine.journals).insert(folder.to_owned(), journal);
         }
@@ -94,13 +94,13 @@ impl Machine {
     }
 
     pub fn new(seed: u64) -> Self {
-        let draws = Mutex::new(Draws::new(seed ^ 1 << 33, Draws::SPARES));
+        let draws = Mutex::new(Draws::new(seed ^ 1 << 33, Draws::STANDBYS));
         let (on_disk, journals) = (Mutex::default(), Mutex::default());
         Self { on_disk, journals, is_over: AtomicU64::new(0), draws }
     }
 
     /// What its processes' journals are on.
-    pub fn disk(self: &Arc<Self>) -> Arc<dyn ByHand> {
+    pub fn disk(self: &Arc<Self>) -> Arc<dyn SimulatedDisk> {
         Arc::new(ItsDisk(Arc::downgrade(self)))
     }
 

@@ -165,7 +165,7 @@ impl Scenario {
             liveness: Some(Nanos(LIVENESS_NS)),
             ..Settings::default()
         };
-        let fates = &mut Draws::new(seed, Draws::COMEBACKS);
+        let fates = &mut Draws::new(seed, Draws::RESTARTS);
         let machinery = if comes_back { Machinery::draw(seed, window_ns) } else { Machinery::default() };
         if comes_back {
             comebacks::shape(&mut settings, fates);

@@ -5,12 +5,12 @@ use super::scenario::Scenario;
 use protocol::control::Control;
 use protocol::plan::Plan;
 use roles::faults::Draws;
-use roles::{Standby, standby};
+use roles::{StandbyRole, standby};
 use shm::attached::Attached;
 
 /// A process that stands ready.
 pub(super) struct Spare<'a> {
-    standby: Box<dyn Standby + 'a>,
+    standby: Box<dyn StandbyRole + 'a>,
     attached: Attached<'a>,
     /// It has a state that follows its journal.
     follows: bool,
@@ -19,14 +19,14 @@ pub(super) struct Spare<'a> {
 impl<'a> Spare<'a> {
     /// It is its role from now on, with what it has of the segments.
     pub fn go_on(mut self) -> Attached<'a> {
-        self.standby.go_on(&mut self.attached);
+        self.standby.take_over(&mut self.attached);
         self.attached
     }
 
     /// A turn; whether it follows, if it ever did.
     fn turn(&mut self) -> bool {
-        self.standby.look();
-        let follows = self.standby.follows();
+        self.standby.try_follow();
+        let follows = self.standby.has_state();
         let is_well = follows || !self.follows;
         self.follows = follows;
         is_well
@@ -46,7 +46,7 @@ impl<'a> Spares<'a> {
     /// None yet.
     pub fn new(scenario: &Scenario) -> Self {
         let all = scenario.plan.processes.iter().map(|_| None).collect();
-        let draws = Draws::new(scenario.seed ^ 1 << 32, Draws::SPARES);
+        let draws = Draws::new(scenario.seed ^ 1 << 32, Draws::STANDBYS);
         Self { all, draws, is_asked: scenario.has_spares, failed: None }
     }
 

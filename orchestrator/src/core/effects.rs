@@ -1,4 +1,4 @@
-//! Where the core's outputs go, in the order in which it produces them.
+//! The core's outputs, in the order in which it produces them.
 
 use protocol::commands::{CommandChannel, CommandStatus};
 use protocol::record::Point;
@@ -14,24 +14,22 @@ pub enum Notice {
     CommandSeen { number: u32, ticks: Option<u64>, orders: u64 },
     /// The last order that a command cancels is confirmed.
     CommandDone { number: u32, ticks: u64 },
-    /// A command cannot be carried out.
+    /// A command is refused.
     CommandRefused { number: u32, why: CommandStatus },
-    /// So many orders were rejected for a reason since the start of the run.
+    /// Number of orders rejected for a reason since the start of the run.
     Rejections { reason: u8, count: u64 },
-    /// Nothing more is accepted from an incarnation.
+    /// An incarnation misbehaved: nothing more is accepted from it.
     Quarantined { strategy: u16, epoch: u16, why: ProtocolViolation },
-    /// Nothing is left of a dead incarnation, whose fence was seen at `noticed`.
+    /// The retirement of a dead incarnation has ended; its fence was seen at `noticed`.
     Retired { strategy: u16, epoch: u16, noticed: u64 },
-    /// Nothing is left of a gateway's dead incarnation, whose fence was seen at `noticed`.
+    /// The retirement of a dead gateway has ended; its fence was seen at `noticed`.
     GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, counts: GatewayCounts },
-    /// Orders refused because their sender was dead, and reports that no incarnation was there to
-    /// take, since the start.
+    /// Total orders refused because their sender was dead, and reports without a receiver.
     DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
 }
 
 impl Notice {
-    /// Says at the desk what is for operators. `now` returns the time of the run's clock, in ticks.
-    pub(crate) fn say(self, desk: &CommandChannel, now: impl Fn() -> u64) {
+    pub(crate) fn publish(self, desk: &CommandChannel, now: impl Fn() -> u64) {
         match self {
             Self::CommandSeen { number, ticks, orders } => {
                 desk.mark_seen(number, ticks.unwrap_or_else(now), orders)
@@ -44,10 +42,10 @@ impl Notice {
     }
 }
 
-/// Where outputs go: rings and stamps in the live engine, a ledger in a journal's replica, a list
-/// in tests. An output is never refused; an implementation queues what does not fit.
+/// The receiver of the core's outputs: rings and stamps in the live engine, a ledger in a replica,
+/// a list in tests. An output is never refused; implementations queue what does not fit.
 pub trait Effects {
-    /// Stamps an intermediate point now, unless the run stamps only the ends.
+    /// Stamps an intermediate point now, unless the run stamps only the end points.
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8);
 
     /// Logs a point now. Returns the time in ticks.
@@ -62,25 +60,25 @@ pub trait Effects {
     /// Sends an order or an instruction to a gateway.
     fn to_gateway(&mut self, gateway: usize, message: &Message);
 
-    /// Stamps a report as returned and sends it to its strategy's living incarnation.
+    /// Stamps a report as returned and sends it to its strategy's current incarnation.
     fn to_strategy(&mut self, report: &Report, message: &Message);
 
-    /// Queued orders may have to be recalled: see [`Core::must_recall`](super::Core::must_recall).
+    /// Requests recalls: see [`Core::should_recall`](super::Core::should_recall).
     fn recall(&mut self) {}
 
-    /// Drops what is queued for a strategy whose incarnation is dead.
+    /// Drops the queue of a strategy whose incarnation is dead.
     fn close(&mut self, strategy: usize);
 
-    /// Attaches to a strategy's memory, which was made again for its next incarnation.
+    /// Attaches to a strategy's memory, which was reset for its next incarnation.
     fn reopen(&mut self, strategy: usize);
 
-    /// Drops what is queued for a gateway whose incarnation is dead.
+    /// Drops the queue of a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: usize);
 
-    /// Attaches to the memory of a gateway, which was made again for its next incarnation; its
-    /// inbox too, unless it `keeps_inbox`.
+    /// Attaches to a gateway's memory, which was reset for its next incarnation; to its inbox too,
+    /// unless it `keeps_inbox`.
     fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool);
 
-    /// Tells supervision or operators.
+    /// Publishes a notice for supervision or operators.
     fn notify(&mut self, notice: Notice);
 }

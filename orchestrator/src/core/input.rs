@@ -1,7 +1,6 @@
 //! The core's inputs, and how a journal records them.
 //!
-//! Everything that the engine does follows from these records, in their order. Times are in the
-//! records and never read again.
+//! The engine's behavior follows from these records alone, in order; times are in the records.
 //!
 //! ```text
 //! word 0  kind in the lowest byte; then two numbers of 16 bits, and a flag in bit 40
@@ -9,52 +8,51 @@
 //!      2… the message, or the words of the command
 //! ```
 
-use journal::{InputLog, JournalError, Record, RecoveryError, codec};
+use journal::{Record, RecoveryError, codec};
 use protocol::commands::Command;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
-/// An input of the core. `from` and `gateway`: whose memory it came through, if only one peer
-/// writes that.
+/// An input of the core. `from` and `gateway` identify the peer by the memory it came through, if
+/// only one peer writes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {
-    /// A message was taken from the submit hand-off.
+    /// A message from the submit hand-off.
     Order { from: Option<u16>, message: Message },
-    /// A message was taken from the completion hand-off.
+    /// A message from the completion hand-off.
     Report { gateway: Option<u16>, message: Message },
-    /// A strategy's fence has changed: it died, or its next incarnation may start.
+    /// A strategy's fence changed: it died, or its next incarnation may start.
     Lifecycle { strategy: u16, life: Incarnation },
-    /// Nothing of a dead strategy is left in the submit hand-off.
+    /// A dead strategy's orders in the submit hand-off are drained.
     Retired { strategy: u16 },
-    /// A gateway's fence has changed: it died, or its next incarnation takes orders.
+    /// A gateway's fence changed: it died, or its next incarnation takes orders.
     GatewayLife { gateway: u16, life: Incarnation },
-    /// Nothing of a dead gateway is left in the completion hand-off.
+    /// A dead gateway's reports in the completion hand-off are drained.
     GatewayDrained { gateway: u16 },
-    /// An operator's command; `None`: the words were none.
+    /// An operator's command; `None`: it was invalid.
     Command { number: u32, command: Option<Command> },
-    /// An order that was queued for its gateway was taken back: see
-    /// [`Core::must_recall`](super::Core::must_recall).
+    /// A queued order was recalled: see [`Core::should_recall`](super::Core::should_recall).
     Recalled { message: Message },
-    /// The memory of a hand-off shows what no honest strategy does; `from` if that is certain.
+    /// The memory of a hand-off shows a violation; `from` if the sender is certain.
     Violation { from: Option<u16>, why: ProtocolViolation },
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
-const NOBODY: u16 = u16::MAX;
+const NO_PEER: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 
 impl Input {
-    /// Hands over the bytes of the input's record.
+    /// Encodes the input's journal record and passes it to `take`; `now` in ticks since the start.
     #[inline(always)]
-    pub(crate) fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
+    pub fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;
         let flag = |is_set| if is_set { FLAG } else { 0 };
         let mut words = [0; WORDS];
         let (first, used) = match *self {
-            Input::Order { from, .. } => (head(1, from.unwrap_or(NOBODY), 0), WORDS),
-            Input::Report { gateway, .. } => (head(2, gateway.unwrap_or(NOBODY), 0), WORDS),
+            Input::Order { from, .. } => (head(1, from.unwrap_or(NO_PEER), 0), WORDS),
+            Input::Report { gateway, .. } => (head(2, gateway.unwrap_or(NO_PEER), 0), WORDS),
             Input::Lifecycle { strategy, life } => (head(3, strategy, life.epoch) | flag(life.fenced), 2),
             Input::Recalled { .. } => (head(4, 0, 0), WORDS),
             Input::Retired { strategy } => (head(5, strategy, 0), 2),
@@ -65,7 +63,7 @@ impl Input {
             }
             Input::GatewayLife { gateway, life } => (head(7, gateway, life.epoch) | flag(life.fenced), 2),
             Input::GatewayDrained { gateway } => (head(8, gateway, 0), 2),
-            Input::Violation { from, why } => (head(9, from.unwrap_or(NOBODY), why.code() as u16), 2),
+            Input::Violation { from, why } => (head(9, from.unwrap_or(NO_PEER), why.code() as u16), 2),
         };
         if let Input::Order { message, .. } | Input::Report { message, .. } | Input::Recalled { message } =
             self
@@ -76,16 +74,6 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends the input to a journal, before it is applied; `now` is in ticks since the run's
-    /// start.
-    ///
-    /// # Errors
-    /// [`JournalError::Failed`].
-    pub fn append(&self, journal: &mut impl InputLog, now: u64) -> Result<(), JournalError> {
-        self.encode(now, |payload| journal.record(payload))
-    }
-
-    /// Decodes a record: the input, and when it was applied.
     pub(crate) fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }
@@ -94,7 +82,7 @@ impl Input {
         let mut words = codec::words(bytes)?;
         let (head, now) = (words.next()?, words.next()?);
         let (a, b, flag) = ((head >> 8) as u16, (head >> 24) as u16, head & FLAG != 0);
-        let who = (a != NOBODY).then_some(a);
+        let who = (a != NO_PEER).then_some(a);
         let mut message = || {
             let mut message = Message::default();
             message.iter_mut().try_for_each(|word| words.next().map(|found| *word = found))?;
@@ -131,7 +119,7 @@ mod tests {
     use protocol::kill::Scope;
 
     fn any_input() -> impl Strategy<Value = Input> {
-        let who = prop_oneof![Just(None), (0..NOBODY).prop_map(Some)];
+        let who = prop_oneof![Just(None), (0..NO_PEER).prop_map(Some)];
         let numbers = (who, any::<u16>(), any::<u16>(), any::<bool>(), any::<u32>(), any::<Message>());
         let why = (0..ProtocolViolation::ALL.len()).prop_map(|index| ProtocolViolation::ALL[index]);
         (0..9, numbers, why).prop_map(|(kind, (who, a, b, flag, number, message), why)| match kind {

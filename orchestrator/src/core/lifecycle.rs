@@ -1,14 +1,13 @@
 //! Deaths, restarts and violations of strategies. All of it is off the path of an honest order.
 //!
-//! | session | what happens to its orders | what ends the state |
+//! | session | its orders | ends with |
 //! |---|---|---|
 //! | alive | accepted | a fence, or a violation |
 //! | quarantined | dropped and counted | its death |
-//! | dying | refused ([`Reject::Gone`]): each has its stamps, nobody gets the report | nothing of it is left in the submit hand-off |
-//! | dead | there are none | the next incarnation |
+//! | dying | stamped and refused ([`Reject::Gone`]), without report | its submit ring drained |
+//! | dead | none | the next incarnation |
 //!
-//! The gateways are told to cancel a dead strategy's orders when its fence is seen (FIX: cancel on
-//! disconnect).
+//! At its fence, the gateways get mass cancels for its orders (cancel on disconnect).
 
 use super::{Core, Effects, Notice, SessionState};
 use crate::risk::Reject;
@@ -18,38 +17,37 @@ use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 
-/// Rejected orders that an honest mistake explains; one more, and the strategy is quarantined. A
-/// strategy's session keeps to its limit of open orders by itself, so an honest one has none at
-/// all.
-pub const TOLERATED_OFFENCES: u32 = 64;
+/// Number of avoidable rejections after which a strategy is quarantined. A session enforces its
+/// limits itself, so a correct strategy has none.
+pub const TOLERATED_OFFENSES: u32 = 64;
 
 impl Core {
-    pub(super) fn lifecycle(&mut self, index: usize, life: Incarnation, out: &mut impl Effects) {
+    pub(super) fn apply_fence(&mut self, index: usize, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.sessions[index];
         if session.is_begun_by(life) {
-            session.open(life.epoch);
+            session.begin_incarnation(life.epoch);
             out.reopen(index);
             self.positions.reopen(index);
         }
-        // Also one that was started and has died again since the last look.
+        // Also a restart and death since the last poll.
         let session = &mut self.sessions[index];
         if session.is_ended_by(life) {
-            session.close(SessionState::Dying { noticed: self.now });
+            session.end_incarnation(SessionState::Dying { noticed: self.now });
             self.dying += 1;
             out.close(index);
             let scope = CancelScope::for_strategy(OrderId::new(index as u16, life.epoch, 0));
-            (0..self.gateways.len()).for_each(|gateway| self.cancel_at(gateway, scope, out));
+            (0..self.gateways.len()).for_each(|gateway| self.send_mass_cancel(gateway, scope, out));
             out.recall();
-            if self.risk.kills_on_death(index) {
+            if self.risk.should_kill_on_death(index) {
                 _ = self.kill(Scope::Strategy(index as u16), KillCause::Death, None, out);
             }
         }
     }
 
-    /// Tells a gateway to cancel the orders of a scope, unless it is dead; its successor, if that
-    /// resumes its session.
-    pub(super) fn cancel_at(&mut self, gateway: usize, scope: CancelScope, out: &mut impl Effects) {
-        if self.is_gone(gateway) {
+    /// Sends a mass cancel to a gateway, unless it is dead without a successor that resumes its
+    /// session.
+    pub(super) fn send_mass_cancel(&mut self, gateway: usize, scope: CancelScope, out: &mut impl Effects) {
+        if self.is_abandoned(gateway) {
             return;
         }
         let message = Instruction::CancelAll(scope).to_message();
@@ -57,8 +55,7 @@ impl Core {
         self.gateways[gateway].sent.add(digest(&message));
     }
 
-    /// Ends a retirement: nothing of the strategy is left in the submit hand-off.
-    pub(super) fn retired(&mut self, index: usize, out: &mut impl Effects) {
+    pub(super) fn finish_retirement(&mut self, index: usize, out: &mut impl Effects) {
         let session = &mut self.sessions[index];
         if let SessionState::Dying { noticed } = session.state {
             session.state = SessionState::Dead;
@@ -67,9 +64,9 @@ impl Core {
         }
     }
 
-    /// Judges an order that is not the next one of a living strategy. Returns `true` if it is
-    /// accepted all the same. Nobody is quarantined unless the memory that it came through names
-    /// its sender: where several strategies write, the id may be forged.
+    /// Handles an order that is not the next one of a running strategy. Returns `true` if it is
+    /// accepted. Its sender is quarantined only if the memory identifies it: in a shared ring the
+    /// id may be forged.
     #[cold]
     pub(super) fn unexpected_order(
         &mut self,
@@ -79,18 +76,18 @@ impl Core {
     ) -> bool {
         let claimed = usize::from(order.id.strategy());
         if from.is_some_and(|from| from != claimed) || claimed >= self.sessions.len() {
-            self.violation(from, ProtocolViolation::ForeignId, out);
+            self.quarantine(from, ProtocolViolation::ForeignId, out);
             return false;
         }
         let session = &mut self.sessions[claimed];
         let (epoch, sequence) = (order.id.epoch(), order.id.sequence());
         let is_dead = session.is_dying() || session.is_retired();
-        // In a ring that several strategies write, orders of a dead incarnation are among the
-        // others' and come out in their turn, perhaps after the next incarnation's first.
+        // In a shared ring, orders of a dead incarnation are interleaved with others, and may
+        // follow the next incarnation's first.
         let is_of_dead = from.is_none() && (epoch < session.epoch || (epoch == session.epoch && is_dead));
-        let was_left = session.is_dying() && epoch == session.epoch && sequence >= session.next();
+        let was_left = session.is_dying() && epoch == session.epoch && sequence >= session.next_sequence();
         if is_of_dead || was_left {
-            // Without a budget it was left by a flood: the log has no room for it.
+            // Without a budget it is from a flood: the log has no capacity for it.
             let Some(budget) = session.budget.checked_sub(1) else {
                 self.counts.faults += 1;
                 return false;
@@ -106,8 +103,10 @@ impl Core {
                 self.counts.faults += 1;
                 false
             }
-            // Another strategy's damage to a shared ring may have swallowed the orders in between.
-            SessionState::Alive if from.is_none() && epoch == session.epoch && sequence > session.next() => {
+            // Another strategy may have damaged the orders in between.
+            SessionState::Alive
+                if from.is_none() && epoch == session.epoch && sequence > session.next_sequence() =>
+            {
                 self.counts.faults += 1;
                 true
             }
@@ -118,29 +117,27 @@ impl Core {
                 } else {
                     ProtocolViolation::OutOfSequence
                 };
-                self.violation(from, why, out);
+                self.quarantine(from, why, out);
                 false
             }
         }
     }
 
-    /// Counts what no honest strategy does, and quarantines the strategy if it is known.
     #[cold]
-    pub(super) fn violation(&mut self, from: Option<usize>, why: ProtocolViolation, out: &mut impl Effects) {
+    pub(super) fn quarantine(&mut self, from: Option<usize>, why: ProtocolViolation, out: &mut impl Effects) {
         self.counts.faults += 1;
         let Some(session) = from.and_then(|index| self.sessions.get_mut(index)) else { return };
         if session.state != SessionState::Alive {
             return;
         }
-        session.close(SessionState::Quarantined);
-        session.why = Some(why);
+        session.end_incarnation(SessionState::Quarantined);
+        session.violation = Some(why);
         out.notify(Notice::Quarantined { strategy: session.strategy, epoch: session.epoch, why });
     }
 
-    /// Counts a rejected order that an honest strategy never sends, and quarantines its sender for
-    /// too many. Without a known sender it is only counted.
+    /// Counts an avoidable rejection, and quarantines its sender after too many, if it is known.
     #[cold]
-    pub(super) fn offence(&mut self, from: Option<usize>, reason: Reject, out: &mut impl Effects) {
+    pub(super) fn record_offense(&mut self, from: Option<usize>, reason: Reject, out: &mut impl Effects) {
         let why = match reason {
             Reject::UnknownVenue => ProtocolViolation::UnknownVenue,
             Reject::TooManyOpen | Reject::NotPlanned => ProtocolViolation::Flood,
@@ -150,9 +147,9 @@ impl Core {
             self.counts.faults += 1;
             return;
         };
-        self.sessions[strategy].offences += 1;
-        if self.sessions[strategy].offences > TOLERATED_OFFENCES {
-            self.violation(from, why, out);
+        self.sessions[strategy].offenses += 1;
+        if self.sessions[strategy].offenses > TOLERATED_OFFENSES {
+            self.quarantine(from, why, out);
         }
     }
 }

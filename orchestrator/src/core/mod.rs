@@ -1,8 +1,7 @@
 //! The engine's decisions as a pure state machine: an input comes in, effects go out.
 //!
-//! There is no ring, clock, log, doorbell or journal in here, and no decision asks an output
-//! whether it has room. Equal inputs give equal effects. (Fowler, "The LMAX Architecture", 2011:
-//! the business logic processor. Aeron Cluster: a clustered service.)
+//! It has no ring, clock, log, doorbell or journal, and no decision depends on an output's
+//! capacity. Equal inputs give equal effects. (Aeron Cluster: a clustered service.)
 
 mod accounting;
 mod effects;
@@ -17,12 +16,12 @@ pub use effects::{Effects, Notice};
 pub(crate) use gateways::{GatewaySession, GatewayState};
 pub use input::Input;
 pub use kill::log_records;
-pub use lifecycle::TOLERATED_OFFENCES;
+pub use lifecycle::TOLERATED_OFFENSES;
 pub(crate) use session::{SessionState, StrategySession};
 
 use crate::positions::{Positions, SavedOrders};
 use crate::risk::{Risk, RiskSetup, SettingError};
-use kill::{Kill, max_kills};
+use kill::{UnconfirmedKill, max_kills};
 use protocol::checksum::Checksum;
 use protocol::commands::MAX_REASONS;
 use protocol::stamps::{HandOff, LinkEnd, StampLog};
@@ -30,77 +29,68 @@ use protocol::wire::{Message, Order, OrderId};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
-/// The most open orders of a strategy that memory is allocated for.
+/// Maximum number of a strategy's open orders for which memory is allocated.
 const MAX_OPEN: usize = 1 << 24;
 
-/// Totals since the start of the run.
+/// The engine's totals since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Orders sent to gateways and not recalled.
+    /// Number of orders sent to gateways and not recalled.
     pub dispatched: u64,
-    /// Reports taken from gateways.
+    /// Number of reports taken from gateways.
     pub reports: u64,
-    /// Reports that were the last of their order.
+    /// Number of last reports of orders.
     pub settled: u64,
-    /// Orders rejected.
+    /// Number of orders rejected.
     pub rejected: u64,
-    /// Inputs that no honest peer sends.
+    /// Number of invalid inputs.
     pub faults: u64,
 }
 
-/// What the plan says, as the core needs it.
 #[derive(Default)]
 struct CorePlan {
     venues: usize,
     credentials: usize,
-    /// Orders that may be open at one gateway.
     gateway_limit: u64,
-    /// Gateways whose successor resumes their session.
     resumable: Vec<bool>,
 }
 
-/// The engine's state and its decisions. Encoded it is a snapshot: what is skipped comes from the
-/// plan or follows from the rest.
+/// The engine's state and decisions. Encoded it is a snapshot: skipped fields come from the plan or
+/// follow from the rest.
 #[derive(Serialize, Deserialize)]
 pub struct Core {
     pub(crate) sessions: Vec<StrategySession>,
     pub(crate) gateways: Vec<GatewaySession>,
     pub(crate) positions: Positions,
     pub(crate) risk: Risk,
-    /// Kill switches whose orders are not all confirmed. Allocated once for [`max_kills`].
-    pub(crate) kills: Vec<Kill>,
-    /// The number of the next kill switch that a limit or a death throws.
+    /// Kill switches with unconfirmed orders. Allocated once for [`max_kills`].
+    pub(crate) kills: Vec<UnconfirmedKill>,
     next_switch: u32,
     /// Orders left in the plan for each strategy and venue; empty if the plan has no such limit.
     venue_budgets: Vec<u64>,
-    /// Orders rejected, by the reason's code.
-    pub(crate) refused: Vec<u64>,
-    /// Whether the memory that the last order came through names its sender.
+    pub(crate) rejected_by_reason: Vec<u64>,
+    /// The memory that the last order came through identifies its sender.
     pub(crate) sender_is_authenticated: bool,
     pub(crate) counts: Counts,
-    /// Of the reports taken from gateways.
     pub(crate) reported: Checksum,
-    /// When the current input is applied, in ticks since the run's start.
+    /// Time of the current input, in ticks since the run's start.
     #[serde(skip)]
     now: u64,
-    /// The last order that was sent, until it is booked.
     #[serde(skip)]
     unbooked: Option<Order>,
-    /// Sessions and gateways whose retirement has begun and not ended.
     #[serde(skip)]
     pub(crate) dying: usize,
     #[serde(skip)]
     plan: CorePlan,
 }
 
-/// A core in a snapshot, with the open orders of each strategy.
 pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
 
 impl Core {
-    /// A core in which nothing has happened.
+    /// Creates a core before its first input.
     ///
     /// # Errors
-    /// The first limit that does not exist.
+    /// The first invalid limit.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, venues, .. } = *setup;
@@ -117,7 +107,7 @@ impl Core {
             kills: Vec::with_capacity(max_kills(strategies)),
             next_switch: 0,
             venue_budgets: setup.venue_orders.to_vec(),
-            refused: vec![0; MAX_REASONS],
+            rejected_by_reason: vec![0; MAX_REASONS],
             sender_is_authenticated: true,
             counts: Counts::default(),
             reported: Checksum::default(),
@@ -133,31 +123,38 @@ impl Core {
         })
     }
 
-    /// Returns the core as a value that is written as a [`SavedCore`].
     pub(crate) fn save(&self) -> impl Serialize {
         (self, self.positions.open_orders())
     }
 
-    /// Continues from a snapshot, in a core in which nothing has happened. What is read back is not
-    /// trusted. After an error the core is of no use.
+    /// Restores an untrusted snapshot into a new core, which is unusable after an error.
     ///
     /// # Errors
-    /// Names the part that is not of a run like this one.
+    /// The part that does not fit this run.
     pub(crate) fn restore(&mut self, (saved, orders): SavedCore) -> Result<(), &'static str> {
-        let Self { sessions, gateways, positions, risk, mut kills, venue_budgets, refused, plan, .. } =
-            std::mem::replace(self, saved);
+        let Self {
+            sessions,
+            gateways,
+            positions,
+            risk,
+            mut kills,
+            venue_budgets,
+            rejected_by_reason: refused,
+            plan,
+            ..
+        } = std::mem::replace(self, saved);
         let strategy = |session: &StrategySession| session.strategy;
         let is_of_run = sessions.iter().map(strategy).eq(self.sessions.iter().map(strategy))
             && gateways.len() == self.gateways.len()
             && venue_budgets.len() == self.venue_budgets.len()
-            && refused.len() == self.refused.len();
+            && refused.len() == self.rejected_by_reason.len();
         is_of_run.then_some(()).ok_or("strategies and gateways")?;
         self.positions.restore(positions, &orders).ok_or("positions")?;
         self.risk.restore(risk).ok_or("limits")?;
-        let is_known = |kill: &Kill| self.risk.has(kill.switch.scope);
+        let is_known = |kill: &UnconfirmedKill| self.risk.has_scope(kill.switch.scope);
         let are_known = self.kills.len() <= max_kills(sessions.len()) && self.kills.iter().all(is_known);
         are_known.then_some(()).ok_or("kill switches")?;
-        // The allocation stays.
+        // Retains the allocation.
         kills.append(&mut self.kills);
         (self.kills, self.plan) = (kills, plan);
         self.dying = self.sessions.iter().filter(|session| session.is_dying()).count()
@@ -171,8 +168,8 @@ impl Core {
     pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
         self.now = now;
         match input {
-            Input::Order { from, message } => self.order(from.map(usize::from), &message, out),
-            Input::Report { gateway, message } => self.report(gateway, &message, out),
+            Input::Order { from, message } => self.handle_order(from.map(usize::from), &message, out),
+            Input::Report { gateway, message } => self.handle_report(gateway, &message, out),
             cold => self.apply_cold(cold, out),
         }
     }
@@ -181,20 +178,20 @@ impl Core {
     fn apply_cold(&mut self, input: Input, out: &mut impl Effects) {
         self.book();
         match input {
-            Input::Lifecycle { strategy, life } => self.lifecycle(strategy.into(), life, out),
-            Input::Retired { strategy } => self.retired(strategy.into(), out),
-            Input::GatewayLife { gateway, life } => self.gateway_life(gateway.into(), life, out),
-            Input::GatewayDrained { gateway } => self.gateway_drained(gateway.into(), out),
-            Input::Command { number, command } => self.command(number, command, out),
-            Input::Violation { from, why } => self.violation(from.map(usize::from), why, out),
-            Input::Recalled { message } => self.recalled(&message, out),
+            Input::Lifecycle { strategy, life } => self.apply_fence(strategy.into(), life, out),
+            Input::Retired { strategy } => self.finish_retirement(strategy.into(), out),
+            Input::GatewayLife { gateway, life } => self.apply_gateway_fence(gateway.into(), life, out),
+            Input::GatewayDrained { gateway } => self.finish_gateway_retirement(gateway.into(), out),
+            Input::Command { number, command } => self.handle_command(number, command, out),
+            Input::Violation { from, why } => self.quarantine(from.map(usize::from), why, out),
+            Input::Recalled { message } => self.handle_recalled(&message, out),
             Input::Order { .. } | Input::Report { .. } => {}
         }
         self.book();
     }
 
-    /// Returns `true` if an input names only what the run has.
-    pub(crate) fn accepts(&self, input: &Input) -> bool {
+    /// Returns `true` if all indices of an input exist in the run.
+    pub(crate) fn can_apply(&self, input: &Input) -> bool {
         let is_strategy = |strategy: u16| usize::from(strategy) < self.sessions.len();
         let is_gateway = |gateway: u16| usize::from(gateway) < self.gateways.len();
         match *input {
@@ -210,27 +207,25 @@ impl Core {
         }
     }
 
-    /// Returns `true` if a message is the next order of a living incarnation of the strategy that
-    /// it names.
+    /// Returns `true` if a message is the next order of its strategy's current incarnation.
     #[inline(always)]
-    pub(crate) fn expects(&self, message: &Message) -> bool {
+    pub(crate) fn is_next_order(&self, message: &Message) -> bool {
         let id = OrderId::from_word(message[0]);
         self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
     }
 
-    /// Returns `true` if an order that is still queued for its gateway must not go: its sender or
-    /// its gateway is dead, or a kill switch stops it.
+    /// Returns `true` if an order queued for its gateway must not be sent: its sender or its
+    /// gateway is dead, or a kill switch stops it.
     #[cold]
-    pub fn must_recall(&self, message: &Message) -> bool {
+    pub fn should_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
         let strategy = usize::from(order.id.strategy());
         self.sessions.get(strategy).is_some_and(|session| {
-            let is_down = || self.is_down(self.gateway_of(strategy, order.venue));
-            !session.is_current(order.id) || self.risk.stops(&order) || is_down()
+            let is_down = || self.is_down(self.gateway_index(strategy, order.venue));
+            !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
         })
     }
 
-    /// Logs checksums and positions; once, after the last input.
     pub(crate) fn seal(&self, log: &mut StampLog) {
         for StrategySession { strategy, epoch, taken, returned, .. } in &self.sessions {
             log.append_checksum(LinkEnd::receiver(HandOff::Submit, *strategy, *epoch), *taken);
@@ -243,8 +238,8 @@ impl Core {
         self.positions.seal(log);
     }
 
-    /// Fetches what the next order and the next report of a strategy need, at most `lines` cache
-    /// lines of each kind.
+    /// Prefetches state for a strategy's next order and report, at most `lines` cache lines of each
+    /// kind.
     pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
         let session = &self.sessions[strategy];
         prefetch_lines(session, lines);

@@ -1,4 +1,4 @@
-//! Orders on their way out: identity, limits, dispatch; and what a rejection does.
+//! Handles orders: identity, limits, dispatch, rejection and recall.
 
 use super::{Core, Effects, GatewayState};
 use crate::risk::Reject;
@@ -8,13 +8,13 @@ use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Operation, Order, OrderId, Report};
 
 impl Core {
-    /// Takes one order. Its sender is whose memory it came through; only where several strategies
-    /// write that is the id believed.
+    /// Handles one order. Its sender is the owner of the memory that it came through; only in a
+    /// shared ring is the id trusted.
     #[inline(always)]
-    pub(super) fn order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
+    pub(super) fn handle_order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
         self.book();
         let Ok(order) = Order::from_message(*message) else {
-            self.violation(from, ProtocolViolation::Garbage, out);
+            self.quarantine(from, ProtocolViolation::Garbage, out);
             return;
         };
         let strategy = usize::from(order.id.strategy());
@@ -25,7 +25,7 @@ impl Core {
         }
         let session = &mut self.sessions[strategy];
         if session.budget == 0 {
-            self.violation(from, ProtocolViolation::Flood, out);
+            self.quarantine(from, ProtocolViolation::Flood, out);
             return;
         }
         session.budget -= 1;
@@ -48,12 +48,10 @@ impl Core {
         self.sessions[strategy].taken.add(digest);
     }
 
-    /// Checks an order against every control, and takes it from the plan's budgets if it passes.
-    /// Returns its gateway.
     #[inline(always)]
     fn check(&mut self, order: &Order) -> Result<usize, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = self.gateway_of(order.id.strategy().into(), order.venue);
+        let gateway = self.gateway_index(order.id.strategy().into(), order.venue);
         let session = &self.gateways[gateway];
         if session.state != GatewayState::Up {
             return Err(Reject::VenueDown);
@@ -69,11 +67,11 @@ impl Core {
         Ok(gateway)
     }
 
-    /// Stamps an order and sends it to its gateway. Returns its digest, which is computed after the
-    /// push, off the order's path.
+    /// Stamps an order and sends it to its gateway. Returns its digest, computed after the push,
+    /// off the order's path.
     #[inline(always)]
     fn send(&mut self, order: &Order, gateway: usize, message: &Message, out: &mut impl Effects) -> u64 {
-        // The detail tells a new order, which a kill switch stops, from anything else, which may
+        // The detail distinguishes new orders, which a kill switch stops, from requests that may
         // pass one.
         out.stamp(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
         self.counts.dispatched += 1;
@@ -84,11 +82,10 @@ impl Core {
         digest
     }
 
-    /// Takes back an order that was queued for its gateway: it never reached the venue.
-    pub(super) fn recalled(&mut self, message: &Message, out: &mut impl Effects) {
+    pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
-        let gateway = self.gateway_of(strategy, order.venue);
+        let gateway = self.gateway_index(strategy, order.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
         self.close_at_gateway(gateway);
@@ -105,35 +102,26 @@ impl Core {
         }
     }
 
-    /// Rejects an order and reports that to its strategy.
     #[cold]
-    pub(super) fn reject(
-        &mut self,
-        from: Option<usize>,
-        order: &Order,
-        reason: Reject,
-        out: &mut impl Effects,
-    ) {
-        self.count_refused(order.id, reason, out);
-        let report = Report::rejected(order, reason);
-        self.give_back(&report, &report.to_message(), out);
-        self.offence(from, reason, out);
+    pub(super) fn reject(&mut self, from: Option<usize>, order: &Order, why: Reject, out: &mut impl Effects) {
+        self.count_rejected(order.id, why, out);
+        let report = Report::rejected(order, why);
+        self.send_back(&report, &report.to_message(), out);
+        self.record_offense(from, why, out);
         let strategy = usize::from(order.id.strategy());
-        // Not those that are none of the strategy's doing: by a kill switch, or because a venue is
-        // down.
-        if !matches!(reason, Reject::Killed | Reject::VenueDown)
+        // A kill switch or a venue that is down is not the strategy's fault.
+        if !matches!(why, Reject::Killed | Reject::VenueDown)
             && let Some(control) = self.risk.count_rejection(strategy, self.now)
         {
             self.kill_by_limit(strategy, control, out);
         }
     }
 
-    /// Refuses an order of a dead incarnation: nobody gets a report.
     #[cold]
     pub(super) fn refuse(&mut self, id: OrderId, out: &mut impl Effects) {
         let strategy = usize::from(id.strategy());
         self.sessions[strategy].refused += 1;
         self.notify_dead_counts(strategy, out);
-        self.count_refused(id, Reject::Gone, out);
+        self.count_rejected(id, Reject::Gone, out);
     }
 }

@@ -168,7 +168,7 @@ fn points(effects: &[Effect]) -> Vec<Point> {
     effects.iter().filter_map(point).collect()
 }
 
-/// What a gateway is sent.
+/// Returns the instructions sent to a gateway.
 fn sent(effects: &[Effect], gateway: usize) -> Vec<Instruction> {
     let to = |effect: &Effect| match effect {
         Effect::ToGateway(to, message) if *to == gateway => {
@@ -218,7 +218,7 @@ fn a_refused_order_is_reported_and_never_dispatched() {
 }
 
 #[test]
-fn the_owner_is_who_sent_it_not_who_it_says() {
+fn owner_is_sender_not_claimed_id() {
     let mut bench = bench(8);
     bench.apply(Input::Order { from: Some(0), message: order(1, 0, 0).to_message() });
     bench.apply(Input::Order { from: Some(0), message: [u64::MAX; 7] });
@@ -227,7 +227,7 @@ fn the_owner_is_who_sent_it_not_who_it_says() {
 }
 
 #[test]
-fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
+fn intermediate_report_is_counted_and_settles_nothing() {
     let mut bench = bench(8);
     bench.send(&order(0, 0, 0));
     for number in 0..3 {
@@ -262,7 +262,7 @@ fn recalled_order_and_its_replace_leave_nothing_open() {
     bench.send(&replace);
     bench.command(0, Command::Kill(Scope::Strategy(0)));
     for queued in [order(0, 0, 0), replace] {
-        assert!(bench.core.must_recall(&queued.to_message()));
+        assert!(bench.core.should_recall(&queued.to_message()));
         bench.apply(Input::Recalled { message: queued.to_message() });
     }
     let killed = Reject::Killed.code();

@@ -1,23 +1,22 @@
-//! Duplicate orders: instrument, side, price and quantity equal one of the strategy's last eight
-//! orders, a moment ago.
+//! Duplicate check: instrument, side, price and quantity equal one of the strategy's last eight
+//! orders within a window.
 
 use protocol::wire::{Order, Side};
 use serde::{Deserialize, Serialize};
 
-const REMEMBERED: usize = 8;
+const CAPACITY: usize = 8;
 
-/// Two orders with equal keys are duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Key {
+struct OrderKey {
     price: i64,
     /// The side is the lowest bit; no quantity has all bits.
     quantity: u64,
     instrument: u16,
 }
 
-impl Key {
+impl OrderKey {
     #[inline(always)]
-    fn of(order: &Order) -> Self {
+    fn new(order: &Order) -> Self {
         let side = u64::from(order.side == Side::Sell);
         Self { price: order.price, quantity: order.quantity << 1 | side, instrument: order.instrument }
     }
@@ -30,43 +29,42 @@ impl Key {
     }
 }
 
-/// A strategy's last orders. Their hashes fill one cache line: nothing else is read for an order
-/// that is no duplicate.
+/// A strategy's last orders. Their hashes fill one cache line, which alone is read for most orders.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
-pub(crate) struct Recent {
-    hashes: [u64; REMEMBERED],
-    orders: [(Key, u64); REMEMBERED],
+pub(crate) struct RecentOrders {
+    hashes: [u64; CAPACITY],
+    orders: [(OrderKey, u64); CAPACITY],
     next: usize,
 }
 
-impl Default for Recent {
+impl Default for RecentOrders {
     fn default() -> Self {
-        let nothing = Key { price: 0, quantity: u64::MAX, instrument: 0 };
-        Self { hashes: [nothing.hash(); REMEMBERED], orders: [(nothing, 0); REMEMBERED], next: 0 }
+        let nothing = OrderKey { price: 0, quantity: u64::MAX, instrument: 0 };
+        Self { hashes: [nothing.hash(); CAPACITY], orders: [(nothing, 0); CAPACITY], next: 0 }
     }
 }
 
-impl Recent {
-    /// Returns `true` if an equal order was remembered at most `window` ticks ago.
+impl RecentOrders {
+    /// Returns `true` if an equal order was added at most `window` ticks ago.
     #[inline(always)]
-    pub(crate) fn has(&self, order: &Order, now: u64, window: u64) -> bool {
-        let key = Key::of(order);
+    pub(crate) fn contains(&self, order: &Order, now: u64, window: u64) -> bool {
+        let key = OrderKey::new(order);
         let hash = key.hash();
-        // All eight, without a branch: vectorised.
+        // All eight without a branch: vectorized.
         let is_seen = self.hashes.iter().fold(false, |seen, other| seen | (*other == hash));
-        is_seen && self.has_exactly(&key, now, window)
+        is_seen && self.contains_exactly(&key, now, window)
     }
 
     #[cold]
-    fn has_exactly(&self, key: &Key, now: u64, window: u64) -> bool {
+    fn contains_exactly(&self, key: &OrderKey, now: u64, window: u64) -> bool {
         self.orders.iter().any(|(other, at)| other == key && now.saturating_sub(*at) <= window)
     }
 
     #[inline(always)]
     pub(crate) fn remember(&mut self, order: &Order, now: u64) {
-        let key = Key::of(order);
-        let index = self.next % REMEMBERED;
+        let key = OrderKey::new(order);
+        let index = self.next % CAPACITY;
         self.hashes[index] = key.hash();
         self.orders[index] = (key, now);
         self.next = index + 1;
@@ -85,31 +83,31 @@ mod tests {
 
     #[test]
     fn only_the_same_order_within_the_window_is_one() {
-        let mut recent = Recent::default();
+        let mut recent = RecentOrders::default();
         let first = order(100, 5, 1, Side::Buy);
-        assert!(!recent.has(&first, 0, 1_000));
+        assert!(!recent.contains(&first, 0, 1_000));
         recent.remember(&first, 50);
-        assert!(recent.has(&first, 150, 100) && !recent.has(&first, 151, 100));
+        assert!(recent.contains(&first, 150, 100) && !recent.contains(&first, 151, 100));
         for other in [
             order(101, 5, 1, Side::Buy),
             order(100, 6, 1, Side::Buy),
             order(100, 5, 2, Side::Buy),
             order(100, 5, 1, Side::Sell),
         ] {
-            assert!(!recent.has(&other, 60, 100));
+            assert!(!recent.contains(&other, 60, 100));
         }
     }
 
     proptest! {
         #[test]
         fn it_knows_the_last_eight(orders in prop::collection::vec((0i64..4, 0u64..3, 0u16..2, any::<bool>(), 0u64..40), 1..60)) {
-            let mut recent = Recent::default();
+            let mut recent = RecentOrders::default();
             let (mut now, mut all) = (0, Vec::new());
             for (price, quantity, instrument, is_buy, gap) in orders {
                 now += gap;
                 let order = order(price, quantity, instrument, if is_buy { Side::Buy } else { Side::Sell });
-                let is_known = all.iter().rev().take(REMEMBERED).any(|(other, at)| *other == order && now - at <= 60);
-                prop_assert_eq!(recent.has(&order, now, 60), is_known);
+                let is_known = all.iter().rev().take(CAPACITY).any(|(other, at)| *other == order && now - at <= 60);
+                prop_assert_eq!(recent.contains(&order, now, 60), is_known);
                 recent.remember(&order, now);
                 all.push((order, now));
             }

@@ -1,13 +1,14 @@
-//! Gross and net exposure of each credential, updated with every order and report:
-//! `docs/src/risk.md` says what they are.
+//! Gross and net exposure of each credential, updated with every order and report (defined in
+//! `docs/src/risk.md`).
 //!
-//! An order's value is the most by which it can raise any of them. So each credential has an
-//! allowance, one word: what was left until its nearest limit when that was last added up, less all
-//! that was sent since. An order of at most that value passes, and nearly always a check reads
-//! nothing else. Any other is checked exactly, and the allowance is computed again.
+//! An order raises each of them by at most its value. So each credential has an allowance in one
+//! word: the distance to its nearest limit when last computed, less all values sent since. An order
+//! within it passes, and nearly always a check reads nothing else. Otherwise the order is checked
+//! exactly and the allowance is recomputed.
 
+use super::Risk;
 use super::limits::{StrategyRow, money};
-use super::price::Traded;
+use super::price::Listing;
 use crate::positions::{Change, Positions};
 use protocol::instrument::MAX_VALUE;
 use protocol::limits::RiskControl;
@@ -16,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Held {
+struct LongShort {
     long: i64,
     short: i64,
 }
 
-impl Held {
-    /// The larger of both in size: `long` is never below `short`.
+impl LongShort {
+    /// `long` is never below `short`.
     #[inline(always)]
     const fn gross(self) -> i64 {
         let down = self.short.wrapping_neg();
@@ -30,36 +31,41 @@ impl Held {
     }
 }
 
-/// A credential's exposure, in price times quantity. Wraps rather than stop the engine.
+/// A credential's exposure, in price times quantity. Wraps on overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct CredentialExposure {
-    /// The value that passes without an exact check.
     allowance: u64,
     gross: i128,
     long: i128,
     short: i128,
     max_gross: i128,
     max_net: i128,
-    /// Not below the largest gross quantity in any instrument.
-    max_held: i64,
+    max_gross_quantity: i64,
 }
 
 impl CredentialExposure {
-    const NONE: Self =
-        Self { allowance: 0, gross: 0, long: 0, short: 0, max_gross: OFF, max_net: OFF, max_held: 0 };
+    const NONE: Self = Self {
+        allowance: 0,
+        gross: 0,
+        long: 0,
+        short: 0,
+        max_gross: OFF,
+        max_net: OFF,
+        max_gross_quantity: 0,
+    };
 
     fn is_on(&self) -> bool {
         (self.max_gross, self.max_net) != (OFF, OFF)
     }
 
-    /// Sets the value that can be sent and reaches no limit, nor a quantity above [`MOST`]: no
-    /// value is below its quantity.
+    /// Sets the value that reaches no limit, nor a quantity above [`MOST`]: no value is below its
+    /// quantity.
     #[cold]
     #[inline(never)]
     fn set_allowance(&mut self) {
         let net = self.long.max(self.short.wrapping_neg());
         let left = self.max_gross.saturating_sub(self.gross).min(self.max_net.saturating_sub(net));
-        let held = i128::from(MAX_VALUE.cast_signed().saturating_sub(self.max_held));
+        let held = i128::from(MAX_VALUE.cast_signed().saturating_sub(self.max_gross_quantity));
         self.allowance =
             if self.is_on() { left.min(held).clamp(0, i64::MAX.into()) as u64 } else { u64::MAX };
     }
@@ -81,7 +87,7 @@ impl CredentialExposure {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Exposures {
     credentials: Box<[CredentialExposure]>,
-    held: Box<[Held]>,
+    quantities: Box<[LongShort]>,
     instruments: usize,
     is_on: bool,
 }
@@ -96,13 +102,13 @@ impl Exposures {
     pub(crate) fn new(credentials: usize, instruments: usize) -> Self {
         Self {
             credentials: vec![CredentialExposure::NONE; credentials].into(),
-            held: vec![Held::default(); credentials * instruments].into(),
+            quantities: vec![LongShort::default(); credentials * instruments].into(),
             instruments,
             is_on: false,
         }
     }
 
-    /// Sets a credential's limit, in cents, ahead of [`Exposures::recompute`].
+    /// Sets a credential's limit in cents, before [`Exposures::recompute`].
     pub(crate) fn set(&mut self, credential: usize, control: RiskControl, cents: u64) {
         let (limit, of) = (money(cents).map_or(OFF, u128::cast_signed), &mut self.credentials[credential]);
         match control {
@@ -112,24 +118,24 @@ impl Exposures {
         }
     }
 
-    /// Adds everything up again: the first limit may be set in the middle of a run.
-    pub(super) fn recompute(&mut self, positions: &Positions, strategies: &[StrategyRow], traded: &[Traded]) {
-        self.held.fill(Held::default());
-        for (strategy, row) in strategies.iter().enumerate() {
+    pub(super) fn recompute(&mut self, positions: &Positions, rows: &[StrategyRow], traded: &[Listing]) {
+        self.quantities.fill(LongShort::default());
+        for (strategy, row) in rows.iter().enumerate() {
             for instrument in 0..self.instruments {
                 let account = positions.account(strategy, instrument as u16);
-                let held = &mut self.held[usize::from(row.credential) * self.instruments + instrument];
+                let held = &mut self.quantities[usize::from(row.credential) * self.instruments + instrument];
                 held.long = held.long.wrapping_add(account.long());
                 held.short = held.short.wrapping_add(account.short());
             }
         }
-        for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
-            let sum = |part: fn(Held) -> i64| {
-                let worth = |(held, traded): (&Held, &Traded)| times(part(*held), traded.reference);
+        for (of, held) in self.credentials.iter_mut().zip(self.quantities.chunks(self.instruments)) {
+            let sum = |part: fn(LongShort) -> i64| {
+                let worth = |(held, traded): (&LongShort, &Listing)| times(part(*held), traded.reference);
                 held.iter().zip(traded).map(worth).fold(0, i128::wrapping_add)
             };
-            (of.gross, of.long, of.short) = (sum(Held::gross), sum(|held| held.long), sum(|held| held.short));
-            of.max_held = held.iter().map(|held| held.gross()).max().unwrap_or(0);
+            (of.gross, of.long, of.short) =
+                (sum(LongShort::gross), sum(|held| held.long), sum(|held| held.short));
+            of.max_gross_quantity = held.iter().map(|held| held.gross()).max().unwrap_or(0);
             of.set_allowance();
         }
         self.is_on = self.credentials.iter().any(CredentialExposure::is_on);
@@ -140,7 +146,6 @@ impl Exposures {
         self.is_on
     }
 
-    /// Checks an order that opens `more` on a side.
     #[inline(always)]
     pub(crate) fn check(
         &mut self,
@@ -175,12 +180,14 @@ impl Exposures {
         if reference == 0 {
             return Err(Reject::NoReference);
         }
-        let held = self.held[credential * self.instruments + usize::from(instrument)];
+        let held = self.quantities[credential * self.instruments + usize::from(instrument)];
         let worth = times(more, reference);
         let net = select_unpredictable(is_buy, of.long.wrapping_add(worth), worth.wrapping_sub(of.short));
         let bought = select_unpredictable(is_buy, more, 0);
-        let then =
-            Held { long: held.long.saturating_add(bought), short: held.short.saturating_sub(more - bought) };
+        let then = LongShort {
+            long: held.long.saturating_add(bought),
+            short: held.short.saturating_sub(more - bought),
+        };
         if then.gross() > MAX_VALUE.cast_signed() {
             return Err(Reject::Overflow);
         }
@@ -193,24 +200,22 @@ impl Exposures {
         Ok(())
     }
 
-    /// Books the effect of an order or a report.
     #[inline]
-    pub(crate) fn change(&mut self, credential: usize, change: &Change, reference: i64) {
-        let held = &mut self.held[credential * self.instruments + usize::from(change.instrument)];
+    pub(crate) fn book(&mut self, credential: usize, change: &Change, reference: i64) {
+        let held = &mut self.quantities[credential * self.instruments + usize::from(change.instrument)];
         let before = held.gross();
         held.long = held.long.wrapping_add(change.long);
         held.short = held.short.wrapping_add(change.short);
         let grown = held.gross().wrapping_sub(before);
         let of = &mut self.credentials[credential];
         of.add(grown, change.long, change.short, reference);
-        of.max_held = of.max_held.max(held.gross());
+        of.max_gross_quantity = of.max_gross_quantity.max(held.gross());
         let opened = change.long.max(0).wrapping_sub(change.short.min(0));
         of.spend(opened.cast_unsigned(), reference);
     }
 
-    /// Revalues an instrument whose reference price moved.
-    pub(crate) fn moved(&mut self, instrument: u16, by: i64) {
-        for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
+    pub(crate) fn revalue(&mut self, instrument: u16, by: i64) {
+        for (of, held) in self.credentials.iter_mut().zip(self.quantities.chunks(self.instruments)) {
             let held = held[usize::from(instrument)];
             of.add(held.gross(), held.long, held.short, by);
             // Net moves by no more than gross.
@@ -218,14 +223,60 @@ impl Exposures {
         }
     }
 
-    /// The lengths of its tables: equal in all states of a run.
-    pub(super) fn shape(&self) -> [usize; 3] {
-        [self.credentials.len(), self.held.len(), self.instruments]
+    pub(super) fn fits(&self, other: &Self) -> bool {
+        let lengths = |of: &Self| (of.credentials.len(), of.quantities.len(), of.instruments);
+        lengths(self) == lengths(other)
     }
 
-    /// Gross, long and short of every credential.
     #[cfg(test)]
     pub(crate) fn all(&self) -> Vec<(i128, i128, i128)> {
         self.credentials.iter().map(|of| (of.gross, of.long, of.short)).collect()
+    }
+}
+
+impl Risk {
+    /// Recomputes every profit after a limit was set.
+    pub(super) fn recompute_profits(&mut self, positions: &Positions) {
+        for (strategy, row) in self.strategies.iter_mut().enumerate() {
+            let of = |(instrument, traded): (u16, &super::Listing)| match traded.reference {
+                0 => 0,
+                reference => positions.account(strategy, instrument).profit(reference),
+            };
+            row.profit = (0..).zip(&self.traded).map(of).fold(0, i128::wrapping_add);
+        }
+    }
+
+    /// Books a fill at `price`, which changed the reference price by `moved`. Returns a strategy
+    /// that exceeds its loss limit and is not killed yet.
+    #[cold]
+    pub(super) fn book_loss(
+        &mut self,
+        strategy: usize,
+        change: &Change,
+        price: i64,
+        moved: i64,
+        positions: &Positions,
+    ) -> Option<usize> {
+        let reference = self.traded[usize::from(change.instrument)].reference;
+        if reference == 0 {
+            return None;
+        }
+        // The fill counts at the previous reference price; the change then applies to all
+        // positions.
+        let before = i128::from(reference.wrapping_sub(moved));
+        let gained = i128::from(change.filled).wrapping_mul(before - i128::from(price));
+        let profit = &mut self.strategies[strategy].profit;
+        *profit = profit.wrapping_add(gained);
+        if moved != 0 {
+            for (other, row) in self.strategies.iter_mut().enumerate() {
+                let net = i128::from(positions.account(other, change.instrument).net);
+                row.profit = row.profit.wrapping_add(net * i128::from(moved));
+            }
+        }
+        let has_lost = |strategy: &usize| {
+            let row = &self.strategies[*strategy];
+            row.max_loss.is_some_and(|max| row.profit < -max.cast_signed()) && !self.is_killed(*strategy)
+        };
+        if moved == 0 { Some(strategy).filter(has_lost) } else { (0..self.strategies.len()).find(has_lost) }
     }
 }

@@ -1,7 +1,7 @@
-//! The limits that orders are checked against, in rows as the checks read them, and how settings
-//! change them: before the start from the plan, and during a run from the desk.
+//! The limits of orders, in rows as the checks read them, and the settings that change them before
+//! and during a run.
 
-use super::duplicate::Recent;
+use super::duplicate::RecentOrders;
 use super::{Positions, Risk, RiskPlan};
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
@@ -10,16 +10,16 @@ use protocol::token_bucket::TokenBucket;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Price times quantity of one cent: quantities are in 1e-8 units.
+/// One cent as price times quantity, in 1e-8 units.
 const CENT: u128 = 100_000_000;
 
-/// The default window of rejections, in nanoseconds.
+/// Default window of rejections in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// Why a limit cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
-    /// No run has such a setting.
+    /// The setting is invalid in every run.
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// The run has no such strategy, credential or instrument.
@@ -27,19 +27,16 @@ pub enum SettingError {
     NoSuch(Scope),
 }
 
-/// The limits of a strategy in an instrument: one cache line, which orders only read.
+/// The limits of a strategy in an instrument: one cache line, only read by checks.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct AccountLimits {
-    /// Long or short.
     pub max_position: i64,
     pub max_quantity: u64,
     /// In price times quantity.
     pub max_value: u128,
-    /// The account is off from this many fills on.
-    pub fills_until: u64,
+    pub max_fills: u64,
     pub is_restricted: bool,
-    /// Executions until the account is off; [`OFF`].
     max_executions: u64,
 }
 
@@ -49,7 +46,7 @@ impl AccountLimits {
             max_position: MAX_VALUE.cast_signed(),
             max_quantity: instrument.max_quantity,
             max_value: u128::MAX,
-            fills_until: OFF,
+            max_fills: OFF,
             is_restricted: false,
             max_executions: OFF,
         }
@@ -70,11 +67,11 @@ impl AccountLimits {
     }
 
     pub(crate) const fn enable(&mut self, fills: u64) {
-        self.fills_until = fills.saturating_add(self.max_executions);
+        self.max_fills = fills.saturating_add(self.max_executions);
     }
 }
 
-/// Returns a limit in cents as price times quantity; `None`: off.
+/// Converts a limit in cents to price times quantity; `None`: off.
 pub(crate) fn money(cents: u64) -> Option<u128> {
     (cents != OFF).then(|| u128::from(cents) * CENT)
 }
@@ -83,13 +80,12 @@ fn ticks(ns: u64, ns_per_tick: f64) -> u64 {
     (ns as f64 / ns_per_tick) as u64
 }
 
-/// A message rate and its bucket.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct RateLimit {
     pub bucket: TokenBucket,
-    /// Messages a second; [`OFF`].
+    /// Messages per second, or [`OFF`].
     rate: u64,
-    /// Messages; [`OFF`]: what a tenth of a second brings.
+    /// Messages; [`OFF`]: a tenth of a second's.
     burst: u64,
 }
 
@@ -108,20 +104,19 @@ impl RateLimit {
 }
 
 /// The limits of a strategy in all instruments.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StrategyRow {
     pub max_open: u64,
     pub credential: u16,
     pub kills_on_death: bool,
     pub messages: RateLimit,
-    /// One message above it turns the kill switch on.
     kill_messages: RateLimit,
     /// In ticks; 0: off.
     pub duplicate_window: u64,
-    pub recent: Recent,
+    pub recent: RecentOrders,
     /// In price times quantity.
     pub max_loss: Option<u128>,
-    /// At reference prices, in price times quantity; up to date while some loss is limited.
+    /// At reference prices, in price times quantity; maintained while a loss limit is set.
     pub profit: i128,
     pub rejections: u64,
     max_rejections: u64,
@@ -136,17 +131,9 @@ impl StrategyRow {
         Self {
             max_open: plan.max_open,
             credential,
-            kills_on_death: false,
-            messages: RateLimit::default(),
-            kill_messages: RateLimit::default(),
-            duplicate_window: 0,
-            recent: Recent::default(),
-            max_loss: None,
-            profit: 0,
-            rejections: 0,
             max_rejections: OFF,
             rejection_window: ticks(SECOND, plan.ns_per_tick),
-            first_rejection: 0,
+            ..Self::default()
         }
     }
 
@@ -170,8 +157,7 @@ impl StrategyRow {
 }
 
 impl Risk {
-    /// Counts a message of a strategy, accepted or not. Returns the control that kills the strategy
-    /// for it.
+    /// Counts a message of a strategy. Returns the control that kills the strategy for it.
     #[inline(always)]
     pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<RiskControl> {
         let limit = &mut self.strategies[strategy].kill_messages;
@@ -185,7 +171,6 @@ impl Risk {
         None
     }
 
-    /// Counts a rejection. Returns the control that kills the strategy for it.
     #[cold]
     pub(crate) fn count_rejection(&mut self, strategy: usize, now: u64) -> Option<RiskControl> {
         let row = &mut self.strategies[strategy];
@@ -196,8 +181,7 @@ impl Risk {
         (row.rejections > row.max_rejections).then_some(RiskControl::MaxRejections)
     }
 
-    /// Returns `true` if the run has what the scope names.
-    pub(crate) fn has(&self, scope: Scope) -> bool {
+    pub(crate) fn has_scope(&self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,
             Scope::Strategy(index) => usize::from(index) < self.strategies.len(),
@@ -207,14 +191,14 @@ impl Risk {
         }
     }
 
-    /// Sets a limit. What is open and held stays as it is, and counts.
+    /// Sets a limit. Open orders and positions stay, and count.
     ///
     /// # Errors
-    /// A setting that does not exist. Nothing is changed then.
+    /// If the setting is invalid; nothing is changed.
     pub fn set(&mut self, setting: &LimitSetting, positions: &Positions) -> Result<(), SettingError> {
         setting.check()?;
         let LimitSetting { scope, control, value } = *setting;
-        if !self.has(scope) {
+        if !self.has_scope(scope) {
             return Err(SettingError::NoSuch(scope));
         }
         let plan = self.plan;
@@ -251,7 +235,7 @@ impl Risk {
                 self.exposures.recompute(positions, &self.strategies, &self.traded);
             }
             RiskControl::MaxLoss => {
-                self.limits_losses = self.strategies.iter().any(|row| row.max_loss.is_some());
+                self.has_loss_limits = self.strategies.iter().any(|row| row.max_loss.is_some());
                 self.recompute_profits(positions);
             }
             _ => {}

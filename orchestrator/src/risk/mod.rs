@@ -1,14 +1,12 @@
-//! Pre-trade controls: what every order must pass before it reaches a venue.
+//! Pre-trade risk controls, which every order must pass before it reaches a venue.
 //!
-//! Nothing here allocates, divides or reads a clock while orders pass. Limits are in rows as the
-//! checks read them; a control that is off has a limit that nothing reaches. An order that breaks
-//! several is rejected for the first one, in the order of [`Risk::check`], which `docs/src/risk.md`
-//! lists.
+//! Checks do not allocate, divide or read a clock. Limits are stored in rows in the order of the
+//! checks; a control that is off has an unreachable limit. An order is rejected by the first
+//! control that it violates, in the order of `docs/src/risk.md`.
 
 mod duplicate;
 mod exposure;
 mod limits;
-mod losses;
 mod price;
 mod switches;
 
@@ -18,7 +16,7 @@ pub use protocol::reject::Reject;
 use crate::positions::{Change, Kind, Positions, target};
 use exposure::Exposures;
 use limits::{AccountLimits, RateLimit, StrategyRow};
-use price::Traded;
+use price::Listing;
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
@@ -28,38 +26,39 @@ use shm::prefetch::prefetch_lines;
 use std::hint::select_unpredictable;
 use switches::is_any_on;
 
-/// What core and controls are made for.
+/// The parameters of core and controls.
 #[derive(Clone, Debug)]
 pub struct RiskSetup<'a> {
-    /// Strategies.
+    /// Number of strategies.
     pub strategies: usize,
-    /// Venues.
+    /// Number of venues.
     pub venues: usize,
-    /// Credentials: strategy i has the credential i modulo their number.
+    /// Number of credentials: strategy i has the credential i modulo it.
     pub credentials: usize,
-    /// Instruments; none: one that takes every price and quantity.
+    /// Instruments; empty: one that accepts every price and quantity.
     pub instruments: &'a [Instrument],
     /// Limits, in the order in which they are set.
     pub limits: &'a [LimitSetting],
-    /// Open orders of each strategy that there is room for.
+    /// Maximum number of open orders of each strategy.
     pub max_open: u64,
-    /// Nanoseconds of a tick.
+    /// Nanoseconds per tick.
     pub ns_per_tick: f64,
-    /// Orders that each strategy sends in all: one more is a flood, and the stamp logs have no room
-    /// for it. Empty: no limit.
+    /// Total orders of each strategy: one more is a flood, for which the stamp logs have no
+    /// capacity. Empty: no limit.
     pub orders: &'a [u64],
     /// Orders of each strategy and venue, laid out as
     /// [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
     pub venue_orders: &'a [u64],
-    /// Orders that may be open at one gateway: a new one beyond it is rejected (`venue-busy`).
+    /// Maximum number of open orders at one gateway: new ones beyond it are rejected
+    /// (`venue-busy`).
     pub gateway_limit: Option<u64>,
     /// Gateways whose successor resumes their session, by index; empty: none.
     pub resumable_gateways: &'a [bool],
 }
 
 impl RiskSetup<'_> {
-    /// One credential, one instrument that takes everything, no limit but the open orders, ticks of
-    /// a nanosecond.
+    /// Returns a setup with one credential, one unrestricted instrument, no limit but open orders,
+    /// and ticks of a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
             strategies,
@@ -77,16 +76,16 @@ impl RiskSetup<'_> {
     }
 }
 
-/// The controls, their limits, and their state.
+/// The risk controls with their limits and state.
 #[derive(Serialize, Deserialize)]
 pub struct Risk {
     pub(crate) strategies: Box<[StrategyRow]>,
     accounts: Box<[AccountLimits]>,
-    pub(crate) traded: Box<[Traded]>,
+    pub(crate) traded: Box<[Listing]>,
     pub(crate) credentials: Box<[RateLimit]>,
     pub(crate) exposures: Exposures,
-    limits_losses: bool,
-    /// The kill switches that are on. Allocated once for all that there can be.
+    has_loss_limits: bool,
+    /// Active kill switches. Allocated once for the maximum.
     pub(crate) switches: Vec<Scope>,
     #[serde(skip)]
     plan: RiskPlan,
@@ -95,16 +94,16 @@ pub struct Risk {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RiskPlan {
     venues: usize,
-    /// Open orders of each strategy that there is room for.
+    /// Maximum number of open orders of each strategy.
     max_open: u64,
     ns_per_tick: f64,
 }
 
 impl Risk {
-    /// The controls of a run.
+    /// Creates the controls of a run.
     ///
     /// # Errors
-    /// The first setting that there cannot be.
+    /// The first invalid setting.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let anything = [Instrument::default()];
         let instruments = if setup.instruments.is_empty() { &anything } else { setup.instruments };
@@ -116,10 +115,10 @@ impl Risk {
         let mut risk = Self {
             strategies: (0..strategies).map(row).collect(),
             accounts,
-            traded: instruments.iter().map(Traded::new).collect(),
+            traded: instruments.iter().map(Listing::new).collect(),
             credentials: vec![RateLimit::default(); credentials].into(),
             exposures: Exposures::new(credentials, instruments.len()),
-            limits_losses: false,
+            has_loss_limits: false,
             switches: Vec::with_capacity(1 + strategies + credentials + venues + instruments.len()),
             plan,
         };
@@ -130,14 +129,15 @@ impl Risk {
         Ok(risk)
     }
 
-    /// Takes the place of `fresh`, in which nothing has happened, after a snapshot was read.
-    /// Returns `None` if the snapshot is not of a run like this one.
     pub(crate) fn restore(&mut self, fresh: Self) -> Option<()> {
         let credentials = |risk: &Self| risk.strategies.iter().map(|row| row.credential).collect::<Vec<_>>();
-        let is_of_run = self.shape() == fresh.shape() && credentials(self) == credentials(&fresh);
+        let lengths = |risk: &Self| (risk.accounts.len(), risk.traded.len(), risk.credentials.len());
+        let is_of_run = lengths(self) == lengths(&fresh)
+            && self.exposures.fits(&fresh.exposures)
+            && credentials(self) == credentials(&fresh);
         let capacity = fresh.switches.capacity();
         let has_switches =
-            self.switches.len() <= capacity && self.switches.iter().all(|scope| fresh.has(*scope));
+            self.switches.len() <= capacity && self.switches.iter().all(|scope| fresh.has_scope(*scope));
         (is_of_run && has_switches).then_some(())?;
         self.switches.reserve_exact(capacity - self.switches.len());
         self.traded.iter_mut().zip(fresh.traded).for_each(|(traded, plan)| traded.rules = plan.rules);
@@ -145,15 +145,6 @@ impl Risk {
         Some(())
     }
 
-    /// The lengths of its tables: equal in all states of a run.
-    fn shape(&self) -> [usize; 6] {
-        let Self { accounts, traded, credentials, .. } = self;
-        let [rows, held, instruments] = self.exposures.shape();
-        [accounts.len(), traded.len(), credentials.len(), rows, held, instruments]
-    }
-
-    /// Fetches what the next check of a strategy's orders needs, at most `lines` cache lines of
-    /// each kind.
     pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
         let (row, instruments) = (&self.strategies[strategy], self.traded.len());
         prefetch_lines(row, lines);
@@ -167,11 +158,11 @@ impl Risk {
         self.strategies[strategy].credential
     }
 
-    /// Checks an order at that time, in ticks since the start. An order that passes has taken a
-    /// token from each bucket and is remembered for the duplicate check.
+    /// Checks an order at `now`, in ticks since the start. An order that passes takes a token from
+    /// each bucket and is remembered for the duplicate check.
     ///
     /// # Errors
-    /// The first control that it breaks.
+    /// The first control that the order violates.
     #[inline]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = usize::from(order.id.strategy());
@@ -187,7 +178,7 @@ impl Risk {
         }
         let credential = usize::from(row.credential);
         if !matches!(order.operation, Operation::New | Operation::Replace) {
-            // Never rejected for want of a token.
+            // Never rejected for a missing token.
             _ = take_tokens(row, &mut self.credentials[credential], now);
             return Ok(());
         }
@@ -198,7 +189,7 @@ impl Risk {
         if limits.is_restricted {
             return Err(Reject::Restricted);
         }
-        let price = price_of(order);
+        let price = checked_price(order);
         if price != 0 {
             traded.check_price(price)?;
         }
@@ -214,7 +205,7 @@ impl Risk {
             return Err(Reject::NoReference);
         }
         let account = positions.account(strategy, order.instrument);
-        if account.fills >= limits.fills_until {
+        if account.fills >= limits.max_fills {
             return Err(Reject::ExecutionThrottle);
         }
         let is_new = order.operation == Operation::New;
@@ -234,7 +225,7 @@ impl Risk {
         if self.exposures.is_on() && more > 0 {
             self.exposures.check(credential, order.instrument, is_buy, more, traded.reference)?;
         }
-        if row.duplicate_window != 0 && is_new && row.recent.has(order, now, row.duplicate_window) {
+        if row.duplicate_window != 0 && is_new && row.recent.contains(order, now, row.duplicate_window) {
             return Err(Reject::Duplicate);
         }
         take_tokens(row, &mut self.credentials[credential], now)?;
@@ -244,13 +235,12 @@ impl Risk {
         Ok(())
     }
 
-    /// Returns `true` if the death of the strategy turns its kill switch on.
-    pub(crate) fn kills_on_death(&self, strategy: usize) -> bool {
+    pub(crate) fn should_kill_on_death(&self, strategy: usize) -> bool {
         self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
-    /// Books the effect of an order that was sent, or of a report. Returns a strategy that has lost
-    /// more than it may.
+    /// Books the effect of a sent order or a report. Returns a strategy that exceeds its loss
+    /// limit.
     #[inline]
     pub fn book(
         &mut self,
@@ -262,23 +252,22 @@ impl Risk {
         let traded = &mut self.traded[usize::from(change.instrument)];
         if self.exposures.is_on() {
             let credential = usize::from(self.strategies[strategy].credential);
-            self.exposures.change(credential, change, traded.reference);
+            self.exposures.book(credential, change, traded.reference);
         }
         if change.filled == 0 {
             return None;
         }
-        let moved = traded.trade(price);
+        let moved = traded.record_trade(price);
         if moved != 0 && self.exposures.is_on() {
-            self.exposures.moved(change.instrument, moved);
+            self.exposures.revalue(change.instrument, moved);
         }
-        if self.limits_losses { self.book_loss(strategy, change, price, moved, positions) } else { None }
+        if self.has_loss_limits { self.book_loss(strategy, change, price, moved, positions) } else { None }
     }
 }
 
-/// Returns the price to check: the limit, of a stop order the price that triggers it; 0 for a
-/// market order.
+/// Returns the price to check: the limit, or a stop order's trigger; 0 for a market order.
 #[inline(always)]
-fn price_of(order: &Order) -> i64 {
+fn checked_price(order: &Order) -> i64 {
     match order.terms.order_type {
         OrderType::Limit | OrderType::StopLimit => order.price,
         OrderType::Market => 0,
@@ -289,7 +278,7 @@ fn price_of(order: &Order) -> i64 {
     }
 }
 
-/// Takes a token from the bucket of the strategy and from that of its credential, if both have one.
+/// Takes a token from the buckets of the strategy and of its credential, if both have one.
 #[inline(always)]
 fn take_tokens(row: &mut StrategyRow, credential: &mut RateLimit, now: u64) -> Result<(), Reject> {
     if !row.messages.bucket.has_token(now) {
@@ -303,8 +292,8 @@ fn take_tokens(row: &mut StrategyRow, credential: &mut RateLimit, now: u64) -> R
     Ok(())
 }
 
-/// Returns the side of a replace, and what it opens beyond what counts as open of its order. If the
-/// order is gone it opens nothing: the venue refuses it.
+/// Returns the side of a replace, and the quantity that it opens beyond its order's; 0 if the order
+/// is gone, which the venue refuses.
 #[cold]
 fn opened_by_replace(order: &Order, positions: &Positions) -> Result<(Side, i64), Reject> {
     let Some(open) = positions.order(target(order)) else { return Ok((order.side, 0)) };

@@ -1,21 +1,22 @@
-//! Checks of an instrument's orders: tick, lot, price band, price collar; and its reference price.
+//! Price checks of an instrument's orders: tick, lot, band and collar; and its reference price.
 
 use protocol::instrument::{Instrument, Multiple, ReferenceKind};
 use protocol::limits::{OFF, RiskControl};
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
-/// An instrument, prepared. Band and collar are one range, so that a price costs two comparisons.
+/// An instrument's rules and reference price. Band and collar are one range, so that a price costs
+/// two comparisons.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
-pub(crate) struct Traded {
+pub(crate) struct Listing {
     low: i64,
     high: i64,
     /// The reference price in cents; 0: none yet.
     pub(super) reference: i64,
     #[serde(skip)]
     pub(super) rules: InstrumentRules,
-    /// In basis points of the reference price, and in ticks; [`OFF`] each.
+    /// In basis points of the reference price, and in ticks; each may be [`OFF`].
     collar: (u64, u64),
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct InstrumentRules {
     pub(super) max_quantity: u64,
 }
 
-impl Traded {
+impl Listing {
     pub(crate) fn new(instrument: &Instrument) -> Self {
         let rules = InstrumentRules {
             tick: Multiple::new(instrument.tick.cast_unsigned().max(1)),
@@ -44,7 +45,6 @@ impl Traded {
         Self { low, high, reference, rules, collar: (OFF, OFF) }
     }
 
-    /// Sets a limit of the collar.
     pub(crate) fn set(&mut self, control: RiskControl, value: u64) {
         match control {
             RiskControl::PriceCollar => self.collar.0 = value,
@@ -54,9 +54,9 @@ impl Traded {
         self.set_range();
     }
 
-    /// Takes note of a trade. Returns by how much the reference price moved.
+    /// Records a trade. Returns the change of the reference price.
     #[inline]
-    pub(crate) fn trade(&mut self, price: i64) -> i64 {
+    pub(crate) fn record_trade(&mut self, price: i64) -> i64 {
         if !self.rules.follows_trades || price <= 0 || price == self.reference {
             return 0;
         }
@@ -74,7 +74,6 @@ impl Traded {
             return;
         }
         if self.reference == 0 {
-            // Empty: no price is in it.
             (self.low, self.high) = (i64::MAX, i64::MIN);
             return;
         }
@@ -87,11 +86,10 @@ impl Traded {
         self.high = self.high.min(within(reference + max));
     }
 
-    /// Checks a limit or stop price, which is not 0.
     #[inline(always)]
     pub(crate) fn check_price(&self, price: i64) -> Result<(), Reject> {
         if price < self.low || price > self.high {
-            return Err(self.explain(price));
+            return Err(self.price_reject(price));
         }
         if self.rules.tick.divides(price.cast_unsigned()) { Ok(()) } else { Err(Reject::OddTick) }
     }
@@ -102,7 +100,7 @@ impl Traded {
     }
 
     #[cold]
-    fn explain(&self, price: i64) -> Reject {
+    fn price_reject(&self, price: i64) -> Reject {
         let (low, high) = self.rules.band;
         match () {
             () if price < 0 => Reject::BadPrice,
@@ -130,7 +128,7 @@ mod tests {
 
     #[test]
     fn prices_and_quantities_have_bounds_and_steps() {
-        let traded = Traded::new(&instrument());
+        let traded = Listing::new(&instrument());
         for (price, wanted) in [
             (495, Err(Reject::PriceBand)),
             (500, Ok(())),
@@ -145,17 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn a_collar_is_around_the_last_trade_and_the_narrower_one_counts() {
-        let mut traded = Traded::new(&instrument());
+    fn narrower_collar_around_last_trade_applies() {
+        let mut traded = Listing::new(&instrument());
         traded.set(RiskControl::PriceCollar, 1_000);
-        let bounds = |traded: &Traded, low, high| {
+        let bounds = |traded: &Listing, low, high| {
             assert_eq!((traded.check_price(low), traded.check_price(high)), (Ok(()), Ok(())));
             for price in [low - 5, high + 5] {
                 assert_eq!(traded.check_price(price), Err(Reject::PriceCollar), "{price}");
             }
         };
         bounds(&traded, 900, 1_100);
-        assert_eq!((traded.trade(1_200), traded.trade(1_200), traded.trade(0)), (200, 0, 0));
+        assert_eq!(
+            (traded.record_trade(1_200), traded.record_trade(1_200), traded.record_trade(0)),
+            (200, 0, 0)
+        );
         bounds(&traded, 1_080, 1_320);
         traded.set(RiskControl::PriceCollarTicks, 2);
         bounds(&traded, 1_190, 1_210);
@@ -168,19 +169,19 @@ mod tests {
 
     #[test]
     fn without_a_reference_price_a_collar_lets_nothing_through() {
-        let mut traded = Traded::new(&Instrument { reference_price: 0, ..instrument() });
+        let mut traded = Listing::new(&Instrument { reference_price: 0, ..instrument() });
         assert_eq!(traded.check_price(1_000), Ok(()));
         traded.set(RiskControl::PriceCollar, 100);
         assert_eq!(traded.check_price(1_000), Err(Reject::NoReference));
         assert_eq!(traded.check_price(2_005), Err(Reject::PriceBand));
-        traded.trade(1_000);
+        traded.record_trade(1_000);
         assert_eq!(traded.check_price(1_000), Ok(()));
     }
 
     #[test]
     fn a_given_reference_price_stays() {
         let given = Instrument { reference: ReferenceKind::Given, ..instrument() };
-        let mut traded = Traded::new(&given);
-        assert_eq!((traded.trade(1_500), traded.reference), (0, 1_000));
+        let mut traded = Listing::new(&given);
+        assert_eq!((traded.record_trade(1_500), traded.reference), (0, 1_000));
     }
 }

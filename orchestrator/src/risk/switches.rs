@@ -1,16 +1,15 @@
-//! Kill switches. One that is on stays on until its own scope, or everybody, is revived.
+//! Kill switches: each stays on until its scope, or everything, is revived.
 
 use super::{Positions, Risk};
 use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
 impl Risk {
-    /// Turns a switch. Returns `None` if the run has no such scope. Reviving everybody turns every
-    /// switch off. A revived strategy's rejections are forgotten, and its accounts that the
-    /// execution throttle stopped are on again.
+    /// Sets a switch; reviving [`Scope::All`] clears all. Revived strategies lose their rejections,
+    /// and their accounts are on again. Returns `None` for an unknown scope.
     #[cold]
-    pub(crate) fn turn(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> Option<()> {
-        self.has(scope).then_some(())?;
+    pub(crate) fn set_switch(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> Option<()> {
+        self.has_scope(scope).then_some(())?;
         self.switches.retain(|on| *on != scope && (is_on || scope != Scope::All));
         if is_on {
             self.switches.push(scope);
@@ -34,21 +33,19 @@ impl Risk {
         }
     }
 
-    /// Returns `true` if a kill switch stops an order that passed the controls before. Cancels are
+    /// Returns `true` if a kill switch stops an order that passed the controls before; cancels are
     /// never stopped.
     #[cold]
-    pub(crate) fn stops(&self, order: &Order) -> bool {
+    pub(crate) fn is_stopped(&self, order: &Order) -> bool {
         matches!(order.operation, Operation::New | Operation::Replace)
             && is_any_on(&self.switches, order, self.credential(order.id.strategy().into()))
     }
 
-    /// Returns `true` if the strategy's own kill switch is on.
     pub(crate) fn is_killed(&self, strategy: usize) -> bool {
         self.switches.contains(&Scope::Strategy(strategy as u16))
     }
 }
 
-/// Returns `true` if one of these switches concerns an order of a credential.
 #[cold]
 #[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {

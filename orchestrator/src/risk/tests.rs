@@ -8,7 +8,7 @@ use protocol::limits::{OFF, RiskControl};
 use protocol::wire::{OrderId, OrderStatus, OrderTerms, Report};
 
 /// One strategy or more, two instruments: any price and quantity, reference price 1,000 in both.
-struct Desk {
+struct RiskBench {
     risk: Risk,
     positions: Positions,
     now: u64,
@@ -17,7 +17,7 @@ struct Desk {
 
 const LOT: u64 = 100_000_000;
 
-fn desk(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> Desk {
+fn bench(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> RiskBench {
     let instrument = Instrument { reference_price: 1_000, ..Instrument::default() };
     let settings: Vec<LimitSetting> = limits
         .iter()
@@ -29,7 +29,7 @@ fn desk(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> Desk {
         limits: &settings,
         ..RiskSetup::open_orders(strategies, 2, 100)
     };
-    Desk {
+    RiskBench {
         risk: Risk::new(&setup).unwrap(),
         positions: Positions::new(strategies, 2, 100),
         now: 0,
@@ -37,7 +37,7 @@ fn desk(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> Desk {
     }
 }
 
-impl Desk {
+impl RiskBench {
     fn order(&mut self, strategy: u16, side: Side, quantity: u64, price: i64) -> Order {
         self.sequence += 1;
         let id = OrderId::new(strategy, 0, self.sequence);
@@ -80,9 +80,9 @@ impl Desk {
     }
 }
 
-/// Of one strategy: what the order of that quantity and price comes to.
+/// Returns the result of checking one order of a single strategy.
 fn one(limits: &[(Scope, RiskControl, u64)], side: Side, quantity: u64, price: i64) -> Result<(), Reject> {
-    let mut desk = desk(1, limits);
+    let mut desk = bench(1, limits);
     let order = desk.order(0, side, quantity, price);
     desk.check(&order)
 }
@@ -100,21 +100,21 @@ fn volume_and_value_have_an_exact_boundary() {
     // A market order counts at the reference price.
     assert_eq!(one(&value, Side::Buy, 5 * LOT, 0), Ok(()));
     assert_eq!(one(&value, Side::Buy, 5 * LOT + 1, 0), Err(Reject::OrderValue));
-    let mut without = desk(1, &value);
-    without.risk.traded[0] = Traded::new(&Instrument::default());
+    let mut without = bench(1, &value);
+    without.risk.traded[0] = Listing::new(&Instrument::default());
     let order = without.order(0, Side::Buy, 1, 0);
     assert_eq!(without.check(&order), Err(Reject::NoReference));
 }
 
 #[test]
-fn the_largest_price_times_the_largest_quantity_is_reckoned_with() {
+fn largest_price_times_largest_quantity_does_not_overflow() {
     let value = [(Scope::All, RiskControl::MaxOrderValue, 1 << 62)];
     assert_eq!(one(&value, Side::Buy, MAX_VALUE, MAX_VALUE as i64), Err(Reject::OrderValue));
     assert_eq!(one(&[], Side::Buy, MAX_VALUE, MAX_VALUE as i64), Ok(()));
     assert_eq!(one(&[], Side::Buy, MAX_VALUE + 1, 1), Err(Reject::TooLarge));
     assert_eq!(one(&[], Side::Buy, 1, MAX_VALUE as i64 + 1), Err(Reject::PriceBand));
     assert_eq!(one(&[], Side::Buy, 1, i64::MIN), Err(Reject::BadPrice));
-    let mut twice = desk(1, &[]);
+    let mut twice = bench(1, &[]);
     let order = twice.order(0, Side::Sell, MAX_VALUE, 1);
     assert_eq!(twice.send(&order), Ok(()));
     let more = twice.order(0, Side::Sell, 1, 1);
@@ -123,7 +123,7 @@ fn the_largest_price_times_the_largest_quantity_is_reckoned_with() {
 
 #[test]
 fn a_position_counts_what_is_open_at_its_worst() {
-    let mut desk = desk(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
+    let mut desk = bench(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
     let first = desk.order(0, Side::Buy, 60, 10);
     assert_eq!(desk.send(&first), Ok(()));
     let second = desk.order(0, Side::Buy, 41, 10);
@@ -147,8 +147,8 @@ fn a_position_counts_what_is_open_at_its_worst() {
 }
 
 #[test]
-fn a_replace_opens_what_it_asks_for_beyond_its_order() {
-    let mut desk = desk(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
+fn replace_opens_only_its_additional_quantity() {
+    let mut desk = bench(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
     let order = desk.order(0, Side::Sell, 60, 10);
     desk.send(&order).unwrap();
     // The side of a replace means nothing: it is its order's.
@@ -170,7 +170,7 @@ fn a_replace_opens_what_it_asks_for_beyond_its_order() {
 #[test]
 fn executions_stop_an_account_until_it_is_revived() {
     for scope in [Scope::All, Scope::Strategy(0), Scope::Instrument(0)] {
-        let mut desk = desk(1, &[(Scope::All, RiskControl::MaxExecutions, 2)]);
+        let mut desk = bench(1, &[(Scope::All, RiskControl::MaxExecutions, 2)]);
         for _ in 0..2 {
             let order = desk.order(0, Side::Buy, 1, 10);
             assert_eq!(desk.send(&order), Ok(()));
@@ -179,14 +179,14 @@ fn executions_stop_an_account_until_it_is_revived() {
         let order = desk.order(0, Side::Buy, 1, 10);
         assert_eq!(desk.check(&order), Err(Reject::ExecutionThrottle));
         assert_eq!(desk.check(&Order { instrument: 1, ..order }), Ok(()));
-        desk.risk.turn(scope, false, &desk.positions).unwrap();
+        desk.risk.set_switch(scope, false, &desk.positions).unwrap();
         assert_eq!(desk.check(&order), Ok(()), "{scope}");
     }
 }
 
 #[test]
 fn duplicates_rates_and_open_orders_have_their_reasons() {
-    let mut twice = desk(2, &[(Scope::All, RiskControl::DuplicateWindow, 100)]);
+    let mut twice = bench(2, &[(Scope::All, RiskControl::DuplicateWindow, 100)]);
     let order = twice.order(0, Side::Buy, 1, 10);
     assert_eq!(twice.check(&order), Ok(()));
     twice.now = 100;
@@ -198,7 +198,7 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
 
     let rate =
         [(Scope::Strategy(0), RiskControl::MessageRate, 1_000), (Scope::All, RiskControl::MessageBurst, 2)];
-    let mut fast = desk(3, &rate);
+    let mut fast = bench(3, &rate);
     let results: Vec<_> = (0..3).map(|_| fast.check(&order)).collect();
     assert_eq!(results, [Ok(()), Ok(()), Err(Reject::MessageRate)]);
     assert_eq!(
@@ -213,12 +213,12 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     // Strategies 0 and 2 have the same credential.
     let rate =
         [(Scope::All, RiskControl::CredentialRate, 1_000), (Scope::All, RiskControl::CredentialBurst, 2)];
-    let mut shared = desk(3, &rate);
+    let mut shared = bench(3, &rate);
     let of = |strategy| Order { id: OrderId::new(strategy, 0, 0), ..order };
     let results: Vec<_> = [0, 2, 0, 2, 1].map(|strategy| shared.check(&of(strategy))).into();
     assert_eq!(results, [Ok(()), Ok(()), Err(Reject::CredentialRate), Err(Reject::CredentialRate), Ok(())]);
 
-    let mut few = desk(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
+    let mut few = bench(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
     assert_eq!(few.send(&order), Ok(()));
     assert_eq!(few.check(&Order { operation: Operation::Cancel, ..order }), Err(Reject::TooManyOpen));
     few.set(Scope::All, RiskControl::MaxOpenOrders, OFF);
@@ -227,7 +227,7 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
 
 #[test]
 fn restricted_instruments_and_stop_prices() {
-    let mut desk = desk(2, &[(Scope::Instrument(1), RiskControl::Restricted, 1)]);
+    let mut desk = bench(2, &[(Scope::Instrument(1), RiskControl::Restricted, 1)]);
     let order = desk.order(0, Side::Buy, 1, 10);
     assert_eq!(desk.check(&Order { instrument: 1, ..order }), Err(Reject::Restricted));
     assert_eq!(desk.check(&order), Ok(()));
@@ -251,7 +251,7 @@ fn exposure_has_an_exact_boundary() {
         (Scope::Credential(0), RiskControl::GrossExposure, 10_000),
         (Scope::All, RiskControl::NetExposure, 6_000),
     ];
-    let mut desk = desk(3, &limits);
+    let mut desk = bench(3, &limits);
     let order = |strategy, sequence, instrument, side, units| Order {
         instrument,
         side,
@@ -270,34 +270,34 @@ fn exposure_has_an_exact_boundary() {
 
 #[test]
 fn a_loss_kills_and_not_a_cent_before() {
-    let mut desk = desk(2, &[(Scope::Strategy(0), RiskControl::MaxLoss, 500)]);
+    let mut desk = bench(2, &[(Scope::Strategy(0), RiskControl::MaxLoss, 500)]);
     let order = desk.order(0, Side::Buy, LOT, 10_000);
     desk.send(&order).unwrap();
     assert_eq!(desk.fill(&order, LOT, 10_000), None);
     let other = |sequence| Order { id: OrderId::new(1, 0, sequence), ..order };
     assert_eq!(desk.fill(&other(0), 1, 9_500), None, "a loss of 500 cents exactly");
     assert_eq!(desk.fill(&other(1), 1, 9_499), Some(0));
-    desk.risk.turn(Scope::Strategy(0), true, &desk.positions).unwrap();
+    desk.risk.set_switch(Scope::Strategy(0), true, &desk.positions).unwrap();
     assert_eq!(desk.fill(&other(2), 1, 9_000), None, "it is killed already");
 }
 
 #[test]
 fn rejections_and_floods_have_a_boundary() {
-    let mut row = desk(
+    let mut row = bench(
         1,
         &[(Scope::All, RiskControl::MaxRejections, 2), (Scope::All, RiskControl::RejectionWindow, 100)],
     );
     let results: Vec<bool> =
         [0, 50, 100, 201, 202, 203].map(|now| row.risk.count_rejection(0, now).is_some()).into();
     assert_eq!(results, [false, false, true, false, false, true]);
-    let mut fast = desk(1, &[(Scope::All, RiskControl::KillMessageRate, 20)]);
+    let mut fast = bench(1, &[(Scope::All, RiskControl::KillMessageRate, 20)]);
     let results: Vec<bool> = (0..3).map(|_| fast.risk.count_message(0, 5).is_some()).collect();
     assert_eq!(results, [false, false, true], "a tenth of a second's is let through at once");
 }
 
 #[test]
 fn settings_that_name_nothing_are_refused_and_change_nothing() {
-    let mut desk = desk(1, &[]);
+    let mut desk = bench(1, &[]);
     let mut set =
         |scope, control, value| desk.risk.set(&LimitSetting { scope, control, value }, &desk.positions);
     assert_eq!(
@@ -305,7 +305,7 @@ fn settings_that_name_nothing_are_refused_and_change_nothing() {
         Err(SettingError::NoSuch(Scope::Strategy(1)))
     );
     assert!(matches!(set(Scope::Venue(0), RiskControl::MaxLoss, 1), Err(SettingError::Limit(_))));
-    assert_eq!(desk.risk.turn(Scope::Venue(2), true, &desk.positions), None);
+    assert_eq!(desk.risk.set_switch(Scope::Venue(2), true, &desk.positions), None);
 }
 
 #[derive(Clone, Debug)]
@@ -331,9 +331,9 @@ proptest! {
     // Nothing is kept of a failure: the broken variants of a check fail on purpose.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn exposures_and_profits_are_what_the_accounts_add_up_to(steps in prop::collection::vec(step(), 1..60)) {
+    fn exposures_and_profits_match_sums_of_accounts(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, RiskControl::GrossExposure, 1 << 60), (Scope::All, RiskControl::MaxLoss, 1 << 60)];
-        let mut desk = desk(3, &limits);
+        let mut desk = bench(3, &limits);
         let mut open = Vec::new();
         for step in steps {
             match step {
@@ -350,9 +350,9 @@ proptest! {
                 Step::Fill { .. } => {}
             }
         }
-        let profits = |desk: &Desk| desk.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
+        let profits = |desk: &RiskBench| desk.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
         let (exposures, before) = (desk.risk.exposures.all(), profits(&desk));
-        // What is set anew is reckoned anew.
+        // Setting a limit recomputes the sums.
         desk.set(Scope::All, RiskControl::GrossExposure, 1 << 59);
         desk.set(Scope::All, RiskControl::MaxLoss, 1 << 59);
         prop_assert_eq!(desk.risk.exposures.all(), exposures);
@@ -363,7 +363,7 @@ proptest! {
     #[test]
     fn an_allowance_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, RiskControl::GrossExposure, 2), (Scope::Credential(0), RiskControl::NetExposure, 1)];
-        let mut desk = desk(3, &limits);
+        let mut desk = bench(3, &limits);
         let mut open = Vec::new();
         for step in steps {
             match step {

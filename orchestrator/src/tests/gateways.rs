@@ -1,4 +1,4 @@
-//! Gateways that die, and come back.
+//! Gateways that crash and restart.
 
 use super::incidents::{death, supervised};
 use super::*;
@@ -90,7 +90,7 @@ impl<J: InputLog> Orchestrator<Mux, J> {
 }
 
 #[test]
-fn queued_orders_of_a_dead_gateway_are_recalled_as_not_sent() {
+fn queued_orders_of_dead_gateway_are_recalled() {
     let (mut bench, _other, launching, repairs) = mortal(2);
     for sequence in 0..2 {
         bench.send(&order(0, sequence, 0), 0);
@@ -163,7 +163,7 @@ fn a_gateway_that_is_back_takes_orders() {
     launching.fence_gateway(0, 0, &death());
     bench.cycle();
     assert_eq!(bench.reasons(0), [(0, UNKNOWN)]);
-    // The launcher makes the ring anew; here both ends are new.
+    // The launcher resets the ring; here both ends are new.
     let (ring, end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
     bench.orchestrator.outputs.gateways[0] = Sender::new(ring, None, 8);
     bench.inboxes[0] = end;

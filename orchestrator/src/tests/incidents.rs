@@ -16,11 +16,11 @@ pub(super) fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, ControlW
     let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
     let repairs = Region::heap(REPAIRS_WORDS).words();
     let supervision = Supervision::new(launching.control());
-    bench.orchestrator = bench.orchestrator.supervised(supervision, RepairsWriter::new(&repairs));
+    bench.orchestrator = bench.orchestrator.supervised(supervision, RepairsWriter::new(&repairs), 0);
     (bench, launching, Repairs::new(repairs.into()))
 }
 
-/// The real death of a real process: there is no other way to one.
+/// The death of a real process: a proof cannot be made otherwise.
 pub(super) fn death() -> ProofOfDeath {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pidfd = system::process::pidfd_open(child.id()).unwrap();
@@ -43,7 +43,7 @@ impl Bench {
 }
 
 #[test]
-fn what_the_dead_had_sent_is_refused_and_its_venues_are_told() {
+fn orders_of_dead_strategy_are_refused_and_cancelled() {
     let (mut bench, launching, repairs) = supervised(8);
     bench.send(&order(0, 0, 0), 0);
     bench.cycles();
@@ -81,7 +81,8 @@ fn first_order_of_new_incarnation_may_precede_its_fence() {
         launching.revive(0, 1);
         for sequence in 0..2 {
             let order = Order { id: OrderId::new(0, 1, sequence), ..order(0, 0, 0) };
-            bench.orchestrator.take_order(from, order.to_message(), |_| (), &mut bench.cycle);
+            let input = bench.orchestrator.order_input(from, order.to_message(), &mut bench.cycle);
+            bench.orchestrator.record_and_apply(input, |_| (), &mut bench.cycle);
         }
         assert_eq!((bench.faults(), repairs.strategy_repair(0).refused), (0, 0), "{from:?}");
         assert_eq!(repairs.strategy_repair(0).quarantined, None, "{from:?}");

@@ -10,7 +10,7 @@ use protocol::stamps::Stamps;
 use protocol::wire::Instruction;
 use std::path::Path;
 
-/// What throws the switch.
+/// The cause that throws the switch.
 #[derive(Clone, Copy, Debug)]
 enum Trigger {
     /// An operator's command.
@@ -43,14 +43,14 @@ fn set_limit<J>(bench: &mut Bench<J>, control: RiskControl, value: u64) {
     risk.set(&setting, positions).unwrap();
 }
 
-/// Returns the duty cycles that pass until the first gateway is told to cancel, and what it was
+/// Returns the duty cycles until the first gateway gets a mass cancel, and the messages that it got
 /// sent until then, in order.
 fn cycles_until_told<J: InputLog>(
     trigger: Trigger,
     (mut bench, launching): (Bench<J>, ControlWriter),
 ) -> (usize, Vec<String>) {
     let (desk, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
-    bench.orchestrator.outputs.desk = Some(CommandChannel::new(&desk.clone().into(), &answers));
+    bench.orchestrator.outputs.commands = Some(CommandChannel::new(&desk.clone().into(), &answers));
     bench.send(&order(1, 0, 0), 1);
     bench.turn();
     match trigger {
@@ -115,7 +115,7 @@ fn recall_is_recovered_from_journal() {
     });
     assert_eq!(bench.queued(), 3);
     let kill = Input::Command { number: 0, command: Some(Command::Kill(Scope::Strategy(0))) };
-    assert!(bench.orchestrator.take(kill, |_| (), &mut bench.cycle));
+    assert!(bench.orchestrator.record_and_apply(kill, |_| (), &mut bench.cycle));
     bench.turn();
     assert_eq!((bench.position(0).0, bench.orchestrator.core.counts.dispatched), (2, 2));
     drop(bench.orchestrator);

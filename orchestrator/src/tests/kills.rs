@@ -11,12 +11,12 @@ pub(super) fn commanded(capacity: usize) -> (Bench, CommandWriter, CommandAnswer
     let mut bench = bench(capacity, 100);
     let (desk, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
     let operator = CommandWriter::new(&desk);
-    bench.orchestrator.outputs.desk = Some(CommandChannel::new(&desk.into(), &answers));
+    bench.orchestrator.outputs.commands = Some(CommandChannel::new(&desk.into(), &answers));
     (bench, operator, CommandAnswers::new(&answers.into()))
 }
 
 #[test]
-fn what_cannot_be_commanded_is_answered() {
+fn invalid_commands_are_refused() {
     let (mut bench, operator, answers) = commanded(8);
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
     let volume = RiskControl::MaxOrderVolume.code();
@@ -37,7 +37,7 @@ fn what_cannot_be_commanded_is_answered() {
 }
 
 #[test]
-fn kill_is_done_with_its_last_order_although_cancel_is_queued() {
+fn kill_ends_with_last_order_despite_queued_cancel() {
     let (mut bench, operator, answers) = commanded(2);
     (0..2).for_each(|n| bench.send(&order(0, n, 0), 0));
     bench.cycle();

@@ -1,4 +1,4 @@
-//! An agent's account: its state and its figures, in a segment that the agent alone writes.
+//! An agent's account: its state and figures, in a segment that only the agent writes.
 
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
@@ -6,17 +6,17 @@ use shm::memory::{AtomicWords, ReadOnlyWords, Region, RegionError, SegmentKind};
 use shm::ring::{Ends, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 
-/// A figure that every agent has.
+/// A figure of every agent's account.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub enum Field {
     /// [`READY`] or [`DONE`].
     State = HEADER_WORDS,
-    /// Events made or taken so far.
+    /// Number of events made or taken so far.
     Count = HEADER_WORDS + 16,
-    /// The tick of its first event.
+    /// Tick of the first event.
     Begin = HEADER_WORDS + 32,
-    /// The tick at which its loop ended.
+    /// Tick at which the loop ended.
     End,
     /// CPU time in nanoseconds.
     Cpu,
@@ -28,17 +28,17 @@ pub enum Field {
     Faults,
 }
 
-/// Where the part that a kind of work defines begins.
+/// Start of the words that each benchmark defines.
 const OWN: usize = HEADER_WORDS + 48;
 const KIND: SegmentKind =
     SegmentKind::new(41, "bench-account", &[("count", Field::Count as usize), ("own", OWN)]);
 
-/// The agent waits for the start.
+/// State: the agent waits for the start.
 pub const READY: u64 = 1;
-/// Its loop has ended, and all its figures are stored.
+/// State: the loop has ended and all figures are stored.
 pub const DONE: u64 = 2;
 
-/// A segment of memory.
+/// Returns the specification of a memory segment.
 pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
     SegmentSpec {
         what,
@@ -52,7 +52,7 @@ pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
     }
 }
 
-/// The segment of an agent's account, with that many words of its own.
+/// Returns the specification of an agent's account with `own_words` own words.
 pub fn segment(agent: usize, own_words: usize) -> SegmentSpec {
     memory(segment_name(agent), OWN + own_words, KIND)
 }
@@ -61,7 +61,7 @@ fn segment_name(agent: usize) -> String {
     format!("account-{agent}")
 }
 
-/// The agent's end.
+/// The agent's writing end of its account.
 #[derive(Clone)]
 pub struct AgentAccount(AtomicWords);
 
@@ -69,12 +69,12 @@ impl AgentAccount {
     /// Attaches the account of an agent.
     ///
     /// # Errors
-    /// A segment that is missing or not this agent's.
+    /// A segment is missing or not this agent's.
     pub fn attach(attached: &mut Attached<'_>, agent: usize) -> Result<Self, RegionError> {
         Ok(Self(attached.region(&segment_name(agent), KIND)?.words()))
     }
 
-    /// An account on the heap.
+    /// Creates an account on the heap.
     pub fn on_heap(own_words: usize) -> Self {
         Self(Region::heap(OWN + own_words).words())
     }
@@ -86,7 +86,7 @@ impl AgentAccount {
         self.0[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Adds to the count.
+    /// Adds to the number of events.
     #[inline(always)]
     pub fn add(&self, more: u64) {
         // Relaxed: this agent is the only writer.
@@ -94,54 +94,54 @@ impl AgentAccount {
         word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Stores a word of its own part. Ignores a word outside of it: a broken queue may deliver more
-    /// events than were sent.
+    /// Stores a word of the own part. Ignores an index outside of it: a broken queue may deliver
+    /// more events than were sent.
     #[inline(always)]
     pub fn set_own(&self, word: usize, value: u64) {
         // Relaxed: published by the Release store of the state.
-        if let Some(place) = self.0.get(OWN + word) {
-            place.store(value, Ordering::Relaxed);
+        if let Some(slot) = self.0.get(OWN + word) {
+            slot.store(value, Ordering::Relaxed);
         }
     }
 
-    /// Its own part.
+    /// Returns the own part.
     pub fn own(&self) -> AtomicWords {
         self.0.window(OWN, self.0.len() - OWN)
     }
 
-    /// Publishes its state and all figures before it.
+    /// Publishes the state and all figures stored before.
     pub fn set_state(&self, state: u64) {
         // Release: pairs with the Acquire load in `AccountView::state`.
         self.0[Field::State as usize].store(state, Ordering::Release);
     }
 
-    /// The launcher's end.
+    /// Returns the launcher's end.
     pub fn view(&self) -> AccountView {
         AccountView::new(self.0.clone())
     }
 }
 
-/// The launcher's end. The agent may have stored anything.
+/// The launcher's reading end of an account. The agent may have stored anything.
 pub struct AccountView(ReadOnlyWords);
 
 impl AccountView {
-    /// Over the segment.
+    /// Reads the segment of an account.
     pub fn new(words: AtomicWords) -> Self {
         Self(words.into())
     }
 
-    /// 0, [`READY`] or [`DONE`].
+    /// Loads the state: 0, [`READY`] or [`DONE`].
     pub fn state(&self) -> u64 {
         // Acquire: pairs with the Release store in `AgentAccount::set_state`.
         self.0.load(Field::State as usize, Ordering::Acquire)
     }
 
-    /// A figure.
+    /// Loads a figure.
     pub fn get(&self, field: Field) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    /// The agent's own part.
+    /// Returns the own part.
     pub fn own(&self) -> ReadOnlyWords {
         self.0.window(OWN, self.0.len() - OWN)
     }

@@ -1,22 +1,22 @@
-//! The control segment: the phase of a run, its start, the PIDs of its agents, and the plan as
-//! JSON. The launcher alone writes it.
+//! The control segment of a benchmark: phase, start, PIDs of its agents, and the plan as JSON. Only
+//! the launcher writes it.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// The agents prepare.
+/// Phase: the agents prepare.
 pub const PREPARE: u64 = 0;
-/// They run.
+/// Phase: the agents run.
 pub const GO: u64 = 1;
-/// Sources start nothing new.
+/// Phase: sources start no new work.
 pub const LAST: u64 = 2;
-/// All sources have ended: the other agents take what is left and end.
+/// Phase: all sources have ended; the other agents drain and end.
 pub const DRAIN: u64 = 3;
-/// All agents end at once.
+/// Phase: all agents end immediately.
 pub const STOP: u64 = 4;
 
-/// The largest number of agents.
+/// Maximum number of agents.
 pub const MAX_AGENTS: usize = 320;
 
 const PHASE: usize = HEADER_WORDS;
@@ -25,16 +25,16 @@ const PIDS: usize = PHASE + 16;
 /// The length of the plan in bytes, then its bytes.
 const PLAN: usize = PIDS + MAX_AGENTS;
 
-/// The kind of the segment.
+/// Segment kind of the control segment.
 pub const KIND: SegmentKind =
     SegmentKind::new(40, "bench-control", &[("phase", PHASE), ("pids", PIDS), ("plan", PLAN)]);
 
-/// The size of a segment for a plan of that many bytes, in words.
+/// Returns the size in words of a segment for a plan of `plan_bytes` bytes.
 pub const fn segment_words(plan_bytes: usize) -> usize {
     PLAN + 1 + plan_bytes.div_ceil(8)
 }
 
-/// The launcher's end.
+/// The launcher's writing end of the control segment.
 pub struct ControlSegment(AtomicWords);
 
 impl ControlSegment {
@@ -56,7 +56,7 @@ impl ControlSegment {
         self.0[PIDS + agent].store(pid.into(), Ordering::Release);
     }
 
-    /// Starts the run at that tick.
+    /// Starts the run at tick `tick`.
     pub fn start(&self, tick: u64) {
         // Relaxed: published by the phase.
         self.0[START].store(tick, Ordering::Relaxed);
@@ -69,23 +69,23 @@ impl ControlSegment {
         self.0[PHASE].store(phase, Ordering::Release);
     }
 
-    /// The agents' end.
+    /// Returns the agents' end.
     pub fn view(&self) -> ControlView {
         ControlView(self.0.clone().into())
     }
 }
 
-/// An agent's end.
+/// An agent's reading end of the control segment.
 #[derive(Clone)]
 pub struct ControlView(ReadOnlyWords);
 
 impl ControlView {
-    /// Over the segment, whose header was checked. Returns `None` if the segment is too short.
+    /// Reads a segment whose header was checked. Returns `None` if it is too short.
     pub fn new(view: ReadOnlyWords) -> Option<Self> {
         (view.len() > PLAN).then_some(Self(view))
     }
 
-    /// The phase of the run.
+    /// Loads the phase of the run.
     #[inline(always)]
     pub fn phase(&self) -> u64 {
         // Acquire: pairs with the Release store in `ControlSegment::set_phase`. What ended before a
@@ -93,19 +93,19 @@ impl ControlView {
         self.0.load(PHASE, Ordering::Acquire)
     }
 
-    /// The tick at which the run starts.
+    /// Returns the tick at which the run starts.
     pub fn start_ticks(&self) -> u64 {
         self.0.load(START, Ordering::Relaxed)
     }
 
-    /// The PID of an agent; `None` if it has no process yet.
+    /// Returns the PID of an agent; `None` if it has no process yet.
     pub fn pid(&self, agent: usize) -> Option<u32> {
         // Acquire: pairs with the Release store in `ControlSegment::set_pid`.
         let pid = self.0.load(PIDS + agent, Ordering::Acquire);
         u32::try_from(pid).ok().filter(|pid| *pid != 0)
     }
 
-    /// The plan's JSON.
+    /// Returns the plan as JSON.
     pub fn plan(&self) -> Vec<u8> {
         let length = usize::try_from(self.0.load(PLAN, Ordering::Relaxed)).unwrap_or(usize::MAX);
         let words = PLAN + 1..self.0.len();

@@ -1,6 +1,5 @@
-//! The measured loops of `lab` and `board`, and what they read and write while they run: the phase
-//! of their run and an account of their own. Starting, watching and evaluating them is for the
-//! launcher.
+//! The measured loops of the benchmarks `lab` and `board`, with their control segment and accounts.
+//! The launcher starts, watches and evaluates them.
 
 pub mod account;
 pub mod boards;

@@ -1,7 +1,7 @@
-//! The acts themselves: each kind of fault, as a strategy does it to itself.
+//! Performs each kind of fault in the strategy's own process.
 
 use super::draws::Draws;
-use super::takings::{Place, Taking};
+use super::resources::{ResourceGrab, Surroundings};
 use protocol::plan::FaultKind;
 use protocol::status::{StatusField, StatusWriter, ThreadState};
 use shm::bell;
@@ -11,48 +11,48 @@ use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use system::{fault, memory};
 
-/// What one exit leaves behind as its code.
+/// Exit code of the fault `exit`.
 const EXIT_CODE: i32 = 3;
-/// Far beyond what any process may have here.
+/// Size of an allocation that always fails, in bytes.
 const TOO_MUCH: usize = 1 << 40;
-/// What a leak takes in each duty cycle.
+/// Bytes leaked per duty cycle.
 const LEAK: usize = 1 << 20;
-/// How many words at the beginning of a region are hit as often as all others together: its header
+/// Number of words at the start of a region that are hit as often as all others together: header
 /// and cursors.
 const HEAD_WORDS: u64 = 64;
 
-/// What the acts need.
-pub struct Means {
-    /// Whose acts they are.
+/// The state and resources that faults of a strategy need.
+pub struct FaultContext {
+    /// Index of the strategy.
     strategy: u16,
     /// The memory of this process is not limited yet.
     is_unlimited: bool,
-    /// What it knows of its surroundings.
-    place: Place,
-    /// Takes what is everybody's in each duty cycle from now on, up to a bound.
-    taking: Option<Taking>,
-    /// Everything that this process can write of the run's memory.
+    /// Resources of its surroundings.
+    surroundings: Surroundings,
+    /// The exhaustion of a shared resource in progress.
+    taking: Option<ResourceGrab>,
+    /// All memory of the run that this process can write.
     pub writable: Vec<AtomicWords>,
-    /// Takes memory in each duty cycle from now on.
+    /// Leaks memory in each duty cycle.
     pub leaks: bool,
-    /// Sends as fast as it can from now on.
+    /// Floods the submit hand-off.
     pub floods: bool,
-    /// What it sends from now on does not arrive.
+    /// Drops its orders.
     pub loses: bool,
-    /// Leaves the next push where its place is claimed and its message not shown.
+    /// Abandons the next push with its slot claimed and its message not visible.
     pub holds: bool,
-    /// What its thread says about itself.
+    /// The status block of its thread.
     pub status: Option<StatusWriter>,
 }
 
-impl Means {
-    /// What the acts of that strategy need; `is_unlimited`: nothing limits the memory of its
-    /// process yet.
-    pub const fn new(strategy: u16, is_unlimited: bool, place: Place) -> Self {
+impl FaultContext {
+    /// Creates the context of a strategy's faults; `is_unlimited`: its process's memory is not
+    /// limited yet.
+    pub const fn new(strategy: u16, is_unlimited: bool, surroundings: Surroundings) -> Self {
         Self {
             strategy,
             is_unlimited,
-            place,
+            surroundings,
             taking: None,
             writable: Vec::new(),
             leaks: false,
@@ -63,7 +63,7 @@ impl Means {
         }
     }
 
-    /// Nobody's leak may end in the death of the machine.
+    /// Limits this process's memory, so that a leak cannot bring down the machine.
     fn limit_memory(&mut self) {
         if std::mem::take(&mut self.is_unlimited) {
             memory::limit_growth(memory::STRATEGY_MEMORY_BYTES)
@@ -71,25 +71,24 @@ impl Means {
         }
     }
 
-    /// Takes some memory, touches it, and never gives it back; nothing for who does not leak.
+    /// Leaks some memory, if leaking.
     pub fn leak(&self) {
         if self.leaks {
             std::mem::forget(std::hint::black_box(vec![1u8; LEAK]));
         }
     }
 
-    /// Takes some more, and ends when it has all that it was after, or is refused it; nothing for
-    /// who takes nothing.
-    pub fn take(&mut self) {
-        if let Some(has_all) = self.taking.as_mut().and_then(Taking::step) {
+    /// Takes more of the shared resource, if exhausting one. Exits once it has all or is refused.
+    pub fn take_resources(&mut self) {
+        if let Some(has_all) = self.taking.as_mut().and_then(ResourceGrab::step) {
             fault::exit(if has_all { FaultKind::EXIT_GOT } else { FaultKind::EXIT_REFUSED })
         }
     }
 }
 
-/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with
-/// lost orders, with a place that it holds, with headers that it has overwritten.
-pub fn act(kind: FaultKind, means: &mut Means) {
+/// Performs a fault. Returns only if the strategy continues: after a stop, leaking, flooding,
+/// dropping orders, holding a slot, or with overwritten headers.
+pub fn perform(kind: FaultKind, means: &mut FaultContext) {
     match kind {
         FaultKind::Kill => fault::kill(),
         FaultKind::Stop => fault::stop(),
@@ -99,7 +98,7 @@ pub fn act(kind: FaultKind, means: &mut Means) {
         FaultKind::Exit => fault::exit(EXIT_CODE),
         FaultKind::Oom => {
             means.limit_memory();
-            // The allocator fails, and that aborts.
+            // The allocation fails, which aborts.
             drop(std::hint::black_box(Vec::<u8>::with_capacity(TOO_MUCH)));
             std::process::abort()
         }
@@ -110,7 +109,7 @@ pub fn act(kind: FaultKind, means: &mut Means) {
         FaultKind::Scribble => scribble(means),
         FaultKind::Flood => means.floods = true,
         FaultKind::Forge | FaultKind::Feign => {
-            lie(kind, means);
+            forge_status(kind, means);
             hang()
         }
         FaultKind::Lose => means.loses = true,
@@ -124,16 +123,16 @@ pub fn act(kind: FaultKind, means: &mut Means) {
         | FaultKind::Peek
         | FaultKind::Network
         | FaultKind::Punch => {
-            means.taking = Some(Taking::new(kind, means.place.clone(), means.writable.clone()));
+            means.taking = Some(ResourceGrab::new(kind, means.surroundings.clone(), means.writable.clone()));
         }
-        // No strategy's: the planner refuses them.
+        // Faults of venues: the planner refuses them for strategies.
         FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {
         }
     }
 }
 
-/// Says of its thread what is not so.
-pub fn lie(kind: FaultKind, means: &Means) {
+/// Forges the thread's status.
+pub fn forge_status(kind: FaultKind, means: &FaultContext) {
     let Some(status) = &means.status else { return };
     match kind {
         FaultKind::Forge => status.set(StatusField::HeartbeatTicks, u64::MAX),
@@ -147,21 +146,20 @@ fn hang() -> ! {
     }
 }
 
-/// Writes over the header of everything.
+/// Overwrites the headers of all writable regions.
 pub fn forge_headers(writable: &[AtomicWords]) {
     for word in writable.iter().flat_map(|words| &words[..HEADER_WORDS]) {
         word.store(u64::MAX, Ordering::Relaxed);
     }
 }
 
-/// Writes over its doorbells and wakes whoever sleeps there, for ever. Their headers stay.
+/// Overwrites its doorbells and wakes their sleepers, forever. The headers stay.
 fn jam(writable: &[AtomicWords]) -> ! {
     let is_bell = |words: &&AtomicWords| words.header(bell::KIND).is_ok();
     let bells: Vec<&AtomicWords> = writable.iter().filter(is_bell).collect();
     for round in 0u64.. {
         for word in bells.iter().flat_map(|words| &words[HEADER_WORDS..]) {
-            // In turn what a thread asleep has there, what one awake has there, and what nobody has
-            // there.
+            // Alternates between the values of a sleeping thread, a running thread, and garbage.
             word.store([1, 0, u64::MAX][round as usize % 3].wrapping_mul(round | 1), Ordering::Relaxed);
             futex::wake_all(word);
         }
@@ -169,30 +167,30 @@ fn jam(writable: &[AtomicWords]) -> ! {
     hang()
 }
 
-/// Writes for ever.
-fn scribble(means: &Means) -> ! {
+/// Scribbles over all writable memory, forever.
+fn scribble(means: &FaultContext) -> ! {
     let mut draws = Draws::new(means.strategy.into(), Draws::SCRIBBLES);
     loop {
         scribble_once(&means.writable, &mut draws);
     }
 }
 
-/// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or
-/// anything.
+/// Overwrites one word with a value to which cursors, sequences and lengths are sensitive, or a
+/// random one.
 pub fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;
     let within = if draws.below(2) == 0 { len.min(HEAD_WORDS) } else { len };
-    let place = draws.below(within) as usize;
-    let there = words[place].load(Ordering::Relaxed);
+    let index = draws.below(within) as usize;
+    let there = words[index].load(Ordering::Relaxed);
     let value = match draws.below(7) {
         0 => 0,
         1 => u64::MAX,
         2 => there.wrapping_add(1),
         3 => there.wrapping_sub(1),
         4 => draws.below(16),
-        5 => words[(place + 1) % words.len()].load(Ordering::Relaxed),
+        5 => words[(index + 1) % words.len()].load(Ordering::Relaxed),
         _ => draws.below(u64::MAX),
     };
-    words[place].store(value, Ordering::Relaxed);
+    words[index].store(value, Ordering::Relaxed);
 }

@@ -3,35 +3,35 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Random numbers for faults: the same for the same seed, on every machine.
+/// Random numbers for faults, reproducible from a seed on every machine.
 #[derive(Clone, Debug)]
 pub struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// For who gets a signal.
+    /// Stream for the targets of signals.
     pub const SIGNALS: u64 = 1;
-    /// For what is drawn before the run.
+    /// Stream for the planner.
     pub const PLANNING: u64 = 2;
-    /// For what a scribbler writes where.
+    /// Stream for the addresses and values of a scribbler.
     pub const SCRIBBLES: u64 = 3;
-    /// For the technique of a simulated run.
+    /// Stream for the technique of a simulated run.
     pub const TECHNIQUE: u64 = 4;
-    /// For what happens in a simulated run.
+    /// Stream for the events of a simulated run.
     pub const SCENARIO: u64 = 5;
-    /// For what a venue garbles.
+    /// Stream for the errors of a garbling venue.
     pub const GARBLE: u64 = 8;
-    /// For whose turn it is in a simulated run.
+    /// Stream for the scheduling of a simulated run.
     pub const TURNS: u64 = 6;
-    /// For what the kernel decides in a simulated run.
+    /// Stream for the kernel's decisions in a simulated run.
     pub const PROCESSES: u64 = 7;
-    /// For the kill switches of a simulated run.
+    /// Stream for the kill switches of a simulated run.
     pub const SWITCHES: u64 = 9;
-    /// For who dies and comes back in a simulated run.
-    pub const COMEBACKS: u64 = 10;
-    /// For what spares and the disk do in a simulated run.
-    pub const SPARES: u64 = 11;
+    /// Stream for the crashes and restarts of a simulated run.
+    pub const RESTARTS: u64 = 10;
+    /// Stream for the standbys and the disk of a simulated run.
+    pub const STANDBYS: u64 = 11;
 
-    /// A stream of numbers of a seed.
+    /// Creates one stream of numbers from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
         let mut key = *b"........bulkhead faults, v1.....";
@@ -41,7 +41,7 @@ impl Draws {
         Self(generator)
     }
 
-    /// A whole number from 0 to `bound − 1`; 0 if `bound` is 0.
+    /// Draws a whole number from 0 to `bound − 1`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }

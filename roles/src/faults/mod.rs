@@ -1,16 +1,16 @@
-//! Faults on purpose: what a strategy does to itself, and what a venue does.
+//! Injected faults: of strategies, which inflict them on themselves, and of venues.
 
 mod acts;
 mod draws;
 pub mod own;
-pub mod takings;
+pub mod resources;
 pub mod venue;
 
 pub use draws::Draws;
 
 use protocol::plan::{Fault, FaultKind, FaultTime};
 
-/// Whether the launcher does it, by signal. Else the strategy does it itself.
-pub const fn by_signal(fault: &Fault) -> bool {
+/// Returns `true` if the launcher performs the fault by signal; otherwise the strategy does.
+pub const fn is_by_signal(fault: &Fault) -> bool {
     matches!((fault.kind, fault.when), (FaultKind::Kill | FaultKind::Stop, FaultTime::At { .. }))
 }

@@ -1,4 +1,4 @@
-//! Faults that a strategy does to itself, at a time or within the push of an order.
+//! Faults that a strategy inflicts on itself, at a time or within the push of an order.
 //!
 //! Two wrappers, used only for such a strategy; all others run the code that they always run.
 //!
@@ -7,14 +7,14 @@
 //! | [`FaultyProducer`] | the technique's producer | at a step of the push of an order |
 //! | [`FaultyAgent`] | the strategy's agent | at the first duty cycle after a time |
 //!
-//! Only the first incarnation has faults: one that was started again is healthy. What the launcher
-//! does by signal is in `launcher::faults::schedule`.
+//! Only the first incarnation has faults. Faults that the launcher performs by signal are in
+//! `launcher::faults::schedule`.
 
-pub use super::acts::Means;
-pub use super::acts::{act, forge_headers, lie, scribble_once};
-use crate::ends::BoxedProducer;
-use crate::faults::by_signal;
-use crate::faults::takings::Place;
+pub use super::acts::FaultContext;
+pub use super::acts::{forge_headers, forge_status, perform, scribble_once};
+use crate::faults::is_by_signal;
+use crate::faults::resources::Surroundings;
+use crate::technique_ends::BoxedProducer;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
@@ -30,41 +30,39 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use system::clock::Clock;
 
-/// How many orders one duty cycle of a flood tries to push.
+/// Number of orders that one duty cycle of a flood tries to push.
 const FLOOD_BATCH: usize = 1024;
-/// How long their venue keeps them: so that they are open all at once, and the limit of open orders
-/// is passed.
+/// Delay of the flood's orders at their venue: long, so that the limit of open orders is exceeded.
 const FLOOD_DELAY_NS: u64 = 10_000_000_000;
 
-/// Where a push is left by who holds its place: it is claimed, or its own, and nothing shows the
-/// message yet.
-pub const HOLDS_AT: [Step; 3] = [Step::Claimed, Step::HalfWritten, Step::Written];
+/// The steps of a push at which a fault can abandon it: the slot is claimed, the message not
+/// visible yet.
+pub const HOLD_STEPS: [Step; 3] = [Step::Claimed, Step::HalfWritten, Step::Written];
 
-/// How a strategy does a fault to itself: `act` in a process. Returns only where the strategy goes
-/// on.
-pub type Act = fn(FaultKind, &mut Means);
+/// Performs a fault of a strategy. Returns only if the strategy continues.
+pub type FaultAction = fn(FaultKind, &mut FaultContext);
 
-/// The faults of one strategy.
+/// The faults that one strategy inflicts on itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnFaults {
     strategy: u16,
     venues: u16,
-    /// The strategy shares its process, so its memory is not limited yet.
+    /// The strategy is a thread of the engine, so its process's memory is not limited yet.
     is_thread: bool,
-    /// Nanoseconds after the start, the last first.
+    /// Timed faults, in nanoseconds after the start, latest first.
     pub at: Vec<(u64, FaultKind)>,
-    /// What is due at which step of which order's push.
+    /// Faults by order sequence and step of its push.
     pub pushes: Vec<(u64, Step, FaultKind)>,
-    /// What it knows of its surroundings.
-    place: Place,
+    /// Resources of its surroundings that faults need.
+    surroundings: Surroundings,
 }
 
 impl OwnFaults {
-    /// What this incarnation of a strategy does to itself; `None`: nothing.
-    pub fn of(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
+    /// Returns the faults of an incarnation of a strategy; `None`: none.
+    pub fn for_strategy(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
         let (mut at, mut pushes) = (Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
-            epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !by_signal(fault)
+            epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !is_by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {
@@ -81,15 +79,16 @@ impl OwnFaults {
         let is_own = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
         let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.what));
         let own = topology::segments(plan).into_iter().filter(is_own).map(path).collect();
-        let place = Place { folder: plan.folder.clone().into(), launcher: plan.launcher_pid, own };
-        Some(Self { strategy, venues, is_thread, at, pushes, place })
+        let surroundings =
+            Surroundings { folder: plan.folder.clone().into(), launcher: plan.launcher_pid, own };
+        Some(Self { strategy, venues, is_thread, at, pushes, surroundings })
     }
 
-    /// The technique's producer, with the faults within its pushes.
-    pub fn producer(&self, producer: BoxedProducer, act: Act) -> FaultyProducer {
-        let means = Means::new(self.strategy, self.is_thread, self.place.clone());
+    /// Wraps the technique's producer with the faults within its pushes.
+    pub fn producer(&self, producer: BoxedProducer, act: FaultAction) -> FaultyProducer {
+        let means = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone());
         let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
-        FaultyProducer(Arc::new(Mutex::new(Shared {
+        FaultyProducer(Arc::new(Mutex::new(FaultyState {
             strategy,
             venues,
             producer,
@@ -101,41 +100,40 @@ impl OwnFaults {
         })))
     }
 
-    /// The strategy's agent, whose session has (a clone of) that producer, with the faults at a
-    /// time.
+    /// Wraps the strategy's agent, whose session has a clone of `producer`, with the timed faults.
     pub fn agent<A>(self, agent: A, producer: FaultyProducer) -> FaultyAgent<A> {
         FaultyAgent { agent, producer, at: self.at }
     }
 }
 
-/// What both wrappers share. Only one thread ever has it.
-struct Shared {
+/// The state that both wrappers share, on one thread.
+struct FaultyState {
     strategy: u16,
     venues: u16,
     producer: BoxedProducer,
-    /// What is due at which step of which order's push.
+    /// Faults by order sequence and step of its push.
     pushes: Vec<(u64, Step, FaultKind)>,
-    /// The sequence of the first order that was not pushed yet.
+    /// Sequence of the next order to push.
     next_sequence: u64,
-    /// A push was left in its middle: this producer pushes nothing more.
+    /// A push was abandoned: this producer pushes nothing more.
     is_held: bool,
-    means: Means,
-    act: Act,
+    means: FaultContext,
+    act: FaultAction,
 }
 
 /// A producer with faults at steps of a push.
 #[derive(Clone)]
-pub struct FaultyProducer(Arc<Mutex<Shared>>);
+pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 
 impl FaultyProducer {
-    /// What the process can write, for scribbling over it, and the status of its own thread, for
-    /// lies.
+    /// Passes the memory that the process can write, for scribbling, and its thread's status, for
+    /// forging.
     pub fn arm(&self, writable: Vec<AtomicWords>, status: StatusWriter) {
         let mut shared = self.shared();
         (shared.means.writable, shared.means.status) = (writable, Some(status));
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, FaultyState> {
         self.0.lock().expect("a thread that panics ends its process")
     }
 }
@@ -147,13 +145,13 @@ impl Producer for FaultyProducer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         let mut shared = self.shared();
-        let Shared { producer, pushes, next_sequence, is_held, means, act, .. } = &mut *shared;
+        let FaultyState { producer, pushes, next_sequence, is_held, means, act, .. } = &mut *shared;
         if *is_held {
             return Err(Full);
         }
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
         if means.floods || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
-            // The flood takes over from here: this order waits for it, for ever.
+            // The flood takes over from here: this order is never pushed.
             means.floods = true;
             return Err(Full);
         }
@@ -169,7 +167,7 @@ impl Producer for FaultyProducer {
                 }
                 !is_due
             });
-            if means.holds && HOLDS_AT.contains(&step) {
+            if means.holds && HOLD_STEPS.contains(&step) {
                 *is_held = true;
                 return ControlFlow::Break(());
             }
@@ -181,15 +179,16 @@ impl Producer for FaultyProducer {
 
     fn withdraw(&mut self) {
         let mut shared = self.shared();
-        // Who was left in the middle of a push has not come to its end.
+        // An abandoned push never ends.
         if !shared.is_held {
             shared.producer.withdraw();
         }
     }
 }
 
-impl Shared {
-    /// Pushes well-formed orders until the ring is full or it is enough for a duty cycle; how many.
+impl FaultyState {
+    /// Pushes valid orders until the ring is full or the batch is complete. Returns the number
+    /// pushed.
     fn flood(&mut self) -> usize {
         for pushed in 0..FLOOD_BATCH {
             let order = Order {
@@ -210,11 +209,11 @@ impl Shared {
     }
 }
 
-/// A strategy with faults at a time, that leaks or floods from then on.
+/// A strategy's agent with timed faults.
 pub struct FaultyAgent<A> {
     agent: A,
     producer: FaultyProducer,
-    /// What is due when, in nanoseconds after the start, the last first.
+    /// Faults by time in nanoseconds after the start, latest first.
     at: Vec<(u64, FaultKind)>,
 }
 
@@ -227,9 +226,10 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
             }
         }
         shared.means.leak();
-        shared.means.take();
+        shared.means.take_resources();
         if shared.means.floods {
-            // Neither reports are taken nor limits kept. It looks alive: its duty cycles go on.
+            // Takes no reports and keeps no limits. It seems alive, because its duty cycles
+            // continue.
             return shared.flood().max(1);
         }
         drop(shared);

@@ -3,5 +3,5 @@
 mod acts;
 mod loops;
 mod own;
-mod takings;
+mod resources;
 mod venue;

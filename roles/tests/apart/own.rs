@@ -8,7 +8,7 @@ use protocol::status::LOG_OFFSET;
 use protocol::wire::{Message, Order, OrderId};
 use protocol::workload::Trading;
 use roles::BoxedProducer;
-use roles::faults::own::{FaultyProducer, OwnFaults, act};
+use roles::faults::own::{FaultyProducer, OwnFaults, perform};
 use shm::memory::Region;
 use shm::ring::{Full, Producer, Step};
 use std::cell::Cell;
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use system::clock::{Monotonic, Timebase};
 
-/// Takes so many messages, then is full.
+/// Accepts a limited number of messages, then is full.
 struct Taker {
     taken: Arc<Mutex<Vec<OrderId>>>,
     room: usize,
@@ -59,9 +59,9 @@ fn plan(faults: &[Fault]) -> Plan {
 
 /// The faults, the producer with them, and what its ring takes.
 fn faulty(faults: &[Fault], room: usize) -> (OwnFaults, FaultyProducer, Arc<Mutex<Vec<OrderId>>>) {
-    let faults = OwnFaults::of(&plan(faults), 1, 0).unwrap();
+    let faults = OwnFaults::for_strategy(&plan(faults), 1, 0).unwrap();
     let taken = Arc::default();
-    let producer = faults.producer(BoxedProducer::new(Taker { taken: Arc::clone(&taken), room }), act);
+    let producer = faults.producer(BoxedProducer::new(Taker { taken: Arc::clone(&taken), room }), perform);
     (faults, producer, taken)
 }
 
@@ -85,20 +85,20 @@ impl Agent<Monotonic> for Honest {
 }
 
 #[test]
-fn only_the_first_incarnation_of_the_one_that_is_meant_has_faults() {
+fn only_first_incarnation_of_target_has_faults() {
     let others =
         [FaultTarget::Strategy(0), FaultTarget::Any].map(|target| Fault { target, ..at(FaultKind::Kill, 9) });
     let mine = [at(FaultKind::Hang, 1_000_000_000), at_order(FaultKind::Kill, 5), at(FaultKind::Stop, 7)];
     let plan = plan(&[&others[..], &mine].concat());
-    assert_eq!(OwnFaults::of(&plan, 0, 0), None, "signals are the launcher's");
-    assert_eq!(OwnFaults::of(&plan, 1, 1), None);
-    let faults = OwnFaults::of(&plan, 1, 0).unwrap();
+    assert_eq!(OwnFaults::for_strategy(&plan, 0, 0), None, "signals are the launcher's");
+    assert_eq!(OwnFaults::for_strategy(&plan, 1, 1), None);
+    let faults = OwnFaults::for_strategy(&plan, 1, 0).unwrap();
     assert_eq!(faults.at, [(1_000_000_000, FaultKind::Hang)]);
     assert_eq!(faults.pushes, [(5, Step::Entered, FaultKind::Kill)]);
 }
 
 #[test]
-fn a_flood_begins_at_its_order_and_leaves_no_gap() {
+fn flood_starts_at_its_order_without_gap() {
     let (faults, mut producer, taken) = faulty(&[at_order(FaultKind::Flood, 2)], 1500);
     assert_eq!((0..2).map(|n| producer.try_push(&message(n))).collect::<Vec<_>>(), [Ok(()), Ok(())]);
     assert_eq!(producer.try_push(&message(2)), Err(Full), "the order waits");
@@ -113,7 +113,7 @@ fn a_flood_begins_at_its_order_and_leaves_no_gap() {
 }
 
 #[test]
-fn what_is_lost_is_said_to_have_been_sent() {
+fn lost_orders_count_as_sent() {
     let (_, mut producer, taken) = faulty(&[at_order(FaultKind::Lose, 2)], 10);
     for n in 0..5 {
         assert_eq!(producer.try_push(&message(n)), Ok(()));
@@ -139,14 +139,14 @@ impl Producer for Steps {
 }
 
 #[test]
-fn a_place_is_held_for_ever_and_the_strategy_goes_on() {
+fn held_slot_stays_and_strategy_continues() {
     // From its order on, at the first step at which a place is held, or at the step that the fault
     // says.
     for (step, last) in [(Step::Entered, Step::Claimed), (Step::Written, Step::Written)] {
         let hold = fault(FaultKind::HoldClaim, FaultTime::Push { order: 2, step });
-        let faults = OwnFaults::of(&plan(&[hold]), 1, 0).unwrap();
+        let faults = OwnFaults::for_strategy(&plan(&[hold]), 1, 0).unwrap();
         let came_to = Arc::default();
-        let mut producer = faults.producer(BoxedProducer::new(Steps(Arc::clone(&came_to))), act);
+        let mut producer = faults.producer(BoxedProducer::new(Steps(Arc::clone(&came_to))), perform);
         let pushed: Vec<_> = (0..5).map(|n| producer.try_push(&message(n))).collect();
         assert_eq!(pushed, [Ok(()), Ok(()), Err(Full), Err(Full), Err(Full)], "{last:?}");
         assert_eq!(*came_to.lock().unwrap(), Some(last));

@@ -1,6 +1,6 @@
 //! A venue that has faults: nothing is lost, and what it says is called what it is.
 
-use gateway::{DelayVenue, NoRoom, Reports, Sweep, Venue, VenueContext};
+use gateway::{CancelSweep, DelayVenue, Reports, ReportsFull, Venue, VenueContext};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
@@ -8,22 +8,22 @@ use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
 use roles::faults::venue::{FaultyVenue, SLOW_BY_NS};
 use system::clock::Timebase;
 
-/// Takes so many reports in each turn.
+/// Accepts a limited number of reports per call.
 #[derive(Debug)]
-struct Out(usize, Vec<Report>);
+struct ReportList(usize, Vec<Report>);
 
-impl Reports for Out {
-    fn has_room(&self) -> bool {
+impl Reports for ReportList {
+    fn has_capacity(&self) -> bool {
         self.0 > 0
     }
 
-    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
-        self.0 = self.0.checked_sub(1).ok_or(NoRoom)?;
+    fn send(&mut self, report: Report) -> Result<(), ReportsFull> {
+        self.0 = self.0.checked_sub(1).ok_or(ReportsFull)?;
         self.1.push(report);
         Ok(())
     }
 
-    fn nothing(&mut self) {}
+    fn skip_report(&mut self) {}
 
     fn time(&self) -> Timebase {
         Timebase { start_ticks: 0, ns_per_tick: 1.0 }
@@ -43,18 +43,18 @@ fn order(sequence: u64, delay_ns: u64) -> Order {
 }
 
 #[test]
-fn what_is_cancelled_for_a_switch_is_called_so_however_late_it_comes() {
+fn late_kill_switch_cancels_are_marked_withdrawn() {
     const AFTER: u64 = SLOW_BY_NS + 10;
     let told = |kind| {
         let mut venue = faulty(kind, 3, 100);
-        let mut out = Out(100, Vec::new());
+        let mut out = ReportList(100, Vec::new());
         // One is due before the switch, the others long after.
         for (sequence, delay_ns) in [(0, 2), (1, 1_000), (2, u64::MAX / 4)] {
             venue.accept(&order(sequence, delay_ns), 1, &mut out);
         }
         venue.advance(5, &mut out);
-        let mut sweep = Sweep { scope: CancelScope::default(), cursor: 0, looks: 64, now: 10 };
-        assert!(venue.cancel_all(&mut sweep, &mut out));
+        let mut sweep = CancelSweep { scope: CancelScope::default(), cursor: 0, budget: 64, now: 10 };
+        assert!(venue.try_cancel_all(&mut sweep, &mut out));
         let at_once = out.1.len();
         venue.advance(50, &mut out);
         venue.advance(100, &mut out);
@@ -82,9 +82,9 @@ fn what_is_cancelled_for_a_switch_is_called_so_however_late_it_comes() {
 }
 
 #[test]
-fn a_slow_venue_loses_nothing_where_there_is_little_room() {
+fn slow_venue_loses_nothing_with_small_queue() {
     let mut venue = faulty(FaultKind::Slow, 0, 1_000);
-    let mut out = Out(0, Vec::new());
+    let mut out = ReportList(0, Vec::new());
     // Half of them are due in the fault, the others when what is late comes.
     for sequence in 0..40 {
         let delay_ns = if sequence < 20 { 100 } else { SLOW_BY_NS };

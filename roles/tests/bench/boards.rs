@@ -1,6 +1,6 @@
 use roles::bench::account::{AccountView, AgentAccount, Field};
 use roles::bench::boards::counts::{
-    BUCKETS, BoardField, BoardLog, BoardMeasure, GREATEST, Grain, SLICES, WORDS, measure_at, slice_at,
+    BUCKETS, BoardField, BoardLog, BoardMeasure, MAX_WORD, Resolution, SLICES, WORDS, measure_at, slice_at,
 };
 use roles::bench::boards::{BoardAgent, BoardRead, Waiting, content};
 use roles::bench::control::{DRAIN, GO, LAST};
@@ -25,7 +25,7 @@ impl Clock for Moving {
     }
 }
 
-/// What the launcher reads of an agent.
+/// The launcher's view of an agent's account.
 struct Counted {
     account: AccountView,
     own: ReadOnlyWords,
@@ -41,21 +41,21 @@ impl Counted {
     }
 
     fn greatest(&self, measure: BoardMeasure) -> u64 {
-        self.own.load(measure_at(measure as usize) + GREATEST, Ordering::Relaxed)
+        self.own.load(measure_at(measure as usize) + MAX_WORD, Ordering::Relaxed)
     }
 
     /// The number of values in a histogram.
-    fn count(&self, at: usize, grain: Grain) -> u64 {
+    fn count(&self, at: usize, grain: Resolution) -> u64 {
         let buckets = at + BUCKETS..at + grain.words();
         buckets.map(|word| self.own.load(word, Ordering::Relaxed)).sum()
     }
 
     fn measured(&self, measure: BoardMeasure) -> u64 {
-        self.count(measure_at(measure as usize), Grain::FINE)
+        self.count(measure_at(measure as usize), Resolution::FINE)
     }
 }
 
-/// Runs a loop over so many cells in that phase.
+/// Runs a loop over `cells` cells in a phase.
 fn ran(
     phase: u64,
     cells: usize,
@@ -97,7 +97,7 @@ fn writes_are_made_when_due_and_read_whole() {
     let fields = [BoardField::Missed, BoardField::Torn, BoardField::Overtaken].map(|field| found.get(field));
     assert_eq!((found.reads(), fields), (2, [3, 0, 0]), "the newest of each cell");
     assert_eq!(found.measured(BoardMeasure::Third), 2);
-    assert_eq!((0..SLICES).map(|slice| found.count(slice_at(slice), Grain::COARSE)).sum::<u64>(), 2);
+    assert_eq!((0..SLICES).map(|slice| found.count(slice_at(slice), Resolution::COARSE)).sum::<u64>(), 2);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn torn_values_and_versions_that_go_back_are_counted() {
 }
 
 #[test]
-fn a_value_of_two_writes_is_seen_wherever_it_is_torn() {
+fn torn_value_is_detected_at_every_word() {
     for words in [1, 2, 7, 64] {
         let (mut old, mut new) = (vec![0; words], vec![0; words]);
         content::fill(&mut old, 41);

@@ -4,7 +4,7 @@
 use roles::bench::account::{AgentAccount, Field};
 use roles::bench::control::{DRAIN, GO};
 use roles::bench::queues::ledger::{LabField, account_words, get, latencies, problems, shares};
-use roles::bench::queues::waiting::{Pace, Waiting};
+use roles::bench::queues::waiting::{Pace, WaitStrategy};
 use roles::bench::queues::{QueueEnd, consume, produce};
 use shm::bell::{BELL_WORDS, Doorbell, Listener};
 use shm::memory::{AtomicWords, Region};
@@ -32,10 +32,10 @@ fn found<L: Link>(wait: &str) -> Vec<String> {
         account,
         clock: ClockSource::Monotonic,
         waiting: match wait {
-            "busy" => Waiting::busy(),
-            "yield" => Waiting::yielding(),
-            "poll" => Waiting::polling(Duration::from_micros(1)),
-            _ => Waiting::parking(Listener::new(own).and_outside(own)),
+            "busy" => WaitStrategy::busy(),
+            "yield" => WaitStrategy::yielding(),
+            "poll" => WaitStrategy::polling(Duration::from_micros(1)),
+            _ => WaitStrategy::parking(Listener::new(own).and_outside(own)),
         },
         pace: Pace::new(None, 0.0, 1.0, 1),
         bells: bells.iter().filter(|_| wait == "park").map(Doorbell::from_outside).collect(),
@@ -76,14 +76,14 @@ fn found<L: Link>(wait: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_event_comes_once_whole_and_in_order_however_it_is_waited_for() {
+fn events_arrive_once_in_order_with_every_wait_strategy() {
     for wait in ["busy", "yield", "poll", "park"] {
         assert_eq!(found::<ArrayQueue>(wait), [""; 0], "{wait}");
     }
 }
 
 #[test]
-fn what_a_broken_queue_does_is_found() {
+fn broken_queue_is_detected() {
     let said = |found: Vec<String>| found.join("; ");
     let lost = said(found::<FaultyRing<DropsMessage, ArrayQueue>>("yield"));
     assert!(lost.contains("events passed over") && lost.contains("taken of 2000 pushed"), "{lost}");
@@ -97,27 +97,28 @@ fn what_a_broken_queue_does_is_found() {
 
 #[test]
 fn only_what_gives_the_core_away_wakes() {
-    let parking = || Waiting::parking(Listener::new(&Region::heap(BELL_WORDS).words()));
-    let polling = Waiting::polling(Duration::from_micros(1));
-    for (mut waiting, wakes) in [(Waiting::busy(), 0), (Waiting::yielding(), 4), (polling, 4), (parking(), 2)]
+    let parking = || WaitStrategy::parking(Listener::new(&Region::heap(BELL_WORDS).words()));
+    let polling = WaitStrategy::polling(Duration::from_micros(1));
+    for (mut waiting, wakes) in
+        [(WaitStrategy::busy(), 0), (WaitStrategy::yielding(), 4), (polling, 4), (parking(), 2)]
     {
         (0..4).for_each(|_| waiting.wait());
-        assert_eq!((waiting.looks, waiting.wakes), (4, wakes));
+        assert_eq!((waiting.polls, waiting.wakes), (4, wakes));
     }
 }
 
 #[test]
 fn an_event_between_two_looks_takes_the_bell_back() {
     let own = Listener::new(&Region::heap(BELL_WORDS).words());
-    let mut waiting = Waiting::parking(own);
+    let mut waiting = WaitStrategy::parking(own);
     waiting.wait();
-    waiting.went_on();
+    waiting.on_progress();
     waiting.wait();
     assert_eq!(waiting.wakes, 0, "armed twice, never asleep");
 }
 
 #[test]
-fn jitter_is_even_around_what_was_asked_for_and_the_seed_gives_it_again() {
+fn jitter_is_uniform_and_reproducible_from_seed() {
     let draws = |seed| {
         let mut pace = Pace::new(None, 0.5, 1.0, seed);
         (0..1000).map(|_| pace.draw(1_000)).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! When orders are due.
+//! Draws the due times of orders.
 //!
 //! Logarithm and cube root are those of `libm`, not of the system: due times must be the same
 //! everywhere.
@@ -6,7 +6,7 @@
 use super::draws::{Concern, Draws};
 use super::{Arrivals, Spec, SpecError};
 
-/// The due times of a checked spec's orders, ascending, in nanoseconds.
+/// Returns the due times of a checked spec's orders, ascending, in nanoseconds.
 pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {
     let orders = spec.orders as usize;
     let mut times = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {
             }));
         }
         Arrivals::Pareto => {
-            // The gaps twice, drawn anew: first for their sum, then for the times.
+            // The gaps are drawn twice: first for their sum, then for the times.
             let mut sum = 0.0;
             (0..orders).for_each(|_| sum += pareto(&mut draws));
             let mut draws = Draws::new(spec.seed, Concern::DueTime);
@@ -42,7 +42,7 @@ pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {
     Ok(times)
 }
 
-/// A Pareto number of shape 1.5 and scale 1, by inversion: u^(−1/1.5), from 1 to 2^35.3.
+/// Draws a Pareto number of shape 1.5 and scale 1, by inversion: u^(−1/1.5), from 1 to 2^35.3.
 fn pareto(draws: &mut Draws) -> f64 {
     let unit = draws.unit();
     1.0 / libm::cbrt(unit * unit)

@@ -1,4 +1,4 @@
-//! Random numbers that stay the same forever, in one stream for each concern.
+//! Random numbers with a fixed definition, in one stream per concern.
 //!
 //! A schedule's hash must mean the same on every machine and with every later build. Of the
 //! generator, ChaCha with eight rounds, every output bit is specified. The steps from its words to
@@ -15,7 +15,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// What numbers are drawn for. The codes are part of every hash: never change one.
+/// The quantities that are drawn. The codes are part of every hash: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
     DueTime = 1,

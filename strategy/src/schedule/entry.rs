@@ -1,4 +1,4 @@
-//! One order of a schedule, and its four words.
+//! One order of a schedule, and its encoding in four words.
 
 use super::EntryWords;
 use protocol::wire::{Operation, Order, OrderId, Side, WireError};
@@ -11,7 +11,7 @@ pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 /// the bit.
 pub const RESTING: u64 = 1 << 63;
 
-/// One order: when it is due, where it goes, what it asks for and how long the venue takes for it.
+/// A scheduled order: due time, venue, request and delay at the venue.
 ///
 /// ```text
 /// word   63        56 55       48 47                                             0
@@ -20,20 +20,20 @@ pub const RESTING: u64 = 1 << 63;
 ///    2  │ price (two's complement) of a new order · target of a cancel            │
 ///    3  │ quantity                                                                │
 ///
-/// code: 0x10 new, buy · 0x11 new, sell · 0x20 cancel, buy · 0x21 cancel, sell; nothing else, so that no
-///       entry is all zeros and a forgotten one is found
+/// code: 0x10 new, buy · 0x11 new, sell · 0x20 cancel, buy · 0x21 cancel, sell; nothing else, so no
+///       entry is all zeros, and a missing one is found
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it is due, in nanoseconds from the start of the run; 0 in a closed loop.
+    /// Due time in nanoseconds from the start of the run; 0 in a closed loop.
     pub fire_ns: u64,
-    /// How long the venue takes for it, in nanoseconds, at most [`MAX_DELAY_NS`].
+    /// Delay at the venue in nanoseconds, at most [`MAX_DELAY_NS`].
     pub delay_ns: u64,
-    /// The venue it goes to, below the schedule's number of venues and below 256.
+    /// Index of the venue, below the schedule's number of venues and below 256.
     pub venue: u16,
-    /// What it asks for.
+    /// The operation: new order or cancel.
     pub operation: Operation,
-    /// Its side; of a cancel, the side of the order that it cancels.
+    /// Side of the order, or of the order that a cancel targets.
     pub side: Side,
     /// Limit price in cents; 0 for a market order or a cancel.
     pub price: i64,
@@ -48,8 +48,8 @@ const CODE_SHIFT: u32 = 56;
 const VENUE_SHIFT: u32 = 48;
 
 impl Entry {
-    /// The entry's words. Bits of delay and venue that do not fit their field are cut off; so are a
-    /// cancel's price and a new order's target, which mean nothing.
+    /// Encodes the entry. Bits of delay and venue that do not fit are cut off; a cancel's price and
+    /// a new order's target are not encoded.
     #[inline]
     pub fn to_words(&self) -> EntryWords {
         let (operation, detail) = match self.operation {
@@ -67,10 +67,10 @@ impl Entry {
         [self.fire_ns, service, detail, self.quantity]
     }
 
-    /// Checks words that were copied out of a segment and makes an entry of them.
+    /// Decodes and validates words copied from a segment. The venue is not checked.
     ///
     /// # Errors
-    /// A code that is not one of ours. The venue is for whoever knows how many there are.
+    /// An unknown code.
     #[inline]
     pub fn from_words(words: EntryWords) -> Result<Self, WireError> {
         let code = words[1] >> CODE_SHIFT;
@@ -89,7 +89,7 @@ impl Entry {
         Ok(Self { fire_ns, delay_ns, venue, operation, side, price, quantity, target })
     }
 
-    /// The order to send for this entry.
+    /// Returns the order of this entry.
     #[inline]
     pub fn order(&self, id: OrderId) -> Order {
         let Self { fire_ns: _, delay_ns, venue, operation, side, price, quantity, target } = *self;
@@ -97,12 +97,12 @@ impl Entry {
     }
 }
 
-/// The delay in an entry's words, in nanoseconds.
+/// Returns the delay in an entry's words, in nanoseconds.
 pub(super) fn delay_of(words: &EntryWords) -> u64 {
     words[1] & MAX_DELAY_NS
 }
 
-/// The venue in an entry's words.
+/// Returns the venue in an entry's words.
 pub(super) fn venue_of(words: &EntryWords) -> u16 {
     ((words[1] >> VENUE_SHIFT) & 0xFF) as u16
 }

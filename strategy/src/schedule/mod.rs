@@ -25,7 +25,7 @@ use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::topology::ReplayStep;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 
-/// The words of one entry, as a schedule segment holds them. See [`Entry`].
+/// The words of one schedule entry in a segment. See [`Entry`].
 pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
 /// The orders of all strategies, each strategy's in the order in which they are due.
@@ -40,55 +40,54 @@ pub struct Schedule {
     venues: u16,
     window_ns: u64,
     pacing: Pacing,
-    /// Of a recording: the strategy of each order, in the order of the recording.
-    turns: Vec<u16>,
+    /// Of a recording: the strategy of each order, in recorded order.
+    strategy_order: Vec<u16>,
 }
 
 impl Schedule {
-    /// How many strategies there are, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no
+    /// Returns the number of strategies, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no
     /// orders.
     pub fn strategies(&self) -> u16 {
         self.words.len() as u16
     }
 
-    /// How many venues there are, 1 to [`protocol::wire::MAX_VENUES`].
+    /// Returns the number of venues, 1 to [`protocol::wire::MAX_VENUES`].
     pub fn venues(&self) -> u16 {
         self.venues
     }
 
-    /// The entries of a strategy as a schedule segment holds them; none for a strategy that there
-    /// is not.
+    /// Returns the encoded entries of a strategy; empty for an unknown strategy.
     pub fn words(&self, strategy: u16) -> &[EntryWords] {
         self.words.get(usize::from(strategy)).map_or(&[], Vec::as_slice)
     }
 
-    /// The entries of a strategy, decoded; none for a strategy that there is not.
+    /// Returns the decoded entries of a strategy; empty for an unknown strategy.
     pub fn entries(&self, strategy: u16) -> impl ExactSizeIterator<Item = Entry> + '_ {
         self.words(strategy)
             .iter()
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
     }
 
-    /// Of a recording: whose turn it is and where the order goes, order after order. Empty for a
+    /// Returns strategy and venue of each order of a recording, in recorded order; empty for a
     /// drawn schedule.
-    pub fn turns(&self) -> impl Iterator<Item = ReplayStep> + '_ {
+    pub fn replay_order(&self) -> impl Iterator<Item = ReplayStep> + '_ {
         let mut next = vec![0; self.words.len()];
-        self.turns.iter().filter_map(move |&strategy| {
-            let place: &mut usize = next.get_mut(usize::from(strategy))?;
-            let words = self.words[usize::from(strategy)].get(*place)?;
-            *place += 1;
+        self.strategy_order.iter().filter_map(move |&strategy| {
+            let position: &mut usize = next.get_mut(usize::from(strategy))?;
+            let words = self.words[usize::from(strategy)].get(*position)?;
+            *position += 1;
             Some(ReplayStep { strategy, venue: entry::venue_of(words) })
         })
     }
 
-    /// The number of orders of each strategy: what [`protocol::workload::Trading::orders`] takes.
+    /// Returns the number of orders of each strategy, as [`protocol::workload::Trading::orders`]
+    /// takes.
     pub fn orders_per_strategy(&self) -> Vec<u64> {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
 
-    /// The number of orders of each strategy to each venue: a strategy's venues side by side,
-    /// strategy after strategy, as [`protocol::workload::Trading::venue_orders`] has them. Reads
-    /// every entry.
+    /// Returns the number of orders of each strategy to each venue, in rows of venues, as
+    /// [`protocol::workload::Trading::venue_orders`] has them. Reads every entry.
     pub fn orders_per_strategy_and_venue(&self) -> Vec<u64> {
         let venues = usize::from(self.venues);
         let mut orders = vec![0; self.words.len() * venues];
@@ -100,12 +99,12 @@ impl Schedule {
         orders
     }
 
-    /// The longest delay of an order at its venue, in nanoseconds. Reads every entry.
+    /// Returns the longest delay of an order at its venue, in nanoseconds. Reads every entry.
     pub fn max_delay_ns(&self) -> u64 {
         self.words.iter().flatten().map(entry::delay_of).max().unwrap_or(0)
     }
 
-    /// How long orders are offered, in nanoseconds from the start: no order is due later.
+    /// Returns the time over which orders are due, in nanoseconds from the start.
     ///
     /// The window of the [`Spec`] for uniform and Pareto arrivals; when the last order is due for
     /// Poisson arrivals (whose gaps add up to about the window, not exactly) and for a replay; 0
@@ -125,14 +124,14 @@ impl Schedule {
         self.words.iter().map(|entries| entries.len() as u64).sum()
     }
 
-    /// Orders a second over the window; `None` where due times mean nothing (stress, or all due at
-    /// time 0).
+    /// Returns the orders per second over the window; `None` without due times (stress, or all due
+    /// at time 0).
     pub fn offered_per_s(&self) -> Option<f64> {
         let paced = self.pacing == Pacing::Scheduled && self.window_ns > 0;
         paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)
     }
 
-    /// A fingerprint of all that a schedule says: equal hashes, equal input.
+    /// Returns a hash of the whole schedule: equal hashes mean equal input.
     ///
     /// FNV-1a over little-endian words: strategies, venues, window, pacing (0 scheduled, 1 closed),
     /// then for each strategy the number of its entries and their words. Bytewise, because a
@@ -189,7 +188,7 @@ mod tests {
             venues: 2,
             window_ns: 10,
             pacing: Pacing::Scheduled,
-            turns: vec![],
+            strategy_order: vec![],
         }
     }
 

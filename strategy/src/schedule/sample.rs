@@ -1,4 +1,4 @@
-//! A schedule drawn at random.
+//! Draws a schedule at random.
 
 use super::arrivals::due_times;
 use super::draws::{Concern, Draws};
@@ -19,10 +19,10 @@ const LOT: u64 = 1_000_000;
 /// tenth of the orders could trade at once.
 ///
 /// Orders are drawn in the order in which they are due, so each strategy's are sorted from the
-/// start. Needs 8 bytes an order beside the schedule itself, which has 32.
+/// start. Needs 8 bytes per order in addition to the schedule itself, which has 32.
 ///
 /// # Errors
-/// What [`Spec::check`] finds, and [`SpecError::Memory`].
+/// The errors of [`Spec::check`], and [`SpecError::Memory`].
 pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
     spec.check()?;
     let mut words = reserve(spec)?;
@@ -58,14 +58,14 @@ pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
         };
         words[strategy].push(entry.to_words());
     }
-    Ok(Schedule { words, venues: spec.venues, window_ns, pacing, turns: Vec::new() })
+    Ok(Schedule { words, venues: spec.venues, window_ns, pacing, strategy_order: Vec::new() })
 }
 
 fn draws(spec: &Spec, concern: Concern) -> Draws {
     Draws::new(spec.seed, concern)
 }
 
-/// Room for exactly the orders of each strategy: counts them in a first pass over their stream,
+/// Allocates exactly the entries of each strategy: counts them in a first pass over their stream,
 /// because growing vectors would take up to three times the memory.
 fn reserve(spec: &Spec) -> Result<Vec<Vec<EntryWords>>, SpecError> {
     let mut orders = vec![0; usize::from(spec.strategies)];
@@ -73,12 +73,12 @@ fn reserve(spec: &Spec) -> Result<Vec<Vec<EntryWords>>, SpecError> {
     for _ in 0..spec.orders {
         orders[strategies.below(spec.strategies.into()) as usize] += 1;
     }
-    let room = |orders| {
+    let allocate = |orders| {
         let mut entries = Vec::new();
         entries.try_reserve_exact(orders).map_err(|_| SpecError::Memory(spec.orders))?;
         Ok(entries)
     };
-    orders.into_iter().map(room).collect()
+    orders.into_iter().map(allocate).collect()
 }
 
 #[cfg(test)]

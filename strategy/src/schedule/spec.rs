@@ -5,7 +5,7 @@ use protocol::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How due times are spread over the window.
+/// The arrival process: how due times are spread over the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -28,7 +28,7 @@ impl Arrivals {
     /// Every value, in the order of the documentation.
     pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
 
-    /// The name that users type and read.
+    /// Returns the name used on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -38,7 +38,7 @@ impl Arrivals {
         }
     }
 
-    /// The value of that name.
+    /// Returns the value with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.name() == name)
     }
@@ -71,7 +71,7 @@ pub struct DelayRange {
     pub max_ns: u64,
 }
 
-/// What a schedule is sampled from. Equal specs give equal schedules, on every machine.
+/// The parameters of a sampled schedule. Equal specs give equal schedules on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -84,15 +84,15 @@ pub struct Spec {
     /// The time over which they are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means nothing for
     /// stress.
     pub window_ns: u64,
-    /// How their due times are spread over it.
+    /// The arrival process of their due times.
     pub arrivals: Arrivals,
     /// The venue's delay for each of them.
     pub delay: DelayRange,
-    /// Where the random numbers start.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// Settings of which no schedule can be made.
+/// Why no schedule can be made from the settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpecError {
     /// More strategies than a run holds, or none.
@@ -118,10 +118,10 @@ pub enum SpecError {
     /// A delay that does not fit its field.
     #[error("a delay of {0} ns: an order holds at most {MAX_DELAY_NS} ns (78 hours)")]
     DelayTooLong(u64),
-    /// A speed that is no speed.
+    /// The speed is not a positive number.
     #[error("speed {0}: expected a number above 0, for example 2 for twice as fast as recorded")]
     Speed(f64),
-    /// The memory for that many entries is not to be had.
+    /// The memory for that many entries cannot be allocated.
     #[error("no memory for a schedule of {0} orders ({mib} MiB): ask for fewer", mib = (.0 >> 15) + 1)]
     Memory(u64),
 }
@@ -132,7 +132,7 @@ impl Spec {
     /// # Errors
     /// The first field that is out of its range.
     pub fn check(&self) -> Result<(), SpecError> {
-        check_sides(self.strategies, self.venues)?;
+        check_counts(self.strategies, self.venues)?;
         check_orders(self.orders)?;
         if self.arrivals != Arrivals::Stress && !(1..=MAX_WINDOW_NS).contains(&self.window_ns) {
             return Err(SpecError::Window(self.window_ns));
@@ -156,7 +156,7 @@ impl DelayRange {
 }
 
 /// Checks the numbers of strategies and venues against what a run holds.
-pub(super) fn check_sides(strategies: u16, venues: u16) -> Result<(), SpecError> {
+pub(super) fn check_counts(strategies: u16, venues: u16) -> Result<(), SpecError> {
     if !(1..=MAX_STRATEGIES).contains(&usize::from(strategies)) {
         return Err(SpecError::Strategies(strategies));
     }

@@ -28,10 +28,10 @@ fn context(laps: u32) -> Context {
     for (word, value) in words[HEADER_WORDS..].iter().zip(entries.iter().flat_map(|entry| entry.to_words())) {
         word.store(value, Ordering::Relaxed);
     }
-    Context::new(0, words.into(), 2, Pacing::Scheduled).in_laps(laps, 5_000)
+    Context::new(0, words.into(), 2, Pacing::Scheduled).with_laps(laps, 5_000)
 }
 
-/// The prices of what a player sends in so many cycles of a microsecond.
+/// The prices of the orders that a player sends in `cycles` duty cycles of a microsecond.
 fn prices(player: Player, cycles: u64) -> Vec<i64> {
     let sent = |event| match event {
         Event::Sent(order) => Some(order.price),
@@ -41,7 +41,7 @@ fn prices(player: Player, cycles: u64) -> Vec<i64> {
 }
 
 #[test]
-fn each_lap_is_due_behind_the_one_before() {
+fn each_lap_is_due_after_the_previous() {
     let times: Vec<u64> = context(3).schedule().map(|entry| entry.fire_ns).collect();
     assert_eq!(times, [1_000, 3_000, 6_000, 8_000, 11_000, 13_000]);
     assert_eq!(prices(context(3).player(), 100), [10, 11, 10, 11, 10, 11]);
@@ -51,7 +51,7 @@ fn each_lap_is_due_behind_the_one_before() {
 }
 
 #[test]
-fn a_successor_goes_on_in_the_lap_in_which_the_dead_one_was() {
+fn successor_resumes_in_lap_of_predecessor() {
     for (played, left) in [(0, 6), (1, 5), (2, 4), (3, 3), (5, 1), (6, 0), (7, 0)] {
         let mut context = context(3);
         (context.epoch, context.sent_before) = (1, played);
@@ -64,6 +64,6 @@ fn a_successor_goes_on_in_the_lap_in_which_the_dead_one_was() {
 #[test]
 fn a_schedule_without_orders_has_no_laps() {
     let empty = Context::new(0, Region::heap(HEADER_WORDS).words().into(), 0, Pacing::Scheduled);
-    let player = empty.in_laps(9, 5).player();
+    let player = empty.with_laps(9, 5).player();
     assert!(player.finished() && prices(player, 10).is_empty());
 }

@@ -1,7 +1,7 @@
 //! A disk that refuses to take what was written: the exchange stops for good, says why, and has
 //! told nothing that the disk may not have.
 
-use crate::comebacks::{Gateways, SharedTape, Successor, World, load, turn};
+use crate::recovery::{Gateways, SharedTape, Successor, World, load, turn};
 use core::cell::Cell;
 use journal::{Durability, Refusing};
 use protocol::agent::Agent;
@@ -33,15 +33,15 @@ impl Bed {
         Self { gateways: Gateways::new(&world), world, disk, agent, orders, folder }
     }
 
-    /// How many records the disk has.
+    /// Number of durable records.
     fn durable(&self) -> u64 {
         self.agent.watermark().unwrap().durable()
     }
 
-    /// Sends another order, if at most so many are not on the disk, and lets it have a turn.
+    /// Sends another order, if at most `ahead` are not durable, and runs a duty cycle.
     fn turn(&mut self, sent: &mut usize, ahead: u64) {
         let may_send = (*sent as u64) < self.durable() + ahead;
-        if self.orders.get(*sent).is_some_and(|order| may_send && self.gateways.send(order)) {
+        if self.orders.get(*sent).is_some_and(|order| may_send && self.gateways.try_send(order)) {
             *sent += 1;
         }
         let clock = CrashClock { reads: Rc::new(Cell::new(0)), crash_at: u64::MAX };
@@ -49,7 +49,7 @@ impl Bed {
         self.gateways.listen().unwrap();
     }
 
-    /// Whether somebody was told of an order that the disk may not have.
+    /// Returns `true` if an order was reported that may not be durable.
     fn told_too_much(&self) -> bool {
         let durable = self.durable();
         self.gateways.heard.iter().flatten().any(|report| report.id.sequence() >= durable)
@@ -57,7 +57,7 @@ impl Bed {
 }
 
 #[test]
-fn an_exchange_stops_for_good_with_the_first_refused_sync() {
+fn exchange_stops_at_first_failed_sync() {
     let group = Durability::Group { records: 2, within: Duration::from_micros(100) };
     for (durability, takes) in
         [(group, 0), (group, 1), (group, 7), (Durability::Each, 0), (Durability::Each, 9)]
@@ -77,7 +77,7 @@ fn an_exchange_stops_for_good_with_the_first_refused_sync() {
         (0..20).for_each(|_| bed.turn(&mut sent, 64));
         assert_eq!((&bed.gateways.heard, bed.disk.asked()), (&heard, asked), "it goes on");
         assert_eq!(asked, takes + 1, "never tried again");
-        // What it was told of is there: the successor finds it.
+        // Durable inputs are there: the successor finds them.
         let durable = bed.durable();
         let Bed { agent, folder, .. } = bed;
         drop(agent);
@@ -85,9 +85,9 @@ fn an_exchange_stops_for_good_with_the_first_refused_sync() {
     }
 }
 
-/// One whose reports do not wait, on a disk that takes something now and then.
+/// An exchange whose reports do not await durability, on a disk that syncs occasionally.
 #[test]
-fn one_that_tells_before_the_disk_has_it_is_found() {
+fn report_before_durability_is_detected() {
     let (mut bed, mut sent, mut found) = (Bed::new(u64::MAX, Durability::Process), 0, 0);
     while sent < bed.orders.len() {
         bed.turn(&mut sent, 64);

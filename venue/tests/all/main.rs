@@ -1,4 +1,4 @@
-//! An exchange that dies and comes back, and one whose disk refuses.
+//! Recovery of a crashed exchange, and an exchange whose disk fails.
 
-mod comebacks;
 mod disk;
+mod recovery;

@@ -171,7 +171,7 @@ fn actors<V: Venue + 'static>(
 }
 
 fn play(submit: Defect, completion: Defect) -> Merged {
-    play_at(submit, completion, || DelayVenue::holding(InFull, 64))
+    play_at(submit, completion, || DelayVenue::with_capacity(InFull, 64))
 }
 
 /// The same with sound links and these venues.

@@ -4,7 +4,7 @@
 use super::broken_links::play_with;
 use crate::common::kinds;
 use analysis::merge::{Merged, ViolationKind};
-use gateway::{Reports, Sweep, TimerWheel, Venue, VenueInfo, in_full};
+use gateway::{CancelSweep, Reports, TimerWheel, Venue, VenueInfo, in_full};
 use protocol::wire::{Order, OrderId, OrderStatus, Report};
 
 /// What a venue does with some of its orders.
@@ -42,9 +42,9 @@ impl Liar {
 const PART: u64 = 40;
 
 impl Venue for Liar {
-    const RECORD: VenueInfo = VenueInfo { reports_an_order: 5, reports_at_once: 1, tells_release: true };
+    const INFO: VenueInfo = VenueInfo { reports_per_order: 5, immediate_reports: 1, announces_release: true };
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         !self.open.is_full()
     }
 
@@ -59,7 +59,7 @@ impl Venue for Liar {
     }
 
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
-        while reports.has_room() {
+        while reports.has_capacity() {
             let Some((order, number)) = self.open.pop_due(now) else { break };
             let lie = if self.lies(&order) { self.lie } else { Lie::None };
             let mut report = Report { number, is_last: number == 2, ..in_full(&order) };
@@ -86,7 +86,7 @@ impl Venue for Liar {
         self.open.next_release()
     }
 
-    fn cancel_all(&mut self, _: &mut Sweep, _: &mut impl Reports) -> bool {
+    fn try_cancel_all(&mut self, _: &mut CancelSweep, _: &mut impl Reports) -> bool {
         true
     }
 }

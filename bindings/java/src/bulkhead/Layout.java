@@ -15,36 +15,36 @@ import java.lang.foreign.MemorySegment;
 public final class Layout {
     private Layout() {}
 
-    /** The version of this interface: the major one in the upper 16 bits, the minor one below. A library serves programs that were made for its major version and no later minor one. */
+    /** Version of this interface: major in the upper 16 bits, minor below. A library serves programs of its major version and of no later minor version. */
     public static final int VERSION = 65537;
 
-    /** It was done; of a poll or a read: there is nothing now. */
+    /** Success; of a poll or a read: nothing available now. */
     public static final int OK = 0;
-    /** An earlier order still waits for room in the ring: poll, then send again. */
+    /** An earlier order is still queued for the ring: poll, then send again. */
     public static final int BUSY = -1;
-    /** As many orders are open as the plan allows: poll, then send again. */
+    /** The limit of open orders is reached: poll, then send again. */
     public static final int TOO_MANY_OPEN = -2;
-    /** The run is ending: no order is sent any more. Go on polling until BH_OVER. */
+    /** The run is ending: no more orders are sent. Continue to poll until BH_OVER. */
     public static final int ENDING = -3;
-    /** All orders of the plan are sent. Go on polling until BH_OVER. */
+    /** All orders of the plan are sent. Continue to poll until BH_OVER. */
     public static final int SPENT = -4;
-    /** All orders are sent and answered, or the run is over: call bh_finish. */
+    /** All orders are sent and answered, or the run has ended: call bh_finish. */
     public static final int OVER = -5;
-    /** The calling thread is not attached, or this is a call within another one, from a signal handler. */
+    /** The calling thread is not attached, or the call is nested in another one, from a signal handler. */
     public static final int NOT_ATTACHED = -16;
     /** The calling thread is attached already. */
     public static final int ATTACHED = -17;
-    /** The program was made for another version of this interface: see bh_version. */
+    /** The program was compiled for another version of this interface: see bh_version. */
     public static final int WRONG_VERSION = -18;
-    /** The run cannot be attached; bh_error_text says why. */
+    /** Attaching to the run failed; bh_error_text returns the cause. */
     public static final int CANNOT_ATTACH = -19;
-    /** A pointer is null that must not be. */
+    /** A required pointer is null. */
     public static final int NULL = -20;
-    /** No order: bh_error_text says which field is wrong. Nothing was sent. */
+    /** The order is invalid: bh_error_text names the field. Nothing was sent. */
     public static final int BAD_ORDER = -21;
     /** The run has no market data: no venue is an exchange, or it was switched off. */
     public static final int NO_MARKET_DATA = -22;
-    /** A defect of this library. The strategy is no longer attached, and the launcher is told. */
+    /** A defect of this library. The strategy is detached, and the launcher is notified. */
     public static final int DEFECT = -23;
 
     /** An operation: a new order. */
@@ -61,70 +61,70 @@ public final class Layout {
     /** A side: an offer. */
     public static final int SELL = 1;
 
-    /** A type of order: at its price or better. */
+    /** An order type: limit, at its price or better. */
     public static final int LIMIT = 0;
-    /** A type of order: at any price. */
+    /** An order type: market, at any price. */
     public static final int MARKET = 1;
-    /** A type of order: a market order once a trade happens at its stop price or beyond. */
+    /** An order type: stop, a market order once a trade happens at its stop price or beyond. */
     public static final int STOP = 2;
-    /** A type of order: a limit order from that moment. */
+    /** An order type: stop limit, a limit order once a trade happens at its stop price or beyond. */
     public static final int STOP_LIMIT = 3;
 
-    /** A time in force: until it is filled or cancelled. */
+    /** A time in force: good till cancel. */
     public static final int GOOD_TILL_CANCEL = 0;
-    /** A time in force: what is not filled at once is cancelled. */
+    /** A time in force: what is not filled immediately is cancelled. */
     public static final int IMMEDIATE_OR_CANCEL = 1;
-    /** A time in force: filled at once and in full, or cancelled. */
+    /** A time in force: filled immediately and in full, or cancelled. */
     public static final int FILL_OR_KILL = 2;
-    /** A time in force: as long as BH_LIFE says. */
+    /** A time in force: for the time of the condition BH_LIFE. */
     public static final int GOOD_TILL_TIME = 3;
 
-    /** Two orders of one strategy: they trade. */
+    /** Self-trade prevention: none, orders of one strategy trade with each other. */
     public static final int ALLOW = 0;
-    /** Two orders of one strategy: what is left of the newer one is cancelled. */
+    /** Self-trade prevention: what is left of the newer order is cancelled. */
     public static final int CANCEL_NEWEST = 1;
-    /** Two orders of one strategy: the older one is cancelled. */
+    /** Self-trade prevention: the older order is cancelled. */
     public static final int CANCEL_OLDEST = 2;
-    /** Two orders of one strategy: both are cancelled. */
+    /** Self-trade prevention: both orders are cancelled. */
     public static final int CANCEL_BOTH = 3;
-    /** Two orders of one strategy: both lose the smaller quantity. */
+    /** Self-trade prevention: both orders are reduced by the smaller quantity. */
     public static final int DECREMENT = 4;
 
     /** A condition: none. */
     public static final int NO_CONDITION = 0;
     /** A condition: the price that triggers a stop order, in cents. */
     public static final int STOP_PRICE = 1;
-    /** A condition: the most that is shown at once. */
+    /** A condition: the maximum displayed quantity (iceberg). */
     public static final int DISPLAY = 2;
-    /** A condition: the least that must be filled at once. */
+    /** A condition: the minimum quantity that must be filled immediately. */
     public static final int MINIMUM = 3;
-    /** A condition: how long the order lives from its arrival at the venue, in nanoseconds. */
+    /** A condition: lifetime of the order from its arrival at the venue, in nanoseconds. */
     public static final int LIFE = 4;
 
-    /** A status: executed, as a whole or what was left of it. */
+    /** A status: completely filled. */
     public static final int FILLED = 1;
-    /** A status: the engine's risk checks refused it; it never reached a venue. The reason says why. */
+    /** A status: rejected by the engine's risk checks with a reason; the order never reached a venue. */
     public static final int REJECTED = 2;
-    /** A status: what was left of it is cancelled. */
+    /** A status: the open quantity is cancelled. */
     public static final int CANCELLED = 3;
-    /** A status: the venue has it. */
+    /** A status: accepted by the venue. */
     public static final int ACCEPTED = 4;
-    /** A status: the venue has executed a part of it. */
+    /** A status: partially filled. */
     public static final int PARTIALLY_FILLED = 5;
-    /** A status: the venue refused it. */
+    /** A status: refused by the venue. */
     public static final int REFUSED = 6;
-    /** A status: it has the price and the open quantity of the report now. */
+    /** A status: replaced, with the price and open quantity of the report. */
     public static final int REPLACED = 7;
-    /** A status: its time is over. */
+    /** A status: expired. */
     public static final int EXPIRED = 8;
-    /** A status: a stop order is an order now. */
+    /** A status: a stop order was triggered. */
     public static final int TRIGGERED = 9;
-    /** A status: the venue took quantity from it without a trade. */
+    /** A status: the venue reduced the quantity without a trade. */
     public static final int RESTATED = 10;
-    /** A status, of a cancel, a replace or a mass cancel: it was carried out. */
+    /** A status of a cancel, replace or mass cancel: executed. */
     public static final int DONE = 11;
 
-    /** An order. All zero, it is a limit order that buys nothing at venue 0, good till cancelled. */
+    /** An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled. */
     public static final class Order {
         /** Bytes of one. */
         public static final long BYTES = 64;
@@ -135,89 +135,89 @@ public final class Layout {
             this.memory = memory;
         }
 
-        /** Limit price in cents; 0 of a market order or a cancel. */
+        /** Limit price in cents; 0 for a market order or a cancel. */
         public long price() {
             return memory.get(JAVA_LONG, 0);
         }
 
-        /** Limit price in cents; 0 of a market order or a cancel. */
+        /** Limit price in cents; 0 for a market order or a cancel. */
         public Order price(long value) {
             memory.set(JAVA_LONG, 0, value);
             return this;
         }
 
-        /** In 1e-8 units; 0 of a cancel. */
+        /** Quantity in 1e-8 units; 0 for a cancel. */
         public long quantity() {
             return memory.get(JAVA_LONG, 8);
         }
 
-        /** In 1e-8 units; 0 of a cancel. */
+        /** Quantity in 1e-8 units; 0 for a cancel. */
         public Order quantity(long value) {
             memory.set(JAVA_LONG, 8, value);
             return this;
         }
 
-        /** Of a cancel or a replace: the sequence of the order that it is about. Else 0. */
+        /** Sequence of the order that a cancel or replace targets; otherwise 0. */
         public long target() {
             return memory.get(JAVA_LONG, 16);
         }
 
-        /** Of a cancel or a replace: the sequence of the order that it is about. Else 0. */
+        /** Sequence of the order that a cancel or replace targets; otherwise 0. */
         public Order target(long value) {
             memory.set(JAVA_LONG, 16, value);
             return this;
         }
 
-        /** The version of the touch that made the strategy send it; 0: none did. */
+        /** Version of the market data that triggered the order; 0: none. */
         public long trigger() {
             return memory.get(JAVA_LONG, 24);
         }
 
-        /** The version of the touch that made the strategy send it; 0: none did. */
+        /** Version of the market data that triggered the order; 0: none. */
         public Order trigger(long value) {
             memory.set(JAVA_LONG, 24, value);
             return this;
         }
 
-        /** What the condition says: a price in cents, a quantity or nanoseconds. 0 without one. */
+        /** Value of the condition: a price in cents, a quantity or nanoseconds; 0 without a condition. */
         public long conditionValue() {
             return memory.get(JAVA_LONG, 32);
         }
 
-        /** What the condition says: a price in cents, a quantity or nanoseconds. 0 without one. */
+        /** Value of the condition: a price in cents, a quantity or nanoseconds; 0 without a condition. */
         public Order conditionValue(long value) {
             memory.set(JAVA_LONG, 32, value);
             return this;
         }
 
-        /** How long a venue of kind `delay` takes for it, in nanoseconds. */
+        /** Delay at a venue of kind `delay`, in nanoseconds. */
         public long delayNs() {
             return memory.get(JAVA_LONG, 40);
         }
 
-        /** How long a venue of kind `delay` takes for it, in nanoseconds. */
+        /** Delay at a venue of kind `delay`, in nanoseconds. */
         public Order delayNs(long value) {
             memory.set(JAVA_LONG, 40, value);
             return this;
         }
 
-        /** The venue, from 0. One that there is not is rejected by the engine. */
+        /** Index of the venue, from 0. The engine rejects an unknown one. */
         public int venue() {
             return memory.get(JAVA_SHORT, 48) & 0xFFFF;
         }
 
-        /** The venue, from 0. One that there is not is rejected by the engine. */
+        /** Index of the venue, from 0. The engine rejects an unknown one. */
         public Order venue(int value) {
             memory.set(JAVA_SHORT, 48, (short) value);
             return this;
         }
 
-        /** The instrument, from 0. */
+        /** Index of the instrument, from 0. */
         public int instrument() {
             return memory.get(JAVA_SHORT, 50) & 0xFFFF;
         }
 
-        /** The instrument, from 0. */
+        /** Index of the instrument, from 0. */
         public Order instrument(int value) {
             memory.set(JAVA_SHORT, 50, (short) value);
             return this;
@@ -245,12 +245,12 @@ public final class Layout {
             return this;
         }
 
-        /** BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and what follows is of a new order; else 0. */
+        /** BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and later fields are for new orders; otherwise 0. */
         public int orderType() {
             return memory.get(JAVA_BYTE, 54) & 0xFF;
         }
 
-        /** BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and what follows is of a new order; else 0. */
+        /** BH_LIMIT, BH_MARKET, BH_STOP or BH_STOP_LIMIT. This and later fields are for new orders; otherwise 0. */
         public Order orderType(int value) {
             memory.set(JAVA_BYTE, 54, (byte) value);
             return this;
@@ -267,23 +267,23 @@ public final class Layout {
             return this;
         }
 
-        /** 1: refused rather than take liquidity. */
+        /** 1: post-only, refused rather than take liquidity. */
         public int postOnly() {
             return memory.get(JAVA_BYTE, 56) & 0xFF;
         }
 
-        /** 1: refused rather than take liquidity. */
+        /** 1: post-only, refused rather than take liquidity. */
         public Order postOnly(int value) {
             memory.set(JAVA_BYTE, 56, (byte) value);
             return this;
         }
 
-        /** What happens instead of a trade with an order of the same strategy: BH_ALLOW to BH_DECREMENT. */
+        /** Self-trade prevention: BH_ALLOW to BH_DECREMENT. */
         public int selfTrade() {
             return memory.get(JAVA_BYTE, 57) & 0xFF;
         }
 
-        /** What happens instead of a trade with an order of the same strategy: BH_ALLOW to BH_DECREMENT. */
+        /** Self-trade prevention: BH_ALLOW to BH_DECREMENT. */
         public Order selfTrade(int value) {
             memory.set(JAVA_BYTE, 57, (byte) value);
             return this;
@@ -318,27 +318,27 @@ public final class Layout {
             return this;
         }
 
-        /** The sequence of the order, as bh_send gave it. */
+        /** Sequence of the order, as returned by bh_send. */
         public long sequence() {
             return memory.get(JAVA_LONG, at + 0);
         }
 
-        /** In cents: of what was filled with this report; without a fill the order's. */
+        /** Price in cents: of this report's fill, or of the order without a fill. */
         public long price() {
             return memory.get(JAVA_LONG, at + 8);
         }
 
-        /** What was filled with this report, in 1e-8 units. */
+        /** Quantity filled with this report, in 1e-8 units. */
         public long filled() {
             return memory.get(JAVA_LONG, at + 16);
         }
 
-        /** What is open of the order now. */
+        /** Open quantity of the order, in 1e-8 units. */
         public long leaves() {
             return memory.get(JAVA_LONG, at + 24);
         }
 
-        /** What was filled of it in all. */
+        /** Total quantity filled, in 1e-8 units. */
         public long cumulative() {
             return memory.get(JAVA_LONG, at + 32);
         }
@@ -358,17 +358,17 @@ public final class Layout {
             return memory.get(JAVA_BYTE, at + 44) & 0xFF;
         }
 
-        /** Why it was rejected: a code of docs/src/risk.md. Of a venue: a code of its own, or 0. */
+        /** Reason of a rejection: a code of docs/src/risk.md. For a venue's report: a code of the venue, or 0. */
         public int reason() {
             return memory.get(JAVA_BYTE, at + 45) & 0xFF;
         }
 
-        /** BH_BUY or BH_SELL, of the order. */
+        /** Side of the order: BH_BUY or BH_SELL. */
         public int side() {
             return memory.get(JAVA_BYTE, at + 46) & 0xFF;
         }
 
-        /** Which report of its order this is, from 0. */
+        /** Number of this report among those of its order, from 0. */
         public int number() {
             return memory.get(JAVA_BYTE, at + 47) & 0xFF;
         }
@@ -379,7 +379,7 @@ public final class Layout {
         }
     }
 
-    /** The touch of an instrument: the best of both sides and the last trade. Price and quantity are both 0 where there is none. */
+    /** The top of book of an instrument: best bid and offer, and the last trade. Price and quantity are both 0 if there is none. */
     public static final class Tick {
         /** Bytes of one. */
         public static final long BYTES = 88;
@@ -390,52 +390,52 @@ public final class Layout {
             this.memory = memory;
         }
 
-        /** The version of this touch, from 1: what an order that it triggers says. */
+        /** Version of this top of book, from 1: the trigger of orders sent in reaction. */
         public long version() {
             return memory.get(JAVA_LONG, 0);
         }
 
-        /** When the exchange wrote it, in nanoseconds since the start of the run. */
+        /** When the exchange published it, in nanoseconds since the start of the run. */
         public long writtenNs() {
             return memory.get(JAVA_LONG, 8);
         }
 
-        /** Versions that were written over before this strategy looked. */
+        /** Number of versions that were overwritten before this strategy read them. */
         public long missed() {
             return memory.get(JAVA_LONG, 16);
         }
 
-        /** Trades so far. */
+        /** Number of trades so far. */
         public long trades() {
             return memory.get(JAVA_LONG, 24);
         }
 
-        /** The best bid, in cents. */
+        /** Best bid price in cents. */
         public long bidPrice() {
             return memory.get(JAVA_LONG, 32);
         }
 
-        /** How much there is at that price, in 1e-8 units. */
+        /** Quantity at the best bid, in 1e-8 units. */
         public long bidQuantity() {
             return memory.get(JAVA_LONG, 40);
         }
 
-        /** The best offer, in cents. */
+        /** Best offer price in cents. */
         public long offerPrice() {
             return memory.get(JAVA_LONG, 48);
         }
 
-        /** How much there is at that price, in 1e-8 units. */
+        /** Quantity at the best offer, in 1e-8 units. */
         public long offerQuantity() {
             return memory.get(JAVA_LONG, 56);
         }
 
-        /** The last trade, in cents. */
+        /** Price of the last trade in cents. */
         public long lastPrice() {
             return memory.get(JAVA_LONG, 64);
         }
 
-        /** Its quantity, in 1e-8 units. */
+        /** Quantity of the last trade, in 1e-8 units. */
         public long lastQuantity() {
             return memory.get(JAVA_LONG, 72);
         }
@@ -450,13 +450,13 @@ public final class Layout {
             return memory.get(JAVA_SHORT, 82) & 0xFFFF;
         }
 
-        /** 1: it is in a call auction. */
+        /** 1: the instrument is in a call auction. */
         public int auction() {
             return memory.get(JAVA_BYTE, 84) & 0xFF;
         }
     }
 
-    /** What a strategy knows of its run. */
+    /** A strategy's information about its run. */
     public static final class Context {
         /** Bytes of one. */
         public static final long BYTES = 40;
@@ -467,47 +467,47 @@ public final class Layout {
             this.memory = memory;
         }
 
-        /** The most orders that it can send: those that the plan has for it, less what its predecessors sent. */
+        /** Maximum number of orders: those of the plan, less what predecessors sent. */
         public long orders() {
             return memory.get(JAVA_LONG, 0);
         }
 
-        /** The most orders that it can have open at once. */
+        /** Maximum number of orders open at once. */
         public long maxOpen() {
             return memory.get(JAVA_LONG, 8);
         }
 
-        /** Orders that its predecessors sent: 0 in epoch 0. */
+        /** Number of orders sent by predecessors: 0 in epoch 0. */
         public long sentBefore() {
             return memory.get(JAVA_LONG, 16);
         }
 
-        /** Which strategy it is, from 0. */
+        /** Index of the strategy, from 0. */
         public int strategy() {
             return memory.get(JAVA_SHORT, 24) & 0xFFFF;
         }
 
-        /** How many strategies there are. */
+        /** Number of strategies. */
         public int strategies() {
             return memory.get(JAVA_SHORT, 26) & 0xFFFF;
         }
 
-        /** How many venues there are: orders go to 0 … venues − 1. */
+        /** Number of venues: orders go to 0 … venues − 1. */
         public int venues() {
             return memory.get(JAVA_SHORT, 28) & 0xFFFF;
         }
 
-        /** How many instruments there are, at least 1. */
+        /** Number of instruments, at least 1. */
         public int instruments() {
             return memory.get(JAVA_SHORT, 30) & 0xFFFF;
         }
 
-        /** Which incarnation it is: 0, and one more each time that it was started again after a death. */
+        /** Incarnation of the strategy: 0, incremented by each restart after a crash. */
         public int epoch() {
             return memory.get(JAVA_SHORT, 32) & 0xFFFF;
         }
 
-        /** 1: there is market data. */
+        /** 1: the run has market data. */
         public int marketData() {
             return memory.get(JAVA_BYTE, 34) & 0xFF;
         }

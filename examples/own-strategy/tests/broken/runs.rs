@@ -1,4 +1,4 @@
-//! What real runs say to them: processes that are killed and started again.
+//! Real runs of the broken rings: processes that are killed and restarted.
 
 use crate::rings::{DEFECTS, FORGETS, RINGS};
 use crate::{launcher, text};
@@ -31,7 +31,7 @@ pub fn the_good_rings_are_valid() {
     }
 }
 
-/// What finds each defect, whoever is killed meanwhile: one of these kinds. In a ring for each
+/// The kinds of finding that detect each defect, with kills during the run. In a ring for each
 /// producer the engine takes the strategy for the culprit, and the merge says that it need not be.
 const FOUND_BY: [(&str, &[&str]); 4] = [
     ("doubles", &["duplicate", "peer-faults"]),
@@ -60,7 +60,7 @@ pub fn each_broken_ring_is_found() {
     assert_eq!(FOUND_BY.map(|(defect, _)| defect), DEFECTS);
 }
 
-/// Nothing comes past what the dead one has left.
+/// Nothing passes the message that the dead producer has abandoned.
 pub fn a_ring_that_forgets_the_dead_is_found() {
     let kill = "--on-death restart --fault kill:strategy-1@push:half-written:100";
     let summary = run(FORGETS, kill, None);

@@ -1,4 +1,4 @@
-//! What the simulation says to rings of a user's own.
+//! Simulated runs of the broken rings.
 
 use crate::rings::{DEFECTS, RINGS};
 use crate::{launcher, text};

@@ -34,22 +34,21 @@ const LOGS: &str = "publications";
 const DEAD: &str = "dead";
 /// How long an end waits for another. The launcher gives up on a run sooner or later itself.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks of who waits, or calls of who calls the driver before the first look.
+/// Interval of polls while waiting, and of driver calls before the first poll.
 const BREATH: Duration = Duration::from_micros(100);
-/// Aeron's time-outs say that somebody is dead who was silent for so long: here nobody may say so
-/// but who reaps processes, and an end is called only when there is something to send. Ten years;
-/// the second must be longer than the first.
+/// Aeron's timeouts declare a silent client dead. Here only the reaper of processes may do so, and
+/// an end is called only when there is something to send: ten years; the second must be longer than
+/// the first.
 const NEVER_NS: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
 
 /// Bytes for the driver's counters, 128 each: four for a producer. Aeron's own choice, with what
 /// describes them, is 40 MiB of memory.
 const COUNTERS: usize = 1 << 20;
 
-/// Messages that the consumer takes from one call of the driver to the next: so many may have been
-/// taken without room for more being seen.
+/// Number of messages that the consumer takes between two calls of the driver: producers see freed
+/// capacity only after a call.
 const MESSAGES_A_CALL: u32 = 64;
-/// The same in ticks while it finds nothing: some ten microseconds where the counter is a
-/// processor's.
+/// The same in ticks while it finds nothing: some ten microseconds with a CPU's time stamp counter.
 const TICKS_A_CALL: u64 = 1 << 15;
 /// The most turns of driver and client in a call: nobody who always has something for them keeps
 /// the consumer from its messages.
@@ -201,7 +200,7 @@ impl Media {
 
 /// Gives back the pages of those logs that nobody sends into and nobody reads any more
 /// ([`Care::let_go`]); the driver, which takes the dead for living ones, goes on with what stands
-/// behind the terms. For who has the time: a producer that attaches.
+/// behind the terms. Called by a producer that attaches.
 pub fn give_back(name: &str) {
     let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     let Ok(logs) = path(name).join(LOGS).read_dir() else { return };
@@ -216,7 +215,7 @@ pub fn give_back(name: &str) {
     }
 }
 
-/// Whoever calls the driver.
+/// The caller of the driver.
 pub struct Care {
     path: PathBuf,
     media: Option<Media>,
@@ -251,7 +250,8 @@ impl Starting {
 }
 
 impl Care {
-    /// A driver with room for so many messages of each producer, and the one subscription.
+    /// Creates a driver with capacity for `capacity` messages of each producer, and the one
+    /// subscription.
     ///
     /// # Errors
     /// What Aeron or the system refused.
@@ -269,19 +269,19 @@ impl Care {
     pub fn took(&mut self) {
         self.taken += 1;
         if self.taken > MESSAGES_A_CALL {
-            self.call();
+            self.try_call();
         }
     }
 
-    /// Nothing was there; whether to look again at once.
+    /// Calls the driver if that is due, after an empty poll. Returns `true` if there was work.
     #[inline]
-    pub fn found_nothing(&mut self) -> bool {
-        Tsc.peek().wrapping_sub(self.called) > TICKS_A_CALL && self.call()
+    pub fn try_work_idle(&mut self) -> bool {
+        Tsc.peek().wrapping_sub(self.called) > TICKS_A_CALL && self.try_call()
     }
 
-    /// Calls driver and client now; whether there was anything to do.
+    /// Calls driver and client. Returns `true` if there was work.
     #[inline(never)]
-    pub fn call(&mut self) -> bool {
+    pub fn try_call(&mut self) -> bool {
         if self.media.is_none() {
             self.media = self.starting.with(Option::take).map(Media::has_started);
         }
@@ -291,7 +291,7 @@ impl Care {
         done
     }
 
-    /// That log is over: it is marked for whoever attaches next, to give its pages back.
+    /// Marks a finished log, whose pages the next attaching producer releases.
     pub fn let_go(&self, registration: i64) {
         let log = self.path.join(LOGS).join(format!("{registration}.logbuffer"));
         let _ = std::fs::rename(&log, log.with_extension(DEAD));

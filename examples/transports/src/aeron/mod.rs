@@ -16,8 +16,8 @@
 //! more that can die alone: producers would go on until their limit and stand still then.
 //!
 //! **Whose a message is**: the session, which the producer chooses for its publication, says its
-//! index and its process, which must be the one that was started for that producer. It stands in
-//! each frame; the consumer looks at who it is when it is new.
+//! index and its process, which must be the one that was started for that producer. It is in each
+//! frame; the consumer looks at who it is when it is new.
 //!
 //! **What a dead producer leaves**: its log with the frames that it has committed, which the
 //! consumer takes; a claim that was never committed is the end of it. Its successor has a log of
@@ -26,8 +26,8 @@
 //! pages of its log back.
 //!
 //! **What it does not do**: another subscription would begin with what is sent then, so a consumer
-//! is not replaced. What stands in the logs and in the driver's own memory is believed: a hostile
-//! process can make the engine fault.
+//! is not replaced. The logs and the driver's memory are trusted: a hostile process can make the
+//! engine fault.
 
 mod media;
 
@@ -104,7 +104,7 @@ impl Sender {
             Err(AeronOfferError::AdminAction) => self.publication.try_claim_owned(BYTES),
             claim => claim,
         };
-        // The limit is reached, or there is no subscription any more.
+        // The limit is reached, or the subscription is gone.
         claim.map_err(|_| Full)
     }
 }
@@ -189,7 +189,7 @@ impl Consumer for Receiver {
             }
             // The rest of a term that was too short is passed over as nothing, and what was sent
             // behind it is there: so twice at least.
-            if look > 0 && !self.care.found_nothing() {
+            if look > 0 && !self.care.try_work_idle() {
                 break;
             }
         }
@@ -202,7 +202,7 @@ impl Consumer for Receiver {
 
     fn retire(&mut self, producer: usize) -> bool {
         // What it published and nobody has heard of is known after this.
-        self.care.call();
+        self.care.try_call();
         let (kept, origins) = (&mut self.kept, &mut self.origins);
         let mut is_over = kept.iter().all(|(from, _)| *from != producer);
         let mut logs = Vec::new();
@@ -223,7 +223,7 @@ impl Consumer for Receiver {
         });
         if is_over {
             // The driver cleans what was read before it lets the log be.
-            self.care.call();
+            self.care.try_call();
             logs.iter().for_each(|log| self.care.let_go(*log));
         }
         is_over

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use roles::bench::account::{AgentAccount, memory};
 use roles::bench::control::ControlView;
 use roles::bench::queues::ledger::{self, MAX_ENDS};
-use roles::bench::queues::waiting::{Pace, Slow, Waiting};
+use roles::bench::queues::waiting::{Pace, Slow, WaitStrategy};
 use roles::bench::queues::{QueueEnd, loops_of};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers};
@@ -165,11 +165,11 @@ impl BenchWork for LabWork {
 
 impl LabWork {
     /// How an agent waits, and the bells that it rings.
-    fn waiting(&self, agent: usize, attached: &mut Attached<'_>) -> Result<(Waiting, Vec<Doorbell>)> {
+    fn waiting(&self, agent: usize, attached: &mut Attached<'_>) -> Result<(WaitStrategy, Vec<Doorbell>)> {
         let waiting = match self.wait {
-            Wait::Busy => Waiting::busy(),
-            Wait::Yield => Waiting::yielding(),
-            Wait::Poll => Waiting::polling(Duration::from_nanos(self.poll_ns)),
+            Wait::Busy => WaitStrategy::busy(),
+            Wait::Yield => WaitStrategy::yielding(),
+            Wait::Poll => WaitStrategy::polling(Duration::from_nanos(self.poll_ns)),
             Wait::Park => {
                 let mut bell =
                     |agent| attached.region(&bell_name(agent), bell::KIND).map(|found| found.words());
@@ -178,7 +178,7 @@ impl LabWork {
                 let others = if producers.contains(&agent) { producers.end..agents } else { producers };
                 let bells =
                     others.map(|other| Ok(Doorbell::from_outside(&bell(other)?))).collect::<Result<_>>()?;
-                return Ok((Waiting::parking(Listener::new(&own).and_outside(&own)), bells));
+                return Ok((WaitStrategy::parking(Listener::new(&own).and_outside(&own)), bells));
             }
         };
         Ok((waiting, Vec::new()))

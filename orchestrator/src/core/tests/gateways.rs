@@ -54,7 +54,7 @@ fn open_orders_outlive_a_gateway_that_resumes() {
 }
 
 #[test]
-fn cancels_of_the_dead_wait_for_a_gateway_that_resumes() {
+fn cancels_of_dead_strategy_wait_for_resuming_gateway() {
     let mut bench = resumable();
     bench.send(&order(1, 0, 0));
     bench.gateway_dies(0, 0);

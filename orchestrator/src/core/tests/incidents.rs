@@ -3,10 +3,10 @@
 use super::*;
 use protocol::wire::CancelScope;
 
-const FLOOD: u64 = TOLERATED_OFFENCES as u64;
+const FLOOD: u64 = TOLERATED_OFFENSES as u64;
 
 #[test]
-fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
+fn next_incarnation_restarts_sequence_and_refuses_old_ids() {
     let mut bench = bench(100);
     bench.send(&order(0, 0, 0));
     let effects = bench.fence(0, 0, true);
@@ -24,7 +24,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
 }
 
 #[test]
-fn one_that_was_started_and_died_between_two_looks_is_retired_too() {
+fn restart_and_death_between_polls_is_retired() {
     let mut bench = bench(100);
     bench.fence(0, 0, true);
     bench.apply(Input::Retired { strategy: 0 });
@@ -46,7 +46,7 @@ fn report_of_dead_incarnation_is_settled_and_not_returned() {
 }
 
 #[test]
-fn each_misconduct_has_its_name_and_the_other_goes_on() {
+fn each_violation_is_named_and_others_continue() {
     let with_id = |strategy, epoch, sequence| {
         Order { id: OrderId::new(strategy, epoch, sequence), ..order(0, 0, 0) }.to_message()
     };
@@ -91,7 +91,7 @@ fn more_orders_than_the_plan_has_are_a_flood() {
 }
 
 #[test]
-fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
+fn orders_beyond_venue_budget_are_rejected_then_quarantined() {
     // Strategy 0: one to each venue. Strategy 1: 300 to venue 1.
     let mut bench = bench_of(&RiskSetup { venue_orders: &[1, 1, 0, 300], ..SETUP });
     (0..10).for_each(|n| _ = bench.send(&order(0, n, 0)));
@@ -105,7 +105,7 @@ fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
 }
 
 #[test]
-fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
+fn shared_ring_violations_quarantine_nobody() {
     for (venue, orders) in [(9, 10_000), (0, 10_000), (0, 3)] {
         let mut bench = bench(2);
         bench.core.sessions[0].budget = orders;
@@ -117,9 +117,9 @@ fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
 }
 
 #[test]
-fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
+fn shared_ring_refuses_late_orders_of_dead() {
     let mut bench = bench(100);
-    bench.core.sessions[0].open(2);
+    bench.core.sessions[0].begin_incarnation(2);
     let of = |epoch, sequence| Order { id: OrderId::new(0, epoch, sequence), ..order(0, 0, 0) };
     bench.send_shared(&of(1, 5));
     bench.send_shared(&of(2, 0));
@@ -130,7 +130,7 @@ fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
 }
 
 #[test]
-fn what_a_flood_left_in_a_shared_ring_has_no_stamps() {
+fn flood_leftovers_in_shared_ring_are_not_stamped() {
     let mut bench = bench_of(&RiskSetup { orders: &[1, 1], ..SETUP });
     bench.fence(0, 0, true);
     (0..3).for_each(|n| _ = bench.send_shared(&order(0, n, 0)));

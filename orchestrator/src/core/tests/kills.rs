@@ -42,7 +42,7 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
         for queue in &mut queues {
             let queued = queue.split_off(queue.len().min(CAPACITY));
             for instruction in queued {
-                if bench.core.must_recall(&instruction.to_message()) {
+                if bench.core.should_recall(&instruction.to_message()) {
                     bench.apply(Input::Recalled { message: instruction.to_message() });
                 } else {
                     queue.push(instruction);
@@ -93,12 +93,12 @@ proptest! {
 }
 
 #[test]
-fn a_kill_that_lets_an_instrument_or_what_waits_through_is_found() {
+fn incomplete_kill_is_detected() {
     // It tells the venues and forgets to throw the switch.
     fn only_tells(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
         let effects = kill(bench, scope);
         let Core { risk, positions, .. } = &mut bench.core;
-        risk.turn(scope, false, positions).unwrap();
+        risk.set_switch(scope, false, positions).unwrap();
         effects
     }
     // It throws the switch and forgets what is queued.
@@ -114,7 +114,7 @@ fn a_kill_that_lets_an_instrument_or_what_waits_through_is_found() {
 }
 
 #[test]
-fn an_operator_hears_what_was_open_and_when_the_last_was_confirmed() {
+fn operator_gets_open_count_and_completion_time() {
     let mut bench = bench(100);
     let scope = Scope::Strategy(0);
     (0..3).for_each(|n| _ = bench.send(&order(0, n, (n % 2) as u16)));

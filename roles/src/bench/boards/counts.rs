@@ -1,51 +1,51 @@
 //! Figures and histograms of a board's writer or reader, in its shared account. One process adds,
-//! the launcher reads, also of a process that was killed. Nothing is allocated.
+//! the launcher reads, also after a crash. Nothing is allocated.
 //!
 //! ```text
-//! │ figures (16 words) │ three histograms, fine │ 60 histograms, coarse: one for each part of the time │
+//! │ figures (16 words) │ three histograms, fine │ 60 histograms, coarse: one per time slice │
 //! ```
 //!
 //! A value below 2^(bits+1) ticks has a bucket of its own. Above, the width of a bucket is one part
-//! in 2^bits of its value. Least, greatest and sum are exact.
+//! in 2^bits of its value. Minimum, maximum and sum are exact.
 
 use super::super::account::AgentAccount;
 use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
-/// From 2^40 ticks on (some minutes), values count as the greatest.
+/// Values from 2^40 ticks on (some minutes) share the last bucket.
 const TOP: u32 = 40;
-/// One more than the least value; 0: there is none.
-pub const LEAST: usize = 0;
-/// The greatest value.
-pub const GREATEST: usize = 1;
-/// The sum of all values.
+/// Index of the word with the minimum plus 1; 0: no value.
+pub const MIN_WORD: usize = 0;
+/// Index of the word with the maximum.
+pub const MAX_WORD: usize = 1;
+/// Index of the word with the sum of all values.
 pub const SUM: usize = 2;
-/// The first bucket.
+/// Index of the first bucket.
 pub const BUCKETS: usize = 3;
 
 /// The resolution of a histogram: one part in 2^bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grain {
+pub struct Resolution {
     bits: u32,
 }
 
-impl Grain {
+impl Resolution {
     /// One part in 2,048: finer than a table shows.
     pub const FINE: Self = Self { bits: 11 };
     /// One part in 32: for charts over time.
     pub const COARSE: Self = Self { bits: 5 };
 
-    /// The number of buckets.
+    /// Returns the number of buckets.
     pub const fn buckets(self) -> usize {
         ((TOP - self.bits + 1) as usize) << self.bits
     }
 
-    /// The size of a histogram in words.
+    /// Returns the size of a histogram in words.
     pub const fn words(self) -> usize {
         (BUCKETS + self.buckets()).next_multiple_of(8)
     }
 
-    /// The bucket of a value.
+    /// Returns the bucket of a value.
     #[inline(always)]
     pub const fn bucket(self, value: u64) -> usize {
         let top = (1 << TOP) - 1;
@@ -54,7 +54,7 @@ impl Grain {
         ((shift as usize) << self.bits) + (value >> shift) as usize
     }
 
-    /// The middle of a bucket.
+    /// Returns the middle of a bucket.
     pub const fn value(self, bucket: usize) -> u64 {
         if bucket < 2 << self.bits {
             return bucket as u64;
@@ -65,15 +65,15 @@ impl Grain {
     }
 }
 
-/// The writing end of a histogram.
+/// The writing end of a histogram in shared memory.
 pub struct SharedHistogram {
     words: AtomicWords,
-    grain: Grain,
+    grain: Resolution,
 }
 
 impl SharedHistogram {
-    /// Over memory of [`Grain::words`] words. What is counted there stays.
-    pub const fn new(words: AtomicWords, grain: Grain) -> Self {
+    /// Opens a histogram in [`Resolution::words`] words of memory. Existing counts stay.
+    pub const fn new(words: AtomicWords, grain: Resolution) -> Self {
         Self { words, grain }
     }
 
@@ -84,43 +84,43 @@ impl SharedHistogram {
         // publishes.
         add(&self.words, BUCKETS + self.grain.bucket(ticks), 1);
         add(&self.words, SUM, ticks);
-        if ticks > self.words[GREATEST].load(Ordering::Relaxed) {
-            self.words[GREATEST].store(ticks, Ordering::Relaxed);
+        if ticks > self.words[MAX_WORD].load(Ordering::Relaxed) {
+            self.words[MAX_WORD].store(ticks, Ordering::Relaxed);
         }
-        let least = self.words[LEAST].load(Ordering::Relaxed);
-        if least == 0 || ticks < least - 1 {
-            self.words[LEAST].store(ticks.saturating_add(1), Ordering::Relaxed);
+        let min = self.words[MIN_WORD].load(Ordering::Relaxed);
+        if min == 0 || ticks < min - 1 {
+            self.words[MIN_WORD].store(ticks.saturating_add(1), Ordering::Relaxed);
         }
     }
 }
 
 #[inline(always)]
-fn add(words: &AtomicWords, place: usize, more: u64) {
-    let word = &words[place];
+fn add(words: &AtomicWords, index: usize, more: u64) {
+    let word = &words[index];
     // Relaxed: as in `SharedHistogram::add`.
     word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
 const FIGURES: usize = 16;
-/// Histograms of the whole time.
+/// Number of histograms over the whole time.
 pub const MEASURES: usize = 3;
-/// Parts of the time.
+/// Number of time slices.
 pub const SLICES: usize = 60;
-/// The own words of an account.
-pub const WORDS: usize = FIGURES + MEASURES * Grain::FINE.words() + SLICES * Grain::COARSE.words();
+/// Number of own words of an account.
+pub const WORDS: usize = FIGURES + MEASURES * Resolution::FINE.words() + SLICES * Resolution::COARSE.words();
 
-/// A figure of a reader.
+/// A counter of a board's reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardField {
     /// Versions missed.
     Missed,
-    /// Values whose content is not that of their version.
+    /// Torn values: content that does not match the version.
     Torn,
-    /// Reads given up.
+    /// Reads given up because the writer overtook them.
     Overtaken,
 }
 
-/// What is measured.
+/// A measured duration of a board's writer or reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardMeasure {
     /// A writer's: begin to end. A reader's: propagation.
@@ -131,17 +131,17 @@ pub enum BoardMeasure {
     Third,
 }
 
-/// The first word of a measure's histogram.
+/// Returns the index of the first word of a measure's histogram.
 pub fn measure_at(measure: usize) -> usize {
-    FIGURES + measure * Grain::FINE.words()
+    FIGURES + measure * Resolution::FINE.words()
 }
 
-/// The first word of the histogram of a part of the time.
+/// Returns the index of the first word of a time slice's histogram.
 pub fn slice_at(slice: usize) -> usize {
-    measure_at(MEASURES) + slice * Grain::COARSE.words()
+    measure_at(MEASURES) + slice * Resolution::COARSE.words()
 }
 
-/// The agent's end.
+/// The agent's writing end of its figures and histograms.
 pub struct BoardLog {
     account: AgentAccount,
     figures: AtomicWords,
@@ -150,15 +150,15 @@ pub struct BoardLog {
 }
 
 impl BoardLog {
-    /// Over an account with [`WORDS`] own words. A successor adds to what is counted there.
+    /// Opens an account with [`WORDS`] own words. A successor adds to existing counts.
     pub fn new(account: &AgentAccount) -> Self {
         let words = account.own();
-        let histogram = |at, grain: Grain| SharedHistogram::new(words.window(at, grain.words()), grain);
+        let histogram = |at, grain: Resolution| SharedHistogram::new(words.window(at, grain.words()), grain);
         Self {
             account: account.clone(),
             figures: words.window(0, FIGURES),
-            measures: std::array::from_fn(|place| histogram(measure_at(place), Grain::FINE)),
-            slices: (0..SLICES).map(|slice| histogram(slice_at(slice), Grain::COARSE)).collect(),
+            measures: std::array::from_fn(|index| histogram(measure_at(index), Resolution::FINE)),
+            slices: (0..SLICES).map(|slice| histogram(slice_at(slice), Resolution::COARSE)).collect(),
         }
     }
 
@@ -180,7 +180,7 @@ impl BoardLog {
         self.measures[measure as usize].add(ticks);
     }
 
-    /// Counts a value in its part of the time. The last part includes what comes after it.
+    /// Counts a value in its time slice. The last slice includes later values.
     #[inline(always)]
     pub fn over_time(&self, slice: usize, ticks: u64) {
         self.slices[slice.min(SLICES - 1)].add(ticks);

@@ -1,4 +1,4 @@
-//! The two measured loops of the board: the writer's and a reader's.
+//! The two measured loops of the board benchmark: writer and reader.
 
 pub mod content;
 pub mod counts;
@@ -13,31 +13,31 @@ use std::time::Duration;
 use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
 use system::named_enum;
 
-/// How long after the end the writer may make writes that were due before it, in nanoseconds.
+/// Time after the end during which the writer may make late writes, in nanoseconds.
 pub const LATE_NS: u64 = 1_000_000_000;
-/// The longest sleep of a reader without a look at the phase.
+/// Maximum sleep of a reader without a check of the phase.
 const SLEEP: Duration = Duration::from_millis(10);
 
 named_enum! {
-    /// How readers wait for something newer.
+    /// How readers wait for a newer version.
     Waiting {
-        /// Looks again at once.
+        /// Spins.
         Spin = "spin",
-        /// Gives the core away.
+        /// Yields the core.
         Yield = "yield",
         /// Sleeps until the writer wakes it, for a millisecond at most.
         Park = "park",
     }
 }
 
-/// A reading end: the board's, or a broken one that the check must find.
+/// The reading end of a board: the real one, or a broken one that the check must detect.
 pub trait BoardRead {
-    /// The version of the cell's newest value.
+    /// Returns the version of a cell's newest value.
     fn version(&self, cell: usize) -> u64;
-    /// Copies the newest value.
+    /// Copies a cell's newest value.
     fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError>;
-    /// Sleeps until the version is another one, or that long.
-    fn sleep(&self, cell: usize, version: u64, at_most: Duration);
+    /// Sleeps until the version changes, at most `timeout`.
+    fn sleep(&self, cell: usize, version: u64, timeout: Duration);
 }
 
 impl BoardRead for board::Reader {
@@ -49,8 +49,8 @@ impl BoardRead for board::Reader {
     fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
         self.read(cell, into)
     }
-    fn sleep(&self, cell: usize, version: u64, at_most: Duration) {
-        self.wait_for_newer(cell, version, board::Wait::Sleep, at_most);
+    fn sleep(&self, cell: usize, version: u64, timeout: Duration) {
+        self.wait_for_newer(cell, version, board::Wait::Sleep, timeout);
     }
 }
 
@@ -62,30 +62,30 @@ pub enum BoardEnd {
     Reader(board::Reader),
 }
 
-/// What both loops have.
+/// The environment of both measured loops.
 pub struct BoardAgent<'a> {
-    /// From durations to ticks.
+    /// Converts durations to ticks.
     pub time: Timebase,
-    /// The phase of the case.
+    /// Read access to the phase.
     pub control: &'a ControlView,
-    /// When writes are due, in nanoseconds from the start; `None`: nothing is due.
+    /// Due times of writes, in nanoseconds from the start; `None`: no schedule.
     pub due: Option<ReadOnlyWords>,
     /// The agent's account.
     pub account: &'a AgentAccount,
-    /// Its histograms, in the account.
+    /// Histograms in the account.
     pub log: BoardLog,
     /// How readers wait.
     pub waiting: Waiting,
     /// The number of cells.
     pub cells: usize,
-    /// Words of a value.
+    /// Number of words of a value.
     pub words: usize,
-    /// The length of the case.
+    /// Length of the case, in nanoseconds.
     pub duration_ns: u64,
 }
 
 impl BoardAgent<'_> {
-    /// Runs the loop of that end.
+    /// Runs the loop of an end of the board.
     pub fn run(&self, clock: ClockSource, end: BoardEnd) {
         match (end, clock) {
             (BoardEnd::Writer(mut board), ClockSource::Tsc) => self.write(&Tsc, &mut board),
@@ -95,15 +95,15 @@ impl BoardAgent<'_> {
         }
     }
 
-    /// The tick at which that write is due; `None`: nothing is due, or no write of that number.
+    /// Returns the tick at which a write is due; `None`: no schedule, or no such write.
     #[inline(always)]
     fn due(&self, number: u64) -> Option<u64> {
         let due = self.due.as_ref()?;
-        let place = usize::try_from(number).ok().filter(|place| *place < due.len())?;
-        Some(self.time.at(due.load(place, Ordering::Relaxed)))
+        let index = usize::try_from(number).ok().filter(|index| *index < due.len())?;
+        Some(self.time.at(due.load(index, Ordering::Relaxed)))
     }
 
-    /// Ticks of a part of the time.
+    /// Returns the length of a time slice in ticks.
     fn slice(&self) -> u64 {
         (self.time.ticks(self.duration_ns) / SLICES as u64).max(1)
     }
@@ -113,8 +113,8 @@ impl BoardAgent<'_> {
         self.log.over_time((at.saturating_sub(self.time.start_ticks) / slice) as usize, ticks);
     }
 
-    /// Writes each value when it is due, or one after the other, to the cells in turn. A successor
-    /// goes on after the last whole write, and what was due since is late.
+    /// Writes each value when it is due, or back to back, to the cells in turn. A successor resumes
+    /// after the last complete write; the writes due since are late.
     pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
         let (cells, slice) = (self.cells, self.slice());
         let mut value = vec![0; self.words];
@@ -150,7 +150,7 @@ impl BoardAgent<'_> {
         self.account.set(Field::End, clock.now());
     }
 
-    /// Looks at all cells in turn and reads what is newer, until the writer has ended and its last
+    /// Polls all cells in turn and reads newer versions, until the writer has ended and its last
     /// values are read.
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
         let slice = self.slice();
@@ -179,7 +179,7 @@ impl BoardAgent<'_> {
         self.account.set(Field::End, clock.now());
     }
 
-    /// Reads a cell's newest value, checks and counts it.
+    /// Reads, checks and counts a cell's newest value. Returns `false` if the read was overtaken.
     #[inline(always)]
     fn take(
         &self,

@@ -1,37 +1,38 @@
-//! Events, and the check of what a consumer takes: each event once, whole, in its producer's order.
+//! Events of the queue benchmark, and the check of a consumer: each event once, whole and in its
+//! producer's order.
 //!
-//! An account has the latency of each event after its figures, in ticks, in the order of the takes.
+//! After its figures an account has the latency of each event in ticks, in order of consumption.
 
 use super::super::account::{AccountView, AgentAccount, Field};
 use shm::ring::{MESSAGE_WORDS, Message};
 use shm::sync::Ordering;
 
-/// A figure of a queue's end, by its word in the own part of the account.
+/// A figure of a queue end: its value is the word's index in the own part of the account.
 #[derive(Clone, Copy, Debug)]
 pub enum LabField {
-    /// How often the end could not go on.
+    /// Number of times that the end had to wait.
     Looks,
-    /// How often it came back from a yield or a sleep.
+    /// Number of returns from a yield or a sleep.
     Wakes,
-    /// The longest wait of a producer for room, in ticks.
+    /// Longest wait of a producer for a free slot, in ticks.
     LongestWait,
     /// The wrapping sum of the events' checks.
     Sum,
-    /// Events whose check is wrong, or of no producer.
+    /// Events with a wrong checksum or an unknown producer.
     Damaged,
     /// Events after a later one of the same producer.
     Disordered,
-    /// Numbers that were passed over.
+    /// Skipped event numbers.
     Missing,
 }
 
-/// The largest number of producers, and of consumers.
+/// Maximum number of producers, and of consumers.
 pub const MAX_ENDS: u16 = 64;
 /// The events of each producer in the first half that a consumer took.
 const SHARES: usize = 16;
 const LATENCIES: usize = SHARES + MAX_ENDS as usize;
 
-/// The own words of an agent that takes that many events.
+/// Returns the number of own words of an agent that takes `events` events.
 pub const fn account_words(events: u64) -> usize {
     LATENCIES + events as usize
 }
@@ -42,25 +43,25 @@ pub fn set(account: &AgentAccount, field: LabField, value: u64) {
     account.set_own(field as usize, value);
 }
 
-/// A figure.
+/// Loads a figure.
 pub fn get(account: &AccountView, field: LabField) -> u64 {
     account.own().load(field as usize, Ordering::Relaxed)
 }
 
-/// The events of each producer in the first half of what a consumer took.
+/// Returns the number of events of each producer in the first half that a consumer took.
 pub fn shares(account: &AccountView, producers: u16) -> Vec<u64> {
     let own = account.own();
     (0..usize::from(producers)).map(|index| own.load(SHARES + index, Ordering::Relaxed)).collect()
 }
 
-/// The latencies of what a consumer took, in ticks.
+/// Returns the latencies of the events that a consumer took, in ticks.
 pub fn latencies(account: &AccountView) -> impl Iterator<Item = u64> {
     let own = account.own();
     let count = account.get(Field::Count).min((own.len() - LATENCIES) as u64) as usize;
     (0..count).map(move |index| own.load(LATENCIES + index, Ordering::Relaxed))
 }
 
-/// What tells an event from every other one.
+/// Returns the checksum of an event.
 #[inline(always)]
 fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
     let mixed =
@@ -68,8 +69,8 @@ fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// An event: producer, number, its tick, its check, filler, and the check again, so that an event
-/// made of parts of two is found.
+/// Returns an event and its checksum: producer, number, tick, checksum, filler, and the checksum
+/// again, so that a mixture of two events is found.
 #[inline(always)]
 pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     let check = check_of(producer, number, stamp);
@@ -78,14 +79,14 @@ pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     (message, check)
 }
 
-/// Conservation and order of what a consumer takes.
+/// Checks conservation and order of the events that a consumer takes.
 pub struct Ledger<'a> {
     account: &'a AgentAccount,
-    /// The number that is due from each producer.
+    /// Expected next number of each producer.
     due: Vec<u64>,
-    /// Taken so far.
+    /// Events taken so far.
     taken: u64,
-    /// Events that were taken in order or passed over: all events, when nothing more is due.
+    /// Events taken in order or skipped: all events, when nothing more is expected.
     pub reached: u64,
     half: u64,
     sum: u64,
@@ -95,13 +96,14 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Nothing taken yet of that many events.
+    /// Creates a ledger that expects `total` events.
     pub fn new(account: &'a AgentAccount, producers: u16, total: u64) -> Self {
         let (due, half) = (vec![0; producers.into()], total.div_ceil(2));
         Self { account, due, taken: 0, reached: 0, half, sum: 0, damaged: 0, disordered: 0, missing: 0 }
     }
 
-    /// Takes an event at that tick; `from` is the producer that the queue reports.
+    /// Checks and counts an event taken at tick `now`; `from` is the producer that the queue
+    /// reports.
     #[inline(always)]
     pub fn take(&mut self, from: Option<usize>, message: &Message, now: u64) {
         let [producer, number, stamp, check, .., last] = *message;
@@ -133,7 +135,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Stores what was found.
+    /// Stores the figures in the account.
     pub fn close(&self) {
         set(self.account, LabField::Sum, self.sum);
         set(self.account, LabField::Damaged, self.damaged);
@@ -142,8 +144,8 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Compares what was pushed with what a consumer took. Returns what does not hold; nothing if each
-/// event came once, whole and in its producer's order.
+/// Compares the pushed events with those that a consumer took. Returns the violations; empty if
+/// each event came once, whole and in its producer's order.
 pub fn problems(name: &str, account: &AccountView, pushed: u64, sum: u64) -> Vec<String> {
     let found = [
         (LabField::Damaged, "events damaged or of no producer"),

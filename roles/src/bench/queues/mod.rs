@@ -1,5 +1,5 @@
-//! The measured loops of the lab: one pushes events, one takes them. Each technique compiles its
-//! own. How an end waits and how slow it is are branches outside of the way of an event.
+//! The measured loops of the queue benchmark: producer and consumer, compiled for each technique.
+//! Waiting and slowness are branches off an event's path.
 
 pub mod ledger;
 pub mod waiting;
@@ -15,27 +15,27 @@ use shm::ring::{Consumer, Link, LinkSpec, Producer};
 use std::sync::OnceLock;
 use system::clock::{Clock, ClockSource};
 use techniques::{Technique, TechniqueVisitor};
-use waiting::{Pace, Waiting};
+use waiting::{Pace, WaitStrategy};
 
-/// What an end has besides its queues.
+/// The environment of a producer or consumer, except its queues.
 pub struct QueueEnd<'a> {
-    /// The phase of the run.
+    /// Read access to the phase of the run.
     pub control: &'a ControlView,
     /// The agent's account.
     pub account: &'a AgentAccount,
     /// The clock.
     pub clock: ClockSource,
-    /// How it waits.
-    pub waiting: Waiting,
-    /// How slow it is.
+    /// The wait strategy.
+    pub waiting: WaitStrategy,
+    /// The cost per event.
     pub pace: Pace,
-    /// The bells to ring after an event: none unless the other side parks.
+    /// Doorbells to ring after an event: empty unless the other side parks.
     pub bells: Vec<Doorbell>,
-    /// This producer's number.
+    /// Index of this producer.
     pub index: u16,
-    /// The producers of the run.
+    /// Number of producers in the run.
     pub producers: u16,
-    /// Events to push, or to take.
+    /// Number of events to push or to take.
     pub events: u64,
 }
 
@@ -43,7 +43,7 @@ impl QueueEnd<'_> {
     fn close(&self, begin: u64) {
         self.account.set(Field::Begin, begin);
         self.account.set(Field::End, self.clock.now());
-        set(self.account, LabField::Looks, self.waiting.looks);
+        set(self.account, LabField::Looks, self.waiting.polls);
         set(self.account, LabField::Wakes, self.waiting.wakes);
     }
 }
@@ -63,7 +63,7 @@ pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
                     }
                     end.waiting.wait();
                 }
-                end.waiting.went_on();
+                end.waiting.on_progress();
                 longest = longest.max(end.clock.now().saturating_sub(made));
             }
         }
@@ -86,11 +86,11 @@ pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
 pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
     let mut ledger = Ledger::new(end.account, end.producers, end.events);
     let begin = end.clock.now();
-    let mut is_last_look = false;
+    let mut is_last_poll = false;
     loop {
         if let Some((from, message)) = queue.try_pop() {
             ledger.take(from, &message, end.clock.now());
-            end.waiting.went_on();
+            end.waiting.on_progress();
             for bell in &end.bells {
                 bell.ring();
             }
@@ -103,9 +103,9 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
         } else {
             match end.control.phase() {
                 STOP => break,
-                // Everything was pushed before: this look finds all that will come.
-                DRAIN if is_last_look => break,
-                DRAIN => is_last_look = true,
+                // Everything was pushed before: this poll finds all that will come.
+                DRAIN if is_last_poll => break,
+                DRAIN => is_last_poll = true,
                 _ => end.waiting.wait(),
             }
         }
@@ -118,15 +118,15 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
     end.close(begin);
 }
 
-/// A loop with its queues: one dynamic call for each thread.
+/// A loop with its attached queues: one dynamic call per thread.
 pub type AttachedEnd = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
 
-/// The loops that are compiled for a technique.
+/// The measured loops compiled for a technique.
 #[derive(Clone, Copy)]
 pub struct TechniqueLoops {
-    /// The producer of that number, of all queues.
+    /// Attaches a producer, by index, to all queues.
     pub producer: fn(&[LinkSpec<'_>], usize, &mut Attached<'_>) -> Result<AttachedEnd, RegionError>,
-    /// The consumer of a queue.
+    /// Attaches the consumer of a queue.
     pub consumer: fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedEnd, RegionError>,
 }
 
@@ -166,14 +166,14 @@ fn built_in() -> LoopTable {
     table
 }
 
-/// Adds the loops of these techniques to the built-in ones.
+/// Adds the loops of the techniques `T` to the built-in ones.
 pub fn install<T: Links>() {
     let mut table = built_in();
     T::each_own(&mut table);
     let _ = LOOPS.set(table.0);
 }
 
-/// The loops of a technique; `None` for one that was never installed.
+/// Returns the loops of a technique; `None` if it was never installed.
 pub fn loops_of(technique: Technique) -> Option<TechniqueLoops> {
     let table = LOOPS.get_or_init(|| built_in().0);
     table.iter().find(|(known, _)| *known == technique).map(|(_, loops)| *loops)

@@ -1,4 +1,4 @@
-//! How an end waits, and what it does when it is slow: chosen once a run, outside the hot path.
+//! Wait strategies of a queue end, and its cost per event: chosen once per run, off the hot path.
 
 use serde::{Deserialize, Serialize};
 use shm::bell::Listener;
@@ -6,12 +6,12 @@ use shm::idle::{Idle, Park};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource};
 
-/// A way of waiting.
-pub struct Waiting {
+/// The wait strategy of a queue end, with its counters.
+pub struct WaitStrategy {
     kind: WaitingKind,
-    /// How often the end could not go on.
-    pub looks: u64,
-    /// How often it came back from a yield or a sleep.
+    /// Number of times that the end had to wait.
+    pub polls: u64,
+    /// Number of returns from a yield or a sleep.
     pub wakes: u64,
 }
 
@@ -21,52 +21,52 @@ enum WaitingKind {
     Poll(Duration),
     Park {
         park: Park,
-        /// The bell is armed: the next wait sleeps.
+        /// The doorbell is armed: the next wait sleeps.
         armed: bool,
     },
 }
 
-/// The longest sleep of an end without a look, in nanoseconds.
-const AT_MOST_NS: u64 = 10_000_000;
+/// Maximum sleep without a poll, in nanoseconds.
+const MAX_SLEEP_NS: u64 = 10_000_000;
 
-impl Waiting {
+impl WaitStrategy {
     const fn new(kind: WaitingKind) -> Self {
-        Self { kind, looks: 0, wakes: 0 }
+        Self { kind, polls: 0, wakes: 0 }
     }
 
-    /// Looks again at once.
+    /// Creates a strategy that spins.
     pub const fn busy() -> Self {
         Self::new(WaitingKind::Busy)
     }
 
-    /// Gives the core away.
+    /// Creates a strategy that yields the core.
     pub const fn yielding() -> Self {
         Self::new(WaitingKind::Yield)
     }
 
-    /// Sleeps that long.
+    /// Creates a strategy that sleeps for `time` between polls.
     pub const fn polling(time: Duration) -> Self {
         Self::new(WaitingKind::Poll(time))
     }
 
-    /// Sleeps until its bell rings.
+    /// Creates a strategy that parks until the doorbell rings.
     pub fn parking(own: Listener) -> Self {
         Self::new(WaitingKind::Park { park: Park::new(own), armed: false })
     }
 
-    /// Could not go on: waits, once.
+    /// Waits once.
     #[inline(never)]
     pub fn wait(&mut self) {
-        self.looks += 1;
+        self.polls += 1;
         match &mut self.kind {
             WaitingKind::Busy => return core::hint::spin_loop(),
             WaitingKind::Yield => std::thread::yield_now(),
             WaitingKind::Poll(time) => std::thread::sleep(*time),
             WaitingKind::Park { park, armed } => {
-                park.idle(AT_MOST_NS);
+                park.idle(MAX_SLEEP_NS);
                 *armed = !*armed;
                 if *armed {
-                    // Looks once more before it sleeps.
+                    // Polls once more before it sleeps.
                     return;
                 }
             }
@@ -74,9 +74,9 @@ impl Waiting {
         self.wakes += 1;
     }
 
-    /// Went on.
+    /// Disarms the doorbell after progress.
     #[inline(always)]
-    pub fn went_on(&mut self) {
+    pub fn on_progress(&mut self) {
         if let WaitingKind::Park { park, armed } = &mut self.kind
             && *armed
         {
@@ -86,15 +86,15 @@ impl Waiting {
     }
 }
 
-/// What a slow end does for each event besides handing it on.
+/// The cost of each event at a slow end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slow {
-    /// Sleeps.
+    /// Sleeps for a time.
     Sleep {
         /// Nanoseconds.
         ns: u64,
     },
-    /// Works.
+    /// Spins for a time.
     Work {
         /// Nanoseconds.
         ns: u64,
@@ -102,7 +102,7 @@ pub enum Slow {
 }
 
 impl Slow {
-    /// How long it is, in nanoseconds.
+    /// Returns the time in nanoseconds.
     pub const fn ns(self) -> u64 {
         match self {
             Slow::Sleep { ns } | Slow::Work { ns } => ns,
@@ -110,7 +110,7 @@ impl Slow {
     }
 }
 
-/// What an end does for each event.
+/// The cost of each event at an end, with jitter.
 pub struct Pace {
     slow: Option<Slow>,
     jitter: f64,
@@ -119,17 +119,17 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So slow, or not at all; `jitter` is a share of it to both sides.
+    /// Creates a pace with an optional cost; `jitter` is its relative half-width.
     pub const fn new(slow: Option<Slow>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
         Self { slow, jitter, ns_per_tick, random: seed }
     }
 
-    /// Whether there is anything to do.
+    /// Returns `true` if events have a cost.
     pub const fn is_slow(&self) -> bool {
         self.slow.is_some()
     }
 
-    /// How long it is this time, in nanoseconds.
+    /// Draws the cost of one event, in nanoseconds.
     pub fn draw(&mut self, ns: u64) -> u64 {
         // splitmix64 (Steele, Lea, Flood 2014).
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -140,7 +140,7 @@ impl Pace {
         (ns as f64 * (1.0 + self.jitter * (2.0 * even - 1.0))) as u64
     }
 
-    /// Does it.
+    /// Spends the cost of one event.
     pub fn work(&mut self, clock: ClockSource) {
         match self.slow {
             None => {}

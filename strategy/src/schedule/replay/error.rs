@@ -17,7 +17,7 @@ pub enum ReplayError {
     Read {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// No rows.
@@ -33,7 +33,7 @@ pub enum ReplayError {
         file: String,
         /// Its line, from 1.
         line: u64,
-        /// What is wrong with it, for example `no column side`.
+        /// The problem, for example `no column side`.
         problem: String,
     },
     /// A row with more or fewer fields than the header.
@@ -57,9 +57,9 @@ pub enum ReplayError {
         line: u64,
         /// The column's name.
         column: &'static str,
-        /// What the field holds; bytes that are not UTF-8 replaced.
+        /// Content of the field; bytes that are not UTF-8 are replaced.
         found: String,
-        /// What is wrong with that, for example `is not a whole number`.
+        /// The problem, for example `is not a whole number`.
         why: String,
     },
     /// More rows than a schedule holds.

@@ -1,15 +1,14 @@
-//! A bound on what is read of a file that is no recorded flow: a line that does not end, lines with
-//! nothing in them.
+//! Bounds what is read of an invalid file: the length of a line, and the number of blank lines.
 
 use std::io::{self, Read};
 
-/// A line is no longer than that; those of a recorded flow have a hundred bytes.
+/// Maximum length of a line in bytes; those of a recorded flow have a hundred.
 const MAX_LINE: u64 = 4096;
-/// No more lines than that in a row are blank.
+/// Maximum number of consecutive blank lines.
 const MAX_BLANK: u64 = 1 << 20;
 
-/// Input that is an error as soon as it cannot be a recorded flow any more.
-pub(super) struct Lines<R> {
+/// A reader that fails as soon as its input cannot be a recorded flow.
+pub(super) struct BoundedLines<R> {
     input: R,
     /// Bytes of the line so far.
     length: u64,
@@ -19,7 +18,7 @@ pub(super) struct Lines<R> {
     blank: u64,
 }
 
-impl<R> Lines<R> {
+impl<R> BoundedLines<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input, length: 0, lines: 0, blank: 0 }
     }
@@ -48,7 +47,7 @@ impl<R> Lines<R> {
     }
 }
 
-impl<R: Read> Read for Lines<R> {
+impl<R: Read> Read for BoundedLines<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(into)?;
         self.check(into.get(..count).unwrap_or_default()).map_err(io::Error::other)?;

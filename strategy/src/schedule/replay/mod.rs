@@ -1,4 +1,4 @@
-//! A schedule read from a recorded order flow.
+//! Reads a schedule from a recorded order flow.
 
 mod error;
 mod lines;
@@ -7,9 +7,9 @@ mod row;
 pub use error::ReplayError;
 
 use super::draws::{Concern, Draws};
-use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_orders, check_sides};
+use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_counts, check_orders};
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
-use lines::Lines;
+use lines::BoundedLines;
 use protocol::plan::Pacing;
 use protocol::wire::Operation;
 use row::{Column, Columns, ReplayRow};
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// How a recorded flow becomes a schedule.
+/// The settings with which a recorded flow becomes a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replay {
     /// Strategies, 1 to [`protocol::wire::MAX_STRATEGIES`].
@@ -27,9 +27,9 @@ pub struct Replay {
     pub venues: u16,
     /// The venue's delay for each order: a recording has none.
     pub delay: DelayRange,
-    /// Where the random numbers of the delays start; the n-th row takes the n-th.
+    /// Seed of the random delays; the n-th row takes the n-th number.
     pub seed: u64,
-    /// How much faster than recorded, above 0: 2.0 is twice as fast, 0.5 half as fast.
+    /// Speed relative to the recording, above 0: 2.0 is twice as fast, 0.5 half as fast.
     pub speed: f64,
     /// Stop after that many rows (at least 1; what follows is not read); `None`: the whole file.
     pub orders: Option<u64>,
@@ -64,7 +64,7 @@ pub struct Replay {
 ///
 /// **What a cancel cancels** is given as the sequence of that order in its strategy. An order that
 /// was resting before the recording began has no sequence: the target is then its recorded id with
-/// the bit [`RESTING`] set, which is no order's sequence (0 would be: the strategy's first order).
+/// the bit [`RESTING`] set, which no order's sequence has (0 is the strategy's first order).
 /// Strategy and venue go by the id as always.
 ///
 /// # Errors
@@ -93,10 +93,10 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
         .has_headers(false)
         .flexible(true)
         .terminator(csv::Terminator::Any(b'\n'))
-        .from_reader(Lines::new(input).chain(&b"\n"[..]));
+        .from_reader(BoundedLines::new(input).chain(&b"\n"[..]));
     let mut fields = csv::ByteRecord::new();
     let mut columns: Option<Columns> = None;
-    let mut deal = Deal::new(how);
+    let mut deal = ScheduleDealer::new(how);
     while how.orders.is_none_or(|most| deal.rows < most)
         && reader.read_byte_record(&mut fields).map_err(unreadable)?
     {
@@ -116,7 +116,7 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
 }
 
 fn check(how: &Replay) -> Result<(), SpecError> {
-    check_sides(how.strategies, how.venues)?;
+    check_counts(how.strategies, how.venues)?;
     how.orders.map_or(Ok(()), |most| check_orders(most.min(MAX_ORDERS)))?;
     if !how.speed.is_finite() || how.speed <= 0.0 {
         return Err(SpecError::Speed(how.speed));
@@ -124,8 +124,8 @@ fn check(how: &Replay) -> Result<(), SpecError> {
     how.delay.check()
 }
 
-/// The schedule while rows are dealt to it.
-struct Deal<'a> {
+/// A schedule under construction: assigns rows to strategies and venues.
+struct ScheduleDealer<'a> {
     how: &'a Replay,
     delays: Draws,
     words: Vec<Vec<EntryWords>>,
@@ -139,7 +139,7 @@ struct Deal<'a> {
     last_fire_ns: u64,
 }
 
-impl<'a> Deal<'a> {
+impl<'a> ScheduleDealer<'a> {
     fn new(how: &'a Replay) -> Self {
         Self {
             how,
@@ -217,7 +217,13 @@ impl<'a> Deal<'a> {
     fn schedule(mut self) -> Schedule {
         self.words.iter_mut().for_each(Vec::shrink_to_fit);
         let (venues, window_ns) = (self.how.venues, self.last_fire_ns);
-        Schedule { words: self.words, venues, window_ns, pacing: Pacing::Scheduled, turns: self.turns }
+        Schedule {
+            words: self.words,
+            venues,
+            window_ns,
+            pacing: Pacing::Scheduled,
+            strategy_order: self.turns,
+        }
     }
 }
 

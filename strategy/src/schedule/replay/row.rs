@@ -52,7 +52,7 @@ impl Column {
     }
 }
 
-/// One message of the flow, checked.
+/// A validated row of the recorded flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReplayRow {
     pub(super) time_us: u64,
@@ -66,7 +66,7 @@ pub(super) struct ReplayRow {
     pub(super) venue: Option<u16>,
 }
 
-/// Where the columns are.
+/// The positions of the columns.
 pub(super) struct Columns {
     /// Position by `Column as usize`; only that of the venue may be missing.
     at: [Option<usize>; Column::ALL.len()],
@@ -169,7 +169,7 @@ impl Fields<'_> {
         }
     }
 
-    /// One of a few words.
+    /// Parses one of a few keywords.
     fn one_of<T: Copy>(&self, column: Column, words: &[(&str, T)]) -> Result<T, ReplayError> {
         match words.iter().find(|(word, _)| word.as_bytes() == self.get(column)) {
             Some((_, value)) => Ok(*value),

@@ -29,7 +29,7 @@ fn error(rows: &[&str]) -> String {
 }
 
 #[test]
-fn what_has_no_end_is_refused_while_it_is_read() {
+fn endless_line_is_refused_while_reading() {
     let refused =
         |input: &mut dyn std::io::Read| replay_from("flow.csv", input, &how()).unwrap_err().to_string();
     assert!(refused(&mut std::io::repeat(0)).contains("line 1 is longer than 4096 bytes"));
@@ -140,7 +140,7 @@ fn a_venue_column_names_the_venue() {
 }
 
 #[test]
-fn a_bad_field_is_named_with_its_line_and_column() {
+fn invalid_field_is_reported_with_line_and_column() {
     let good = "0,1,new,4,B,limit,gtc,100,7";
     let second = |row| error(&[good, row]);
     assert_eq!(

@@ -1,0 +1,128 @@
+//! The engine's side of a bridge: orders in, reports out, and exit when the far host is gone.
+//!
+//! A session in which an order was taken has the strategy's lifetime: when it ends early, the
+//! strategy process exits with an error. The engine fences it and cancels its open orders, and the
+//! next incarnation opens the next session. The history is saved before, for the next incarnation.
+
+use crate::bridge_dir::BridgeDir;
+use crate::flag::Flag;
+use crate::pump::{BridgeSide, TurnResult};
+use bridge::frame::Echo;
+use bridge::link::{CloseReason, Event, Link};
+use crossbeam_queue::ArrayQueue;
+use launcher::protocol::wire::{Message, Order, Report};
+use std::collections::VecDeque;
+
+/// Capacity of the queues between bridge and strategy, in messages.
+const QUEUE_CAPACITY: usize = 4096;
+
+/// An event of the bridge for the strategy thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BridgeEvent {
+    /// A session is open.
+    Up,
+    /// An order of the far host, with its clock readings.
+    Order(Order, Echo),
+    /// The session ended early, and orders were taken in it.
+    Gone(CloseReason),
+    /// The link is over: both sides have all messages.
+    Over,
+}
+
+/// The queues between the bridge thread and the strategy thread of one process.
+#[derive(Debug)]
+pub struct EngineQueues {
+    /// Events for the strategy.
+    pub events: ArrayQueue<BridgeEvent>,
+    /// Reports for the bridge, with the echo of their orders.
+    pub reports: ArrayQueue<(Report, Option<Echo>)>,
+    /// The far host has ended sending.
+    pub strategy_side_ends: Flag,
+    /// This side has ended sending.
+    pub is_ending: Flag,
+}
+
+impl Default for EngineQueues {
+    fn default() -> Self {
+        let (events, reports) = (ArrayQueue::new(QUEUE_CAPACITY), ArrayQueue::new(QUEUE_CAPACITY));
+        Self { events, reports, strategy_side_ends: Flag::default(), is_ending: Flag::default() }
+    }
+}
+
+/// The engine's side of a bridge.
+#[derive(Debug)]
+pub struct EngineSide<'a> {
+    queues: &'a EngineQueues,
+    dir: &'a BridgeDir,
+    /// Events that found their queue full.
+    waiting: VecDeque<BridgeEvent>,
+    taken: u64,
+    is_gone: bool,
+}
+
+impl<'a> EngineSide<'a> {
+    /// Creates the side over its queues, without a session.
+    pub fn new(queues: &'a EngineQueues, dir: &'a BridgeDir) -> Self {
+        Self { queues, dir, waiting: VecDeque::with_capacity(QUEUE_CAPACITY), taken: 0, is_gone: false }
+    }
+
+    fn hand_over(&mut self) -> usize {
+        let mut given = 0;
+        while let Some(event) = self.waiting.front() {
+            if self.queues.events.push(*event).is_err() {
+                break;
+            }
+            self.waiting.pop_front();
+            given += 1;
+        }
+        given
+    }
+}
+
+impl BridgeSide for EngineSide<'_> {
+    fn event(&mut self, event: Event, link: &mut Link) {
+        match event {
+            Event::Up { .. } => self.waiting.push_back(BridgeEvent::Up),
+            Event::Message(message, delivery) => {
+                if let Ok(order) = Order::from_message(message) {
+                    self.taken += 1;
+                    self.waiting.push_back(BridgeEvent::Order(
+                        order,
+                        Echo { sent: delivery.sent, seen: delivery.seen },
+                    ));
+                }
+            }
+            Event::Down { why, .. } if self.taken > 0 => {
+                if let Err(error) = self.dir.save_history(link.history().to_words()) {
+                    eprintln!("bulkhead-bridge serve: what was taken cannot be written down: {error}");
+                }
+                // Earlier events are still handled: their orders count as taken.
+                self.waiting.push_back(BridgeEvent::Gone(why));
+                self.is_gone = true;
+            }
+            Event::Down { .. } | Event::Outcome { .. } => {}
+            Event::Over => self.waiting.push_back(BridgeEvent::Over),
+        }
+    }
+
+    fn turn(&mut self, link: &mut Link, _: u64) -> TurnResult {
+        let mut work = self.hand_over();
+        if self.is_gone {
+            return if self.waiting.is_empty() { TurnResult::Over } else { TurnResult::Busy };
+        }
+        while link.is_up() && !link.is_full() {
+            let Some((report, about)) = self.queues.reports.pop() else { break };
+            let message: Message = report.to_message();
+            work += usize::from(link.send(message, about).is_ok());
+        }
+        self.queues.strategy_side_ends.set(link.has_received_end());
+        if self.queues.is_ending.is_up() && self.queues.reports.is_empty() {
+            link.end();
+        }
+        match (link.is_over() && self.waiting.is_empty(), work) {
+            (true, _) => TurnResult::Over,
+            (false, 0) => TurnResult::Idle,
+            (false, _) => TurnResult::Busy,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Maps orders of the far host's strategies to orders of the one strategy at the engine, and back.
+//! On the far host an order belongs to one of many strategies and incarnations; at the engine all
+//! belong to one strategy, numbered as sent.
+
+use bridge::frame::Echo;
+use launcher::protocol::reject::Reject;
+use launcher::protocol::wire::{Operation, Order, OrderId, OrderStatus, Report};
+use launcher::strategy::NewOrder;
+use std::collections::HashMap;
+
+/// An order that is open at the engine.
+#[derive(Clone, Copy, Debug)]
+struct OpenOrder {
+    id: OrderId,
+    echo: Echo,
+}
+
+/// The open orders of the far host, by id and by sequence at the engine.
+#[derive(Debug)]
+pub struct OrderMap {
+    /// The engine's venue for the far host's orders.
+    venue: u16,
+    by_sequence: HashMap<u64, OpenOrder>,
+    sequences: HashMap<OrderId, u64>,
+}
+
+impl OrderMap {
+    /// Creates an empty map for up to `max` open orders at a venue.
+    pub fn new(venue: u16, max: usize) -> Self {
+        // Twice: a table that is at most half full rehashes in place.
+        let capacity = 2 * max.min(1 << 16);
+        Self {
+            venue,
+            by_sequence: HashMap::with_capacity(capacity),
+            sequences: HashMap::with_capacity(capacity),
+        }
+    }
+
+    /// Returns the number of open orders.
+    pub fn len(&self) -> usize {
+        self.by_sequence.len()
+    }
+
+    /// Converts an order for the engine. Returns `None` if it targets an order that is not open: it
+    /// is refused.
+    pub fn to_engine(&self, order: &Order) -> Option<NewOrder> {
+        let Order { instrument, operation, side, delay_ns, price, quantity, terms, .. } = *order;
+        let target = match operation {
+            Operation::New => 0,
+            Operation::Cancel | Operation::Replace => {
+                *self.sequences.get(&OrderId::from_word(order.target))?
+            }
+            Operation::MassCancel => return None,
+        };
+        let new = NewOrder::to_venue(self.venue);
+        // Its trigger refers to market data of the other host.
+        Some(NewOrder { instrument, operation, side, delay_ns, price, quantity, target, terms, ..new })
+    }
+
+    /// Records an order that was sent to the engine with `sequence`.
+    pub fn record_sent(&mut self, sequence: u64, order: &Order, echo: Echo) {
+        self.by_sequence.insert(sequence, OpenOrder { id: order.id, echo });
+        self.sequences.insert(order.id, sequence);
+    }
+
+    /// Converts a report for the far host. Returns it with the echo of its order, or `None` if its
+    /// order is not open.
+    pub fn to_far(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
+        let sequence = report.id.sequence();
+        let OpenOrder { id, echo } = *self.by_sequence.get(&sequence)?;
+        if report.is_last {
+            self.by_sequence.remove(&sequence);
+            self.sequences.remove(&id);
+        }
+        Some((Report { id, ..*report }, (report.number == 0).then_some(echo)))
+    }
+}
+
+/// Returns the last report of an order that gets no more from the engine, with its number and
+/// filled quantity.
+pub const fn last_report(
+    order: &Order,
+    number: u8,
+    cumulative: u64,
+    status: OrderStatus,
+    reason: Reject,
+) -> Report {
+    Report {
+        id: order.id,
+        venue: order.venue,
+        instrument: order.instrument,
+        status,
+        reason: reason.code(),
+        side: order.side,
+        price: order.price,
+        filled: 0,
+        leaves: 0,
+        cumulative,
+        number,
+        is_last: true,
+    }
+}
+
+/// Returns the report of an order that is refused.
+pub const fn refused(order: &Order, reason: Reject) -> Report {
+    last_report(order, 0, 0, OrderStatus::Refused, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ECHO: Echo = Echo { sent: 1, seen: 2 };
+
+    #[test]
+    fn report_returns_under_original_id() {
+        let mut desk = OrderMap::new(3, 8);
+        let order = Order { price: 5, quantity: 7, ..Order::new(OrderId::new(2, 1, 9), 0) };
+        let new = desk.to_engine(&order).unwrap();
+        assert_eq!((new.venue, new.price, new.quantity), (3, 5, 7));
+        desk.record_sent(40, &order, ECHO);
+        let cancel = Order {
+            operation: Operation::Cancel,
+            target: order.id.word(),
+            ..Order::new(OrderId::new(2, 1, 10), 0)
+        };
+        assert_eq!(desk.to_engine(&cancel).unwrap().target, 40, "the target is the engine's sequence");
+        let there = Order { id: OrderId::new(0, 0, 40), ..order };
+        let (report, about) = desk.to_far(&Report::full_fill(&there)).unwrap();
+        assert_eq!((report.id, about, desk.len()), (order.id, Some(ECHO), 0));
+        assert!(desk.to_far(&Report::full_fill(&there)).is_none(), "once");
+        assert!(desk.to_engine(&cancel).is_none(), "nothing is open any more");
+    }
+}

@@ -1,0 +1,78 @@
+//! Times with an error bound.
+
+use core::fmt;
+
+/// A time in nanoseconds with its maximum error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UncertainNs {
+    /// Middle of the possible range, in nanoseconds.
+    pub ns: i64,
+    /// Maximum error in nanoseconds.
+    pub error_ns: u64,
+}
+
+impl UncertainNs {
+    /// Returns `true` if the value is larger than its error.
+    pub const fn is_significant(&self) -> bool {
+        self.ns.unsigned_abs() > self.error_ns
+    }
+
+    /// Returns the minimum and maximum possible value.
+    pub const fn bounds(&self) -> (i128, i128) {
+        (self.ns as i128 - self.error_ns as i128, self.ns as i128 + self.error_ns as i128)
+    }
+}
+
+impl fmt::Display for UncertainNs {
+    /// Formats the value with its error; an insignificant one as its error alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_significant() {
+            write!(f, "{} ns ± {} ns", self.ns, self.error_ns)
+        } else {
+            write!(f, "less than its error, {} ns", self.error_ns)
+        }
+    }
+}
+
+/// The four clock readings of a round trip to the other host, each by the clock of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// When it left this host, by this clock.
+    pub sent: u64,
+    /// When it arrived at the other host, by the other clock.
+    pub arrived: u64,
+    /// When it left the other host, by the other clock.
+    pub left: u64,
+    /// When it was back at this host, by this clock.
+    pub back: u64,
+}
+
+/// The stages of a round trip: `out + there + home` is `whole`, to the nanosecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTripStages {
+    /// Time from this host to the other.
+    pub out: UncertainNs,
+    /// Time at the other host, by its clock alone.
+    pub there: u64,
+    /// Time from the other host to this one.
+    pub home: UncertainNs,
+    /// Total time, by this host's clock alone.
+    pub whole: u64,
+}
+
+/// Returns the quantile `share` (nearest rank) with its error, which follows from the minimum and
+/// maximum of every value. Returns `None` without values, or if `share` is not from 0 to 1.
+pub fn quantile(values: &[UncertainNs], share: f64) -> Option<UncertainNs> {
+    if values.is_empty() || !(0.0..=1.0).contains(&share) {
+        return None;
+    }
+    let rank = ((values.len() as f64 * share).ceil() as usize).clamp(1, values.len()) - 1;
+    let at_rank = |end: fn(&UncertainNs) -> i128| {
+        let mut ends: Vec<i128> = values.iter().map(end).collect();
+        *ends.select_nth_unstable(rank).1
+    };
+    let (low, high) = (at_rank(|known| known.bounds().0), at_rank(|known| known.bounds().1));
+    let middle = low.midpoint(high);
+    let error_ns = u64::try_from((high - middle).max(middle - low)).ok()?;
+    Some(UncertainNs { ns: i64::try_from(middle).ok()?, error_ns })
+}

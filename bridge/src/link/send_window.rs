@@ -1,0 +1,98 @@
+//! The send window of a session: numbered messages that are not confirmed as taken.
+
+use crate::frame::Echo;
+use protocol::wire::Message;
+use std::collections::VecDeque;
+
+/// Maximum number of unconfirmed messages. More are refused, not queued.
+pub const WINDOW: usize = 1024;
+
+/// The unconfirmed messages of one session.
+#[derive(Debug)]
+pub struct SendWindow {
+    waiting: VecDeque<(Message, Option<Echo>)>,
+    /// Number of messages confirmed as taken; the oldest unconfirmed one has the next number.
+    taken: u64,
+    /// Number of messages transmitted.
+    transmitted: u64,
+}
+
+/// A message of an ended session whose outcome is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnconfirmedMessage {
+    /// Number of the message in its session.
+    pub sequence: u64,
+    /// The message.
+    pub message: Message,
+}
+
+impl SendWindow {
+    /// Creates an empty window.
+    pub fn new() -> Self {
+        Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
+    }
+
+    /// Adds a message, with the frame that it refers to. Returns `false` if the window is full.
+    #[must_use]
+    pub fn try_push(&mut self, message: Message, about: Option<Echo>) -> bool {
+        let has_room = !self.is_full();
+        if has_room {
+            self.waiting.push_back((message, about));
+        }
+        has_room
+    }
+
+    /// Returns `true` if the window is full.
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= WINDOW
+    }
+
+    /// Returns the next message to transmit, with its number and the frame that it refers to.
+    pub fn next(&self) -> Option<(u64, Message, Option<Echo>)> {
+        let at = usize::try_from(self.transmitted - self.taken).ok()?;
+        self.waiting.get(at).map(|(message, about)| (self.transmitted + 1, *message, *about))
+    }
+
+    /// Marks the next message as transmitted.
+    pub fn mark_transmitted(&mut self) {
+        self.transmitted += 1;
+    }
+
+    /// Returns the number of messages transmitted in this session.
+    pub const fn transmitted(&self) -> u64 {
+        self.transmitted
+    }
+
+    /// Returns `true` if all messages are confirmed.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Confirms `taken` messages in total. Returns `false` if fewer were transmitted.
+    #[must_use]
+    pub fn try_confirm(&mut self, taken: u64) -> bool {
+        if taken > self.transmitted {
+            return false;
+        }
+        // A late frame with an older count has no effect.
+        while self.taken < taken {
+            self.waiting.pop_front();
+            self.taken += 1;
+        }
+        true
+    }
+
+    /// Ends the session: returns the messages that may have been taken, and those that were not
+    /// transmitted. Resets the window.
+    pub fn drain(&mut self) -> (Vec<UnconfirmedMessage>, Vec<UnconfirmedMessage>) {
+        let first = self.taken + 1;
+        let mut all: Vec<UnconfirmedMessage> = (first..)
+            .zip(self.waiting.drain(..))
+            .map(|(sequence, (message, _))| UnconfirmedMessage { sequence, message })
+            .collect();
+        let on_the_way = usize::try_from(self.transmitted - self.taken).unwrap_or(usize::MAX).min(all.len());
+        let never = all.split_off(on_the_way);
+        (self.taken, self.transmitted) = (0, 0);
+        (all, never)
+    }
+}

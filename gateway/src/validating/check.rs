@@ -1,0 +1,137 @@
+//! Validates a report against what is known of its open order.
+
+use protocol::reject::Reject;
+use protocol::wire::{CancelScope, Operation, Order, OrderId, OrderStatus, OrderType, Report, Side};
+
+/// Why a venue's report is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VenueError {
+    /// Venue, instrument or side differ from the order's.
+    OtherOrder,
+    /// It is not the next report of its order.
+    Number,
+    /// The status is impossible for such an order, its fill or its remaining quantity.
+    Status,
+    /// More is filled than was ordered, or totals decrease.
+    Quantity,
+    /// The fill price is worse than the limit.
+    Price,
+}
+
+/// Whether more reports of an order follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderProgress {
+    /// More may follow.
+    More,
+    /// The order is closed.
+    Last,
+}
+
+/// An order that is open at a venue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenOrder {
+    order: Order,
+    filled: u64,
+    next_number: u8,
+    /// Pending replaces of it.
+    replaces: u32,
+    /// When it was sent, in ticks.
+    sent: u64,
+    /// When its last report came, or when it was sent, in ticks.
+    pub heard: u64,
+}
+
+impl OpenOrder {
+    pub const fn new(order: &Order, now: u64) -> Self {
+        Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, heard: now }
+    }
+
+    /// Returns `true` if the venue has reported on it.
+    pub const fn is_acknowledged(&self) -> bool {
+        self.next_number > 0
+    }
+
+    /// Returns `true` if a cancellation of `scope` requested at time `requested` covers it.
+    pub const fn is_covered_by(&self, (scope, requested): (CancelScope, u64)) -> bool {
+        self.sent <= requested && scope.contains(self.order.id, self.order.instrument)
+    }
+
+    /// Counts a replace that is being sent.
+    pub const fn count_replace(&mut self) {
+        self.replaces = self.replaces.saturating_add(1);
+    }
+
+    /// Returns the report that closes it without its venue.
+    pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
+        Report {
+            id,
+            venue: self.order.venue,
+            instrument: self.order.instrument,
+            status,
+            reason: reason.code(),
+            side: self.order.side,
+            price: self.order.price,
+            filled: 0,
+            leaves: 0,
+            cumulative: self.filled,
+            number: self.next_number,
+            is_last: true,
+        }
+    }
+
+    /// Checks a report, whose number may be at most `last_number`, and applies it if it is valid.
+    pub fn check(&mut self, report: &Report, last_number: u8) -> Result<OrderProgress, VenueError> {
+        let order = &self.order;
+        if (report.venue, report.instrument, report.side) != (order.venue, order.instrument, order.side) {
+            return Err(VenueError::OtherOrder);
+        }
+        if report.number != self.next_number || (!report.is_last && report.number >= last_number) {
+            return Err(VenueError::Number);
+        }
+        let can_be = match (order.operation, report.status) {
+            // Only the orchestrator rejects.
+            (_, OrderStatus::Rejected) => false,
+            (Operation::New, OrderStatus::Done) => false,
+            (Operation::New, OrderStatus::Filled) => report.is_last,
+            (Operation::New, OrderStatus::PartiallyFilled) => report.filled > 0,
+            (Operation::New, OrderStatus::Refused | OrderStatus::Cancelled | OrderStatus::Expired) => {
+                report.is_last && report.filled == 0
+            }
+            (Operation::New, OrderStatus::Replaced) => report.filled == 0 && self.replaces > 0,
+            (Operation::New, _) => report.filled == 0,
+            (_, OrderStatus::Done | OrderStatus::Refused | OrderStatus::Cancelled) => {
+                report.is_last && report.filled == 0
+            }
+            _ => false,
+        };
+        if !can_be {
+            return Err(VenueError::Status);
+        }
+        let filled = self.filled.checked_add(report.filled).ok_or(VenueError::Quantity)?;
+        let is_replaced = report.status == OrderStatus::Replaced;
+        let all = filled.checked_add(report.leaves).ok_or(VenueError::Quantity)?;
+        // Cancels and replaces have no fills: their status was checked. A replace can increase the
+        // quantity.
+        if order.operation == Operation::New && !is_replaced && all > order.quantity {
+            return Err(VenueError::Quantity);
+        }
+        if report.is_last && report.leaves > 0 {
+            return Err(VenueError::Quantity);
+        }
+        let is_limited = order.terms.order_type == OrderType::Limit && order.price > 0;
+        let is_worse = match order.side {
+            Side::Buy => report.price > order.price,
+            Side::Sell => report.price < order.price,
+        };
+        if report.filled > 0 && (report.price < 0 || (is_limited && is_worse)) {
+            return Err(VenueError::Price);
+        }
+        if is_replaced {
+            self.replaces -= 1;
+            (self.order.price, self.order.quantity) = (report.price, all);
+        }
+        self.filled = filled;
+        self.next_number += 1;
+        Ok(if report.is_last { OrderProgress::Last } else { OrderProgress::More })
+    }
+}

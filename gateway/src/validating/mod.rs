@@ -1,0 +1,335 @@
+//! A session that validates an untrusted venue: checks its reports, closes orders that it is silent
+//! about, and throttles messages to it.
+//!
+//! A [`ValidatingSession`] wraps a venue. Only runs that ask for it have one; all other gateways
+//! use their venue directly.
+//!
+//! | venue | session |
+//! |---|---|
+//! | sends an invalid report (see [`VenueError`]) | counts a venue error, drops it |
+//! | skips message numbers: messages were lost | counts it, checks the report as usual |
+//! | repeats a message number | counts and drops it |
+//! | sends a number beyond all it can have sent | counts a protocol error, drops it |
+//! | is silent for `silence_ns` (below) | closes the order (`venue-silent`), counts it as stuck |
+//! | disconnects | refuses new orders (`venue-down`); open ones wait, or are closed as such |
+//! | reconnects | requests the next message number; the venue resends what was missed |
+//!
+//! Silent means: no report about the order; or no report at all, if the venue has acknowledged the
+//! order and was not asked since to cancel it. So each order has exactly one last report whatever
+//! its venue does. A report that comes after its order was closed as stuck is a venue error.
+
+mod check;
+mod throttle;
+
+pub use check::VenueError;
+use check::{OpenOrder, OrderProgress};
+use protocol::reject::Reject;
+use protocol::wire::{CancelScope, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, Report};
+use std::collections::{HashMap, VecDeque};
+use system::clock::Timebase;
+pub use throttle::MessageLimit;
+use throttle::Throttle;
+
+use crate::venue::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueInfo};
+
+/// The limits that a session enforces on its venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidationRules {
+    /// Maximum silence of the venue about an open order, in nanoseconds.
+    pub silence_ns: u64,
+    /// Message rate that the venue accepts; `None`: unlimited.
+    pub limit: Option<MessageLimit>,
+    /// Maximum number of orders open at once.
+    pub max_held: usize,
+}
+
+/// A venue wrapped in a session that validates its reports: see the module's documentation.
+pub struct ValidatingSession<V> {
+    venue: V,
+    state: SessionState,
+    /// Silence deadlines of orders, in ticks, ascending. A closed order stays until its deadline.
+    watched: VecDeque<(u64, OrderId)>,
+    throttle: Option<Throttle>,
+    is_up: bool,
+}
+
+/// The state that checking reports needs.
+struct SessionState {
+    rules: ValidationRules,
+    open: HashMap<OrderId, OpenOrder>,
+    /// When the last valid report came, in ticks.
+    heard: u64,
+    counts: SessionCounts,
+    /// Message numbers beyond all that the venue can have sent.
+    impossible_numbers: u64,
+    /// Scopes whose cancellation was requested, each once, with the last time in ticks.
+    cancels: VecDeque<(CancelScope, u64)>,
+}
+
+/// Maximum number of scopes remembered; beyond it the oldest is dropped.
+const MAX_CANCEL_SCOPES: usize = MAX_STRATEGIES;
+
+impl SessionState {
+    /// Records a message number. Returns `false` if its report must be dropped: a repeat or an
+    /// impossible number.
+    fn try_accept_number(&mut self, number: u64) -> bool {
+        let expected = self.next_number();
+        // Each message has a bounded number of reports, so no more than that can be lost.
+        let max_lost = self.counts.sent.saturating_mul(protocol::wire::MAX_REPORTS as u64);
+        if number.saturating_sub(expected) > max_lost {
+            self.impossible_numbers += 1;
+            return false;
+        }
+        self.counts.errors += u64::from(number != expected);
+        self.counts.received = self.counts.received.max(number);
+        number >= expected
+    }
+
+    /// The number of the venue's next message.
+    const fn next_number(&self) -> u64 {
+        self.counts.received.saturating_add(1)
+    }
+
+    /// Returns when the silence about an order began: at the venue's last sign that it knows the
+    /// order, or at the last request to cancel it. An acknowledged order may rest for long, so any
+    /// valid report counts for it.
+    fn last_heard(&self, open: &OpenOrder) -> u64 {
+        let cancel =
+            self.cancels.iter().filter(|cancel| open.is_covered_by(**cancel)).map(|(_, at)| *at).max();
+        match cancel {
+            Some(cancel) => open.heard.max(cancel),
+            None if open.is_acknowledged() => open.heard.max(self.heard),
+            None => open.heard,
+        }
+    }
+
+    /// Records a request to cancel the orders of a scope.
+    fn record_cancel(&mut self, scope: CancelScope, now: u64) {
+        if let Some(cancel) = self.cancels.iter_mut().find(|(other, _)| *other == scope) {
+            cancel.1 = now;
+            return;
+        }
+        if self.cancels.len() == MAX_CANCEL_SCOPES {
+            self.cancels.pop_front();
+        }
+        self.cancels.push_back((scope, now));
+    }
+}
+
+impl<V: Venue> ValidatingSession<V> {
+    /// Creates a session with a venue; nothing is allocated afterwards.
+    pub fn new(venue: V, rules: ValidationRules) -> Self {
+        // Twice: a table that is at most half full rehashes in place.
+        let open = HashMap::with_capacity(2 * rules.max_held.max(8));
+        Self {
+            venue,
+            state: SessionState {
+                rules,
+                open,
+                heard: 0,
+                counts: SessionCounts::default(),
+                impossible_numbers: 0,
+                cancels: VecDeque::with_capacity(MAX_CANCEL_SCOPES),
+            },
+            watched: VecDeque::with_capacity(2 * rules.max_held.max(8)),
+            throttle: rules.limit.map(Throttle::new),
+            is_up: true,
+        }
+    }
+
+    /// Handles a change of the venue's connection.
+    fn update_connection(&mut self) {
+        let is_up = self.venue.is_connected();
+        match (self.is_up, is_up) {
+            (true, false) => self.state.counts.disconnects += 1,
+            (false, true) => self.venue.resume(self.state.next_number()),
+            _ => {}
+        }
+        self.is_up = is_up;
+    }
+
+    /// Refuses an order that never reaches the venue.
+    #[cold]
+    fn refuse(open: &OpenOrder, id: OrderId, reason: Reject, reports: &mut impl Reports) {
+        let sent = reports.send(open.closing_report(id, OrderStatus::Refused, reason));
+        debug_assert!(sent.is_ok(), "there is room for what is said at once");
+    }
+
+    fn watch(&mut self, due: u64, id: OrderId) {
+        if self.watched.len() == self.watched.capacity() {
+            let open = &self.state.open;
+            self.watched.retain(|(_, id)| open.contains_key(id));
+        }
+        self.watched.push_back((due, id));
+    }
+
+    /// Closes the orders about which the venue has been silent for too long.
+    #[cold]
+    fn close_silent(&mut self, now: u64, reports: &mut impl Reports) {
+        let silence = reports.time().ticks(self.state.rules.silence_ns);
+        while let Some((due, id)) = self.watched.front().copied().filter(|(due, _)| *due <= now) {
+            let silent =
+                self.state.open.get(&id).map(|open| self.state.last_heard(open).saturating_add(silence));
+            match silent {
+                Some(later) if later > due.max(now) => {
+                    self.watched.pop_front();
+                    self.watch(later, id);
+                    continue;
+                }
+                Some(_) if !reports.has_capacity() => return,
+                Some(_) => {}
+                None => {}
+            }
+            self.watched.pop_front();
+            if let Some(open) = self.state.open.remove(&id) {
+                self.state.counts.stuck += 1;
+                let reason = if self.is_up { Reject::VenueSilent } else { Reject::VenueDown };
+                let closed = open.closing_report(id, OrderStatus::Expired, reason);
+                let sent = reports.send(closed);
+                debug_assert!(sent.is_ok(), "asked before");
+            }
+        }
+    }
+}
+
+/// The [`Reports`] that the venue gets: validates each report before passing it on.
+struct ReportValidator<'a, R> {
+    reports: &'a mut R,
+    state: &'a mut SessionState,
+    now: u64,
+}
+
+impl<R: Reports> ReportValidator<'_, R> {
+    fn validate(&mut self, report: Report) -> Result<(), ReportsFull> {
+        let Some(open) = self.state.open.get_mut(&report.id) else {
+            self.state.counts.errors += 1;
+            return Ok(());
+        };
+        match open.check(&report, LAST_NUMBER) {
+            Ok(answer) => {
+                self.reports.send(report)?;
+                open.heard = self.now;
+                self.state.heard = self.state.heard.max(self.now);
+                if answer == OrderProgress::Last {
+                    self.state.counts.refused += u64::from(report.status == OrderStatus::Refused);
+                    self.state.open.remove(&report.id);
+                }
+            }
+            Err(_) => self.state.counts.errors += 1,
+        }
+        Ok(())
+    }
+}
+
+/// The last report number that the wire format allows; the venue's own limit is checked later.
+const LAST_NUMBER: u8 = (protocol::wire::MAX_REPORTS - 1) as u8;
+
+impl<R: Reports> Reports for ReportValidator<'_, R> {
+    fn has_capacity(&self) -> bool {
+        self.reports.has_capacity()
+    }
+
+    fn send(&mut self, report: Report) -> Result<(), ReportsFull> {
+        self.send_numbered(self.state.next_number(), report)
+    }
+
+    fn send_numbered(&mut self, number: u64, report: Report) -> Result<(), ReportsFull> {
+        if !self.reports.has_capacity() {
+            return Err(ReportsFull);
+        }
+        if self.state.try_accept_number(number) { self.validate(report) } else { Ok(()) }
+    }
+
+    fn skip_report(&mut self) {
+        self.reports.skip_report();
+    }
+
+    fn time(&self) -> Timebase {
+        self.reports.time()
+    }
+}
+
+impl<V: Venue> Venue for ValidatingSession<V> {
+    const INFO: VenueInfo = VenueInfo {
+        // One more: a rejection by the message limit.
+        immediate_reports: V::INFO.immediate_reports + 1,
+        announces_release: false,
+        ..V::INFO
+    };
+
+    fn has_capacity(&self) -> bool {
+        self.state.open.len() < self.state.rules.max_held
+            && self.throttle.as_ref().is_none_or(Throttle::can_take)
+            && self.venue.has_capacity()
+    }
+
+    fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
+        let time = reports.time();
+        let open = OpenOrder::new(order, now);
+        if !self.is_up {
+            self.state.counts.refused += 1;
+            Self::refuse(&open, order.id, Reject::VenueDown, reports);
+            return None;
+        }
+        if let Some(throttle) = &mut self.throttle
+            && !throttle.try_count_message(now, time, order.operation == Operation::New)
+        {
+            self.state.counts.throttled += 1;
+            Self::refuse(&open, order.id, Reject::Throttled, reports);
+            return None;
+        }
+        self.state.counts.sent += 1;
+        if order.operation == Operation::Replace {
+            let target = OrderId::new(order.id.strategy(), order.id.epoch(), order.target);
+            if let Some(target) = self.state.open.get_mut(&target) {
+                target.count_replace();
+            }
+        }
+        self.state.open.insert(order.id, open);
+        let silence = time.ticks(self.state.rules.silence_ns);
+        self.watch(now.saturating_add(silence), order.id);
+        let mut checked = ReportValidator { reports, state: &mut self.state, now };
+        let _ = self.venue.accept(order, now, &mut checked);
+        None
+    }
+
+    fn advance(&mut self, now: u64, reports: &mut impl Reports) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.advance(now);
+        }
+        if self.venue.next_deadline() <= now {
+            self.venue.advance(now, &mut ReportValidator { reports, state: &mut self.state, now });
+            self.update_connection();
+        }
+        if self.watched.front().is_some_and(|(due, _)| *due <= now) {
+            self.close_silent(now, reports);
+        }
+    }
+
+    fn next_deadline(&self) -> u64 {
+        let watched = self.watched.front().map_or(u64::MAX, |(due, _)| *due);
+        let throttle = self.throttle.as_ref().map_or(u64::MAX, Throttle::next_deadline);
+        self.venue.next_deadline().min(watched).min(throttle)
+    }
+
+    fn prefetch_hot(&self) {
+        self.venue.prefetch_hot();
+    }
+
+    fn try_cancel_all(&mut self, sweep: &mut CancelSweep, reports: &mut impl Reports) -> bool {
+        let now = sweep.now;
+        self.state.record_cancel(sweep.scope, now);
+        self.venue.try_cancel_all(sweep, &mut ReportValidator { reports, state: &mut self.state, now })
+    }
+
+    fn faults(&self) -> u64 {
+        self.venue.faults() + self.state.impossible_numbers
+    }
+
+    fn session(&self) -> SessionCounts {
+        self.state.counts
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Faults that exhaust or access shared resources: processes, file descriptors, disk, memory, other
+//! processes' memory, network.
+//!
+//! Resources are taken in steps, one per duty cycle, so that the strategy does not seem to hang, up
+//! to a bound that is harmless to the machine. The strategy exits, and releases everything, once it
+//! has all or is refused. Each bound is beyond what a container allows.
+
+use nix::fcntl::{FallocateFlags, fallocate};
+use protocol::plan::FaultKind;
+use shm::memory::AtomicWords;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use system::descriptors;
+use system::fault::{self, ChildCrowd};
+
+/// Number of processes: twice a container's limit.
+pub const PROCESSES: usize = 256;
+/// Number of open files: four times the limit of a process in a container.
+pub const FILES: usize = 4096;
+/// Mebibytes on disk: one and a half times a container's.
+pub const DISK_MIB: usize = 96;
+/// Number of processes with [`CHILD_BYTES`] each: together a quarter more than a container's memory
+/// limit.
+pub const CHILDREN: usize = 80;
+/// Bytes of each child: few, so that starting one in a duty cycle does not seem to hang.
+pub const CHILD_BYTES: usize = 8 << 20;
+
+/// Bytes by which a segment is extended.
+const GROWTH: u64 = 1 << 20;
+
+/// The surroundings of a strategy that resource faults need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The run's directory.
+    pub folder: PathBuf,
+    /// PID of the launcher.
+    pub launcher: u32,
+    /// Paths of its own segments, if they have names.
+    pub own: Vec<PathBuf>,
+}
+
+/// The exhaustion of a shared resource, in steps.
+pub struct ResourceGrab {
+    kind: FaultKind,
+    surroundings: Surroundings,
+    steps: usize,
+    crowd: Option<ChildCrowd>,
+    files: Vec<File>,
+    /// The run's memory that it can write.
+    memory: Vec<AtomicWords>,
+}
+
+impl ResourceGrab {
+    /// Starts with nothing taken.
+    pub const fn new(kind: FaultKind, surroundings: Surroundings, memory: Vec<AtomicWords>) -> Self {
+        Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory }
+    }
+
+    /// Takes more. Returns `Some(true)` once it has all, `Some(false)` once it is refused.
+    pub fn step(&mut self) -> Option<bool> {
+        let (each, all) = match self.kind {
+            FaultKind::Forkbomb => (16, PROCESSES),
+            FaultKind::Descriptors => (256, FILES),
+            FaultKind::Disk => (4, DISK_MIB),
+            FaultKind::Children => (1, CHILDREN),
+            _ => (1, 1),
+        };
+        for _ in 0..each {
+            if self.take_one().is_err() {
+                return Some(false);
+            }
+            self.steps += 1;
+            if self.steps == all {
+                return Some(true);
+            }
+        }
+        None
+    }
+
+    fn take_one(&mut self) -> io::Result<()> {
+        match self.kind {
+            FaultKind::Forkbomb => self.crowd()?.add(0),
+            FaultKind::Children => self.crowd()?.add(CHILD_BYTES),
+            FaultKind::Descriptors => {
+                if self.steps == 0 {
+                    // A process may raise its own soft limit.
+                    descriptors::raise_limit(FILES as u64 + 64)?;
+                }
+                self.files.push(File::open("/dev/null")?);
+                Ok(())
+            }
+            FaultKind::Disk => {
+                if self.steps == 0 {
+                    self.files.push(self.unnamed_file()?);
+                }
+                self.files[0].write_all(&vec![1; 1 << 20])
+            }
+            FaultKind::Peek => {
+                let maps = fs::read(format!("/proc/{}/maps", self.surroundings.launcher))?;
+                if maps.is_empty() { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+            }
+            FaultKind::Punch => self.punch(),
+            // Nothing is sent: the kernel looks up the route.
+            _ => UdpSocket::bind("0.0.0.0:0")?.connect("127.0.0.1:9"),
+        }
+    }
+
+    /// Punches holes into all that it can write, by mapping and by name, and changes file lengths.
+    /// Fails only if all of it was refused.
+    fn punch(&self) -> io::Result<()> {
+        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let resize = |path: &PathBuf| {
+            let file = File::options().write(true).open(path)?;
+            let bytes = file.metadata()?.len();
+            let steps = [
+                fallocate(&file, hole, 0, bytes as i64).map_err(io::Error::from),
+                file.set_len(bytes + GROWTH),
+                file.set_len(0),
+            ];
+            any_ok(steps)
+        };
+        let mapped = self.memory.iter().map(|words| fault::punch(words));
+        // All of them, also if the first fails.
+        let all: Vec<io::Result<()>> = mapped.chain(self.surroundings.own.iter().map(resize)).collect();
+        any_ok(all)
+    }
+
+    fn crowd(&mut self) -> io::Result<&mut ChildCrowd> {
+        match &mut self.crowd {
+            Some(crowd) => Ok(crowd),
+            empty => Ok(empty.insert(ChildCrowd::new()?)),
+        }
+    }
+
+    /// Creates an unlinked file in the run's directory or in the directory for temporary files.
+    fn unnamed_file(&self) -> io::Result<File> {
+        let make = |folder: PathBuf| {
+            let path = folder.join(format!("bulkhead.filled-{}", std::process::id()));
+            let file = File::create_new(&path)?;
+            fs::remove_file(path)?;
+            Ok(file)
+        };
+        make(self.surroundings.folder.clone()).or_else(|_: io::Error| make(std::env::temp_dir()))
+    }
+}
+
+/// Returns the first success.
+fn any_ok(all: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
+    all.into_iter().find(Result::is_ok).unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))
+}

@@ -1,0 +1,203 @@
+//! Recovers a dead gateway for its successor, with its engine or in a process of its own.
+//!
+//! Between its inbox and its session with the exchange, and back, messages go one to one and in
+//! order. So counts tell how far it got:
+//!
+//! | found | meaning |
+//! |---|---|
+//! | messages in the session | number of its inbox messages sent; the successor takes the others |
+//! | reports that the engine took from it | number of the session's reports not sent again |
+//! | stamps of later reports in its log | sent and not stamped again; the others are new |
+//!
+//! The log gets the records that the crashed gateway had no time to write.
+
+use super::recovered::{self, open_log, thread_of};
+use anyhow::{Context, Result};
+use gateway::GatewayResumePoint;
+use gateway::gateway_log::{GatewayLog, LastMessages, stamped_reports};
+use orchestrator::RecoveredGateway;
+use protocol::checksum::digest;
+use protocol::control::Control;
+use protocol::log_file::{self, file_name};
+use protocol::log_scan;
+use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
+use protocol::segments::completion_link;
+use protocol::spill::CHUNK_RECORDS;
+use protocol::supervision::{self, GatewayRepair, REPAIRS, Repairs};
+use protocol::trading::{inbox, session_in, session_out};
+use protocol::wire::{Instruction, Message, Order, Report};
+use shm::attached::Attached;
+use shm::ring::{spsc, spsc_mux};
+use std::io;
+use std::path::Path;
+use system::clock::Clock;
+
+/// Recovers the gateways of a process that succeeds a crashed one. Called before its threads are
+/// built.
+///
+/// # Errors
+/// A segment is invalid.
+pub(super) fn recover(
+    plan: &Plan,
+    process: &ProcessPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+) -> Result<()> {
+    if !plan.should_restart_gateways(process) {
+        return Ok(());
+    }
+    for role in plan.roles_of(process) {
+        let index = role.index();
+        if !control.gateway_incarnation(index).fenced {
+            continue;
+        }
+        let repair = Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(index);
+        let resume_point = match plan.can_resume_gateway(index) {
+            true => from_session(plan, index, &repair, attached)?,
+            // Its venue crashed with it and starts empty.
+            false => GatewayResumePoint {
+                orders: repair.counts.orders,
+                completed: repair.counts.reports,
+                ..GatewayResumePoint::default()
+            },
+        };
+        recovered::store_gateway(attached, index, resume_point);
+    }
+    Ok(())
+}
+
+/// Returns the resume point of a gateway that crashed alone: the running engine has taken all that
+/// was handed over, and the inbox stays.
+fn from_session(
+    plan: &Plan,
+    index: u16,
+    repair: &GatewayRepair,
+    attached: &mut Attached<'_>,
+) -> Result<GatewayResumePoint> {
+    let out = attached.heir(&session_out(index))?;
+    let mut inbox = attached.successor(&inbox(index))?;
+    inbox.skip_to(out.published());
+    let unsummed = repair.inbox_end.saturating_sub(inbox.taken());
+    let waiting = all_messages(&mut inbox);
+    let open = open_reports(index, repair.counts.reports, attached)?;
+    let last = LastMessages {
+        gateway: index,
+        last_order: out.last_published().and_then(order_of),
+        next_order: waiting.first().copied().and_then(order_of),
+        last_report: None,
+        last_done: (repair.counts.last_report != 0).then_some(repair.counts.last_report),
+        open: &open,
+    };
+    let (log, stamped) = complete_log(&last, plan, plan.clock.now(), attached)?;
+    let waiting_orders = waiting.into_iter().filter_map(order_of).count() as u64;
+    Ok(GatewayResumePoint {
+        orders: repair.counts.orders.saturating_sub(waiting_orders),
+        stamped_order: last.next_order.filter(|order| log.has_order(order, index)).map(|order| order.id),
+        unchecksummed: unsummed,
+        completed: repair.counts.reports,
+        stamped,
+        ..GatewayResumePoint::default()
+    })
+}
+
+/// Returns the resume point of a gateway that crashed with its engine, from the engine's journal.
+/// The inbox's messages are sent again.
+pub(super) fn from_engine_journal(
+    plan: &Plan,
+    index: u16,
+    past: &RecoveredGateway,
+    now: u64,
+    attached: &mut Attached<'_>,
+) -> Result<GatewayResumePoint> {
+    let out = attached.heir(&session_out(index))?;
+    let ring = spsc_mux::ring_name(&completion_link(plan), index.into());
+    let completion = attached.heir(&ring)?;
+    let completed = completion.published();
+    let mut taken = attached.successor(&ring)?;
+    let mut reported = past.reported;
+    // Journaled messages whose slots were not released are counted already.
+    let written = past.reports.saturating_sub(taken.taken());
+    let on_the_way = all_messages(&mut taken);
+    let handed_over = on_the_way.iter().skip(written as usize);
+    handed_over.for_each(|message| reported.add(digest(message)));
+    let open = open_reports(index, completed, attached)?;
+    let last = LastMessages {
+        gateway: index,
+        last_order: out.last_published().and_then(order_of),
+        next_order: past.next_message.and_then(order_of),
+        last_report: completion.last_published().and_then(|message| Report::from_message(message).ok()),
+        last_done: None,
+        open: &open,
+    };
+    let (mut log, stamped) = complete_log(&last, plan, now, attached)?;
+    if let Some(order) = &last.next_order {
+        log.order(order, Some(now), index);
+    }
+    stamped.iter().for_each(|message| reported.add(digest(message)));
+    let mut dispatched = past.sent;
+    past.next_message.iter().for_each(|message| dispatched.add(digest(message)));
+    let orders = past.orders + u64::from(last.next_order.is_some());
+    let first = past.next_message;
+    Ok(GatewayResumePoint {
+        orders,
+        dispatched,
+        unsent_message: first,
+        completed,
+        stamped,
+        reported,
+        ..GatewayResumePoint::default()
+    })
+}
+
+fn order_of(message: Message) -> Option<Order> {
+    match Instruction::from_message(message) {
+        Ok(Instruction::Order(order)) => Some(order),
+        _ => None,
+    }
+}
+
+/// Returns the session's reports after the first `completed`; `None`: cannot be decoded.
+fn open_reports(index: u16, completed: u64, attached: &mut Attached<'_>) -> Result<Vec<Option<Report>>> {
+    let mut session = attached.successor(&session_in(index))?;
+    session.skip_to(completed);
+    Ok(all_messages(&mut session).into_iter().map(|message| Report::from_message(message).ok()).collect())
+}
+
+/// Completes the log of a crashed gateway. Returns it, and the messages that were stamped and not
+/// handed over.
+fn complete_log(
+    last: &LastMessages<'_>,
+    plan: &Plan,
+    now: u64,
+    attached: &mut Attached<'_>,
+) -> Result<(GatewayLog, Vec<Message>)> {
+    let thread = thread_of(plan, Role::Gateway(last.gateway))?;
+    let there = log_scan::prior_log(attached, plan, thread)?;
+    let there = last.find_in(&there, |chunk| saved_keys(plan, thread, chunk));
+    let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
+    let mut log = GatewayLog::new(open_log(plan, thread, attached)?, there);
+    if let Some(order) = &last.last_order {
+        log.order(order, None, last.gateway);
+    }
+    if let Some(report) = &last.last_report {
+        log.report(report, now);
+    }
+    let stamped = stamped_reports(last.open, |report| log.is_stamped(report));
+    for report in last.open.iter().flatten() {
+        if log.is_stamped(report) {
+            log.report(report, now);
+        }
+    }
+    Ok((log, stamped))
+}
+
+/// Returns the keys of a chunk of a thread's log that was spilled.
+fn saved_keys(plan: &Plan, thread: &ThreadPlan, chunk: u64) -> io::Result<Vec<u64>> {
+    let path = Path::new(&plan.folder).join(file_name(&thread.name));
+    log_file::keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
+}
+
+/// Returns all messages in a ring, without releasing their slots.
+fn all_messages(ring: &mut spsc::Consumer) -> Vec<Message> {
+    std::iter::from_fn(|| ring.take().ok().flatten()).collect()
+}

@@ -1,0 +1,76 @@
+//! Recovered state of an engine, from which the threads of its process are built.
+
+use anyhow::{Context as _, Result};
+use gateway::GatewayResumePoint;
+use journal::JournalFollower;
+use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
+use protocol::log_scan::{LogCursor, PriorLog};
+use protocol::plan::{Plan, Role, ThreadPlan};
+use protocol::segments;
+use protocol::stamps::{Point, StampLog};
+use shm::attached::Attached;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A slot for the recovered engine.
+pub(super) type Recovery = Mutex<Option<RecoveredEngine>>;
+
+/// A recovered engine before it is attached to its rings.
+pub(super) struct RecoveredEngine {
+    pub successor: Option<Successor>,
+    pub recovered: Recovered,
+}
+
+/// Returns the process's slot for its recovered engine.
+pub(super) fn recovery(attached: &mut Attached<'_>) -> Arc<Recovery> {
+    attached.shared("engine", Recovery::default)
+}
+
+/// Returns the resume point of a gateway that succeeds a crashed one.
+pub(super) fn gateway_resume_point(attached: &mut Attached<'_>, index: u16) -> Option<GatewayResumePoint> {
+    gateway_slot(attached, index).lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Stores the resume point of a gateway.
+pub(super) fn store_gateway(attached: &mut Attached<'_>, index: u16, resume_point: GatewayResumePoint) {
+    *gateway_slot(attached, index).lock().unwrap_or_else(PoisonError::into_inner) = Some(resume_point);
+}
+
+fn gateway_slot(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<GatewayResumePoint>>> {
+    attached.shared(&format!("gateway-{index}"), Mutex::default)
+}
+
+/// Returns the watermarks of the orchestrator's log as counted by `tally`.
+pub(super) fn watermarks_in_log(log: &PriorLog, tally: &LogCursor) -> OutputWatermarks {
+    let mut watermarks = OutputWatermarks { log_is_partial: log.is_partial(), ..OutputWatermarks::default() };
+    Point::ALL.into_iter().for_each(|point| watermarks.count_records(point, tally.totals.count(point)));
+    watermarks
+}
+
+/// The state of a standby: its journal follower, if valid, and its log cursor.
+pub(super) type StandbyState = (Option<JournalFollower<Replica>>, LogCursor);
+
+fn standby_slot(attached: &mut Attached<'_>) -> Arc<Mutex<Option<StandbyState>>> {
+    attached.shared("kept-engine", Mutex::default)
+}
+
+/// Stores the state of the standby for the engine's recovery.
+pub(super) fn store_standby(attached: &mut Attached<'_>, what: StandbyState) {
+    *standby_slot(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+}
+
+/// Takes the stored state of the standby.
+pub(super) fn take_standby(attached: &mut Attached<'_>) -> Option<StandbyState> {
+    standby_slot(attached).lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Opens a thread's stamp log for appending.
+pub(super) fn open_log(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
+    let words = segments::thread(attached, &thread.name)?;
+    Ok(segments::stamp_log(attached, plan, thread, &words)?)
+}
+
+/// Returns the thread of a role.
+pub(super) fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
+    let thread = plan.thread_of(role).with_context(|| format!("{role} has no thread"))?;
+    Ok(&plan.threads[thread])
+}

@@ -1,0 +1,29 @@
+//! The context in which the roles of a thread are built.
+
+use crate::faults::own::FaultAction;
+use anyhow::Result;
+use gateway::VenueContext;
+use protocol::control::Control;
+use protocol::plan::{Plan, ThreadPlan};
+use protocol::status::StatusWriter;
+use shm::attached::Attached;
+use shm::memory::AtomicWords;
+
+/// A hook that runs once all memory of a process is attached. It gets all memory that the process
+/// can write, and its thread's status.
+pub(super) type WhenAttached = Box<dyn FnOnce(Vec<AtomicWords>, StatusWriter) + Send>;
+
+/// The context in which the roles of a thread are built.
+pub(super) struct RoleContext<'a, 's> {
+    pub plan: &'a Plan,
+    /// The thread of the roles.
+    pub thread: &'a ThreadPlan,
+    pub control: &'a Control,
+    pub attached: &'a mut Attached<'s>,
+    /// Performs injected faults.
+    pub act: FaultAction,
+    pub when_attached: Vec<WhenAttached>,
+}
+
+/// Builds the venue of a gateway.
+pub(super) type VenueBuilder<'a, V> = dyn Fn(&mut RoleContext<'_, '_>, &VenueContext) -> Result<V> + 'a;

@@ -1,0 +1,75 @@
+//! The hot standby of the engine.
+
+use super::{PublishedCounts, StandbyBody};
+use crate::build::new_core;
+use crate::engine::{map_segments, orchestrator_log};
+use crate::recovered;
+use anyhow::Result;
+use journal::JournalFollower;
+use orchestrator::{Core, OutputWatermarks, Replica};
+use protocol::log_scan::{LogCursor, PriorLog};
+use protocol::plan::Plan;
+use protocol::stamps::Stamps;
+use protocol::trading::{return_path, session_out};
+use protocol::wire::MAX_STRATEGIES;
+use shm::attached::Attached;
+use system::clock::Timebase;
+
+/// The standby of the engine.
+pub(super) struct EngineStandby {
+    core: Option<Core>,
+    stamps: Stamps,
+    sessions: PublishedCounts,
+    returns: PublishedCounts,
+    log: PriorLog,
+    tally: LogCursor,
+}
+
+impl EngineStandby {
+    pub(super) fn new(plan: &Plan, attached: &mut Attached<'_>) -> Result<Self> {
+        map_segments(plan, attached)?;
+        Ok(Self {
+            core: Some(new_core(plan)?),
+            stamps: plan.stamps,
+            sessions: PublishedCounts::new((0..plan.trading().gateways()).map(session_out), attached)?,
+            returns: PublishedCounts::new((0..plan.trading().strategies).map(return_path), attached)?,
+            log: orchestrator_log(plan, attached)?,
+            tally: LogCursor::default(),
+        })
+    }
+}
+
+impl StandbyBody for EngineStandby {
+    type State = Replica;
+
+    fn initial_state(&mut self, _: Timebase) -> Option<Replica> {
+        Some(Replica::new(self.core.take()?, self.stamps))
+    }
+
+    fn has_unconfirmed(state: &Replica) -> bool {
+        state.has_unconfirmed()
+    }
+
+    fn confirm(&self, state: &mut Replica) {
+        let (sent, returned) = (self.sessions.published(), self.returns.published());
+        state.confirm(&OutputWatermarks {
+            sent,
+            returned,
+            ..recovered::watermarks_in_log(&self.log, &self.tally)
+        });
+    }
+
+    fn confirm_all(state: &mut Replica) {
+        let all = vec![u64::MAX; MAX_STRATEGIES];
+        let watermarks = OutputWatermarks { sent: all.clone(), returned: all, ..OutputWatermarks::default() };
+        state.confirm(&OutputWatermarks { returns_stamped: u64::MAX, others_logged: u64::MAX, ..watermarks });
+    }
+
+    fn poll_log(&mut self) {
+        self.log.scan(&mut self.tally);
+    }
+
+    fn hand_over(self, follower: Option<JournalFollower<Replica>>, attached: &mut Attached<'_>) {
+        recovered::store_standby(attached, (follower, self.tally));
+    }
+}

@@ -1,0 +1,64 @@
+//! The hot standby of an exchange.
+
+use super::{PublishedCounts, StandbyBody};
+use crate::book;
+use crate::role_context::RoleContext;
+use anyhow::Result;
+use journal::JournalFollower;
+use protocol::log_scan::{self, LogCursor, PriorLog};
+use protocol::trading::session_in;
+use protocol::wire::MAX_STRATEGIES;
+use shm::attached::Attached;
+use system::clock::Timebase;
+use venue::{ExchangeReplica, MarketSetup};
+
+/// The standby of a venue's exchange.
+pub(super) struct ExchangeStandby {
+    venue: u16,
+    market: Option<MarketSetup>,
+    reports: PublishedCounts,
+    log: PriorLog,
+    tally: LogCursor,
+}
+
+impl ExchangeStandby {
+    pub(super) fn new(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Self> {
+        book::map(parts, venue)?;
+        let sessions = parts.plan.trading().gateways_of(venue);
+        Ok(Self {
+            venue,
+            market: Some(book::market(parts, venue)?),
+            reports: PublishedCounts::new(sessions.map(session_in), parts.attached)?,
+            log: log_scan::prior_log(parts.attached, parts.plan, parts.thread)?,
+            tally: book::log_cursor(parts.plan),
+        })
+    }
+}
+
+impl StandbyBody for ExchangeStandby {
+    type State = ExchangeReplica;
+
+    fn initial_state(&mut self, time: Timebase) -> Option<ExchangeReplica> {
+        Some(ExchangeReplica::new(self.market.take()?, time))
+    }
+
+    fn has_unconfirmed(state: &ExchangeReplica) -> bool {
+        state.has_unsent()
+    }
+
+    fn confirm(&self, state: &mut ExchangeReplica) {
+        state.confirm_sent(&self.reports.published());
+    }
+
+    fn confirm_all(state: &mut ExchangeReplica) {
+        state.confirm_sent(&[u64::MAX; MAX_STRATEGIES]);
+    }
+
+    fn poll_log(&mut self) {
+        self.log.scan(&mut self.tally);
+    }
+
+    fn hand_over(self, follower: Option<JournalFollower<ExchangeReplica>>, attached: &mut Attached<'_>) {
+        book::store_standby(attached, self.venue, (follower, self.tally));
+    }
+}

@@ -1,0 +1,234 @@
+//! A replica of an exchange: applies the records of its journal, sends nothing, and retains outputs
+//! that may not have been sent.
+//!
+//! Encoded, its state is a snapshot. As a hot standby it follows a running exchange's journal and
+//! writes the snapshots, so that the exchange never pauses for one; a successor is promoted from
+//! it.
+
+use crate::apply::{SessionCounters, apply_message};
+use crate::journal_entry::JournalEntry;
+use crate::market::{ExecutionSink, InputTime, Market, MarketSetup, MarketState};
+use crate::reports::Trade;
+use crate::session::SessionCounts;
+use exchange::Exchange;
+use journal::{Outbox, Record, RecoveryError, State};
+use protocol::wire::{Message, Report};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use system::clock::Timebase;
+
+/// The replayed messages and reports of one session.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionOutput {
+    pub counts: SessionCounts,
+    /// Reports, each with its index among all reports.
+    pub reports: Outbox<(u64, Message)>,
+}
+
+/// The outputs of an exchange up to a record, with those that may not have been sent.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReplayedOutput {
+    pub sessions: Vec<SessionOutput>,
+    pub received: u64,
+    pub completed: u64,
+    pub faults: u64,
+    /// Time of the last record in ticks.
+    pub now: u64,
+    /// The last record's message, if it was an order.
+    pub order: Option<Message>,
+    /// Trades with their time in ticks. Those before the last record are certainly on the tape.
+    pub trades: Outbox<(u64, Trade)>,
+    /// Last trade (price, quantity) and number of trades of each instrument.
+    pub touches: Vec<(Option<(i64, u64)>, u64)>,
+    /// Outputs confirmed as sent, once known.
+    #[serde(skip)]
+    pub confirmed: Option<ConfirmedOutput>,
+}
+
+/// The outputs that were certainly sent: reports by session, and trades on the tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfirmedOutput {
+    pub published: Vec<u64>,
+    pub trades: u64,
+}
+
+impl ReplayedOutput {
+    pub fn confirm_known(&mut self) {
+        if let Some(known) = &self.confirmed {
+            let sessions = self.sessions.iter_mut().zip(&known.published);
+            sessions.for_each(|(session, published)| session.reports.has_gone(*published));
+            self.trades.has_gone(known.trades);
+        }
+    }
+}
+
+impl AsMut<ReplayedOutput> for ReplayedOutput {
+    fn as_mut(&mut self) -> &mut ReplayedOutput {
+        self
+    }
+}
+
+impl SessionCounters for ReplayedOutput {
+    fn session_counts(&mut self, session: usize) -> &mut SessionCounts {
+        &mut self.sessions[session].counts
+    }
+
+    fn count_fault(&mut self) {
+        self.faults += 1;
+    }
+}
+
+impl ExecutionSink for ReplayedOutput {
+    fn record(&mut self, reports: &[Report], trades: &[Trade]) {
+        for report in reports {
+            let session = usize::from(report.id.strategy()) % self.sessions.len();
+            let outbox = &mut self.sessions[session].reports;
+            outbox.push((self.completed, report.to_message()));
+            if let Some(known) = &self.confirmed {
+                outbox.has_gone(known.published[session]);
+            }
+            self.completed += 1;
+        }
+        for trade in trades {
+            self.trades.push((self.now, *trade));
+            if let Some(known) = &self.confirmed {
+                self.trades.has_gone(known.trades);
+            }
+            if let Some((last, count)) = self.touches.get_mut(usize::from(trade.instrument)) {
+                (*last, *count) = (Some((trade.price, trade.quantity)), *count + 1);
+            }
+        }
+    }
+
+    fn close(&mut self, _: &Exchange) {}
+}
+
+/// An output sink for replay that passes the closing books to `close`.
+struct ReplaySink<'a, F> {
+    output: &'a mut ReplayedOutput,
+    close: F,
+}
+
+impl<F> AsMut<ReplayedOutput> for ReplaySink<'_, F> {
+    fn as_mut(&mut self) -> &mut ReplayedOutput {
+        self.output
+    }
+}
+
+impl<F: FnMut(&Exchange)> ExecutionSink for ReplaySink<'_, F> {
+    fn record(&mut self, reports: &[Report], trades: &[Trade]) {
+        self.output.record(reports, trades);
+    }
+
+    fn close(&mut self, exchange: &Exchange) {
+        (self.close)(exchange);
+    }
+}
+
+/// The content of an exchange's snapshot.
+#[derive(Serialize, Deserialize)]
+pub struct ExchangeSnapshot {
+    output: ReplayedOutput,
+    market: MarketState,
+}
+
+/// The state of an exchange after a record of its journal.
+pub struct ExchangeReplica {
+    pub(crate) market: Market,
+    pub(crate) output: ReplayedOutput,
+    time: Timebase,
+    /// The record that ends trading: later ones are a successor's.
+    pub(crate) closing: Option<(u64, Vec<u8>)>,
+}
+
+impl ExchangeReplica {
+    /// Creates a replica before its first record. `time` is the run's.
+    pub fn new(setup: MarketSetup, time: Timebase) -> Self {
+        let output = ReplayedOutput {
+            sessions: vec![SessionOutput::default(); setup.sessions],
+            touches: vec![(None, 0); setup.instruments.into()],
+            ..ReplayedOutput::default()
+        };
+        Self { market: Market::new(setup), output, time, closing: None }
+    }
+
+    /// Returns `true` if reports may not have been sent.
+    pub fn has_unsent(&self) -> bool {
+        self.output.sessions.iter().any(|session| !session.reports.kept().is_empty())
+    }
+
+    /// Drops reports that were sent; `published` counts them by session.
+    pub fn confirm_sent(&mut self, published: &[u64]) {
+        let sessions = self.output.sessions.iter_mut().zip(published);
+        sessions.for_each(|(session, published)| session.reports.has_gone(*published));
+    }
+
+    /// Applies a record; `close` receives the books at the end of trading.
+    pub(crate) fn apply_record(
+        &mut self,
+        record: &Record<'_>,
+        close: impl FnMut(&Exchange),
+    ) -> Result<(), RecoveryError> {
+        let (entry, now) = JournalEntry::from_record(record)?;
+        let Self { market, output, time, .. } = self;
+        let at = InputTime { now, time: *time };
+        output.trades.has_gone(output.confirmed.as_ref().map_or(u64::MAX, |known| known.trades));
+        (output.now, output.order) = (now, None);
+        let out = &mut ReplaySink { output, close };
+        match entry {
+            JournalEntry::Time => market.advance_time(at, out),
+            JournalEntry::Close => drop(market.close(at, out)),
+            JournalEntry::Message(session, _) if session >= market.sessions() => {
+                return Err(RecoveryError::Foreign(record.sequence));
+            }
+            JournalEntry::Message(session, message) => {
+                let orders = apply_message(market, session, message, at, out);
+                output.order = (orders > 0).then_some(message);
+                output.received += orders;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State for ExchangeReplica {
+    const VERSION: u32 = 2;
+    type Saved = ExchangeSnapshot;
+
+    fn save(&self) -> impl Serialize {
+        ExchangeSnapshot { output: self.output.clone(), market: self.market.state() }
+    }
+
+    fn restore(&mut self, saved: ExchangeSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let ExchangeSnapshot { output, market } = saved;
+        let is_report = |(_, message): &(u64, Message)| Report::from_message(*message).is_ok();
+        let is_sound = |of: &SessionOutput| of.reports.is_sound() && of.reports.kept().iter().all(is_report);
+        if output.sessions.len() != self.market.sessions()
+            || output.touches.len() != usize::from(self.market.instruments())
+            || !output.sessions.iter().all(is_sound)
+            || !output.trades.is_sound()
+        {
+            return Err("other sessions or instruments".into());
+        }
+        self.market.restore(market)?;
+        self.output = ReplayedOutput { confirmed: self.output.confirmed.take(), ..output };
+        self.output.confirm_known();
+        Ok(())
+    }
+
+    fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
+        if let (JournalEntry::Close, _) = JournalEntry::from_record(&record)? {
+            self.closing = Some((record.sequence, record.payload.to_vec()));
+            return Ok(());
+        }
+        self.apply_record(&record, |_| {})
+    }
+
+    fn size(&self) -> u64 {
+        self.market.exchange().open_orders() as u64
+    }
+
+    fn is_over(&self) -> bool {
+        self.closing.is_some()
+    }
+}

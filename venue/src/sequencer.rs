@@ -1,0 +1,112 @@
+//! Sequences the orders of a recorded flow in their recorded order, across strategies.
+//!
+//! Where several strategies play one recording, the interleaving of their orders depends on
+//! scheduling. The sequencer holds each order until its predecessors have come, so the trades are
+//! those of the recording; the waiting is part of the venue's time.
+
+use protocol::wire::{Instruction, MAX_STRATEGIES, Message, Order};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Restores the recorded order of strategies' orders: holds each until its turn.
+pub struct ReplaySequencer {
+    /// The strategy of each order, in the recorded order.
+    order: Vec<u16>,
+    next: usize,
+    waiting: Vec<VecDeque<Order>>,
+}
+
+/// The state of a sequencer: the position, and the waiting orders of each strategy as messages.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SequencerState {
+    next: u64,
+    waiting: Vec<Vec<Message>>,
+}
+
+impl ReplaySequencer {
+    pub(crate) fn state(&self) -> SequencerState {
+        let messages = |orders: &VecDeque<Order>| {
+            orders.iter().map(|order| Instruction::Order(*order).to_message()).collect()
+        };
+        SequencerState { next: self.next as u64, waiting: self.waiting.iter().map(messages).collect() }
+    }
+
+    /// Returns `false` if the state does not fit this recording.
+    pub(crate) fn try_restore(&mut self, state: &SequencerState) -> bool {
+        if state.next > self.order.len() as u64 || state.waiting.len() != self.waiting.len() {
+            return false;
+        }
+        self.next = state.next as usize;
+        for (waiting, messages) in self.waiting.iter_mut().zip(&state.waiting) {
+            waiting.clear();
+            for message in messages {
+                let Ok(Instruction::Order(order)) = Instruction::from_message(*message) else { return false };
+                waiting.push_back(order);
+            }
+        }
+        true
+    }
+
+    /// Creates a sequencer; `turns` has the strategy of each recorded order.
+    pub fn new(turns: Vec<u16>) -> Self {
+        let mut orders = vec![0; MAX_STRATEGIES];
+        turns.iter().for_each(|strategy| orders[usize::from(*strategy) % MAX_STRATEGIES] += 1);
+        let last = orders.iter().rposition(|orders| *orders > 0).map_or(0, |place| place + 1);
+        let waiting = orders[..last].iter().map(|orders| VecDeque::with_capacity(*orders)).collect();
+        Self { order: turns, next: 0, waiting }
+    }
+
+    /// Queues an order. Returns it if its strategy is not in the recording: nothing waits for it.
+    pub fn enqueue(&mut self, order: Order) -> Option<Order> {
+        match self.waiting.get_mut(usize::from(order.id.strategy())) {
+            Some(waiting) => {
+                waiting.push_back(order);
+                None
+            }
+            None => Some(order),
+        }
+    }
+
+    /// Returns the next order in sequence, if it has come. After the end of the recording: any
+    /// order.
+    pub fn pop(&mut self) -> Option<Order> {
+        let Some(strategy) = self.order.get(self.next) else { return self.pop_any() };
+        let order = self.waiting.get_mut(usize::from(*strategy))?.pop_front()?;
+        self.next += 1;
+        Some(order)
+    }
+
+    /// Returns any waiting order: when no more will come.
+    pub fn pop_any(&mut self) -> Option<Order> {
+        self.waiting.iter_mut().find_map(VecDeque::pop_front)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::wire::OrderId;
+
+    fn order(strategy: u16, sequence: u64) -> Order {
+        Order::new(OrderId::new(strategy, 0, sequence), 0)
+    }
+
+    fn taken(script: &mut ReplaySequencer) -> Vec<(u16, u64)> {
+        std::iter::from_fn(|| script.pop()).map(|order| (order.id.strategy(), order.id.sequence())).collect()
+    }
+
+    #[test]
+    fn orders_come_out_in_their_turns() {
+        let mut script = ReplaySequencer::new(vec![0, 2, 2, 0]);
+        assert_eq!(script.enqueue(order(2, 0)), None);
+        assert_eq!(script.enqueue(order(2, 1)), None);
+        assert_eq!(taken(&mut script), []);
+        assert_eq!(script.enqueue(order(0, 0)), None);
+        assert_eq!(taken(&mut script), [(0, 0), (2, 0), (2, 1)]);
+        assert_eq!(script.enqueue(order(5, 0)), Some(order(5, 0)), "it has no turn");
+        assert_eq!(script.enqueue(order(2, 2)), None);
+        assert_eq!(taken(&mut script), [], "an order too many waits for the turns before it");
+        assert_eq!(script.enqueue(order(0, 1)), None);
+        assert_eq!(taken(&mut script), [(0, 1), (2, 2)]);
+    }
+}

@@ -1,0 +1,508 @@
+//! An exchange that crashes in the middle of a duty cycle and recovers from its journal: what its
+//! sessions hear is what the journal says, each report once, and the journal has every order that
+//! was sent; so it is with stamps and trades. Who says what the journal says is an exchange that is
+//! only given the journal, and sends everything.
+//!
+//! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any
+//! instruction in the launcher's tests.
+
+use core::cell::Cell;
+use exchange::{Capacity, Exchange, Instrument};
+use journal::{Disk, Durability, Options};
+use proptest::prelude::*;
+use protocol::agent::{Agent, Cycle};
+use protocol::session::{SessionNumbers, number_instruction, report_number};
+use protocol::stamps::{
+    Point, Record, StampLog, TopOfBookWritten, count_point, last_order, last_top_of_book_versions,
+};
+use protocol::status::LOG_OFFSET;
+use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
+use shm::board;
+use shm::memory::{AtomicWords, Region};
+use shm::ring::spsc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use system::clock::{CrashClock, Timebase};
+use venue::{ExchangeAgent, MarketBoard, MarketSetup, OutputWatermarks, SessionEnd, Trade, TradeTape};
+
+const CAPACITY: usize = 64;
+/// Slots of the report rings: few, so that stamped reports are queued when their exchange dies.
+const REPORT_SLOTS: usize = 2;
+const OPEN_ORDERS: usize = 256;
+const SESSIONS: usize = 2;
+
+/// The memory that outlives the exchange.
+pub struct World {
+    /// Instructions and reports of each session.
+    rings: Vec<[AtomicWords; 2]>,
+    log: AtomicWords,
+    board: AtomicWords,
+    tape: Arc<Mutex<Vec<(u64, u64, u64)>>>,
+    /// The disk of its journal.
+    pub disk: Arc<dyn Disk>,
+}
+
+pub struct SharedTape(Arc<Mutex<Vec<(u64, u64, u64)>>>);
+
+impl TradeTape for SharedTape {
+    fn trade(&mut self, trade: &Trade, _: u64) {
+        self.0.lock().unwrap().push((trade.maker, trade.taker, trade.quantity));
+    }
+
+    fn close(&mut self, _: &Exchange) {}
+}
+
+fn ring(capacity: usize) -> AtomicWords {
+    let words = Region::heap(spsc::ring_words(capacity, 7)).words();
+    spsc::write_header::<7>(&words, capacity);
+    words
+}
+
+/// How a successor reads what its predecessor left; all but the first are defective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub enum Successor {
+    Careful,
+    /// Sends every report again.
+    SendsAgain,
+    /// Stamps every report again.
+    StampsAgain,
+    /// Believes that the last order's trigger is in the log.
+    LogsNothing,
+    /// Has lost its journal.
+    HasNoJournal,
+    /// Goes on from a snapshot.
+    HasSnapshots,
+    /// Finds the newest of them damaged.
+    HasDamagedSnapshot,
+    /// Has followed its predecessor.
+    Follows,
+    /// Has followed it, and believes that all its reports went out.
+    ForgetsReports,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self {
+            rings: (0..SESSIONS).map(|_| [ring(CAPACITY), ring(REPORT_SLOTS)]).collect(),
+            log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
+            board: board::heap(protocol::market::shape(1).unwrap()),
+            tape: Arc::default(),
+            disk: Arc::new(journal::Os),
+        }
+    }
+
+    pub fn exchange(
+        &self,
+        folder: &Path,
+        durability: Durability,
+        how: Successor,
+        follower: Option<ReplicaFollower>,
+    ) -> Result<ExchangeAgent<SharedTape>, String> {
+        let sessions = self.rings.iter().map(|[orders, reports]| {
+            let producer = match how {
+                Successor::SendsAgain => spsc::Producer::attach(reports),
+                _ => spsc::Producer::resume(reports),
+            };
+            SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, OPEN_ORDERS)
+        });
+        let (sessions, tape) = (sessions.collect(), SharedTape(Arc::clone(&self.tape)));
+        let (shadow, reader) = match follower.map(ReplicaFollower::into_parts) {
+            Some((shadow, reader)) => (shadow, Some(reader)),
+            None => (venue::ExchangeReplica::new(setup(), time()), None),
+        };
+        let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
+        let log = self.log.clone().into();
+        let stamped = |point| count_point(&log, point) as u64;
+        let mut watermarks = OutputWatermarks {
+            orders_stamped: stamped(Point::ExchangeRecv),
+            last_stamped: last_order(&log, Point::ExchangeRecv),
+            reports_stamped: stamped(Point::ExchangeDone),
+            trades: self.tape.lock().unwrap().len() as u64,
+            last_triggered: last_order(&log, Point::Trigger),
+            touches: last_top_of_book_versions(&log, 1),
+        };
+        match how {
+            Successor::StampsAgain => watermarks.reports_stamped = 0,
+            Successor::LogsNothing => watermarks.last_triggered = watermarks.last_stamped,
+            Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
+            Successor::HasDamagedSnapshot => {
+                let files = std::fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
+                let is_one = |path: &std::path::PathBuf| path.to_str().unwrap().contains("snapshot-0");
+                if let Some(newest) = files.filter(is_one).max() {
+                    let mut bytes = std::fs::read(&newest).unwrap();
+                    *bytes.last_mut().unwrap() ^= 1;
+                    std::fs::write(newest, bytes).unwrap();
+                }
+            }
+            _ => {}
+        }
+        let disk = Arc::clone(&self.disk);
+        let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
+        let agent = shadow.promote(reader, (folder, &options), &watermarks, (sessions, tape, Some(board)));
+        agent.map_err(|error| error.to_string())
+    }
+}
+
+fn setup() -> MarketSetup {
+    let exchange = Exchange::new(&[Instrument::default()], Capacity::orders(OPEN_ORDERS)).unwrap();
+    MarketSetup {
+        venue: 0,
+        exchange,
+        instruments: 1,
+        sessions: SESSIONS,
+        capacity: OPEN_ORDERS,
+        sequencer: None,
+    }
+}
+
+pub type ReplicaFollower = journal::JournalFollower<venue::ExchangeReplica>;
+
+/// A standby replica that follows the exchange's journal.
+struct StandbyReplica {
+    follower: Option<ReplicaFollower>,
+    how: Successor,
+    turns: usize,
+    /// All segments that there ever were: what the journal said before it was cut behind snapshots.
+    archive: tempfile::TempDir,
+    snapshots: usize,
+}
+
+impl StandbyReplica {
+    fn new(how: Successor) -> Self {
+        Self { follower: None, how, turns: 0, archive: tempfile::tempdir().unwrap(), snapshots: 0 }
+    }
+
+    /// A turn: it follows, not as fast as the exchange goes, and writes a snapshot now and then.
+    fn turn(&mut self, world: &World, folder: &Path) {
+        for file in std::fs::read_dir(folder).unwrap().flatten() {
+            let name = file.file_name();
+            if name.to_str().is_some_and(|name| name.starts_with("log-")) {
+                // Under the same name may have been one that was prepared for nothing.
+                let link = self.archive.path().join(name);
+                let _ = std::fs::remove_file(&link);
+                let _ = std::fs::hard_link(file.path(), link);
+            }
+        }
+        if self.how < Successor::HasSnapshots {
+            return;
+        }
+        self.turns += 1;
+        let begin = || ReplicaFollower::begin(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
+        let follower = self.follower.get_or_insert_with(begin);
+        follower.follow(7).unwrap();
+        let published =
+            |[_, reports]: &[AtomicWords; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
+        let published: Vec<u64> = world.rings.iter().map(published).collect();
+        follower.state.confirm_sent(if self.how == Successor::ForgetsReports {
+            &[u64::MAX; 2]
+        } else {
+            &published
+        });
+        if self.turns.is_multiple_of(3) && follower.snapshot_is_due(5) {
+            follower.snapshot().unwrap();
+            self.snapshots += 1;
+        }
+    }
+
+    /// Returns the follower from which a successor is promoted.
+    fn take(&mut self) -> Option<ReplicaFollower> {
+        let follows = matches!(self.how, Successor::Follows | Successor::ForgetsReports);
+        self.follower.take().filter(|_| follows)
+    }
+}
+
+impl World {
+    fn heard(self, gateways: Gateways) -> Heard {
+        let word = |at: usize| self.log[LOG_OFFSET + at].load(shm::sync::Ordering::Relaxed);
+        let records = (0..).map(|record| Record::from_words(word(2 * record), word(2 * record + 1)));
+        let records: Vec<Record> = records.map_while(|record| record).collect();
+        let of_trigger = records.iter().filter(|record| record.point == Point::Trigger);
+        let mut triggers: Vec<(OrderId, u64)> = of_trigger.map(|record| (record.id, record.value)).collect();
+        triggers.sort();
+        let versions =
+            records.iter().filter_map(TopOfBookWritten::from_record).map(|written| written.version).collect();
+        let last_version = board::Writer::attach(&self.board).unwrap().version(0);
+        let stamps = records.iter().map(|record| (record.point, record.id, record.detail));
+        let trades = self.tape.lock().unwrap().clone();
+        let mut stamps: Vec<_> = stamps.collect();
+        stamps.sort();
+        Heard { reports: gateways.heard, trades, stamps, triggers, versions, last_version }
+    }
+}
+
+const fn time() -> Timebase {
+    Timebase { start_ticks: 0, ns_per_tick: 1.0 }
+}
+
+/// The gateways' ends of the sessions.
+pub struct Gateways {
+    orders: Vec<(spsc::Producer, SessionNumbers)>,
+    reports: Vec<(spsc::Consumer, SessionNumbers)>,
+    pub heard: Vec<Vec<Report>>,
+}
+
+impl Gateways {
+    pub fn new(world: &World) -> Self {
+        let orders = |[orders, _]: &[AtomicWords; 2]| {
+            (spsc::Producer::attach(orders).unwrap(), SessionNumbers::default())
+        };
+        let reports = |[_, reports]: &[AtomicWords; 2]| {
+            (spsc::Consumer::attach(reports).unwrap(), SessionNumbers::default())
+        };
+        Self {
+            orders: world.rings.iter().map(orders).collect(),
+            reports: world.rings.iter().map(reports).collect(),
+            heard: vec![Vec::new(); SESSIONS],
+        }
+    }
+
+    /// Sends an order; `false`: the session is full.
+    pub fn try_send(&mut self, order: &Order) -> bool {
+        let (ring, numbers) = &mut self.orders[usize::from(order.id.strategy()) % SESSIONS];
+        if !ring.has_room() {
+            return false;
+        }
+        let mut message: Message = Instruction::Order(*order).to_message();
+        number_instruction(&mut message, numbers.next_number());
+        ring.try_push(&message).is_ok()
+    }
+
+    pub fn listen(&mut self) -> Result<(), String> {
+        for (session, (ring, numbers)) in self.reports.iter_mut().enumerate() {
+            while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
+                if !numbers.try_accept(report_number(&message)) {
+                    return Err(format!(
+                        "session {session}: report {} is not the next",
+                        report_number(&message)
+                    ));
+                }
+                self.heard[session]
+                    .push(Report::from_message(message).map_err(|error| format!("{error:?}"))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the results of a run with crashes after these numbers of clock reads.
+#[derive(Debug, PartialEq)]
+struct Heard {
+    reports: Vec<Vec<Report>>,
+    trades: Vec<(u64, u64, u64)>,
+    /// Orders and reports that have their stamp, in the order of the log.
+    stamps: Vec<(Point, OrderId, u8)>,
+    /// Orders whose trigger is in the log.
+    triggers: Vec<(OrderId, u64)>,
+    /// Versions of the touch in the log, and the board's last one.
+    versions: Vec<u64>,
+    last_version: u64,
+}
+
+fn played(
+    orders: &[Order],
+    deaths: &[u64],
+    durability: Durability,
+    how: Successor,
+) -> Result<(Heard, Heard, usize), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, mut unsent) = (World::new(), orders.iter());
+    let mut gateways = Gateways::new(&world);
+    let (mut waiting, mut died) = (unsent.next(), 0);
+    let mut lives = deaths.iter().copied();
+    let mut dies_at = lives.next().unwrap_or(u64::MAX);
+    let mut agent = world.exchange(folder.path(), durability, Successor::Careful, None)?;
+    let mut shadow = StandbyReplica::new(how);
+    let reads = Rc::new(Cell::new(0));
+    let (mut idle, mut turns) = (0, 0);
+    while idle < 3 {
+        turns += 1;
+        if turns > 100_000 {
+            return Err("it does not come to an end".into());
+        }
+        for _ in 0..5 {
+            if waiting.is_some_and(|order| gateways.try_send(order)) {
+                waiting = unsent.next();
+            }
+        }
+        let clock = CrashClock { reads: Rc::clone(&reads), crash_at: dies_at };
+        let work = catch_unwind(AssertUnwindSafe(|| turn(&world, &mut agent, clock, waiting.is_none())));
+        idle = if work.as_ref().is_ok_and(|work| *work == 0) && waiting.is_none() { idle + 1 } else { 0 };
+        if work.is_err() {
+            died += 1;
+            // As after a SIGKILL: nothing of it is closed. The journal's lock would be let go by
+            // the kernel.
+            drop(agent);
+            agent = world.exchange(folder.path(), durability, how, shadow.take())?;
+            reads.set(0);
+            dies_at = lives.next().unwrap_or(u64::MAX);
+        }
+        shadow.turn(&world, folder.path());
+        gateways.listen()?;
+    }
+    drop(agent);
+    let told = told(shadow.archive.path(), orders);
+    Ok((world.heard(gateways), told, died))
+}
+
+/// Runs a duty cycle. Returns its work, including queued reports.
+pub fn turn(
+    world: &World,
+    agent: &mut ExchangeAgent<SharedTape>,
+    clock: CrashClock,
+    draining: bool,
+) -> usize {
+    let mut cycle = Cycle { clock, now: 0, time: time(), draining, log: StampLog::new(&world.log) };
+    let work = agent.duty_cycle(&mut cycle);
+    // At once: there is something to do, or reports wait for the disk.
+    work + usize::from(Agent::<CrashClock>::next_deadline(agent, false) == 0)
+}
+
+/// Returns the reports that an exchange derives from a journal alone.
+fn told(folder: &Path, orders: &[Order]) -> Heard {
+    let world = World::new();
+    for (session, [ring, _]) in world.rings.iter().enumerate() {
+        // Its rings are as if all had gone through.
+        let mut ends =
+            (spsc::Producer::<7>::attach(ring).unwrap(), spsc::Consumer::<7>::attach(ring).unwrap());
+        for _ in orders.iter().filter(|order| usize::from(order.id.strategy()) % SESSIONS == session) {
+            ends.0.try_push(&[0; 7]).unwrap();
+            ends.1.try_pop().unwrap();
+        }
+    }
+    let mut gateways = Gateways::new(&world);
+    let mut agent = world.exchange(folder, PROCESS, Successor::Careful, None).unwrap();
+    let clock = CrashClock { crash_at: u64::MAX, ..CrashClock::default() };
+    for _ in 0..1000 {
+        if turn(&world, &mut agent, clock.clone(), true) == 0 {
+            break;
+        }
+        gateways.listen().unwrap();
+    }
+    world.heard(gateways)
+}
+
+/// Orders, cancels and replaces of four strategies at a few prices.
+fn drawn() -> impl Strategy<Value = Vec<Order>> {
+    let one = (0u16..4, 0u8..10, 95i64..105, 1u64..20, any::<bool>());
+    prop::collection::vec(one, 1..120).prop_map(|drawn| {
+        let mut next = [0u64; 4];
+        let order = |(strategy, what, price, quantity, buys): (u16, u8, i64, u64, bool)| {
+            let sequence = next[usize::from(strategy)];
+            next[usize::from(strategy)] += 1;
+            let mut order = Order::new(OrderId::new(strategy, 0, sequence), 0);
+            (order.price, order.quantity) = (price, quantity);
+            order.side = if buys { Side::Buy } else { Side::Sell };
+            order.operation = match what {
+                0 => Operation::Cancel,
+                1 => Operation::Replace,
+                _ => Operation::New,
+            };
+            order.trigger = if quantity % 3 == 0 { 1 + sequence } else { 0 };
+            order.target = sequence.saturating_sub(u64::from(what) + quantity % 3);
+            order
+        };
+        drawn.into_iter().map(order).collect()
+    })
+}
+
+/// Returns an error if the received reports are wrong.
+fn is_wrong(orders: &[Order], heard: &Heard, told: &Heard) -> Option<String> {
+    // An exchange that has only the journal stamps no order: it takes none.
+    let of = |heard: &Heard, point| {
+        heard.stamps.iter().filter(|stamp| stamp.0 == point).copied().collect::<Vec<_>>()
+    };
+    if heard.reports != told.reports {
+        return Some("reports are not those of the journal".into());
+    }
+    if heard.trades != told.trades {
+        return Some("trades are not those of the journal".into());
+    }
+    if of(heard, Point::ExchangeDone) != of(told, Point::ExchangeDone) {
+        return Some("stamps of reports are not those of the journal".into());
+    }
+    let stamped: Vec<OrderId> = of(heard, Point::ExchangeRecv).into_iter().map(|(_, id, _)| id).collect();
+    let mut sent: Vec<OrderId> = orders.iter().map(|order| order.id).collect();
+    sent.sort();
+    if stamped != sent {
+        return Some("not every order has its stamp once".into());
+    }
+    let triggered = orders.iter().filter(|order| order.trigger > 0);
+    let mut triggers: Vec<(OrderId, u64)> = triggered.map(|order| (order.id, order.trigger)).collect();
+    triggers.sort();
+    if heard.triggers != triggers {
+        return Some("not every trigger is in the log once".into());
+    }
+    if !heard.versions.iter().copied().eq(1..=heard.last_version) {
+        return Some("not every version of the touch is in the log once".into());
+    }
+    let mut answered: Vec<OrderId> =
+        heard.reports.iter().flatten().filter(|report| report.is_last).map(|report| report.id).collect();
+    answered.sort();
+    (answered != sent).then(|| "not every order has its last report once".into())
+}
+
+const PROCESS: Durability = Durability::Process;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sessions_hear_what_the_journal_says(
+        orders in drawn(),
+        deaths in prop::collection::vec(1u64..80, 0..6),
+    ) {
+        for how in [
+            Successor::Careful,
+            Successor::HasSnapshots,
+            Successor::HasDamagedSnapshot,
+            Successor::Follows,
+        ] {
+            let (heard, told, _) = played(&orders, &deaths, PROCESS, how).unwrap();
+            prop_assert_eq!(is_wrong(&orders, &heard, &told), None, "{:?}", how);
+        }
+    }
+}
+
+/// A load in which something happens, and deaths all over it.
+pub fn load() -> (Vec<Order>, Vec<u64>) {
+    let order = |n: u64| {
+        let mut order = Order::new(OrderId::new((n % 4) as u16, 0, n / 4), 0);
+        (order.price, order.quantity, order.trigger) = (100 + (n % 5) as i64, 1 + n % 7, n % 3);
+        order.side = if n.is_multiple_of(2) { Side::Buy } else { Side::Sell };
+        order
+    };
+    ((0..200).map(order).collect(), (0..40).map(|n| 1 + n % 17).collect())
+}
+
+#[test]
+fn forgetful_successor_is_detected() {
+    let (orders, deaths) = load();
+    let (heard, told, died) = played(&orders, &deaths, PROCESS, Successor::Careful).unwrap();
+    assert_eq!(died, deaths.len());
+    assert_eq!(is_wrong(&orders, &heard, &told), None);
+    let lost = played(&orders, &deaths, PROCESS, Successor::HasNoJournal);
+    assert!(lost.is_err_and(|error| error.contains("incomplete")));
+    for how in
+        [Successor::SendsAgain, Successor::StampsAgain, Successor::LogsNothing, Successor::ForgetsReports]
+    {
+        let found = played(&orders, &deaths, PROCESS, how);
+        assert!(
+            found.is_err() || found.is_ok_and(|(heard, told, _)| is_wrong(&orders, &heard, &told).is_some()),
+            "{how:?}"
+        );
+    }
+}
+
+/// With reports that wait for the disk the same comes out.
+#[test]
+fn a_group_says_the_same() {
+    let (orders, deaths) = load();
+    let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
+    for how in [Successor::Careful, Successor::HasSnapshots, Successor::Follows] {
+        let (heard, told, died) = played(&orders, &deaths[..10], group, how).unwrap();
+        assert_eq!((died, is_wrong(&orders, &heard, &told)), (10, None), "{how:?}");
+    }
+}
