@@ -15,7 +15,7 @@
 //! let (writer, reader) = board::pair(shape(1).unwrap());
 //! let mut market = MarketBoard::new(writer);
 //!
-//! let mut exchange: Exchange = Exchange::new(&[Instrument::default()], Capacity::orders(10)).unwrap();
+//! let mut exchange = Exchange::new(&[Instrument::default()], Capacity::for_orders(10)).unwrap();
 //! let bid = Command::New(NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() });
 //! market.expect(&bid, &exchange);
 //! exchange.apply(bid, &mut Vec::new());
@@ -29,7 +29,6 @@
 use exchange::Exchange;
 use exchange::Level;
 use exchange::command::Command;
-use exchange::levels::Levels;
 use protocol::market::{Quote, TOUCH_WORDS, TopOfBook};
 use shm::board::Writer;
 
@@ -88,14 +87,16 @@ impl MarketBoard {
 
     /// Tells it of a command before that is carried out: the touches that it may change.
     #[inline]
-    pub fn expect<L: Levels>(&mut self, command: &Command, exchange: &Exchange<L>) {
+    pub fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let by = match *command {
             Command::New(order) => Some(order.instrument),
-            Command::Cancel { id, .. } | Command::Replace { id, .. } => match exchange.instrument_of(id) {
-                Some(instrument) => Some(instrument),
-                // It will be refused.
-                None => return,
-            },
+            Command::Cancel { id, .. } | Command::Replace { id, .. } => {
+                match exchange.order(id).map(|order| order.instrument) {
+                    Some(instrument) => Some(instrument),
+                    // It will be refused.
+                    None => return,
+                }
+            }
             Command::MassCancel { instrument, .. } => instrument,
             Command::Auction { instrument } | Command::Uncross { instrument } => Some(instrument),
             Command::Time(_) => None,
@@ -133,9 +134,9 @@ impl MarketBoard {
     /// Writes the touches that have changed, and gives each of them to `written`; how many that
     /// were.
     #[inline]
-    pub fn write<L: Levels>(
+    pub fn write(
         &mut self,
-        exchange: &Exchange<L>,
+        exchange: &Exchange,
         now: impl Fn() -> u64,
         mut written: impl FnMut(Written),
     ) -> u64 {
@@ -160,7 +161,7 @@ impl MarketBoard {
 
     /// Looks at an instrument's book; whether its cell says something else.
     #[inline]
-    fn update<L: Levels>(&mut self, exchange: &Exchange<L>, instrument: usize) -> bool {
+    fn update(&mut self, exchange: &Exchange, instrument: usize) -> bool {
         let quote =
             |level: Option<Level>| level.map(|level| Quote { price: level.price, quantity: level.quantity });
         let (bid, offer) = exchange.best(instrument as u16);
@@ -168,7 +169,7 @@ impl MarketBoard {
         let new = TopOfBook {
             bid: quote(bid),
             offer: quote(offer),
-            auction: exchange.in_auction(instrument as u16),
+            auction: exchange.is_in_auction(instrument as u16),
             ..*touch
         };
         *touch = new;
@@ -197,7 +198,7 @@ mod tests {
         fn new() -> Self {
             let instruments = [Instrument::default(), Instrument::default()];
             let (writer, reader) = board::pair(shape(2).unwrap());
-            let exchange = Exchange::new(&instruments, Capacity::orders(10)).unwrap();
+            let exchange = Exchange::new(&instruments, Capacity::for_orders(10)).unwrap();
             Self { exchange, market: MarketBoard::new(writer), reader, written: Vec::new() }
         }
 
@@ -267,7 +268,7 @@ mod tests {
     fn a_successor_says_only_what_is_new() {
         let mut words = [0; TOUCH_WORDS];
         let (mut writer, _) = board::pair(shape(2).unwrap());
-        let exchange: Exchange = Exchange::new(&[Instrument::default(); 2], Capacity::orders(10)).unwrap();
+        let exchange = Exchange::new(&[Instrument::default(); 2], Capacity::for_orders(10)).unwrap();
         assert_eq!(writer.last(1, &mut words), None);
         writer.write(1, 5, &TopOfBook::default().words());
         assert_eq!(writer.last(1, &mut words), Some(5));

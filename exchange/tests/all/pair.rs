@@ -1,4 +1,4 @@
-//! An engine and the naive one side by side: the same commands, the same events, the same books.
+//! An engine next to the naive one: equal commands must give equal events and books.
 
 use crate::drawn::Setting;
 use crate::ledger::Ledger;
@@ -18,7 +18,7 @@ pub trait Engine {
 
 impl Engine for Exchange {
     fn start(setting: &Setting) -> Self {
-        Exchange::new(&setting.instruments, setting.room).expect("a possible setting")
+        Exchange::new(&setting.instruments, setting.capacity).expect("a possible setting")
     }
 
     fn apply(&mut self, command: Command, events: &mut Vec<Event>) {
@@ -55,7 +55,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// An engine beside the naive one.
+/// An engine next to the naive one.
 pub struct Pair<E> {
     engine: E,
     naive: Naive,
@@ -70,7 +70,7 @@ impl<E: Engine> Pair<E> {
     pub fn new(setting: &Setting, every: Every) -> Self {
         Pair {
             engine: E::start(setting),
-            naive: Naive::new(&setting.instruments, setting.room),
+            naive: Naive::new(&setting.instruments, setting.capacity),
             ledger: Ledger::default(),
             instruments: setting.instruments.len() as u16,
             every,
@@ -84,7 +84,7 @@ impl<E: Engine> Pair<E> {
         self.ledger.trades()
     }
 
-    /// One command to both.
+    /// Applies a command to both.
     pub fn apply(&mut self, command: Command) -> Result<&[Event], Difference> {
         let at = self.at;
         self.at += 1;

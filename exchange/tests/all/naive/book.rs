@@ -10,6 +10,8 @@ pub struct Open {
     pub leaves: u64,
     pub shown: u64,
     pub arrival: u64,
+    /// It is a stop order that was not triggered yet.
+    pub waits: bool,
 }
 
 #[derive(Clone)]
@@ -54,6 +56,22 @@ fn at_any_price(order: &NewOrder) -> bool {
 }
 
 impl Open {
+    /// Returns the price that events report: the stop price of an order that waits, 0 of an order
+    /// at any price, else the limit price.
+    pub fn price(&self) -> i64 {
+        match self.order.price {
+            _ if self.waits => self.order.stop_price,
+            _ if at_any_price(&self.order) => 0,
+            price => price,
+        }
+    }
+
+    /// Returns the event of its cancellation.
+    pub fn cancelled(&self, reason: CancelReason) -> Event {
+        let NewOrder { id, side, .. } = self.order;
+        Event::Cancelled { id, side, price: self.price(), leaves: self.leaves, reason }
+    }
+
     /// Shows a full part, or what is left.
     fn refresh(&mut self) {
         self.shown = if self.order.display == 0 { self.leaves } else { self.order.display.min(self.leaves) };
@@ -82,7 +100,8 @@ impl Book {
         orders.insert(at, open);
     }
 
-    pub fn wait(&mut self, open: Open) {
+    pub fn wait(&mut self, mut open: Open) {
+        open.waits = true;
         let (side, price) = (open.order.side, open.order.stop_price);
         let stops = &mut self.stops[side as usize];
         let at = stops
@@ -101,7 +120,7 @@ impl Book {
     fn trigger(&mut self, trade: i64) {
         for stops in &mut self.stops {
             while stops.first().is_some_and(|first| triggers(trade, &first.order)) {
-                self.queue.push_back(stops.remove(0));
+                self.queue.push_back(Open { waits: false, ..stops.remove(0) });
             }
         }
     }
@@ -183,19 +202,18 @@ impl Book {
 
     /// A new or triggered order does all that it can.
     pub fn act(&mut self, taker: Open, trades: &mut u64, events: &mut Vec<Event>) {
-        let (id, order) = (taker.order.id, taker.order);
+        let order = taker.order;
         if let Some((required, reason)) = Book::required(&order)
             && self.would_trade(&taker) < required
         {
-            events.push(Event::Cancelled { id, leaves: taker.leaves, reason });
+            events.push(taker.cancelled(reason));
             return;
         }
         if let Some(rest) = self.match_with(taker, trades, events) {
-            let leaves = rest.leaves;
             if at_any_price(&order) {
-                events.push(Event::Cancelled { id, leaves, reason: CancelReason::NoLiquidity });
+                events.push(rest.cancelled(CancelReason::NoLiquidity));
             } else if order.time_in_force == TimeInForce::ImmediateOrCancel {
-                events.push(Event::Cancelled { id, leaves, reason: CancelReason::Immediate });
+                events.push(rest.cancelled(CancelReason::Immediate));
             } else {
                 self.rest(rest);
             }
@@ -280,7 +298,7 @@ fn prevent(maker: &mut Open, taker: &mut Open, events: &mut Vec<Event>) -> bool 
     for (open, gone) in [(&mut *maker, oldest), (&mut *taker, newest)] {
         let id = open.order.id;
         if gone {
-            events.push(Event::Cancelled { id, leaves: open.leaves, reason: CancelReason::SelfTrade });
+            events.push(open.cancelled(CancelReason::SelfTrade));
             open.leaves = 0;
         } else if quantity > 0 {
             open.lose(quantity);
