@@ -107,7 +107,7 @@ pub(crate) struct GatewayOutput {
 
 impl GatewayOutput {
     fn has_gone(&mut self, gone: u64) {
-        while let Some(message) = self.dispatched.next_of(gone) {
+        while let Some(message) = self.dispatched.pop_confirmed(gone) {
             self.past.sent.add(digest(&message));
             let is_order = matches!(Instruction::from_message(message), Ok(Instruction::Order(_)));
             self.past.orders += u64::from(is_order);
@@ -159,7 +159,7 @@ impl OutputLedger {
     /// A message for a gateway was taken back. Returns `None` if nothing like it was produced.
     pub fn recall(&mut self, gateway: usize, message: &Message) -> Option<()> {
         let GatewayOutput { dispatched, past } = &mut self.gateways[gateway];
-        if !dispatched.take_back(message)? {
+        if !dispatched.retract(message)? {
             past.sent.remove(digest(message));
             past.orders = past.orders.checked_sub(1)?;
         }
@@ -171,7 +171,7 @@ impl OutputLedger {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
         if let Some(known) = &self.known {
-            returned.has_gone(known.returned(strategy));
+            returned.confirm(known.returned(strategy));
         }
     }
 
@@ -179,30 +179,30 @@ impl OutputLedger {
         let kind = kind(record.point);
         self.log[kind].push(record.words());
         if let Some(known) = &self.known {
-            self.log[kind].has_gone(known.logged()[kind]);
+            self.log[kind].confirm(known.logged()[kind]);
         }
     }
 
     /// So much has gone out: it need not be kept.
     pub fn has_gone(&mut self, known: &OutputWatermarks) {
         for (strategy, of) in self.strategies.iter_mut().enumerate() {
-            of.returned.has_gone(known.returned(strategy));
+            of.returned.confirm(known.returned(strategy));
         }
         for (gateway, of) in self.gateways.iter_mut().enumerate() {
             of.has_gone(known.sent(gateway));
         }
-        self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.has_gone(gone));
+        self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.confirm(gone));
     }
 
     pub fn keeps_something(&self) -> bool {
-        self.log.iter().any(|log| !log.kept().is_empty())
-            || self.strategies.iter().any(|of| !of.returned.kept().is_empty())
-            || self.gateways.iter().any(|of| !of.dispatched.kept().is_empty())
+        self.log.iter().any(|log| !log.unconfirmed().is_empty())
+            || self.strategies.iter().any(|of| !of.returned.unconfirmed().is_empty())
+            || self.gateways.iter().any(|of| !of.dispatched.unconfirmed().is_empty())
     }
 
     /// What is not in the log. It happened at `now`, but where the record's value is not a time.
     pub fn unlogged(&self, now: u64) -> Vec<Record> {
-        let kept = self.log.iter().flat_map(Outbox::kept);
+        let kept = self.log.iter().flat_map(Outbox::unconfirmed);
         let records = kept.filter_map(|[key, value]| Record::from_words(*key, *value));
         let timed = |record: Record| match record.point {
             Point::Rejected => record,
@@ -221,8 +221,8 @@ impl OutputLedger {
         for (gateway, of) in self.gateways.iter().enumerate() {
             of.dispatched.check("messages to gateway", gateway, estate.sent(gateway))?;
         }
-        enough("returns in the log", 0, self.log[0].given(), estate.returns_stamped)?;
-        enough("records in the log", 0, self.log[1].given(), estate.others_logged)?;
+        enough("returns in the log", 0, self.log[0].produced(), estate.returns_stamped)?;
+        enough("records in the log", 0, self.log[1].produced(), estate.others_logged)?;
         for ((strategy, of), session) in self.strategies.iter().enumerate().zip(sessions) {
             if session.is_served() {
                 of.returned.check("reports to strategy", strategy, estate.returned(strategy))?;

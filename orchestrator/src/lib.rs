@@ -86,7 +86,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         cycle: &mut Cycle<C>,
     ) -> bool {
         let now = cycle.now.saturating_sub(cycle.time.start_ticks);
-        if J::IS_KEPT && !self.record(&input, now) {
+        if J::IS_ENABLED && !self.record(&input, now) {
             return false;
         }
         release(self);
@@ -110,7 +110,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         // What follows looks at positions.
         self.core.book();
-        if J::IS_KEPT && !self.release_durable_reports(cycle) {
+        if J::IS_ENABLED && !self.release_durable_reports(cycle) {
             return 0;
         }
         if self.supervision.as_ref().is_some_and(Supervision::has_news) {
@@ -189,7 +189,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         slot.set(Counter::Work, outputs.work.achieved_picos());
         slot.set(Counter::Waiting, outputs.pending);
         slot.set(Counter::WaitingPeak, outputs.pending_peak);
-        if J::IS_KEPT {
+        if J::IS_ENABLED {
             let (last, recovered) = self.journal.progress();
             slot.set(Counter::Journalled, last);
             slot.set(Counter::Recovered, recovered.map_or(0, |end| end.last));

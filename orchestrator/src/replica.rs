@@ -75,7 +75,7 @@ impl Effects for Recorded<'_> {
     }
 
     fn close(&mut self, strategy: usize) {
-        self.ledger.strategies[strategy].returned.forget();
+        self.ledger.strategies[strategy].returned.clear();
     }
 
     fn reopen(&mut self, strategy: usize) {
@@ -83,7 +83,7 @@ impl Effects for Recorded<'_> {
     }
 
     fn close_gateway(&mut self, gateway: usize) {
-        self.ledger.gateways[gateway].dispatched.forget();
+        self.ledger.gateways[gateway].dispatched.clear();
     }
 
     fn reopen_gateway(&mut self, _: usize, _: bool) {}
@@ -111,7 +111,7 @@ impl Replica {
 
     /// Reports that each strategy was given since its memory was last made again.
     pub fn returned(&self) -> Vec<u64> {
-        self.ledger.strategies.iter().map(|output| output.returned.given()).collect()
+        self.ledger.strategies.iter().map(|output| output.returned.produced()).collect()
     }
 
     /// Whether the ledger has something that may not have gone out.
@@ -140,7 +140,7 @@ impl Replica {
         let estate = OutputWatermarks { returned, ..estate };
         self.ledger.has_gone(&estate);
         self.ledger.known = Some(estate.clone());
-        let journal = Writer::recover(folder, options, followed, |part| self.take(part))?;
+        let journal = Writer::recover(folder, options, followed, |part| self.recover(part))?;
         let Self { core, ledger, answers, .. } = self;
         ledger.check(&estate, &core.sessions)?;
         let is_retired = |strategy: &usize| core.sessions[*strategy].is_retired();
@@ -151,13 +151,13 @@ impl Replica {
             unlogged: ledger.unlogged(now),
         };
         for (gateway, output) in ledger.gateways.into_iter().enumerate() {
-            let mut unsent = output.dispatched.into_kept();
+            let mut unsent = output.dispatched.into_unconfirmed();
             recovered.gateways.push(GatewayPast { first: unsent.pop_front(), ..output.past });
             unsent.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
         }
         for (strategy, output) in outputs.strategies.iter_mut().zip(ledger.strategies) {
-            outputs.returned += output.returned.dropped();
-            strategy.enqueue_all(output.returned.into_kept());
+            outputs.returned += output.returned.confirmed();
+            strategy.enqueue_all(output.returned.into_unconfirmed());
         }
         outputs.has_queued_reports = true;
         // A recall that the crashed engine had no time for.
@@ -226,7 +226,7 @@ impl State for Replica {
         Ok(())
     }
 
-    fn carry_out(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {
+    fn apply(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {
         let (input, now) = Input::from_record(&record)?;
         let is_ours = self.core.accepts(&input) && self.count_taken(&input).is_some();
         if !is_ours {

@@ -30,7 +30,9 @@ impl Successor {
         mut completion: R,
         recovered: &Recovered,
     ) -> Result<Orchestrator<R, Writer>, RecoveryError> {
-        let short = |what, index, journal| move |there| RecoveryError::Short { what, index, journal, there };
+        let short = |what, index, journal| {
+            move |observed| RecoveryError::Incomplete { what, index, journal, observed }
+        };
         recovered.retired.iter().for_each(|strategy| submit.forget(*strategy));
         for (index, taken) in recovered.taken.iter().enumerate() {
             submit.pass_over(index, *taken).map_err(short("orders of strategy", index, *taken))?;

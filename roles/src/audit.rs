@@ -32,9 +32,9 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
 /// A journal that cannot be followed.
 pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
     let replica = orchestrator::Replica::new(build::core_of(plan)?, plan.stamps);
-    let follower = JournalFollower::begin(&engine::journal_folder(plan), replica);
+    let follower = JournalFollower::open(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
-    while follower.follow(1024).context("the engine's journal")? > 0 {}
+    while follower.poll(1024).context("the engine's journal")? > 0 {}
     Ok(follower.state.returned())
 }
 

@@ -159,7 +159,7 @@ impl<B: Body> Standby for Waiting<'_, B> {
         if is_begun || self.follower.is_some() {
             let (start_ticks, ns_per_tick) = (self.control.start_ticks(), self.plan.ns_per_tick);
             if let Some(state) = self.body.begin(Timebase { start_ticks, ns_per_tick }) {
-                self.follower = noted(JournalFollower::begin(&self.folder, state));
+                self.follower = noted(JournalFollower::open(&self.folder, state));
             }
         }
         match self.follow() {
@@ -193,8 +193,8 @@ impl<B: Body> Waiting<'_, B> {
     fn follow(&mut self) -> Result<bool, RecoveryError> {
         let is_at_work = self.is_at_work();
         let Some(follower) = &mut self.follower else { return Ok(false) };
-        let is_far = follower.follow(BATCH)? == BATCH;
-        let is_due = follower.snapshot_is_due(SNAPSHOT_EVERY) && is_at_work;
+        let is_far = follower.poll(BATCH)? == BATCH;
+        let is_due = follower.is_snapshot_due(SNAPSHOT_EVERY) && is_at_work;
         if (is_due || !is_far) && B::keeps_something(&follower.state) {
             self.body.has_gone(&mut follower.state);
         }

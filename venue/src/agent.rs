@@ -199,7 +199,8 @@ impl<T: Close, C: Clock> ExecutionSink for Out<'_, T, C> {
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
         let Self { doors, journal, cycle } = self;
         let record = journal.map_or(0, Writer::last);
-        let may_go = doors.held.is_empty() && journal.is_none_or(|journal| journal.settled() >= record);
+        let may_go =
+            doors.held.is_empty() && journal.is_none_or(|journal| journal.durable_sequence() >= record);
         for report in reports {
             doors.completed += 1;
             if may_go {
@@ -282,7 +283,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             return 0;
         }
         if !self.doors.held.is_empty() {
-            work += self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, Writer::settled), cycle);
+            work += self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, Writer::durable_sequence), cycle);
             if let Some(error) = self.journal.as_ref().and_then(Writer::failure) {
                 self.fail(&error);
                 return work;

@@ -68,7 +68,7 @@ impl ExchangeReplica {
         }
         let journal = Writer::recover(folder, options, followed, |part| match part {
             Recovered::Record { sequence, payload } => self.act(&Written { sequence, payload }, &mut close),
-            snapshot => self.take(snapshot),
+            snapshot => self.recover(snapshot),
         })?;
         let Self { market, past, .. } = self;
         let mut held = Vec::new();
@@ -76,11 +76,11 @@ impl ExchangeReplica {
             sessions.iter_mut().zip(past.sessions).enumerate()
         {
             end.inherit(session, counts, &reports)?;
-            held.extend(reports.into_kept());
+            held.extend(reports.into_unconfirmed());
         }
         held.sort_unstable_by_key(|(place, _)| *place);
-        let traded = past.trades.given();
-        past.trades.into_kept().iter().for_each(|(ticks, trade)| tape.trade(trade, *ticks));
+        let traded = past.trades.produced();
+        past.trades.into_unconfirmed().iter().for_each(|(ticks, trade)| tape.trade(trade, *ticks));
         if let Some(board) = &mut board {
             for ((last, trades), instrument) in past.touches.iter().zip(0..) {
                 let last = last.map(|(price, quantity)| Quote { price, quantity });

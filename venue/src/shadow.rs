@@ -57,8 +57,8 @@ impl ReplayedOutput {
     pub fn drop_gone(&mut self) {
         if let Some(known) = &self.known {
             let sessions = self.sessions.iter_mut().zip(&known.published);
-            sessions.for_each(|(session, published)| session.reports.has_gone(*published));
-            self.trades.has_gone(known.trades);
+            sessions.for_each(|(session, published)| session.reports.confirm(*published));
+            self.trades.confirm(known.trades);
         }
     }
 }
@@ -86,14 +86,14 @@ impl ExecutionSink for ReplayedOutput {
             let outbox = &mut self.sessions[session].reports;
             outbox.push((self.completed, report.to_message()));
             if let Some(known) = &self.known {
-                outbox.has_gone(known.published[session]);
+                outbox.confirm(known.published[session]);
             }
             self.completed += 1;
         }
         for trade in trades {
             self.trades.push((self.now, *trade));
             if let Some(known) = &self.known {
-                self.trades.has_gone(known.trades);
+                self.trades.confirm(known.trades);
             }
             if let Some((last, count)) = self.touches.get_mut(usize::from(trade.instrument)) {
                 (*last, *count) = (Some((trade.price, trade.quantity)), *count + 1);
@@ -156,13 +156,13 @@ impl ExchangeReplica {
 
     /// Whether there are reports of which it is not known that they were sent.
     pub fn has_unsent(&self) -> bool {
-        self.past.sessions.iter().any(|session| !session.reports.kept().is_empty())
+        self.past.sessions.iter().any(|session| !session.reports.unconfirmed().is_empty())
     }
 
     /// So many reports of each session were sent: those need not be kept.
     pub fn were_sent(&mut self, published: &[u64]) {
         let sessions = self.past.sessions.iter_mut().zip(published);
-        sessions.for_each(|(session, published)| session.reports.has_gone(*published));
+        sessions.for_each(|(session, published)| session.reports.confirm(*published));
     }
 
     /// Carries out a record; `close` gets the books when trading is over.
@@ -174,7 +174,7 @@ impl ExchangeReplica {
         let (told, now) = JournalEntry::of(record)?;
         let Self { market, past, time, .. } = self;
         let at = At { now, time: *time };
-        past.trades.has_gone(past.known.as_ref().map_or(u64::MAX, |known| known.trades));
+        past.trades.confirm(past.known.as_ref().map_or(u64::MAX, |known| known.trades));
         (past.now, past.order) = (now, None);
         let out = &mut Replayed { past, close };
         match told {
@@ -204,7 +204,8 @@ impl State for ExchangeReplica {
     fn restore(&mut self, saved: ExchangeSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
         let ExchangeSnapshot { past, market } = saved;
         let is_report = |(_, message): &(u64, Message)| Report::from_message(*message).is_ok();
-        let is_sound = |of: &SessionPast| of.reports.is_sound() && of.reports.kept().iter().all(is_report);
+        let is_sound =
+            |of: &SessionPast| of.reports.is_sound() && of.reports.unconfirmed().iter().all(is_report);
         if past.sessions.len() != self.market.sessions()
             || past.touches.len() != usize::from(self.market.instruments())
             || !past.sessions.iter().all(is_sound)
@@ -218,7 +219,7 @@ impl State for ExchangeReplica {
         Ok(())
     }
 
-    fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
+    fn apply(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
         if let (JournalEntry::Close, _) = JournalEntry::of(&record)? {
             self.closing = Some((record.sequence, record.payload.to_vec()));
             return Ok(());
@@ -230,7 +231,7 @@ impl State for ExchangeReplica {
         self.market.exchange().open_orders() as u64
     }
 
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.closing.is_some()
     }
 }
