@@ -120,7 +120,7 @@ impl OrderState {
 }
 
 impl Exchange {
-    /// Returns the state.
+    /// Returns the state of all books as a value to save.
     pub fn state(&self) -> State {
         let store = &self.store;
         let list = |number: u16, part: BookPart| -> Vec<OrderState> {

@@ -1,5 +1,5 @@
-//! Opening files of a directory that another user may have filled: symbolic links, pipes and devices
-//! are refused, and nothing blocks.
+//! Opening files of a directory that another user may have filled: symbolic links, pipes and
+//! devices are refused, and nothing blocks.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
@@ -21,8 +21,9 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     regular(open(path, SAFE | OFlag::O_RDONLY, Mode::empty()))
 }
 
-/// Opens a regular file of a directory for reading and writing, and creates it if it does not exist.
-/// A file with several names (hard links) is refused, because writing would change the others.
+/// Opens a regular file of a directory for reading and writing, and creates it if it does not
+/// exist. A file with several names (hard links) is refused, because writing would change the
+/// others.
 ///
 /// # Errors
 /// A directory that is a link, any other kind of file, or the system's refusal.

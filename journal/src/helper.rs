@@ -60,9 +60,9 @@ pub(crate) fn create_segment(
 /// Bytes of the first segment that are touched before they are synced.
 const SYNC_BYTES: usize = 1 << 20;
 
-/// Touches the segment that the writer uses already. If appends are synced, each megabyte is written
-/// to the disk at once: otherwise every sync would convert blocks from reserved to written, which is
-/// a commit of the file system's journal.
+/// Touches the segment that the writer uses already. If appends are synced, each megabyte is
+/// written to the disk at once: otherwise every sync would convert blocks from reserved to written,
+/// which is a commit of the file system's journal.
 fn touch_first(shared: &Shared, options: SegmentOptions, first: &MappedSegment) -> Result<(), JournalError> {
     for range in first.words.touch_ranges() {
         if shared.stop.load(Ordering::Relaxed) != 0 {

@@ -53,9 +53,9 @@ impl MappedWords {
         Ok(Self { start, len: map.len() / 8, backing: Backing::File(map) })
     }
 
-    /// Populates the page tables of a range of bytes for writing, so that no later store faults. The
-    /// words keep their values, and other threads may use them at the same time. The file's pages
-    /// become dirty. Does nothing on the heap.
+    /// Populates the page tables of a range of bytes for writing, so that no later store faults.
+    /// The words keep their values, and other threads may use them at the same time. The file's
+    /// pages become dirty. Does nothing on the heap.
     ///
     /// # Errors
     /// The system's refusal: no space left, or a kernel before 5.14.
@@ -64,8 +64,8 @@ impl MappedWords {
         map.advise_range(Advice::PopulateWrite, bytes.start, bytes.len())
     }
 
-    /// Splits the bytes into ranges for [`MappedWords::touch`]. The kernel holds the process's memory
-    /// map during a call, which delays page faults of other threads.
+    /// Splits the bytes into ranges for [`MappedWords::touch`]. The kernel holds the process's
+    /// memory map during a call, which delays page faults of other threads.
     pub fn touch_ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let bytes = self.len * 8;
         (0..bytes).step_by(TOUCH_BYTES).map(move |start| start..bytes.min(start + TOUCH_BYTES))
@@ -77,10 +77,10 @@ impl Deref for MappedWords {
 
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `start` and `len` describe the memory of `backing`, which lives as long as `self`,
-        // is aligned to a word, writable and initialized (by the allocator or the kernel), and is
-        // accessed as atomics only. If another process shortens the file, an access past its end
-        // raises SIGBUS, which ends this process and reads or writes nothing.
+        // SAFETY: `start` and `len` describe the memory of `backing`, which lives as long as
+        // `self`, is aligned to a word, writable and initialized (by the allocator or the kernel),
+        // and is accessed as atomics only. If another process shortens the file, an access past its
+        // end raises SIGBUS, which ends this process and reads or writes nothing.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

@@ -39,7 +39,7 @@ pub enum Durability {
     EveryRecord,
 }
 
-/// Options of a writer.
+/// The options of a writer: durability, segments and snapshots.
 #[derive(Clone)]
 pub struct Options {
     /// What a record survives once it is appended.
@@ -266,12 +266,12 @@ impl Writer {
         Watermark(Arc::clone(&self.shared))
     }
 
-    /// Appends a record; its sequence. Allocates nothing, and calls the system only under
+    /// Appends a record. Returns its sequence. Allocates nothing, and makes a system call only under
     /// [`Durability::EveryRecord`], or if the next segment is not prepared yet
     /// ([`Writer::segment_stalls`]).
     ///
     /// # Errors
-    /// [`JournalError::Length`]; [`JournalError::Failed`], after which nothing is taken any more.
+    /// [`JournalError::Length`]; [`JournalError::Failed`], which is final.
     #[inline]
     pub fn append(&mut self, payload: &[u8]) -> Result<u64, JournalError> {
         if self.shared.is_failed() {

@@ -283,7 +283,8 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             return 0;
         }
         if !self.doors.held.is_empty() {
-            work += self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, Writer::durable_sequence), cycle);
+            work +=
+                self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, Writer::durable_sequence), cycle);
             if let Some(error) = self.journal.as_ref().and_then(Writer::failure) {
                 self.fail(&error);
                 return work;

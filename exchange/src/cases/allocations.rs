@@ -1,4 +1,4 @@
-//! No command allocates.
+//! A test that no command allocates memory.
 
 use super::exchange;
 use crate::{Command, Event, Events, NewOrder, OrderType, SelfTrade, Side, TimeInForce};

@@ -1,4 +1,4 @@
-//! Call auctions.
+//! Call auctions: price, time priority, icebergs, and stop orders.
 
 use super::{exchange, last, step};
 

@@ -1,4 +1,4 @@
-//! Self-trade prevention.
+//! Self-trade prevention, by instruction of the aggressor.
 
 use super::last;
 

@@ -2,7 +2,7 @@
 
 use crate::drawn::Setting;
 use crate::ledger::Ledger;
-use crate::naive::{Naive, Open};
+use crate::naive::{Naive, OpenOrder};
 use exchange::{Command, Event, Exchange, Side};
 use std::cell::Cell;
 use std::fmt;
@@ -167,7 +167,7 @@ impl<E: Engine> Pair<E> {
                 return different("depth", format!("{depth:?}"), format!("{expected:?}"));
             }
             let known =
-                |open: &Open, price| (open.order.id, open.order.owner, price, open.leaves, open.shown);
+                |open: &OpenOrder, price| (open.order.id, open.order.owner, price, open.leaves, open.shown);
             let orders = engine.orders(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves, o.shown));
             let expected =
                 self.naive.orders(instrument, side).iter().map(|open| known(open, open.order.price));

@@ -3,7 +3,7 @@
 
 mod book;
 
-pub use book::Open;
+pub use book::OpenOrder;
 use book::{Book, triggers};
 use exchange::{
     CancelReason, Capacity, Command, Event, Instrument, NewOrder, OrderType, RejectReason, Side, TimeInForce,
@@ -31,12 +31,12 @@ impl Naive {
     }
 
     /// The open orders of a side, in priority.
-    pub fn orders(&self, instrument: u16, side: Side) -> &[Open] {
+    pub fn orders(&self, instrument: u16, side: Side) -> &[OpenOrder] {
         &self.books[instrument as usize].orders[side as usize]
     }
 
     /// The waiting stop orders of a side: buy stops from the lowest, sell stops from the highest.
-    pub fn stops(&self, instrument: u16, side: Side) -> &[Open] {
+    pub fn stops(&self, instrument: u16, side: Side) -> &[OpenOrder] {
         &self.books[instrument as usize].stops[side as usize]
     }
 
@@ -163,9 +163,10 @@ impl Naive {
             return Err(RejectReason::Full);
         }
 
-        let open = Open { order, leaves: order.quantity, shown: 0, arrival: self.arrivals, waits: is_stop };
+        let open =
+            OpenOrder { order, leaves: order.quantity, shown: 0, arrival: self.arrivals, waits: is_stop };
         events.push(Event::Accepted { id: order.id, side: order.side, price: open.price() });
-        let open = Open { waits: false, ..open };
+        let open = OpenOrder { waits: false, ..open };
         self.arrivals += 1;
         let book = &mut self.books[instrument];
         if is_stop {
@@ -188,7 +189,7 @@ impl Naive {
         let gone = self
             .books
             .iter_mut()
-            .find_map(|book| book.take(|open| (open.order.id, open.order.owner) == (id, owner)));
+            .find_map(|book| book.try_take(|open| (open.order.id, open.order.owner) == (id, owner)));
         events.push(gone.ok_or(RejectReason::UnknownOrder)?.cancelled(CancelReason::Requested));
         Ok(())
     }
@@ -224,7 +225,7 @@ impl Naive {
             same.find(|open| open.order.id == id).unwrap().lose(before.leaves - quantity);
             return Ok(());
         }
-        let mut open = book.take(|open| open.order.id == id).unwrap();
+        let mut open = book.try_take(|open| open.order.id == id).unwrap();
         open.order.price = price;
         open.leaves = quantity;
         let rest = if book.auction { Some(open) } else { book.match_with(open, &mut self.trades, events) };
@@ -246,7 +247,7 @@ impl Naive {
         }
         for (instrument, book) in self.books.iter_mut().enumerate() {
             if only.is_none_or(|only| only as usize == instrument) {
-                while let Some(gone) = book.take(|open| open.order.owner == owner) {
+                while let Some(gone) = book.try_take(|open| open.order.owner == owner) {
                     events.push(gone.cancelled(CancelReason::MassCancel));
                 }
             }
@@ -256,12 +257,12 @@ impl Naive {
 
     fn time(&mut self, now: u64, events: &mut Vec<Event>) {
         self.now = self.now.max(now);
-        let over = |open: &Open| {
+        let over = |open: &OpenOrder| {
             open.order.time_in_force == TimeInForce::GoodTillTime && open.order.expires_at <= self.now
         };
         let mut gone = Vec::new();
         for book in &mut self.books {
-            while let Some(open) = book.take(over) {
+            while let Some(open) = book.try_take(over) {
                 gone.push(open);
             }
         }
