@@ -182,7 +182,7 @@ impl Shadow {
             return;
         }
         self.turns += 1;
-        let begin = || Follower::begin(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
+        let begin = || Follower::open(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
         let follower = self.follower.get_or_insert_with(begin);
         follower.poll(7).unwrap();
         let published =
