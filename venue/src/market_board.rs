@@ -8,7 +8,7 @@
 //! ```
 //! use venue::MarketBoard;
 //! use exchange::{Capacity, Command, Exchange, Instrument, NewOrder};
-//! use protocol::market::{Touch, shape};
+//! use protocol::market::{TopOfBook, shape};
 //! use shm::board;
 //!
 //! // Between processes: `board::NamedWriter`, or a segment of one's own; see `shm::board`.
@@ -23,7 +23,7 @@
 //!
 //! let mut words = [0; 7];
 //! assert_eq!(reader.read(0, &mut words).unwrap().unwrap().ticks, 500);
-//! assert_eq!(Touch::parse(&words).unwrap().bid.unwrap().price, 99);
+//! assert_eq!(TopOfBook::parse(&words).unwrap().bid.unwrap().price, 99);
 //! ```
 
 use exchange::Exchange;
