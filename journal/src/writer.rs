@@ -266,8 +266,8 @@ impl Writer {
         Watermark(Arc::clone(&self.shared))
     }
 
-    /// Appends a record. Returns its sequence. Allocates nothing, and makes a system call only under
-    /// [`Durability::EveryRecord`], or if the next segment is not prepared yet
+    /// Appends a record. Returns its sequence. Allocates nothing, and makes a system call only
+    /// under [`Durability::EveryRecord`], or if the next segment is not prepared yet
     /// ([`Writer::segment_stalls`]).
     ///
     /// # Errors
