@@ -42,13 +42,13 @@ shortened() {
   case $command in
     "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
     "cargo bench -p techniques"*) [[ $command == *" -- "* ]] || command+=" --"; benches "$command --quick"; return ;;
-    "cargo bench -p exchange --bench engine"* | "cargo bench -p "*" --bench recovery" | "cargo bench -p gateway --bench engine") benches "$command -- --quick"; return ;;
+    "cargo bench -p bulkhead-exchange --bench engine"* | "cargo bench -p "*" --bench recovery" | "cargo bench -p gateway --bench engine") benches "$command -- --quick"; return ;;
     "cargo bench -p "*" --bench merge"*) benches "$command -- 0.1"; return ;;
     "cargo bench -p "*) benches "$command"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
     "cargo build --release -p bindings") echo "${command/-p /-p launcher -p }"; return ;;
-    "cargo run --release -p exchange --example soak -- "*)
-      echo "cargo build --release -p launcher -p exchange --example soak && target/release/examples/soak ${command/*soak -- --operations 10m/--operations 200k}"
+    "cargo run --release -p bulkhead-exchange --example soak -- "*)
+      echo "cargo build --release -p launcher -p bulkhead-exchange --example soak && target/release/examples/soak ${command/*soak -- --operations 10m/--operations 200k}"
       return ;;
     "launcher "*) ;;
     *) echo "$command"; return ;;

@@ -1,8 +1,8 @@
-//! Random operations through the engine and its naive twin, for as long as it is told:
-//! `cargo run --release -p exchange --example soak -- --operations 10m --seed 1`.
+//! A soak test: random operations through the engine and a naive one.
+//! `cargo run --release -p bulkhead-exchange --example soak -- --operations 10m --seed 1`.
 //!
-//! Nine tenths run in crowded books, where everything meets everything, beside the naive engine:
-//! events, best prices and the number of open orders are compared after each operation, the whole
+//! Nine tenths run in crowded books, where all features interact, next to the naive engine: events,
+//! best prices and the number of open orders are compared after each operation, the whole
 //! books and `check()` as often as the table below says. The last tenth runs in one book of up to
 //! 100,000 orders, whose events must add up after each operation, with `check()` and the sum of all
 //! open quantities now and then. A failure names its seed and prints the shortest list of commands
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         let large = operations / 10;
         let trades = crowded(operations - large, seed)?;
         let deep = deep::run(large, seed, CHECK)?;
-        println!("deep book: up to {} orders at once", deep.most);
+        println!("deep book: up to {} orders at once", deep.max_open);
         Ok((operations, seed, trades + deep.trades))
     });
     match result {

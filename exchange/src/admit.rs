@@ -1,19 +1,15 @@
-//! Which commands are carried out: the table in the documentation of [`Command`](crate::Command).
+//! Validation of commands before they change anything: the reject table of
+//! [`Command`](crate::Command).
 
-use crate::arena::{Node, Part};
+use crate::arena::{BookPart, Node};
 use crate::book::{Book, Phase};
 use crate::command::{NewOrder, OrderType, TimeInForce};
 use crate::event::RejectReason;
-use crate::levels::Levels;
-use crate::store::Store;
+use crate::store::OrderStore;
 
-/// Looks at a new order.
+/// Validates a new order.
 #[inline]
-pub(crate) fn new_order<L: Levels>(
-    book: &Book<L>,
-    store: &Store<L>,
-    order: &NewOrder,
-) -> Result<(), RejectReason> {
+pub(crate) fn new_order(book: &Book, store: &OrderStore, order: &NewOrder) -> Result<(), RejectReason> {
     let instrument = &book.instrument;
     if store.find(order.id).is_some() {
         return Err(RejectReason::DuplicateId);
@@ -24,23 +20,25 @@ pub(crate) fn new_order<L: Levels>(
         OrderType::Stop => (false, true),
         OrderType::StopLimit => (true, true),
     };
-    let part = |part: u64| part <= order.quantity && instrument.quantity_fits(part);
+    let is_part = |part: u64| part <= order.quantity && instrument.is_valid_quantity(part);
     if order.quantity == 0
-        || !instrument.quantity_fits(order.quantity)
-        || !part(order.display)
-        || !part(order.minimum)
+        || !instrument.is_valid_quantity(order.quantity)
+        || !is_part(order.display)
+        || !is_part(order.minimum)
     {
         return Err(RejectReason::BadQuantity);
     }
-    if limited && !instrument.price_fits(order.price) || stop && !instrument.price_fits(order.stop_price) {
+    if limited && !instrument.is_valid_price(order.price)
+        || stop && !instrument.is_valid_price(order.stop_price)
+    {
         return Err(RejectReason::BadPrice);
     }
-    if limited && overflows(order.price, order.quantity)
-        || stop && overflows(order.stop_price, order.quantity)
+    if limited && is_notional_overflow(order.price, order.quantity)
+        || stop && is_notional_overflow(order.stop_price, order.quantity)
     {
         return Err(RejectReason::NotionalOverflow);
     }
-    if !goes_together(order) {
+    if !is_valid_combination(order) {
         return Err(RejectReason::BadCombination);
     }
     let good_till_time = order.time_in_force == TimeInForce::GoodTillTime;
@@ -52,7 +50,7 @@ pub(crate) fn new_order<L: Levels>(
     {
         return Err(RejectReason::WrongPhase);
     }
-    if order.post_only && book.crosses(order.side, order.price) {
+    if order.post_only && book.is_crossed_by(order.side, order.price) {
         return Err(RejectReason::WouldTrade);
     }
     let queues = match order.order_type {
@@ -67,33 +65,33 @@ pub(crate) fn new_order<L: Levels>(
     Ok(())
 }
 
-/// Looks at a replacement of an order, and says whether it would trade.
+/// Validates a replacement of an order. Returns `true` if it would trade.
 #[inline]
-pub(crate) fn replace<L: Levels>(
-    book: &Book<L>,
-    store: &Store<L>,
+pub(crate) fn replace(
+    book: &Book,
+    store: &OrderStore,
     node: &Node,
     price: i64,
     quantity: u64,
     keeps_priority: bool,
 ) -> Result<bool, RejectReason> {
-    if matches!(node.part, Part::BuyStops | Part::SellStops) {
+    if matches!(node.part, BookPart::BuyStops | BookPart::SellStops) {
         return Err(RejectReason::BadCombination);
     }
-    if quantity == 0 || !book.instrument.quantity_fits(quantity) {
+    if quantity == 0 || !book.instrument.is_valid_quantity(quantity) {
         return Err(RejectReason::BadQuantity);
     }
-    if !book.instrument.price_fits(price) {
+    if !book.instrument.is_valid_price(price) {
         return Err(RejectReason::BadPrice);
     }
-    if overflows(price, quantity) {
+    if is_notional_overflow(price, quantity) {
         return Err(RejectReason::NotionalOverflow);
     }
     if keeps_priority {
         return Ok(false);
     }
-    let crosses = book.phase == Phase::Continuous && book.crosses(node.side, price);
-    if crosses && node.post_only() {
+    let crosses = book.phase == Phase::Continuous && book.is_crossed_by(node.side, price);
+    if crosses && node.is_post_only() {
         return Err(RejectReason::WouldTrade);
     }
     if !store.has_queues(1) {
@@ -102,12 +100,13 @@ pub(crate) fn replace<L: Levels>(
     Ok(crosses)
 }
 
-/// Whether price times quantity does not fit 64 bits. The price is above 0.
-fn overflows(price: i64, quantity: u64) -> bool {
+/// Returns `true` if price times quantity does not fit 64 bits. The price is above 0.
+fn is_notional_overflow(price: i64, quantity: u64) -> bool {
     price.unsigned_abs().checked_mul(quantity).is_none()
 }
 
-fn goes_together(order: &NewOrder) -> bool {
+/// Returns `true` if the order's attributes are valid together.
+fn is_valid_combination(order: &NewOrder) -> bool {
     let iceberg = order.display > 0;
     let minimum = order.minimum > 0;
     let by_type = match order.order_type {

@@ -1,74 +1,77 @@
-//! Where the orders and their queues are: nodes of one cache line each, set aside at the start and
-//! linked by index.
+//! The arena of orders and queues: nodes of one cache line each, allocated at the start and linked
+//! by index.
 //!
-//! A queue is a ring of orders through a node of its own, so that its first and its last order have
-//! neighbours like any other and leave without a branch: which end of a level an order is at cannot
-//! be predicted.
+//! A queue is a circular list through a node of its own (a sentinel), so that its first and its
+//! last order have neighbors like any other and are unlinked without a branch. Whether an order is
+//! at an end of its queue is unpredictable.
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
-/// No node.
+/// The null index of a node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Which list of its book an order is in.
+/// The part of its book that an order is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Part {
+pub(crate) enum BookPart {
     Bids = 0,
     Offers = 1,
     BuyStops = 2,
     SellStops = 3,
-    /// In none: it was triggered and waits for its turn, is the one that trades right now, or is
+    /// In no list: the order was triggered and is about to act, is trading now, or the node is
     /// free.
-    Nowhere = 4,
+    Unlisted = 4,
 }
 
-impl Part {
-    pub(crate) const ALL: [Part; 4] = [Part::Bids, Part::Offers, Part::BuyStops, Part::SellStops];
+impl BookPart {
+    pub(crate) const ALL: [BookPart; 4] =
+        [BookPart::Bids, BookPart::Offers, BookPart::BuyStops, BookPart::SellStops];
 
-    pub(crate) fn of(side: Side) -> Part {
+    /// Returns the part where orders of a side rest.
+    pub(crate) fn for_side(side: Side) -> BookPart {
         match side {
-            Side::Buy => Part::Bids,
-            Side::Sell => Part::Offers,
+            Side::Buy => BookPart::Bids,
+            Side::Sell => BookPart::Offers,
         }
     }
 
-    pub(crate) fn stops(side: Side) -> Part {
+    /// Returns the part where stop orders of a side wait.
+    pub(crate) fn stops_for_side(side: Side) -> BookPart {
         match side {
-            Side::Buy => Part::BuyStops,
-            Side::Sell => Part::SellStops,
+            Side::Buy => BookPart::BuyStops,
+            Side::Sell => BookPart::SellStops,
         }
     }
 
-    /// Whether its first price is the highest.
-    pub(crate) fn falls(self) -> bool {
-        matches!(self, Part::Bids | Part::SellStops)
+    /// Returns `true` if the best price is the highest.
+    pub(crate) fn is_descending(self) -> bool {
+        matches!(self, BookPart::Bids | BookPart::SellStops)
     }
 }
 
-/// An open order: what matching needs of it. Or a queue: one price level of a book, or one stop
+/// One cache line: an open order as matching needs it, or a queue, which is a price level or a stop
 /// price.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Node {
-    /// The order's; of a queue its key.
+    /// The order's id, or the queue's key.
     pub id: u64,
-    /// Its place in time among those of its queue; of a queue how many orders it has.
+    /// Arrival rank within the queue; of a queue, its number of orders.
     pub rank: u64,
-    /// The price of its queue: of a waiting stop order the stop price.
+    /// Price of the queue; of a waiting stop order, the stop price.
     pub price: i64,
-    /// All that is open of it; of a queue, of its orders together.
+    /// Open quantity; of a queue, the sum of its orders.
     pub leaves: u64,
-    /// What is shown of that.
+    /// Displayed part of `leaves`.
     pub shown: u64,
     pub owner: u32,
-    /// The order before it, or its queue; of a queue the last order.
+    /// Previous order, or the queue; of a queue, its last order.
     pub prev: u32,
-    /// The order behind it, or its queue; of a queue the first order.
+    /// Next order, or the queue; of a queue, its first order.
     pub next: u32,
     pub queue: u32,
     pub instrument: u16,
-    pub part: Part,
+    pub part: BookPart,
     pub side: Side,
     pub order_type: OrderType,
     pub time_in_force: TimeInForce,
@@ -76,19 +79,19 @@ pub(crate) struct Node {
     pub flags: u8,
 }
 
-/// Rejected rather than take liquidity.
+/// Flag of a post-only order, which is rejected rather than take liquidity.
 pub(crate) const POST_ONLY: u8 = 1;
-/// Shows a part at a time.
+/// Flag of an iceberg order, which displays a part at a time.
 pub(crate) const ICEBERG: u8 = 2;
 
 const _: () = assert!(size_of::<Node>() == 64 && align_of::<Node>() == 64);
 
 impl Node {
-    pub(crate) fn post_only(&self) -> bool {
+    pub(crate) fn is_post_only(&self) -> bool {
         self.flags & POST_ONLY != 0
     }
 
-    pub(crate) fn iceberg(&self) -> bool {
+    pub(crate) fn is_iceberg(&self) -> bool {
         self.flags & ICEBERG != 0
     }
 
@@ -103,7 +106,7 @@ impl Node {
         next: NONE,
         queue: NONE,
         instrument: 0,
-        part: Part::Nowhere,
+        part: BookPart::Unlisted,
         side: Side::Buy,
         order_type: OrderType::Limit,
         time_in_force: TimeInForce::GoodTillCancel,
@@ -112,39 +115,40 @@ impl Node {
     };
 }
 
-/// What few orders need: icebergs, stop-limit orders, and those that expire.
+/// Attributes of the few orders that are icebergs, stop orders or expire.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Details {
-    /// The most that is shown at once.
+pub(crate) struct OrderDetails {
+    /// Maximum displayed quantity.
     pub display: u64,
-    /// Of a stop-limit order that waits: its limit price.
+    /// Limit price of a waiting stop-limit order.
     pub limit: i64,
     pub expires_at: u64,
-    /// When it came, among all orders.
+    /// Arrival rank among all orders.
     pub arrival: u64,
-    /// Where it is in the heap of those that expire.
+    /// Index in the expiry heap.
     pub heap: u32,
 }
 
-/// All nodes, free or not: those of the orders, then those of the queues.
+/// All nodes, free or in use: those of the orders, then those of the queues.
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Vec<Node>,
-    details: Vec<Details>,
+    details: Vec<OrderDetails>,
     free: u32,
     used: usize,
 }
 
 impl Arena {
-    /// Room for so many orders and queues. The queues' nodes are the caller's.
+    /// Creates an arena for `capacity` orders and `queues` queues. The caller manages the queues'
+    /// nodes.
     pub(crate) fn new(capacity: usize, queues: usize) -> Self {
         let mut nodes = vec![Node::FREE; capacity + queues];
         let last = capacity - 1;
         for (node, next) in nodes[..last].iter_mut().zip(1..) {
             node.next = next;
         }
-        // Not all zero, so that the memory is really there.
-        let details = Details { display: u64::MAX, limit: 0, expires_at: 0, arrival: 0, heap: NONE };
+        // Not all zero: zeroed pages would be mapped only when first written.
+        let details = OrderDetails { display: u64::MAX, limit: 0, expires_at: 0, arrival: 0, heap: NONE };
         Arena { nodes, details: vec![details; capacity], free: 0, used: 0 }
     }
 
@@ -160,20 +164,20 @@ impl Arena {
         self.free == NONE
     }
 
-    /// Takes a free node for this order, if there is one.
+    /// Moves an order into a free node, which there must be.
     pub(crate) fn allocate(&mut self, node: Node) -> u32 {
         let slot = self.free;
-        debug_assert!(slot != NONE, "looked at before");
-        let place = &mut self.nodes[slot as usize];
-        self.free = place.next;
-        *place = node;
+        debug_assert!(slot != NONE, "checked by admission");
+        let free = &mut self.nodes[slot as usize];
+        self.free = free.next;
+        *free = node;
         self.used += 1;
         slot
     }
 
     pub(crate) fn release(&mut self, slot: u32) {
         let node = &mut self.nodes[slot as usize];
-        node.part = Part::Nowhere;
+        node.part = BookPart::Unlisted;
         node.queue = NONE;
         node.next = self.free;
         self.free = slot;
@@ -185,13 +189,13 @@ impl Arena {
         &self.nodes[slot as usize]
     }
 
-    /// The node of an order or a queue, if this is one.
+    /// Returns the node of an order or a queue, if `slot` is one.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<&Node> {
         self.nodes.get(slot as usize)
     }
 
-    /// The order's node, if this is one.
+    /// Returns the node of an order, if `slot` is one.
     #[inline]
     pub(crate) fn order(&self, slot: u32) -> Option<&Node> {
         if (slot as usize) < self.capacity() { self.nodes.get(slot as usize) } else { None }
@@ -203,16 +207,16 @@ impl Arena {
     }
 
     #[inline]
-    pub(crate) fn details(&self, slot: u32) -> &Details {
+    pub(crate) fn details(&self, slot: u32) -> &OrderDetails {
         &self.details[slot as usize]
     }
 
     #[inline]
-    pub(crate) fn details_mut(&mut self, slot: u32) -> &mut Details {
+    pub(crate) fn details_mut(&mut self, slot: u32) -> &mut OrderDetails {
         &mut self.details[slot as usize]
     }
 
-    /// The free nodes, each once unless the list is broken; at most as many as there are.
+    /// Iterates over the free nodes, at most one more than there are nodes.
     pub(crate) fn free_slots(&self) -> impl Iterator<Item = u32> {
         std::iter::successors((self.free != NONE).then_some(self.free), |&slot| {
             self.nodes.get(slot as usize).map(|node| node.next).filter(|&next| next != NONE)

@@ -1,32 +1,31 @@
-//! The end of a call auction: one price for all that crosses.
+//! The uncross at the end of a call auction: one price for all orders that cross.
 
-use crate::arena::{NONE, Part};
+use crate::arena::{BookPart, NONE};
 use crate::book::Book;
 use crate::command::Side;
 use crate::event::{Event, Events};
-use crate::levels::Levels;
-use crate::store::Store;
+use crate::store::OrderStore;
 use std::cmp::Reverse;
 
-/// How good a price is. The greatest is the auction's.
+/// The rank of a price; the maximum is the auction's price.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Merit {
+struct PricePriority {
     volume: u64,
     surplus: Reverse<u64>,
     distance: Reverse<u64>,
     price: i64,
 }
 
-impl<L: Levels> Book<L> {
-    /// Trades what crosses.
-    pub(crate) fn uncross(&mut self, store: &mut Store<L>, out: &mut impl Events) {
+impl Book {
+    /// Trades all orders that cross at the auction's price.
+    pub(crate) fn uncross(&mut self, store: &mut OrderStore, out: &mut impl Events) {
         let best = self.auction_price(store);
-        let (price, volume) = best.map_or((0, 0), |merit| (merit.price, merit.volume));
+        let (price, volume) = best.map_or((0, 0), |priority| (priority.price, priority.volume));
         out.on(Event::Uncrossed { instrument: self.number, price, volume });
         let mut rest = volume;
         while rest > 0 {
-            let head = |part: Part| store.arena.node(self.first[part as usize]).head();
-            let (bid, offer) = (head(Part::Bids), head(Part::Offers));
+            let head = |part: BookPart| store.arena.node(self.first[part as usize]).head();
+            let (bid, offer) = (head(BookPart::Bids), head(BookPart::Offers));
             let (buyer, seller) = (*store.arena.node(bid), *store.arena.node(offer));
             let quantity = rest.min(buyer.leaves).min(seller.leaves);
             rest -= quantity;
@@ -48,13 +47,14 @@ impl<L: Levels> Book<L> {
         }
     }
 
-    fn fill_in_auction(&mut self, store: &mut Store<L>, slot: u32, quantity: u64) {
+    fn fill_in_auction(&mut self, store: &mut OrderStore, slot: u32, quantity: u64) {
         let node = *store.arena.node(slot);
         if node.leaves == quantity {
             return self.remove(store, slot);
         }
         let leaves = node.leaves - quantity;
-        let shown = if quantity < node.shown { node.shown - quantity } else { store.shown_of(slot, leaves) };
+        let shown =
+            if quantity < node.shown { node.shown - quantity } else { store.displayed_part(slot, leaves) };
         let queue = store.arena.node_mut(node.queue);
         queue.leaves -= quantity;
         queue.shown = queue.shown - node.shown + shown;
@@ -63,28 +63,28 @@ impl<L: Levels> Book<L> {
         node.shown = shown;
     }
 
-    /// The best price, if anything crosses. What is bid and offered changes only at prices at which
-    /// there are orders, so it is enough to look at those between the best offer and the best bid,
-    /// and at one price between each two.
-    fn auction_price(&self, store: &Store<L>) -> Option<Merit> {
-        let (high, low) = (self.best(Part::Bids)?, self.best(Part::Offers)?);
+    /// Returns the best price, if anything crosses. Bid and offered quantities change only at
+    /// prices with orders, so only those between the best offer and the best bid are considered,
+    /// and one price between each two.
+    fn auction_price(&self, store: &OrderStore) -> Option<PricePriority> {
+        let (high, low) = (self.best(BookPart::Bids)?, self.best(BookPart::Offers)?);
         if low > high {
             return None;
         }
         // Bids from the lowest at or above `low`, offers from the lowest: both upwards.
-        let mut bid = self.last_until(store, self.key(Part::Bids, low));
-        let mut offer = self.first[Part::Offers as usize];
+        let mut bid = self.last_until(store, self.key(BookPart::Bids, low));
+        let mut offer = self.first[BookPart::Offers as usize];
         let mut bids = self.bids_until(store, low);
         let mut offers = 0;
-        let mut best: Option<Merit> = None;
+        let mut best: Option<PricePriority> = None;
         let mut consider = |bids: u64, offers: u64, price: i64| {
-            let merit = Merit {
+            let priority = PricePriority {
                 volume: bids.min(offers),
                 surplus: Reverse(bids.abs_diff(offers)),
                 distance: Reverse(price.abs_diff(self.instrument.reference_price)),
                 price,
             };
-            best = best.max(Some(merit));
+            best = best.max(Some(priority));
         };
         let price_of = |queue: u32| if queue == NONE { i64::MAX } else { store.arena.node(queue).price };
         loop {
@@ -94,13 +94,14 @@ impl<L: Levels> Book<L> {
             }
             if price_of(offer) == price {
                 offers += store.arena.node(offer).leaves;
-                offer = self.next(store, Part::Offers, offer);
+                offer = self.next(store, BookPart::Offers, offer);
             }
             consider(bids, offers, price);
             if price_of(bid) == price {
                 let queue = store.arena.node(bid);
                 bids -= queue.leaves;
-                bid = self.lists[Part::Bids as usize].before(&store.pool, queue.key()).unwrap_or(NONE);
+                bid =
+                    self.lists[BookPart::Bids as usize].last_before(&store.pool, queue.key()).unwrap_or(NONE);
             }
             let tick = self.instrument.tick;
             let (from, to) = (price + tick, price_of(bid).min(price_of(offer)).min(high) - tick);
@@ -111,25 +112,25 @@ impl<L: Levels> Book<L> {
                 consider(bids, offers, (below + tick).min(to));
             }
         }
-        best.filter(|merit| merit.volume > 0)
+        best.filter(|priority| priority.volume > 0)
     }
 
-    /// The bids' queue of the lowest price whose key is at most that.
-    fn last_until(&self, store: &Store<L>, key: u64) -> u32 {
-        self.lists[Part::Bids as usize].before(&store.pool, key + 1).unwrap_or(NONE)
+    /// Returns the bids' queue of the lowest price whose key is at most `key`.
+    fn last_until(&self, store: &OrderStore, key: u64) -> u32 {
+        self.lists[BookPart::Bids as usize].last_before(&store.pool, key + 1).unwrap_or(NONE)
     }
 
-    /// What is bid at a price or above.
-    fn bids_until(&self, store: &Store<L>, price: i64) -> u64 {
+    /// Returns the quantity bid at a price or above.
+    fn bids_until(&self, store: &OrderStore, price: i64) -> u64 {
         let mut total = 0;
-        let mut queue = self.first[Part::Bids as usize];
+        let mut queue = self.first[BookPart::Bids as usize];
         while queue != NONE {
             let level = store.arena.node(queue);
             if level.price < price {
                 break;
             }
             total += level.leaves;
-            queue = self.next(store, Part::Bids, queue);
+            queue = self.next(store, BookPart::Bids, queue);
         }
         total
     }

@@ -1,84 +1,84 @@
-//! Opening books: lines of comma-separated values `order_id,side,price,quantity`, read line by line
-//! and never trusted.
+//! Opening books as CSV files with the columns `order_id,side,price,quantity`.
 //!
 //! Sides are `B` and `S`; orders are in time priority within a price. The first line names the
-//! columns; a unit may follow the names of price and quantity, as in `price_cents`. (Recorded flows
-//! are read by `strategy::schedule`.)
+//! columns; a unit may follow the names of price and quantity, as in `price_cents`. The file is
+//! read line by line, and is not trusted.
 
 use crate::command::{NewOrder, Side};
 use std::io::{BufRead, Error as IoError, Read};
 use thiserror::Error;
 
-/// The longest line, in bytes.
-const LONGEST: u64 = 1024;
+/// Maximum length of a line in bytes.
+const MAX_LINE_BYTES: u64 = 1024;
 
-/// What is wrong with a file.
+/// Why an opening book cannot be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum BookFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("line {line}: {source}")]
     Read {
-        /// Where, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Why.
+        /// The system's error.
         source: IoError,
     },
-    /// The first line does not name these columns.
+    /// The first line does not name the columns.
     #[error("line 1: the columns are not {expected}")]
     Columns {
-        /// What it should be.
+        /// The expected columns.
         expected: &'static str,
     },
     /// A line has too few or too many values.
     #[error("line {line}: {found} values instead of {expected}")]
     Values {
-        /// Where, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// How many it has.
+        /// Number of values in the line.
         found: usize,
-        /// How many it should have.
+        /// Number of values expected.
         expected: usize,
     },
-    /// A value that cannot be.
+    /// A value is invalid.
     #[error("line {line}: {column} is {value:?}; it must be {expected}")]
     Value {
-        /// Where, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Which column.
+        /// Name of the column.
         column: &'static str,
-        /// What is there.
+        /// The value in the file.
         value: String,
-        /// What can be there.
+        /// Description of a valid value.
         expected: &'static str,
     },
-    /// A line longer than any should be.
-    #[error("line {line} has more than {LONGEST} bytes")]
-    Long {
-        /// Where, from 1.
+    /// A line is longer than 1,024 bytes.
+    #[error("line {line} has more than {MAX_LINE_BYTES} bytes")]
+    LineTooLong {
+        /// Line number, from 1.
         line: usize,
     },
-    /// More lines than wanted.
-    #[error("line {line}: more than {most} lines")]
-    Many {
-        /// Where, from 1.
+    /// The file has more orders than allowed.
+    #[error("line {line}: more than {max} lines")]
+    TooManyLines {
+        /// Line number, from 1.
         line: usize,
-        /// How many are wanted at most.
-        most: usize,
+        /// Maximum number of orders.
+        max: usize,
     },
 }
 
-/// Reads an opening book of at most `most` orders, as orders of that instrument and owner.
+/// Reads an opening book of at most `max` orders, as limit orders of `instrument` and `owner`.
 ///
 /// # Errors
-/// The first line that cannot be.
+/// [`BookFileError`] for the first invalid line.
 pub fn opening_book(
     file: impl BufRead,
     instrument: u16,
     owner: u32,
-    most: usize,
+    max: usize,
 ) -> Result<Vec<NewOrder>, BookFileError> {
     let mut orders = Vec::new();
-    lines(file, most, |line| {
+    lines(file, max, |line| {
         orders.push(NewOrder {
             id: line.number(0, "order_id")?,
             instrument,
@@ -93,17 +93,22 @@ pub fn opening_book(
     Ok(orders)
 }
 
-/// The columns.
+/// The columns of an opening book.
 const COLUMNS: &str = "order_id,side,price,quantity";
 
-/// The values of a line.
-struct Line<'a> {
+/// One line of the file, split at its commas.
+struct BookRow<'a> {
     line: usize,
     values: [&'a str; 4],
 }
 
-impl Line<'_> {
-    fn wrong<T>(&self, at: usize, column: &'static str, expected: &'static str) -> Result<T, BookFileError> {
+impl BookRow<'_> {
+    fn invalid<T>(
+        &self,
+        at: usize,
+        column: &'static str,
+        expected: &'static str,
+    ) -> Result<T, BookFileError> {
         Err(BookFileError::Value { line: self.line, column, value: self.values[at].to_owned(), expected })
     }
 
@@ -112,49 +117,49 @@ impl Line<'_> {
         // Nothing but digits: `parse` also takes a plus sign.
         match value.parse() {
             Ok(number) if value.bytes().all(|byte| byte.is_ascii_digit()) => Ok(number),
-            _ => self.wrong(at, column, "a whole number from 0 to 2^64 - 1"),
+            _ => self.invalid(at, column, "a whole number from 0 to 2^64 - 1"),
         }
     }
 
     fn price(&self) -> Result<i64, BookFileError> {
         let price = self.number(2, "price")?;
-        i64::try_from(price).or_else(|_| self.wrong(2, "price", "below 2^63"))
+        i64::try_from(price).or_else(|_| self.invalid(2, "price", "below 2^63"))
     }
 
     fn side(&self) -> Result<Side, BookFileError> {
         match self.values[1] {
             "B" => Ok(Side::Buy),
             "S" => Ok(Side::Sell),
-            _ => self.wrong(1, "side", "B or S"),
+            _ => self.invalid(1, "side", "B or S"),
         }
     }
 }
 
-/// Calls `each` for every line behind the first, which must name the columns.
+/// Calls `f` for every line after the first, which must name the columns.
 fn lines(
     mut file: impl BufRead,
-    most: usize,
-    mut each: impl FnMut(&Line<'_>) -> Result<(), BookFileError>,
+    max: usize,
+    mut f: impl FnMut(&BookRow<'_>) -> Result<(), BookFileError>,
 ) -> Result<(), BookFileError> {
     let mut text = String::new();
     for line in 1.. {
         text.clear();
-        let read = file.by_ref().take(LONGEST + 1).read_line(&mut text);
+        let read = file.by_ref().take(MAX_LINE_BYTES + 1).read_line(&mut text);
         let length = read.map_err(|source| BookFileError::Read { line, source })?;
-        if length as u64 > LONGEST {
-            return Err(BookFileError::Long { line });
+        if length as u64 > MAX_LINE_BYTES {
+            return Err(BookFileError::LineTooLong { line });
         }
         if length == 0 && line > 1 {
             break;
         }
-        if line > most.saturating_add(1) {
-            return Err(BookFileError::Many { line, most });
+        if line > max.saturating_add(1) {
+            return Err(BookFileError::TooManyLines { line, max });
         }
         let text = text.trim_end_matches(['\n', '\r']);
         let (mut values, mut found) = ([""; 4], 0);
         for value in text.split(',') {
-            if let Some(place) = values.get_mut(found) {
-                *place = value;
+            if let Some(slot) = values.get_mut(found) {
+                *slot = value;
             }
             found += 1;
         }
@@ -173,7 +178,7 @@ fn lines(
         if found != values.len() {
             return Err(BookFileError::Values { line, found, expected: values.len() });
         }
-        each(&Line { line, values })?;
+        f(&BookRow { line, values })?;
     }
     Ok(())
 }
@@ -183,11 +188,11 @@ mod tests {
     use super::*;
 
     fn book(text: &str) -> String {
-        opening_book(text.as_bytes(), 0, 0, 3).expect_err("it is wrong").to_string()
+        opening_book(text.as_bytes(), 0, 0, 3).expect_err("invalid").to_string()
     }
 
     #[test]
-    fn a_bad_line_is_named_with_what_is_wrong() {
+    fn invalid_line_is_named_with_reason() {
         let columns = "order_id,side,price_cents,qty_satoshi";
         assert_eq!(book(""), "line 1: the columns are not order_id,side,price,quantity");
         assert_eq!(

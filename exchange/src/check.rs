@@ -1,178 +1,180 @@
-//! Whether the state of an exchange is sound.
+//! The invariants of an exchange's state, and the check of all of them.
 
-use crate::arena::{NONE, Node, Part};
+use crate::arena::{BookPart, NONE, Node};
 use crate::book::{Book, Phase, unreachable_price};
 use crate::command::{OrderType, TimeInForce};
 use crate::exchange::Exchange;
-use crate::levels::Levels;
 use thiserror::Error;
 
-/// What is wrong in an exchange. No command makes one of these true.
+/// A violated invariant of an exchange's state, which no command can cause.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Broken {
-    /// Continuous trading with a bid at or above an offer.
+#[non_exhaustive]
+pub enum Inconsistency {
+    /// In continuous trading a bid is at or above an offer.
     #[error("instrument {instrument}: bid {bid} and offer {offer} should have traded")]
     Crossed {
-        /// The instrument.
+        /// Index of the instrument.
         instrument: u16,
         /// The best bid.
         bid: i64,
         /// The best offer.
         offer: i64,
     },
-    /// The sums of a level are not those of its orders.
-    #[error("price {price}: the level says {level:?} shown, open, orders, its orders are {orders:?}")]
-    Sums {
-        /// Its price.
+    /// The totals of a level differ from the sums of its orders.
+    #[error(
+        "price {price}: the level records {level:?} (shown, open, orders), its orders add up to {orders:?}"
+    )]
+    Totals {
+        /// Price of the level.
         price: i64,
-        /// What it says.
+        /// Shown quantity, open quantity and number of orders as recorded.
         level: (u64, u64, u32),
-        /// What its orders add up to.
+        /// The same three as counted.
         orders: (u64, u64, u32),
     },
-    /// An order with nothing open or shown, or more shown than open.
+    /// An order has nothing open or shown, or more shown than open.
     #[error("order {id}: {leaves} open, {shown} shown")]
     Quantity {
-        /// The order.
+        /// Id of the order.
         id: u64,
-        /// What is open.
+        /// Open quantity.
         leaves: u64,
-        /// What is shown.
+        /// Displayed quantity.
         shown: u64,
     },
-    /// Two orders of a level in the wrong order of time.
-    #[error("order {id} came before the one that it is behind")]
+    /// Two orders of a level are not in time priority.
+    #[error("order {id} arrived before the order that precedes it")]
     Fifo {
-        /// The second of them.
+        /// Id of the second order.
         id: u64,
     },
-    /// An order's links or fields are not those of the place where it is.
-    #[error("order {id} is not where it says")]
+    /// An order's links or fields do not match its position in the book.
+    #[error("order {id} has fields of another position in the book")]
     Misplaced {
-        /// The order.
+        /// Id of the order.
         id: u64,
     },
-    /// The index does not lead to an order, or counts are not the same.
+    /// The index does not find an order.
     #[error("order {id} is not in the index")]
     Index {
-        /// The order.
+        /// Id of the order.
         id: u64,
     },
-    /// Levels out of order, or a best price that is not the best.
-    #[error("price {price}: the levels do not lead to it")]
+    /// Levels are out of order, or the cached best price is not the best.
+    #[error("price {price}: the levels are out of order, or the best price is wrong")]
     Levels {
-        /// The price.
+        /// Price of the level.
         price: i64,
     },
-    /// Nodes, levels or entries that nobody owns, or that two own.
-    #[error("{counted} {what} counted, {said} said to be in use")]
+    /// The number of nodes, levels or entries differs from the recorded number.
+    #[error("{counted} {what} counted, {recorded} recorded")]
     Leak {
-        /// Of what.
+        /// Description of what was counted.
         what: &'static str,
-        /// How many were found.
+        /// Number counted.
         counted: usize,
-        /// How many there should be.
-        said: usize,
+        /// Number recorded.
+        recorded: usize,
     },
-    /// A stop order that should have been triggered, or one that was and did not act.
+    /// A stop order was not triggered, or was triggered and did not act.
     #[error("instrument {instrument}: a stop order was not triggered")]
     Stop {
-        /// The instrument.
+        /// Index of the instrument.
         instrument: u16,
     },
-    /// The orders that expire are not in order, or one is missing.
-    #[error("order {id} is not in its place among those that expire")]
+    /// The expiry heap is out of order or misses an order.
+    #[error("order {id} is missing from the expiry heap, or out of order")]
     Expiry {
-        /// The order.
+        /// Id of the order.
         id: u64,
     },
 }
 
-/// What was counted.
+/// What the check of the books counted.
 #[derive(Default)]
-struct Counts {
+struct CheckCounts {
     nodes: usize,
     queues: usize,
     expiring: usize,
     reserved: usize,
 }
 
-impl<L: Levels> Exchange<L> {
-    /// Looks at everything: no crossed book in continuous trading, the sums of the levels, first
-    /// come first served at each level, lists and index agree, best prices, stop orders and expiry,
-    /// nothing leaked. It takes time in proportion to the capacity.
+impl Exchange {
+    /// Checks all invariants: books not crossed in continuous trading, totals of the levels, time
+    /// priority at each level, index, best prices, stop orders, expiry, and nothing leaked. Takes
+    /// time proportional to the capacity.
     ///
     /// # Errors
-    /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), Broken> {
-        let mut counts = Counts::default();
+    /// The first violated invariant.
+    pub fn check(&self) -> Result<(), Inconsistency> {
+        let mut counts = CheckCounts::default();
         for book in &self.books {
             self.check_book(book, &mut counts)?;
         }
         let store = &self.store;
-        let same = |what, counted, said| {
-            if counted == said { Ok(()) } else { Err(Broken::Leak { what, counted, said }) }
+        let equal = |what, counted, recorded| {
+            if counted == recorded { Ok(()) } else { Err(Inconsistency::Leak { what, counted, recorded }) }
         };
-        same("open orders", counts.nodes, store.arena.used())?;
-        same(
+        equal("open orders", counts.nodes, store.arena.used())?;
+        equal(
             "free order slots",
             store.arena.free_slots().count(),
             store.arena.capacity() - store.arena.used(),
         )?;
-        same("levels", counts.queues, store.queues.used())?;
-        same(
+        equal("levels", counts.queues, store.queues.used())?;
+        equal(
             "free levels",
             store.queues.free_count(&store.arena),
             store.queues.capacity() - store.queues.used(),
         )?;
-        same("index entries", store.index.len(), store.arena.used())?;
-        same("stop-limit orders", counts.reserved, store.reserved)?;
-        same("expiring orders", counts.expiring, store.expiry.slots().len())?;
+        equal("index entries", store.index.len(), store.arena.used())?;
+        equal("stop-limit orders", counts.reserved, store.reserved)?;
+        equal("expiring orders", counts.expiring, store.expiry.slots().len())?;
         self.check_expiry()
     }
 
-    fn check_book(&self, book: &Book<L>, counts: &mut Counts) -> Result<(), Broken> {
-        for part in Part::ALL {
+    fn check_book(&self, book: &Book, counts: &mut CheckCounts) -> Result<(), Inconsistency> {
+        for part in BookPart::ALL {
             self.check_list(book, part, counts)?;
         }
         let best = |part| book.best(part);
         if book.phase == Phase::Continuous
-            && let (Some(bid), Some(offer)) = (best(Part::Bids), best(Part::Offers))
+            && let (Some(bid), Some(offer)) = (best(BookPart::Bids), best(BookPart::Offers))
             && bid >= offer
         {
-            return Err(Broken::Crossed { instrument: book.number, bid, offer });
+            return Err(Inconsistency::Crossed { instrument: book.number, bid, offer });
         }
-        let (buy, sell) = (best(Part::BuyStops), best(Part::SellStops));
+        let (buy, sell) = (best(BookPart::BuyStops), best(BookPart::SellStops));
         let untriggered =
-            |part, stop: Option<i64>| stop.is_some_and(|stop| book.reached(part, stop, book.last));
+            |part, stop: Option<i64>| stop.is_some_and(|stop| book.is_stop_reached(part, stop, book.last));
         let forgotten = book.phase == Phase::Continuous
             && book.last != 0
-            && (untriggered(Part::BuyStops, buy) || untriggered(Part::SellStops, sell));
+            && (untriggered(BookPart::BuyStops, buy) || untriggered(BookPart::SellStops, sell));
         if forgotten || book.triggered != (NONE, NONE) {
-            return Err(Broken::Stop { instrument: book.number });
+            return Err(Inconsistency::Stop { instrument: book.number });
         }
         Ok(())
     }
 
-    fn check_list(&self, book: &Book<L>, part: Part, counts: &mut Counts) -> Result<(), Broken> {
+    fn check_list(&self, book: &Book, part: BookPart, counts: &mut CheckCounts) -> Result<(), Inconsistency> {
         let list = &book.lists[part as usize];
         let store = &self.store;
-        let mut number = list.from(&store.pool, 0).unwrap_or(NONE);
+        let mut number = list.at_or_after(&store.pool, 0).unwrap_or(NONE);
         let (first, edge) = (book.first[part as usize], book.edge[part as usize]);
         let expected = if number == NONE { unreachable_price(part) } else { store.arena.node(number).price };
         if (number, expected) != (first, edge) {
-            return Err(Broken::Levels { price: edge });
+            return Err(Inconsistency::Levels { price: edge });
         }
         let mut before: Option<u64> = None;
         while number != NONE {
             let queue = store.arena.node(number);
             let in_order = before.is_none_or(|before| before < queue.key())
                 && list.get(&store.pool, queue.key()) == Some(number)
-                && list.before(&store.pool, queue.key()).map(|number| store.arena.node(number).key())
+                && list.last_before(&store.pool, queue.key()).map(|number| store.arena.node(number).key())
                     == before
                 && book.key(part, queue.price) == queue.key();
             if !in_order {
-                return Err(Broken::Levels { price: queue.price });
+                return Err(Inconsistency::Levels { price: queue.price });
             }
             counts.queues += 1;
             self.check_queue(book, part, number, queue, counts)?;
@@ -184,69 +186,71 @@ impl<L: Levels> Exchange<L> {
 
     fn check_queue(
         &self,
-        book: &Book<L>,
-        part: Part,
+        book: &Book,
+        part: BookPart,
         number: u32,
         queue: &Node,
-        counts: &mut Counts,
-    ) -> Result<(), Broken> {
-        let mut sums = (0, 0, 0);
+        counts: &mut CheckCounts,
+    ) -> Result<(), Inconsistency> {
+        let mut totals = (0, 0, 0);
         let (mut slot, mut prev, mut rank) = (queue.head(), number, 0);
-        // The second condition ends a list that leads back into itself.
-        while let (Some(node), true) = (self.store.arena.order(slot), sums.2 <= queue.orders()) {
+        // The second condition ends a cyclic list.
+        while let (Some(node), true) = (self.store.arena.order(slot), totals.2 <= queue.orders()) {
             let id = node.id;
             if node.leaves == 0 || node.shown == 0 || node.shown > node.leaves {
-                return Err(Broken::Quantity { id, leaves: node.leaves, shown: node.shown });
+                return Err(Inconsistency::Quantity { id, leaves: node.leaves, shown: node.shown });
             }
             if node.rank <= rank {
-                return Err(Broken::Fifo { id });
+                return Err(Inconsistency::Fifo { id });
             }
             let here = (book.number, part, number, queue.price, prev);
-            if (node.instrument, node.part, node.queue, node.price, node.prev) != here || !belongs(node) {
-                return Err(Broken::Misplaced { id });
+            if (node.instrument, node.part, node.queue, node.price, node.prev) != here
+                || !is_in_matching_part(node)
+            {
+                return Err(Inconsistency::Misplaced { id });
             }
             if self.store.find(id) != Some(slot) {
-                return Err(Broken::Index { id });
+                return Err(Inconsistency::Index { id });
             }
             if node.time_in_force == TimeInForce::GoodTillTime {
                 counts.expiring += 1;
-                let place = self.store.arena.details(slot).heap as usize;
-                if self.store.expiry.slots().get(place) != Some(&slot) {
-                    return Err(Broken::Expiry { id });
+                let index = self.store.arena.details(slot).heap as usize;
+                if self.store.expiry.slots().get(index) != Some(&slot) {
+                    return Err(Inconsistency::Expiry { id });
                 }
             }
             counts.reserved += usize::from(node.order_type == OrderType::StopLimit);
             counts.nodes += 1;
-            sums = (sums.0 + node.shown, sums.1 + node.leaves, sums.2 + 1);
+            totals = (totals.0 + node.shown, totals.1 + node.leaves, totals.2 + 1);
             (prev, rank, slot) = (slot, node.rank, node.next);
         }
         let level = (queue.shown, queue.leaves, queue.orders());
-        if sums != level || queue.tail() != prev || slot != number || queue.orders() == 0 {
-            return Err(Broken::Sums { price: queue.price, level, orders: sums });
+        if totals != level || queue.tail() != prev || slot != number || queue.orders() == 0 {
+            return Err(Inconsistency::Totals { price: queue.price, level, orders: totals });
         }
         Ok(())
     }
 
-    fn check_expiry(&self) -> Result<(), Broken> {
+    fn check_expiry(&self) -> Result<(), Inconsistency> {
         let key = |slot: u32| {
             let details = self.store.arena.details(slot);
             (details.expires_at, details.arrival)
         };
         let slots = self.store.expiry.slots();
-        for (place, &slot) in slots.iter().enumerate() {
-            if key(slots[place.saturating_sub(1) / 2]) > key(slot) || key(slot).0 <= self.store.now {
-                return Err(Broken::Expiry { id: self.store.arena.node(slot).id });
+        for (index, &slot) in slots.iter().enumerate() {
+            if key(slots[index.saturating_sub(1) / 2]) > key(slot) || key(slot).0 <= self.store.now {
+                return Err(Inconsistency::Expiry { id: self.store.arena.node(slot).id });
             }
         }
         Ok(())
     }
 }
 
-/// Whether an order's type and side are those of the list that it is in.
-fn belongs(node: &Node) -> bool {
+/// Returns `true` if an order's type and side belong into the part that it is in.
+fn is_in_matching_part(node: &Node) -> bool {
     match node.order_type {
-        OrderType::Limit => node.part == Part::of(node.side),
-        OrderType::Stop | OrderType::StopLimit => node.part == Part::stops(node.side),
+        OrderType::Limit => node.part == BookPart::for_side(node.side),
+        OrderType::Stop | OrderType::StopLimit => node.part == BookPart::stops_for_side(node.side),
         OrderType::Market => false,
     }
 }

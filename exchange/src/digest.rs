@@ -1,12 +1,11 @@
-//! One number for the whole state.
+//! The digest of an exchange: one 64-bit number for its whole state.
 
-use crate::arena::Part;
+use crate::arena::BookPart;
 use crate::book::Phase;
 use crate::command::{SelfTrade, TimeInForce};
 use crate::exchange::Exchange;
-use crate::levels::Levels;
 
-/// Mixes words into one.
+/// Mixes 64-bit words into one.
 struct Mixer(u64);
 
 impl Mixer {
@@ -16,10 +15,10 @@ impl Mixer {
     }
 }
 
-impl<L: Levels> Exchange<L> {
-    /// A digest of all that decides what later commands do: every open order in its place, phases,
-    /// last prices, the time, the counters. It is the same on every machine and for every structure
-    /// of levels. It is no defence against somebody who wants two states to have the same one.
+impl Exchange {
+    /// Returns a digest of the state that decides the effect of later commands: open orders in
+    /// priority, phases, last prices, time and counters. It is equal on every machine. It is not
+    /// cryptographic.
     pub fn digest(&self) -> u64 {
         let mut mixer = Mixer(0x6578_6368_616e_6765);
         let store = &self.store;
@@ -27,7 +26,7 @@ impl<L: Levels> Exchange<L> {
         for book in &self.books {
             mixer.word(u64::from(book.phase == Phase::Auction));
             mixer.word(book.last as u64);
-            for part in Part::ALL {
+            for part in BookPart::ALL {
                 mixer.word(u64::MAX);
                 for queue in self.queues(book.number, part) {
                     mixer.word(queue.price as u64);
@@ -49,16 +48,16 @@ impl<L: Levels> Exchange<L> {
                             TimeInForce::FillOrKill => 2,
                             TimeInForce::GoodTillTime => 3,
                         };
-                        let waits = node.order_type.waits();
+                        let is_stop = node.order_type.is_stop();
                         mixer.word(
-                            self_trade | time << 8 | u64::from(node.flags) << 16 | u64::from(waits) << 24,
+                            self_trade | time << 8 | u64::from(node.flags) << 16 | u64::from(is_stop) << 24,
                         );
                         let details = store.arena.details(slot);
-                        if node.iceberg() {
+                        if node.is_iceberg() {
                             mixer.word(details.display);
                         }
-                        if waits {
-                            mixer.word(u64::from(node.order_type.limits()));
+                        if is_stop {
+                            mixer.word(u64::from(node.order_type.has_limit_price()));
                             mixer.word(details.limit as u64);
                         }
                         if node.time_in_force == TimeInForce::GoodTillTime {

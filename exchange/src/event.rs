@@ -1,154 +1,174 @@
-//! Events: the output of a matching engine.
+//! Events: the output of the matching engine.
 
 use crate::command::Side;
 use thiserror::Error;
 
-/// Why a command was not carried out. Nothing changed then.
+/// Why a command was rejected. A rejected command changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RejectReason {
-    /// No such instrument.
+    /// The instrument's index is unknown.
     #[error("unknown instrument")]
     UnknownInstrument,
-    /// An order of this id is in a book.
+    /// An order of this id is open.
     #[error("an order of this id is open")]
     DuplicateId,
-    /// No order of this id and owner is in a book: never was, or is gone.
+    /// No order of this id and owner is open.
     #[error("no such open order")]
     UnknownOrder,
-    /// A price that is 0 or below, off the tick, or outside of the band.
+    /// A price is 0 or below, off the tick, or outside of the band.
     #[error("bad price")]
     BadPrice,
-    /// A quantity that is 0, off the lot, or above the largest.
+    /// A quantity is 0, off the lot, or above the maximum.
     #[error("bad quantity")]
     BadQuantity,
-    /// Price times quantity does not fit.
+    /// Price times quantity does not fit 64 bits.
     #[error("price times quantity does not fit 64 bits")]
     NotionalOverflow,
-    /// Attributes that contradict each other; the documentation of `Command` has the table.
-    #[error("attributes that do not go together")]
+    /// Attributes contradict each other; the documentation of `Command` has the table.
+    #[error("attributes contradict each other")]
     BadCombination,
-    /// It would have taken liquidity.
+    /// A post-only order would have taken liquidity.
     #[error("post-only order would trade")]
     WouldTrade,
-    /// No room for another order.
+    /// The capacity for orders or price levels is exhausted.
     #[error("the book is full")]
     Full,
-    /// Not in this phase of trading.
-    #[error("not in this phase")]
+    /// The command is not valid in the instrument's trading phase.
+    #[error("not in this trading phase")]
     WrongPhase,
-    /// It expires before it arrives.
+    /// The order's expiry is not after the current time.
     #[error("expires in the past")]
     Expired,
 }
 
-/// Why an order, or what was left of it, left the book without a trade.
+/// Why an order, or its remainder, was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
-    /// Its owner wanted that.
+    /// Cancelled by its owner.
     Requested,
-    /// Its owner wanted all orders cancelled.
+    /// Cancelled by a mass cancel of its owner.
     MassCancel,
-    /// Immediate or cancel: the remainder.
+    /// The remainder of an immediate-or-cancel order.
     Immediate,
-    /// Fill or kill: it could not be filled in full.
+    /// A fill-or-kill order could not be filled in full.
     FillOrKill,
-    /// It could not fill its minimum quantity.
+    /// The minimum quantity could not be filled.
     Minimum,
-    /// Market: no counterparty is left.
+    /// A market order found no counterparty.
     NoLiquidity,
-    /// It would have traded with its own owner.
+    /// Self-trade prevention.
     SelfTrade,
 }
 
-/// One thing that happened. All events of a command come in the order in which they happened.
+/// An event of the engine. The events of a command are in the order in which they happened.
+///
+/// In `Accepted`, `Cancelled` and `Expired`, `price` is the limit price; of a stop order that
+/// waits, the stop price; of a market order, 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Event {
-    /// The order was taken (FIX ExecType New); what it does at once follows.
+    /// A new order was accepted (FIX ExecType New). The events of its execution follow.
     Accepted {
-        /// The order.
+        /// Id of the order.
         id: u64,
+        /// Side of the order.
+        side: Side,
+        /// Limit or stop price; 0 for a market order.
+        price: i64,
     },
-    /// A command was not carried out.
+    /// A command was rejected and changed nothing.
     Rejected {
-        /// The order that the command named; 0 if it names none.
+        /// Id of the order that the command names; 0 if it names none.
         id: u64,
-        /// Why.
+        /// Reason of the reject.
         reason: RejectReason,
     },
-    /// Two orders traded, at the resting order's price; in an auction at the auction's, where the
-    /// buyer counts as the taker.
+    /// Two orders traded at the resting order's price. In an auction the price is the auction's,
+    /// and the buyer's order is the taker.
     Trade {
-        /// The number of the trade of this engine, from 0.
+        /// Number of the trade in this engine, from 0.
         number: u64,
-        /// The instrument.
+        /// Index of the instrument.
         instrument: u16,
-        /// The resting order.
+        /// Id of the resting order.
         maker: u64,
-        /// The order that came.
+        /// Id of the aggressor.
         taker: u64,
-        /// The taker's side.
+        /// Side of the aggressor.
         taker_side: Side,
-        /// The price.
+        /// Price of the trade.
         price: i64,
-        /// The quantity.
+        /// Quantity of the trade, above 0.
         quantity: u64,
-        /// What is open of the maker now, hidden quantity too; 0: it is filled and gone.
+        /// Open quantity of the maker after the trade, hidden quantity included; 0 if it is filled.
         maker_leaves: u64,
-        /// What is open of the taker now.
+        /// Open quantity of the taker after the trade.
         taker_leaves: u64,
     },
-    /// An order left the book, or what was left of it.
+    /// An order, or its remainder, was cancelled.
     Cancelled {
-        /// The order.
+        /// Id of the order.
         id: u64,
-        /// What was open of it.
+        /// Side of the order.
+        side: Side,
+        /// Limit or stop price; 0 for a market order.
+        price: i64,
+        /// Quantity that was open.
         leaves: u64,
-        /// Why.
+        /// Reason of the cancellation.
         reason: CancelReason,
     },
-    /// An order's time is over.
+    /// A good-till-time order expired.
     Expired {
-        /// The order.
+        /// Id of the order.
         id: u64,
-        /// What was open of it.
+        /// Side of the order.
+        side: Side,
+        /// Limit or stop price.
+        price: i64,
+        /// Quantity that was open.
         leaves: u64,
     },
-    /// An order was changed. What it trades at its new price follows.
+    /// An order was replaced. The trades at its new price follow.
     Replaced {
-        /// The order.
+        /// Id of the order.
         id: u64,
-        /// Its price now.
+        /// Side of the order.
+        side: Side,
+        /// New limit price.
         price: i64,
-        /// What is open of it now.
+        /// New open quantity.
         leaves: u64,
     },
-    /// Self-trade prevention took quantity from it.
+    /// Self-trade prevention reduced an order.
     Reduced {
-        /// The order.
+        /// Id of the order.
         id: u64,
-        /// What is open of it now, above 0.
+        /// Open quantity that is left, above 0.
         leaves: u64,
     },
-    /// A stop order is an order now (FIX ExecType Triggered or Activated by System); what it does
-    /// follows.
+    /// A stop order was triggered (FIX ExecType Triggered or Activated by System). The events of
+    /// its execution follow.
     Triggered {
-        /// The order.
+        /// Id of the order.
         id: u64,
     },
-    /// An auction ended; its trades follow.
+    /// A call auction ended. Its trades follow.
     Uncrossed {
-        /// The instrument.
+        /// Index of the instrument.
         instrument: u16,
-        /// The price of all its trades; 0 if there is none.
+        /// Price of all its trades; 0 if there is none.
         price: i64,
-        /// The quantity traded.
+        /// Total quantity traded.
         volume: u64,
     },
 }
 
-/// Where events go.
+/// A receiver of events: a buffer, a report builder, or a ring.
 pub trait Events {
-    /// Takes one. It must not block.
+    /// Handles an event. Called while a command is applied, so it must not block.
     fn on(&mut self, event: Event);
 }
 

@@ -1,41 +1,40 @@
-//! The exchange: it takes commands, one after the other, and says what they did.
+//! The matching engine: applies commands in order and emits their events.
 
 use crate::admit;
-use crate::arena::{NONE, Node, Part};
+use crate::arena::{BookPart, NONE, Node};
 use crate::book::{Book, Phase, keys};
 use crate::command::{Command, NewOrder, OrderType, TimeInForce};
 use crate::event::{CancelReason, Event, Events, RejectReason};
 use crate::instrument::{Capacity, ConfigError, Instrument};
-use crate::levels::Levels;
-use crate::matching::{Taker, any_price};
-use crate::store::Store;
+use crate::matching::{MatchEnd, Taker, any_price};
+use crate::store::OrderStore;
 
-/// A matching engine: an order book for each instrument.
+/// A matching engine with an order book for each instrument.
 ///
-/// The same commands give the same events and the same state. No command panics, and none
+/// Deterministic: the same commands give the same events and the same state. No command panics or
 /// allocates.
 #[derive(Debug)]
-pub struct Exchange<L: Levels = crate::levels::Trie> {
-    pub(crate) books: Vec<Book<L>>,
-    pub(crate) store: Store<L>,
+pub struct Exchange {
+    pub(crate) books: Vec<Book>,
+    pub(crate) store: OrderStore,
 }
 
-/// What becomes of an order that may trade now.
-struct Terms {
-    /// It must trade at least that much, or it is cancelled for that reason.
+/// The terms on which an order trades on arrival.
+struct ExecutionTerms {
+    /// Quantity that must be available, or the order is cancelled for the reason `shortage`.
     needed: u64,
     shortage: CancelReason,
-    /// Why what is left does not rest; `None`: it does.
-    rest: Option<CancelReason>,
+    /// Reason for which the remainder is cancelled; `None` if it rests.
+    remainder: Option<CancelReason>,
 }
 
-impl Terms {
+impl ExecutionTerms {
     fn new(order_type: OrderType, time_in_force: TimeInForce, quantity: u64, minimum: u64) -> Self {
         let all = time_in_force == TimeInForce::FillOrKill;
-        Terms {
+        ExecutionTerms {
             needed: if all { quantity } else { minimum },
             shortage: if all { CancelReason::FillOrKill } else { CancelReason::Minimum },
-            rest: match time_in_force {
+            remainder: match time_in_force {
                 _ if order_type == OrderType::Market => Some(CancelReason::NoLiquidity),
                 TimeInForce::ImmediateOrCancel => Some(CancelReason::Immediate),
                 TimeInForce::FillOrKill => Some(CancelReason::FillOrKill),
@@ -45,12 +44,12 @@ impl Terms {
     }
 }
 
-impl<L: Levels> Exchange<L> {
-    /// An exchange for these instruments, which commands name by their place. All memory that it
-    /// will ever use is set aside and touched here.
+impl Exchange {
+    /// Creates an exchange for these instruments, which commands name by their index. All memory
+    /// that it will ever use is allocated here.
     ///
     /// # Errors
-    /// What contradicts itself or cannot be.
+    /// [`ConfigError`] if an instrument or the capacity is invalid.
     pub fn new(instruments: &[Instrument], capacity: Capacity) -> Result<Self, ConfigError> {
         if instruments.is_empty() || instruments.len() > usize::from(u16::MAX) {
             return Err(ConfigError::Instruments(instruments.len()));
@@ -61,20 +60,20 @@ impl<L: Levels> Exchange<L> {
                 return Err(ConfigError::QuantityOverflow { index, orders: capacity.orders });
             }
         }
-        for room in [capacity.orders, capacity.levels] {
-            if room == 0 || room > 1 << 30 {
-                return Err(ConfigError::Capacity(room));
+        for count in [capacity.orders, capacity.levels] {
+            if count == 0 || count > 1 << 30 {
+                return Err(ConfigError::Capacity(count));
             }
         }
         let keys = instruments.iter().map(keys).max().unwrap_or(1);
         let numbered = instruments.iter().zip(0..);
         Ok(Exchange {
-            books: numbered.map(|(one, number)| Book::new(number, *one, capacity.levels)).collect(),
-            store: Store::new(4 * instruments.len(), capacity, keys),
+            books: numbered.map(|(one, number)| Book::new(number, *one)).collect(),
+            store: OrderStore::new(4 * instruments.len(), capacity, keys),
         })
     }
 
-    /// Carries out a command. What it does goes to `out` in the order in which it happens.
+    /// Applies a command. Its events go to `out` in the order in which they happen.
     #[inline]
     pub fn apply(&mut self, command: Command, out: &mut impl Events) {
         let done = match command {
@@ -103,14 +102,21 @@ impl<L: Levels> Exchange<L> {
             self.books.get_mut(usize::from(order.instrument)).ok_or(RejectReason::UnknownInstrument)?;
         let store = &mut self.store;
         admit::new_order(book, store, order)?;
-        let arrival = store.arrive();
-        out.on(Event::Accepted { id: order.id });
-        if matches!(order.order_type, OrderType::Stop | OrderType::StopLimit) {
-            let part = Part::stops(order.side);
+        let arrival = store.next_rank();
+        let is_stop = order.order_type.is_stop();
+        let market = order.order_type == OrderType::Market;
+        let price = match order.order_type {
+            OrderType::Limit => order.price,
+            OrderType::Market => 0,
+            OrderType::Stop | OrderType::StopLimit => order.stop_price,
+        };
+        out.on(Event::Accepted { id: order.id, side: order.side, price });
+        if is_stop {
+            let part = BookPart::stops_for_side(order.side);
             let slot = store.open(order, arrival, order.quantity);
             if book.phase == Phase::Continuous
                 && book.last != 0
-                && book.reached(part, order.stop_price, book.last)
+                && book.is_stop_reached(part, order.stop_price, book.last)
             {
                 book.queue_triggered(store, slot);
                 book.run_triggered(store, out);
@@ -120,27 +126,26 @@ impl<L: Levels> Exchange<L> {
             }
             return Ok(());
         }
-        let market = order.order_type == OrderType::Market;
         let limit = if market { any_price(order.side) } else { order.price };
         let mut leaves = order.quantity;
         if book.phase == Phase::Continuous {
-            let terms = Terms::new(order.order_type, order.time_in_force, order.quantity, order.minimum);
+            let terms =
+                ExecutionTerms::new(order.order_type, order.time_in_force, order.quantity, order.minimum);
             leaves = book.execute(store, Taker::new(order, limit), &terms, out);
         }
         if leaves > 0 {
             let slot = store.open(order, arrival, leaves);
-            book.join(store, Part::of(order.side), slot);
+            book.join(store, BookPart::for_side(order.side), slot);
         }
         book.run_triggered(store, out);
         Ok(())
     }
 
     fn cancel(&mut self, id: u64, owner: u32, out: &mut impl Events) -> Result<(), RejectReason> {
-        let slot = self.store.find_of(id, owner).ok_or(RejectReason::UnknownOrder)?;
-        let node = self.store.arena.node(slot);
-        let (book, leaves) = (&mut self.books[usize::from(node.instrument)], node.leaves);
-        book.remove(&mut self.store, slot);
-        out.on(Event::Cancelled { id, leaves, reason: CancelReason::Requested });
+        let slot = self.store.find_owned(id, owner).ok_or(RejectReason::UnknownOrder)?;
+        let &Node { instrument, side, price, leaves, .. } = self.store.arena.node(slot);
+        self.books[usize::from(instrument)].remove(&mut self.store, slot);
+        out.on(Event::Cancelled { id, side, price, leaves, reason: CancelReason::Requested });
         Ok(())
     }
 
@@ -153,12 +158,12 @@ impl<L: Levels> Exchange<L> {
         out: &mut impl Events,
     ) -> Result<(), RejectReason> {
         let store = &mut self.store;
-        let slot = store.find_of(id, owner).ok_or(RejectReason::UnknownOrder)?;
+        let slot = store.find_owned(id, owner).ok_or(RejectReason::UnknownOrder)?;
         let node = *store.arena.node(slot);
         let book = &mut self.books[usize::from(node.instrument)];
         let keeps_priority = price == node.price && quantity <= node.leaves;
         let crosses = admit::replace(book, store, &node, price, quantity, keeps_priority)?;
-        out.on(Event::Replaced { id, price, leaves: quantity });
+        out.on(Event::Replaced { id, side: node.side, price, leaves: quantity });
         if keeps_priority {
             book.shrink(store, slot, quantity);
             return Ok(());
@@ -169,7 +174,7 @@ impl<L: Levels> Exchange<L> {
         if crosses {
             let Node { owner, side, self_trade, .. } = node;
             let taker = Taker { id, owner, side, self_trade, limit: price, leaves };
-            let terms = Terms::new(OrderType::Limit, TimeInForce::GoodTillCancel, quantity, 0);
+            let terms = ExecutionTerms::new(OrderType::Limit, TimeInForce::GoodTillCancel, quantity, 0);
             leaves = book.execute(store, taker, &terms, out);
         }
         book.rest(store, slot, leaves);
@@ -188,7 +193,7 @@ impl<L: Levels> Exchange<L> {
             Some(one) => self.books.get_mut(one..=one).ok_or(RejectReason::UnknownInstrument)?,
         };
         for book in books {
-            Part::ALL.iter().for_each(|&part| book.cancel_all(&mut self.store, part, owner, out));
+            BookPart::ALL.iter().for_each(|&part| book.cancel_all(&mut self.store, part, owner, out));
         }
         Ok(())
     }
@@ -199,10 +204,9 @@ impl<L: Levels> Exchange<L> {
         while let Some(slot) = store.expiry.first()
             && store.arena.details(slot).expires_at <= store.now
         {
-            let node = store.arena.node(slot);
-            let (id, leaves) = (node.id, node.leaves);
-            self.books[usize::from(node.instrument)].remove(store, slot);
-            out.on(Event::Expired { id, leaves });
+            let &Node { id, instrument, side, price, leaves, .. } = store.arena.node(slot);
+            self.books[usize::from(instrument)].remove(store, slot);
+            out.on(Event::Expired { id, side, price, leaves });
         }
     }
 
@@ -232,80 +236,79 @@ impl<L: Levels> Exchange<L> {
     }
 }
 
-impl<L: Levels> Book<L> {
-    /// Lets an order trade on its terms, and says how much of it is to rest.
+impl Book {
+    /// Matches an order on its terms. Returns the quantity that is to rest.
     #[inline]
     fn execute(
         &mut self,
-        store: &mut Store<L>,
+        store: &mut OrderStore,
         mut taker: Taker,
-        terms: &Terms,
+        terms: &ExecutionTerms,
         out: &mut impl Events,
     ) -> u64 {
-        let id = taker.id;
-        if terms.needed > 0 && !self.would_trade(store, &taker, terms.needed) {
-            out.on(Event::Cancelled { id, leaves: taker.leaves, reason: terms.shortage });
+        let (id, side, price) = (taker.id, taker.side, taker.price());
+        if terms.needed > 0 && !self.can_fill(store, &taker, terms.needed) {
+            out.on(Event::Cancelled { id, side, price, leaves: taker.leaves, reason: terms.shortage });
             return 0;
         }
-        if self.trade(store, &mut taker, out) {
+        if self.trade(store, &mut taker, out) == MatchEnd::Prevented {
             return 0;
         }
-        match terms.rest {
+        match terms.remainder {
             Some(reason) if taker.leaves > 0 => {
-                out.on(Event::Cancelled { id, leaves: taker.leaves, reason });
+                out.on(Event::Cancelled { id, side, price, leaves: taker.leaves, reason });
                 0
             }
             _ => taker.leaves,
         }
     }
 
-    /// Lets an order that has a node rest with what is left of it, or ends it.
-    fn rest(&mut self, store: &mut Store<L>, slot: u32, leaves: u64) {
+    /// Rests the remainder of an order that has a node, or frees the node if nothing is left.
+    fn rest(&mut self, store: &mut OrderStore, slot: u32, leaves: u64) {
         if leaves == 0 {
             return store.close(slot);
         }
-        let shown = store.shown_of(slot, leaves);
+        let shown = store.displayed_part(slot, leaves);
         let node = store.arena.node_mut(slot);
         node.leaves = leaves;
         node.shown = shown;
-        let part = Part::of(node.side);
+        let part = BookPart::for_side(node.side);
         self.join(store, part, slot);
     }
 
-    /// Lets the triggered stop orders act, first come first served, and those that they trigger
-    /// after them.
+    /// Executes the triggered stop orders in order, then those that they trigger.
     #[inline]
-    fn run_triggered(&mut self, store: &mut Store<L>, out: &mut impl Events) {
+    fn run_triggered(&mut self, store: &mut OrderStore, out: &mut impl Events) {
         if self.triggered.0 != NONE {
             self.run_stops(store, out);
         }
     }
 
     #[cold]
-    fn run_stops(&mut self, store: &mut Store<L>, out: &mut impl Events) {
+    fn run_stops(&mut self, store: &mut OrderStore, out: &mut impl Events) {
         while let Some(slot) = self.next_triggered(store) {
             let Node { id, owner, side, self_trade, order_type, time_in_force, leaves, price, .. } =
                 *store.arena.node(slot);
             out.on(Event::Triggered { id });
             let limit = if order_type == OrderType::Market { any_price(side) } else { price };
             let taker = Taker { id, owner, side, self_trade, limit, leaves };
-            let terms = Terms::new(order_type, time_in_force, leaves, 0);
+            let terms = ExecutionTerms::new(order_type, time_in_force, leaves, 0);
             let leaves = self.execute(store, taker, &terms, out);
             self.rest(store, slot, leaves);
         }
     }
 
-    /// Cancels every order of an owner in one list.
-    fn cancel_all(&mut self, store: &mut Store<L>, part: Part, owner: u32, out: &mut impl Events) {
+    /// Cancels every order of an owner in one part of the book.
+    fn cancel_all(&mut self, store: &mut OrderStore, part: BookPart, owner: u32, out: &mut impl Events) {
         let mut queue = self.first[part as usize];
         while queue != NONE {
             let following = self.next(store, part, queue);
             let mut slot = store.arena.node(queue).head();
             while slot != queue {
-                let Node { id, leaves, next, owner: whose, .. } = *store.arena.node(slot);
-                if whose == owner {
+                let Node { id, side, price, leaves, next, owner: found, .. } = *store.arena.node(slot);
+                if found == owner {
                     self.remove(store, slot);
-                    out.on(Event::Cancelled { id, leaves, reason: CancelReason::MassCancel });
+                    out.on(Event::Cancelled { id, side, price, leaves, reason: CancelReason::MassCancel });
                 }
                 slot = next;
             }

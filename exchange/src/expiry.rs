@@ -1,8 +1,9 @@
-//! Which orders expire when: a heap with places, so that an order that goes earlier leaves at once.
+//! The expiry of orders: an indexed binary heap, so that an order that leaves earlier is removed at
+//! once.
 
 use crate::arena::{Arena, NONE};
 
-/// A binary heap of nodes, by time and then by arrival.
+/// An indexed binary heap of orders by expiry, then by arrival.
 #[derive(Debug)]
 pub(crate) struct Expiry {
     heap: Vec<u32>,
@@ -24,27 +25,27 @@ impl Expiry {
     }
 
     pub(crate) fn insert(&mut self, arena: &mut Arena, slot: u32) {
-        let place = self.heap.len();
+        let index = self.heap.len();
         self.heap.push(slot);
-        arena.details_mut(slot).heap = place as u32;
-        self.rise(arena, place);
+        arena.details_mut(slot).heap = index as u32;
+        self.sift_up(arena, index);
     }
 
     pub(crate) fn remove(&mut self, arena: &mut Arena, slot: u32) {
-        let place = arena.details(slot).heap as usize;
-        debug_assert_eq!(self.heap.get(place), Some(&slot), "an order knows its place");
-        self.heap.swap_remove(place);
+        let index = arena.details(slot).heap as usize;
+        debug_assert_eq!(self.heap.get(index), Some(&slot), "the index of an order");
+        self.heap.swap_remove(index);
         arena.details_mut(slot).heap = NONE;
-        if let Some(&moved) = self.heap.get(place) {
-            arena.details_mut(moved).heap = place as u32;
-            let place = self.rise(arena, place);
-            self.sink(arena, place);
+        if let Some(&moved) = self.heap.get(index) {
+            arena.details_mut(moved).heap = index as u32;
+            let index = self.sift_up(arena, index);
+            self.sift_down(arena, index);
         }
     }
 
-    fn earlier(&self, arena: &Arena, one: usize, other: usize) -> bool {
-        let key = |place: usize| {
-            let details = arena.details(self.heap[place]);
+    fn precedes(&self, arena: &Arena, one: usize, other: usize) -> bool {
+        let key = |index: usize| {
+            let details = arena.details(self.heap[index]);
             (details.expires_at, details.arrival)
         };
         key(one) < key(other)
@@ -56,22 +57,22 @@ impl Expiry {
         arena.details_mut(self.heap[other]).heap = other as u32;
     }
 
-    fn rise(&mut self, arena: &mut Arena, mut place: usize) -> usize {
-        while place > 0 && self.earlier(arena, place, (place - 1) / 2) {
-            self.swap(arena, place, (place - 1) / 2);
-            place = (place - 1) / 2;
+    fn sift_up(&mut self, arena: &mut Arena, mut index: usize) -> usize {
+        while index > 0 && self.precedes(arena, index, (index - 1) / 2) {
+            self.swap(arena, index, (index - 1) / 2);
+            index = (index - 1) / 2;
         }
-        place
+        index
     }
 
-    fn sink(&mut self, arena: &mut Arena, mut place: usize) {
+    fn sift_down(&mut self, arena: &mut Arena, mut index: usize) {
         loop {
-            let below = 2 * place + 1..(2 * place + 3).min(self.heap.len());
-            let first = below.reduce(|one, other| if self.earlier(arena, other, one) { other } else { one });
+            let below = 2 * index + 1..(2 * index + 3).min(self.heap.len());
+            let first = below.reduce(|one, other| if self.precedes(arena, other, one) { other } else { one });
             match first {
-                Some(first) if self.earlier(arena, first, place) => {
-                    self.swap(arena, first, place);
-                    place = first;
+                Some(first) if self.precedes(arena, first, index) => {
+                    self.swap(arena, first, index);
+                    index = first;
                 }
                 _ => return,
             }

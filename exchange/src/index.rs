@@ -1,49 +1,48 @@
-//! From an order's id to its node: a hash table of cache lines, all of it set aside at the start.
+//! The index from order ids to nodes: a hash table whose buckets are cache lines, allocated at the
+//! start.
 //!
-//! A line has room for eight ids. One that finds its line full goes to the next that is not, and
-//! the lines that it has passed count it: a search ends at a line that nobody has passed. So no gap
-//! has to be closed and nothing moves when an id is removed, and no branch depends on how many
-//! others are near. Ids that follow each other share a line by fours, so that a stream of new ids
-//! touches few.
+//! A bucket holds eight ids. An id whose bucket is full goes to the next one with a free slot, and
+//! every bucket that it passes counts it: a search ends at a bucket with a count of 0. A removal
+//! therefore leaves no gap to close and moves nothing, and no branch depends on how full the
+//! neighborhood is. Four consecutive ids share a bucket, so that a stream of new ids touches few.
 
-/// Ids in a line.
-const PLACES: usize = 8;
-/// How many times as many places as ids there are, at least: lines are half full on average and few
-/// are passed.
-const ROOM: usize = 2;
-/// Ids that share a line, as a power of two.
-const SHARE: u32 = 2;
+/// Ids in a bucket.
+const BUCKET_SLOTS: usize = 8;
+/// Minimum slots per id: buckets are at most half full on average, and few overflow.
+const SLOTS_PER_ID: usize = 2;
+/// Number of low bits that ids of one bucket may differ in.
+const NEIGHBOR_BITS: u32 = 2;
 
-/// A line: 16 bits of each id's hash, then the nodes.
+/// One cache line of the table: a 16-bit tag for each id, then the nodes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Line {
-    /// Four in a word; the upper bit of each says that the place is taken.
+struct Bucket {
+    /// Four tags in a word. The highest bit of a tag is set if its slot is in use.
     tags: [u64; 2],
-    slots: [u32; PLACES],
-    /// How many of those that passed this line are in others.
-    passed: u32,
+    slots: [u32; BUCKET_SLOTS],
+    /// Number of ids that passed this bucket because it was full, and are in later ones.
+    overflowed: u32,
 }
 
-const EMPTY: Line = Line { tags: [0; 2], slots: [0; PLACES], passed: 0 };
+const EMPTY: Bucket = Bucket { tags: [0; 2], slots: [0; BUCKET_SLOTS], overflowed: 0 };
 
 /// The lowest bit of each of a word's four tags, and the highest.
 const LOW: u64 = 0x0001_0001_0001_0001;
 const HIGH: u64 = LOW << 15;
 
-/// Places as a set of bits: bit 16 n + h is place 4 h + n.
+/// A set of slots: bit 16 n + h stands for slot 4 h + n.
 #[derive(Clone, Copy)]
-struct Places(u64);
+struct SlotSet(u64);
 
-impl Places {
-    /// From two words with the highest bit of a tag set for each place that is meant.
+impl SlotSet {
+    /// Creates a set from two words with the highest bit of a tag set for each slot in it.
     #[inline]
     fn new(words: [u64; 2]) -> Self {
-        Places(words[0] >> 15 | words[1] >> 14)
+        SlotSet(words[0] >> 15 | words[1] >> 14)
     }
 }
 
-impl Iterator for Places {
+impl Iterator for SlotSet {
     type Item = usize;
 
     #[inline]
@@ -57,160 +56,161 @@ impl Iterator for Places {
     }
 }
 
-impl Line {
-    /// The places that have this tag; with one of them there may be others that do not. The trick
-    /// is in "Bit Twiddling Hacks" under "Determine if a word has a byte equal to n".
+impl Bucket {
+    /// Returns the slots with a tag, and possibly others if there is one: see "Determine if a word
+    /// has a byte equal to n" in "Bit Twiddling Hacks".
     #[inline]
-    fn with(&self, tag: u64) -> Places {
-        Places::new(self.tags.map(|word| {
+    fn matches(&self, tag: u64) -> SlotSet {
+        SlotSet::new(self.tags.map(|word| {
             let zero_where_equal = word ^ tag.wrapping_mul(LOW);
             zero_where_equal.wrapping_sub(LOW) & !zero_where_equal & HIGH
         }))
     }
 
-    /// The places that are not taken.
+    /// Returns the free slots.
     #[inline]
-    fn free(&self) -> Places {
-        Places::new(self.tags.map(|word| !word & HIGH))
+    fn free(&self) -> SlotSet {
+        SlotSet::new(self.tags.map(|word| !word & HIGH))
     }
 
-    /// Puts a tag where there is none, or takes one away.
+    /// Sets the tag of a free slot, or clears it.
     #[inline]
-    fn flip(&mut self, place: usize, tag: u64) {
-        self.tags[place / 4 % 2] ^= tag << (place % 4 * 16);
+    fn flip(&mut self, position: usize, tag: u64) {
+        self.tags[position / 4 % 2] ^= tag << (position % 4 * 16);
     }
 
     #[inline]
     fn get(&self, tag: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        self.with(tag).map(|place| self.slots[place % PLACES]).find(|&slot| is(slot))
+        self.matches(tag).map(|position| self.slots[position % BUCKET_SLOTS]).find(|&slot| is(slot))
     }
 
-    /// Whether there was a place for it.
+    /// Inserts an entry. Returns `false` if the bucket is full.
     #[inline]
-    fn insert(&mut self, tag: u64, slot: u32) -> bool {
-        let Some(place) = self.free().next() else { return false };
-        self.flip(place, tag);
-        self.slots[place % PLACES] = slot;
+    fn try_insert(&mut self, tag: u64, slot: u32) -> bool {
+        let Some(position) = self.free().next() else { return false };
+        self.flip(position, tag);
+        self.slots[position % BUCKET_SLOTS] = slot;
         true
     }
 
-    /// Whether it was here. A place whose node is another's may only seem to have the tag; the
-    /// node's own has it.
+    /// Removes an entry. Returns `false` if it is not in this bucket. Of the slots that seem to
+    /// have the tag, only the one of this node has it for certain.
     #[inline]
-    fn remove(&mut self, tag: u64, slot: u32) -> bool {
-        let Some(place) = self.with(tag).find(|&place| self.slots[place % PLACES] == slot) else {
+    fn try_remove(&mut self, tag: u64, slot: u32) -> bool {
+        let Some(position) = self.matches(tag).find(|&position| self.slots[position % BUCKET_SLOTS] == slot)
+        else {
             return false;
         };
-        self.flip(place, tag);
+        self.flip(position, tag);
         true
     }
 }
 
-/// The index.
+/// A hash table from order ids to nodes.
 #[derive(Debug)]
 pub(crate) struct Index {
-    lines: Vec<Line>,
+    buckets: Vec<Bucket>,
 }
 
 impl Index {
-    /// An index for so many ids.
+    /// Creates an index for `capacity` ids.
     pub(crate) fn new(capacity: usize) -> Self {
-        Index { lines: vec![EMPTY; (ROOM * capacity).div_ceil(PLACES)] }
+        Index { buckets: vec![EMPTY; (SLOTS_PER_ID * capacity).div_ceil(BUCKET_SLOTS)] }
     }
 
-    /// An id's line and its tag.
+    /// Returns the bucket and the tag of an id.
     #[inline]
-    fn home(&self, id: u64) -> (usize, u64) {
-        let product = u128::from(id >> SHARE) * 0x9e37_79b9_7f4a_7c15;
+    fn bucket_of(&self, id: u64) -> (usize, u64) {
+        let product = u128::from(id >> NEIGHBOR_BITS) * 0x9e37_79b9_7f4a_7c15;
         let mixed = (product >> 64) as u64 ^ product as u64;
-        let line = ((mixed >> 32) * self.lines.len() as u64) >> 32;
-        (line as usize, 1 << 15 | mixed >> 17 & 0x1fff << SHARE | id & ((1 << SHARE) - 1))
+        let bucket = ((mixed >> 32) * self.buckets.len() as u64) >> 32;
+        (bucket as usize, 1 << 15 | mixed >> 17 & 0x1fff << NEIGHBOR_BITS | id & ((1 << NEIGHBOR_BITS) - 1))
     }
 
     #[inline]
-    fn after(&self, line: usize) -> usize {
-        if line + 1 == self.lines.len() { 0 } else { line + 1 }
+    fn next_bucket(&self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets.len() { 0 } else { bucket + 1 }
     }
 
-    /// The node of that id; `is` says whether a node has it.
+    /// Returns the node of an id. `is` tells whether a node has the id.
     #[inline]
     pub(crate) fn get(&self, id: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let (line, tag) = self.home(id);
-        let here = &self.lines[line];
+        let (bucket, tag) = self.bucket_of(id);
+        let here = &self.buckets[bucket];
         match here.get(tag, &is) {
-            None if here.passed > 0 => self.get_beyond(line, tag, is),
+            None if here.overflowed > 0 => self.get_beyond(bucket, tag, is),
             found => found,
         }
     }
 
     #[inline(never)]
-    fn get_beyond(&self, mut line: usize, tag: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        // Once around at most: every line may have been passed by somebody.
-        for _ in 1..self.lines.len() {
-            line = self.after(line);
-            let here = &self.lines[line];
+    fn get_beyond(&self, mut bucket: usize, tag: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+        // At most one round: every bucket may have overflowed.
+        for _ in 1..self.buckets.len() {
+            bucket = self.next_bucket(bucket);
+            let here = &self.buckets[bucket];
             let found = here.get(tag, &is);
-            if found.is_some() || here.passed == 0 {
+            if found.is_some() || here.overflowed == 0 {
                 return found;
             }
         }
         None
     }
 
-    /// Reads where an id would be, so that it is near when it is needed; what it returns means
-    /// nothing.
+    /// Reads the bucket of an id to bring it into the cache. The returned value has no meaning.
     #[inline]
-    pub(crate) fn touch(&self, id: u64) -> u32 {
-        self.lines[self.home(id).0].passed
+    pub(crate) fn prefetch(&self, id: u64) -> u32 {
+        self.buckets[self.bucket_of(id).0].overflowed
     }
 
-    /// Adds an id that is not in it. There is always room: it is never more than half full.
+    /// Inserts an id that is not in the index. There is always a free slot: at most half are in
+    /// use.
     #[inline]
     pub(crate) fn insert(&mut self, id: u64, slot: u32) {
-        let (line, tag) = self.home(id);
-        if !self.lines[line].insert(tag, slot) {
-            self.insert_beyond(line, tag, slot);
+        let (bucket, tag) = self.bucket_of(id);
+        if !self.buckets[bucket].try_insert(tag, slot) {
+            self.insert_beyond(bucket, tag, slot);
         }
     }
 
     #[inline(never)]
-    fn insert_beyond(&mut self, mut line: usize, tag: u64, slot: u32) {
+    fn insert_beyond(&mut self, mut bucket: usize, tag: u64, slot: u32) {
         loop {
-            self.lines[line].passed += 1;
-            line = self.after(line);
-            if self.lines[line].insert(tag, slot) {
+            self.buckets[bucket].overflowed += 1;
+            bucket = self.next_bucket(bucket);
+            if self.buckets[bucket].try_insert(tag, slot) {
                 return;
             }
         }
     }
 
-    /// Removes the entry of an id that is in it.
+    /// Removes an id that is in the index.
     #[inline]
     pub(crate) fn remove(&mut self, id: u64, slot: u32) {
-        let (line, tag) = self.home(id);
-        if !self.lines[line].remove(tag, slot) {
-            self.remove_beyond(line, tag, slot);
+        let (bucket, tag) = self.bucket_of(id);
+        if !self.buckets[bucket].try_remove(tag, slot) {
+            self.remove_beyond(bucket, tag, slot);
         }
     }
 
     #[inline(never)]
-    fn remove_beyond(&mut self, mut line: usize, tag: u64, slot: u32) {
+    fn remove_beyond(&mut self, mut bucket: usize, tag: u64, slot: u32) {
         loop {
-            let here = &mut self.lines[line];
-            if here.passed == 0 {
-                return debug_assert!(false, "an open order is in the index");
+            let here = &mut self.buckets[bucket];
+            if here.overflowed == 0 {
+                return debug_assert!(false, "the index has all open orders");
             }
-            here.passed -= 1;
-            line = self.after(line);
-            if self.lines[line].remove(tag, slot) {
+            here.overflowed -= 1;
+            bucket = self.next_bucket(bucket);
+            if self.buckets[bucket].try_remove(tag, slot) {
                 return;
             }
         }
     }
 
-    /// How many ids are in it.
+    /// Returns the number of ids, by counting.
     pub(crate) fn len(&self) -> usize {
-        self.lines.iter().map(|line| PLACES - line.free().count()).sum()
+        self.buckets.iter().map(|bucket| BUCKET_SLOTS - bucket.free().count()).sum()
     }
 }
 
@@ -219,8 +219,8 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// The same operations on the index and on a `HashMap`.
-    fn agrees(ids: impl Fn(u64) -> u64) {
+    /// Applies the same operations to the index and to a `HashMap`.
+    fn check_against_map(ids: impl Fn(u64) -> u64) {
         let capacity = 256;
         let mut index = Index::new(capacity);
         let mut map: HashMap<u64, u32> = HashMap::new();
@@ -250,23 +250,23 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_a_map_on_ids_of_every_kind() {
-        agrees(|n| n);
-        agrees(|n| n << 3);
-        agrees(|n| n << 56);
-        agrees(|n| n << 58);
-        agrees(|n| u64::MAX - n * 0x1_0000_0001);
-        agrees(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    fn index_agrees_with_a_map() {
+        check_against_map(|n| n);
+        check_against_map(|n| n << 3);
+        check_against_map(|n| n << 56);
+        check_against_map(|n| n << 58);
+        check_against_map(|n| u64::MAX - n * 0x1_0000_0001);
+        check_against_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     }
 
     #[test]
-    fn few_ids_are_far_from_home_and_nothing_stays_passed() {
+    fn few_ids_overflow_and_overflow_counts_return_to_zero() {
         let capacity = 10_000;
         let mut index = Index::new(capacity);
         let all = |from: u64| (from..from + capacity as u64).zip(0..);
         all(1_000_000).for_each(|(id, slot)| index.insert(id, slot));
-        let passed: u32 = index.lines.iter().map(|line| line.passed).sum();
-        assert!(passed < 2_500, "{passed} lines passed");
+        let overflowed: u32 = index.buckets.iter().map(|bucket| bucket.overflowed).sum();
+        assert!(overflowed < 2_500, "{overflowed} overflows");
         for round in 0..20 {
             let from = 1_000_000 + round * capacity as u64;
             for ((old, slot), (new, _)) in all(from).zip(all(from + capacity as u64)) {
@@ -276,6 +276,6 @@ mod tests {
         }
         assert_eq!(index.len(), capacity);
         all(1_200_000).for_each(|(id, slot)| index.remove(id, slot));
-        assert!(index.lines.iter().all(|line| line.passed == 0 && line.tags == [0; 2]));
+        assert!(index.buckets.iter().all(|bucket| bucket.overflowed == 0 && bucket.tags == [0; 2]));
     }
 }

@@ -1,21 +1,22 @@
-//! Instruments, and the capacity that each needs.
+//! Instruments and the capacity of an exchange.
 
 use thiserror::Error;
 
-/// An instrument: which prices and quantities its orders may have.
+/// An instrument: the prices and quantities that its orders may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instrument {
-    /// Prices are multiples of it; from 1 to 2^62.
+    /// Tick size: prices are multiples of it, counted from 0; from 1 to 2^62.
     pub tick: i64,
-    /// Quantities are multiples of it; above 0.
+    /// Lot size: quantities are multiples of it; above 0.
     pub lot: u64,
-    /// The lowest price of the band, above 0.
+    /// Lowest price of the band, above 0.
     pub price_low: i64,
-    /// The highest, at most 2^62.
+    /// Highest price of the band, at most 2^62.
     pub price_high: i64,
-    /// The largest quantity of an order.
+    /// Maximum quantity of an order.
     pub max_quantity: u64,
-    /// Decides between prices of an auction that are equally good; inside of the band.
+    /// Reference price, inside the band: breaks ties between prices of an auction.
     pub reference_price: i64,
 }
 
@@ -49,59 +50,61 @@ impl Instrument {
         }
     }
 
-    pub(crate) fn price_fits(&self, price: i64) -> bool {
+    pub(crate) fn is_valid_price(&self, price: i64) -> bool {
         (self.price_low..=self.price_high).contains(&price) && (self.tick == 1 || price % self.tick == 0)
     }
 
-    pub(crate) fn quantity_fits(&self, quantity: u64) -> bool {
+    pub(crate) fn is_valid_quantity(&self, quantity: u64) -> bool {
         quantity <= self.max_quantity && (self.lot == 1 || quantity.is_multiple_of(self.lot))
     }
 }
 
-/// How much is set aside at the start. Nothing is allocated later.
+/// The capacity of an exchange, allocated at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Capacity {
-    /// Orders that can be open at once, over all instruments; waiting stop orders count.
+    /// Maximum number of open orders over all instruments, waiting stop orders included.
     pub orders: usize,
-    /// Price levels that can be in use at once, over all instruments, both sides and stop prices.
-    /// Each waiting stop-limit order takes one more, for when it is triggered. An order that could
-    /// rest is rejected as full when those that it may need (stop-limit: 2; limit that does not
-    /// rest, market: 0; others: 1) are not free. Twice the number of orders always suffices.
+    /// Maximum number of price levels in use over all instruments, both sides and stop prices. Each
+    /// waiting stop-limit order reserves one more, for its limit price. An order is rejected as
+    /// `Full` unless the levels that it may need are free: 2 for a stop-limit order, 0 for a market
+    /// order or a limit order that cannot rest, 1 for others. Twice `orders` always suffices.
     pub levels: usize,
 }
 
 impl Capacity {
-    /// Room for so many orders at any prices.
-    pub fn orders(orders: usize) -> Self {
+    /// Creates a capacity for `orders` orders at any prices.
+    pub fn for_orders(orders: usize) -> Self {
         Capacity { orders, levels: 2 * orders }
     }
 }
 
-/// Why there can be no exchange of this kind.
+/// Why an exchange cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ConfigError {
-    /// An instrument contradicts itself.
+    /// An instrument is invalid.
     #[error("instrument {index}: {problem}")]
     Instrument {
-        /// Which.
+        /// Index of the instrument.
         index: usize,
-        /// What is wrong.
+        /// Description of the problem.
         problem: &'static str,
     },
-    /// More than 65,535 instruments, or none.
+    /// The number of instruments is 0 or above 65,535.
     #[error("{0} instruments; 1 to 65535 are possible")]
     Instruments(usize),
-    /// No orders or levels, or more than a 32-bit index can name.
-    #[error("room for {0} orders or levels; 1 to 2^31 are possible")]
+    /// The capacity is 0 orders or levels, or more than 2^30.
+    #[error("a capacity of {0} orders or levels; 1 to 2^30 are possible")]
     Capacity(usize),
     /// The quantities of all orders could add up to more than 64 bits hold.
     #[error(
         "instrument {index}: {orders} orders of the largest quantity add up to more than 2^64; lower one of them"
     )]
     QuantityOverflow {
-        /// Which instrument.
+        /// Index of the instrument.
         index: usize,
-        /// How many orders there is room for.
+        /// Capacity of orders.
         orders: usize,
     },
 }

@@ -1,35 +1,35 @@
-//! How much an order would trade, before it does: for fill or kill and minimum quantity.
+//! The quantity that an order could trade, computed before it trades: for fill or kill and minimum
+//! quantity.
 
 use crate::arena::{NONE, Node};
 use crate::book::Book;
 use crate::command::SelfTrade;
-use crate::levels::Levels;
 use crate::matching::Taker;
-use crate::store::Store;
+use crate::store::OrderStore;
 
-/// What one queue would give.
-enum Answer {
-    /// So much, and the order would go on.
-    On(u64),
-    /// So much, and self-trade prevention would end the order.
-    End(u64),
+/// The quantity that one price level would fill.
+enum LevelFill {
+    /// The quantity; the order would continue at the next level.
+    Continues(u64),
+    /// The quantity; self-trade prevention would then cancel the order.
+    Ends(u64),
 }
 
-impl<L: Levels> Book<L> {
-    /// Whether the order would trade at least that much.
-    pub(crate) fn would_trade(&self, store: &Store<L>, taker: &Taker, needed: u64) -> bool {
-        let part = taker.other();
+impl Book {
+    /// Returns `true` if the order would trade at least `needed`.
+    pub(crate) fn can_fill(&self, store: &OrderStore, taker: &Taker, needed: u64) -> bool {
+        let part = taker.opposite();
         let mut taker = *taker;
         let mut traded = 0;
         let mut queue = self.first[part as usize];
         while queue != NONE && traded < needed && taker.leaves > 0 {
             let level = store.arena.node(queue);
-            if !taker.accepts(level.price) {
+            if !taker.can_trade_at(level.price) {
                 break;
             }
-            match store.look(level, &mut taker) {
-                Answer::On(quantity) => traded += quantity,
-                Answer::End(quantity) => return traded + quantity >= needed,
+            match store.level_fill(level, &mut taker) {
+                LevelFill::Continues(quantity) => traded += quantity,
+                LevelFill::Ends(quantity) => return traded + quantity >= needed,
             }
             queue = self.next(store, part, queue);
         }
@@ -37,26 +37,26 @@ impl<L: Levels> Book<L> {
     }
 }
 
-impl<L: Levels> Store<L> {
-    fn look(&self, queue: &Node, taker: &mut Taker) -> Answer {
+impl OrderStore {
+    fn level_fill(&self, queue: &Node, taker: &mut Taker) -> LevelFill {
         let nodes = self.orders(queue);
         let owner = taker.owner;
         match taker.self_trade {
-            SelfTrade::Allow => Answer::On(taker.take(queue.leaves)),
+            SelfTrade::Allow => LevelFill::Continues(taker.consume(queue.leaves)),
             SelfTrade::CancelOldest => {
                 let others = nodes.filter(|node| node.owner != owner).map(|node| node.leaves).sum();
-                Answer::On(taker.take(others))
+                LevelFill::Continues(taker.consume(others))
             }
             SelfTrade::CancelNewest | SelfTrade::CancelBoth => {
                 let mut shown = 0;
                 for node in nodes {
                     if node.owner == owner {
-                        // The next parts of icebergs come behind this order, so they do not count.
-                        return Answer::End(taker.take(shown));
+                        // Further parts of icebergs queue after this order, so they do not count.
+                        return LevelFill::Ends(taker.consume(shown));
                     }
                     shown += node.shown;
                 }
-                Answer::On(taker.take(queue.leaves))
+                LevelFill::Continues(taker.consume(queue.leaves))
             }
             SelfTrade::Decrement => {
                 let (mut traded, mut hidden) = (0, 0);
@@ -68,19 +68,19 @@ impl<L: Levels> Store<L> {
                         hidden += node.leaves - node.shown;
                     }
                 }
-                // The own orders are gone or the aggressor is; the next parts of the others come
-                // after them.
+                // Its own orders are done, or the aggressor is; further parts of other icebergs
+                // follow.
                 let rest = taker.leaves.min(hidden);
                 taker.leaves -= rest;
-                Answer::On(traded + rest)
+                LevelFill::Continues(traded + rest)
             }
         }
     }
 }
 
 impl Taker {
-    /// Uses up to that much of what is open of it, and says how much.
-    fn take(&mut self, quantity: u64) -> u64 {
+    /// Consumes up to `quantity` of the open quantity. Returns the quantity consumed.
+    fn consume(&mut self, quantity: u64) -> u64 {
         let taken = self.leaves.min(quantity);
         self.leaves -= taken;
         taken

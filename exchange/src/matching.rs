@@ -1,26 +1,25 @@
-//! How an order trades: the best price first, at a price the order that came first.
+//! Matching in price-time priority.
 
-use crate::arena::{NONE, Part};
+use crate::arena::{BookPart, NONE, Node};
 use crate::book::Book;
 use crate::command::{NewOrder, SelfTrade, Side};
 use crate::event::{CancelReason, Event, Events};
-use crate::levels::Levels;
-use crate::store::Store;
+use crate::store::OrderStore;
 
-/// An order that trades now.
+/// The aggressor: an order that is being matched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taker {
     pub id: u64,
     pub owner: u32,
     pub side: Side,
     pub self_trade: SelfTrade,
-    /// The worst price that it accepts.
+    /// Worst acceptable price.
     pub limit: i64,
-    /// What is open of it.
+    /// Open quantity.
     pub leaves: u64,
 }
 
-/// The limit of an order that accepts every price.
+/// Returns the limit of an order that accepts every price.
 pub(crate) fn any_price(side: Side) -> i64 {
     match side {
         Side::Buy => i64::MAX,
@@ -40,17 +39,23 @@ impl Taker {
         }
     }
 
-    /// Where its counterparties are.
+    /// Returns the limit price; 0 for a market order.
     #[inline]
-    pub(crate) fn other(&self) -> Part {
+    pub(crate) fn price(&self) -> i64 {
+        if self.limit == any_price(self.side) { 0 } else { self.limit }
+    }
+
+    /// Returns the part of the book with the counterparties.
+    #[inline]
+    pub(crate) fn opposite(&self) -> BookPart {
         match self.side {
-            Side::Buy => Part::Offers,
-            Side::Sell => Part::Bids,
+            Side::Buy => BookPart::Offers,
+            Side::Sell => BookPart::Bids,
         }
     }
 
     #[inline]
-    pub(crate) fn accepts(&self, price: i64) -> bool {
+    pub(crate) fn can_trade_at(&self, price: i64) -> bool {
         match self.side {
             Side::Buy => price <= self.limit,
             Side::Sell => price >= self.limit,
@@ -58,27 +63,41 @@ impl Taker {
     }
 }
 
-impl<L: Levels> Book<L> {
-    /// Trades until the order is done, nothing is left that it accepts, or self-trade prevention
-    /// cancels it. Says whether that happened.
-    pub(crate) fn trade(&mut self, store: &mut Store<L>, taker: &mut Taker, out: &mut impl Events) -> bool {
-        let part = taker.other();
+/// How the matching of a taker ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MatchEnd {
+    /// The taker is filled, or nothing is left that it accepts.
+    Done,
+    /// Self-trade prevention cancelled the taker.
+    Prevented,
+}
+
+impl Book {
+    /// Trades until the taker is filled, nothing is left that it accepts, or self-trade prevention
+    /// cancels it.
+    pub(crate) fn trade(
+        &mut self,
+        store: &mut OrderStore,
+        taker: &mut Taker,
+        out: &mut impl Events,
+    ) -> MatchEnd {
+        let part = taker.opposite();
         while taker.leaves > 0 {
             let first = self.first[part as usize];
             if first == NONE {
                 break;
             }
             let price = self.edge[part as usize];
-            if !taker.accepts(price) {
+            if !taker.can_trade_at(price) {
                 break;
             }
             let slot = store.arena.node(first).head();
             let node = store.arena.node_mut(slot);
             if taker.self_trade != SelfTrade::Allow && node.owner == taker.owner {
-                if self.prevent(store, taker, slot, out) {
-                    return true;
+                match self.prevent(store, taker, slot, out) {
+                    MatchEnd::Prevented => return MatchEnd::Prevented,
+                    MatchEnd::Done => continue,
                 }
-                continue;
             }
             let quantity = taker.leaves.min(node.shown);
             taker.leaves -= quantity;
@@ -106,28 +125,35 @@ impl<L: Levels> Book<L> {
                 self.refresh(store, slot);
             }
             self.last = price;
-            if price >= self.edge[Part::BuyStops as usize] || price <= self.edge[Part::SellStops as usize] {
+            if price >= self.edge[BookPart::BuyStops as usize]
+                || price <= self.edge[BookPart::SellStops as usize]
+            {
                 self.trigger(store, price);
             }
         }
-        false
+        MatchEnd::Done
     }
 
-    /// Shows the next part of an iceberg order, at the end of its queue.
+    /// Displays the next part of an iceberg order at the end of its queue.
     #[cold]
-    fn refresh(&mut self, store: &mut Store<L>, slot: u32) {
+    fn refresh(&mut self, store: &mut OrderStore, slot: u32) {
         let node = *store.arena.node(slot);
-        // The queue stays in its list even if the order is alone in it.
+        // The queue is kept even if the order is alone in it.
         store.arena.unlink(slot);
-        store.arena.node_mut(slot).shown = store.shown_of(slot, node.leaves);
-        let rank = store.arrive();
+        store.arena.node_mut(slot).shown = store.displayed_part(slot, node.leaves);
+        let rank = store.next_rank();
         store.arena.append(node.queue, slot, rank);
     }
 
-    /// Does what the aggressor wants instead of a trade with its own owner's order. Says whether
-    /// that ends the aggressor.
+    /// Applies the aggressor's self-trade prevention to a resting order of its own owner.
     #[cold]
-    fn prevent(&mut self, store: &mut Store<L>, taker: &mut Taker, slot: u32, out: &mut impl Events) -> bool {
+    fn prevent(
+        &mut self,
+        store: &mut OrderStore,
+        taker: &mut Taker,
+        slot: u32,
+        out: &mut impl Events,
+    ) -> MatchEnd {
         let maker = *store.arena.node(slot);
         let reason = CancelReason::SelfTrade;
         let (oldest, newest) = match taker.self_trade {
@@ -139,23 +165,27 @@ impl<L: Levels> Book<L> {
         };
         if oldest {
             self.remove(store, slot);
-            out.on(Event::Cancelled { id: maker.id, leaves: maker.leaves, reason });
+            let Node { id, side, price, leaves, .. } = maker;
+            out.on(Event::Cancelled { id, side, price, leaves, reason });
         } else if taker.self_trade == SelfTrade::Decrement {
             let leaves = maker.leaves - taker.leaves;
             self.shrink(store, slot, leaves);
             out.on(Event::Reduced { id: maker.id, leaves });
         }
         if newest {
-            out.on(Event::Cancelled { id: taker.id, leaves: taker.leaves, reason });
-        } else if taker.self_trade == SelfTrade::Decrement {
+            let (price, &mut Taker { id, side, leaves, .. }) = (taker.price(), taker);
+            out.on(Event::Cancelled { id, side, price, leaves, reason });
+            return MatchEnd::Prevented;
+        }
+        if taker.self_trade == SelfTrade::Decrement {
             taker.leaves -= maker.leaves;
             out.on(Event::Reduced { id: taker.id, leaves: taker.leaves });
         }
-        newest
+        MatchEnd::Done
     }
 
-    /// Lowers what is open of a resting order, which keeps its place; hidden quantity goes first.
-    pub(crate) fn shrink(&mut self, store: &mut Store<L>, slot: u32, leaves: u64) {
+    /// Lowers the open quantity of a resting order, hidden quantity first. It keeps its priority.
+    pub(crate) fn shrink(&mut self, store: &mut OrderStore, slot: u32, leaves: u64) {
         let before = *store.arena.node(slot);
         let shown = before.shown.min(leaves);
         let node = store.arena.node_mut(slot);

@@ -1,42 +1,42 @@
-//! The orders at one price, first come first served: a ring through their nodes and the queue's
+//! The FIFO queue of the orders at one price: a circular list through their nodes and the queue's
 //! own.
 
 use crate::arena::{Arena, NONE, Node};
 
-/// What a node says that is a queue's.
+/// The fields of a node that is a queue.
 impl Node {
-    /// Where it is among the queues of its list.
+    /// Returns the key of the queue in its price levels.
     pub(crate) fn key(&self) -> u64 {
         self.id
     }
 
-    /// How many orders it has.
+    /// Returns the number of orders.
     pub(crate) fn orders(&self) -> u32 {
         self.rank as u32
     }
 
-    /// Its first order.
+    /// Returns the first order.
     pub(crate) fn head(&self) -> u32 {
         self.next
     }
 
-    /// Its last order.
+    /// Returns the last order.
     pub(crate) fn tail(&self) -> u32 {
         self.prev
     }
 }
 
-/// Which queues are in use. Their nodes are in the arena, behind those of the orders.
+/// The free list of queues. Their nodes are in the arena, after those of the orders.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    /// The first free one; its `next` is another.
+    /// First free queue, linked through `next`.
     free: u32,
     used: usize,
     capacity: usize,
 }
 
 impl Queues {
-    /// So many queues, which the arena has room for.
+    /// Creates `capacity` free queues in an arena that was created for them.
     pub(crate) fn new(arena: &mut Arena, capacity: usize) -> Self {
         let first = arena.capacity() as u32;
         let last = first + capacity as u32 - 1;
@@ -54,17 +54,17 @@ impl Queues {
         self.capacity
     }
 
-    /// Walks the free ones.
+    /// Counts the free queues by walking their list.
     pub(crate) fn free_count(&self, arena: &Arena) -> usize {
-        let is_one = |number: u32| (number != NONE).then_some(number);
-        std::iter::successors(is_one(self.free), |&number| is_one(arena.node(number).next))
+        let some = |number: u32| (number != NONE).then_some(number);
+        std::iter::successors(some(self.free), |&number| some(arena.node(number).next))
             .take(self.capacity + 1)
             .count()
     }
 
     pub(crate) fn allocate(&mut self, arena: &mut Arena, key: u64, price: i64) -> u32 {
         let number = self.free;
-        debug_assert!(number != NONE, "looked at before");
+        debug_assert!(number != NONE, "checked by admission");
         let queue = arena.node_mut(number);
         self.free = queue.next;
         *queue = Node { id: key, price, prev: number, next: number, queue: number, ..Node::FREE };
@@ -98,7 +98,7 @@ impl Arena {
         queue.rank += 1;
     }
 
-    /// Takes an order out of its queue, and says how many are left there.
+    /// Unlinks an order from its queue. Returns the number of orders left.
     #[inline]
     pub(crate) fn unlink(&mut self, slot: u32) -> u64 {
         let &Node { prev, next, queue, shown, leaves, .. } = self.node(slot);

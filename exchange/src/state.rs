@@ -1,26 +1,24 @@
-//! The state of an exchange as plain values, to be written down, and an exchange that goes on from
-//! there.
+//! The state of an exchange as a value to save and restore.
 //!
-//! Only what decides what later commands do is in it: which node an order has, or where the index
-//! keeps it, does not. What is read back is not believed: each order must fit its instrument and
-//! its list, and [`Exchange::check`] looks at the whole.
+//! It holds only what decides the effect of later commands, and so no node or index positions. A
+//! restored state is not trusted: each order must be valid for its instrument and its part of the
+//! book, and [`Exchange::check`] verifies the whole.
 
-use crate::arena::{Details, ICEBERG, NONE, Node, POST_ONLY, Part};
+use crate::arena::{BookPart, ICEBERG, NONE, Node, OrderDetails, POST_ONLY};
 use crate::book::Phase;
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 use crate::exchange::Exchange;
-use crate::levels::Levels;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The state of an exchange.
+/// The state of an exchange between two commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The time that the last [`Command::Time`](crate::Command::Time) gave.
+    /// Time of the last [`Command::Time`](crate::Command::Time).
     now: u64,
-    /// Arrivals so far.
+    /// Number of arrivals so far.
     sequence: u64,
-    /// Trades so far.
+    /// Number of trades so far.
     trades: u64,
     books: Vec<BookState>,
 }
@@ -30,7 +28,7 @@ pub struct State {
 struct BookState {
     auction: bool,
     last: i64,
-    /// Bids, offers, buy stops, sell stops; the best price first, first come first served.
+    /// Bids, offers, buy stops and sell stops, each in priority.
     lists: [Vec<OrderState>; 4],
 }
 
@@ -43,8 +41,8 @@ struct OrderState {
     price: i64,
     leaves: u64,
     shown: u64,
-    /// Bits 0 and 1 the type, 2 to 4 self-trade prevention, 5 and 6 how long it lives, 7 post-only,
-    /// 8 iceberg.
+    /// Bits 0 and 1: type; 2 to 4: self-trade prevention; 5 and 6: time in force; 7: post-only; 8:
+    /// iceberg.
     kind: u16,
     display: u64,
     limit: i64,
@@ -52,26 +50,27 @@ struct OrderState {
     arrival: u64,
 }
 
-/// Why an exchange cannot go on from a state.
+/// Why an exchange cannot be restored from a state.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum StateError {
-    /// Of other instruments.
-    #[error("a state with {found} instruments, here are {here}")]
+    /// The state has another number of instruments.
+    #[error("a state of {found} instruments, but the exchange has {here}")]
     Instruments {
-        /// In the state.
+        /// Number in the state.
         found: usize,
-        /// In the exchange.
+        /// Number in the exchange.
         here: usize,
     },
-    /// More orders than there is room for.
-    #[error("no room for order {0}")]
+    /// The state has more orders than the exchange has capacity for.
+    #[error("no capacity left for order {0}")]
     Full(u64),
-    /// An order that cannot be where it is.
-    #[error("order {0} cannot be where it is")]
+    /// An order is invalid in its part of the book.
+    #[error("order {0} is invalid in its part of the book")]
     Order(u64),
-    /// Orders that cannot be together.
-    #[error("the orders do not go together: {0}")]
-    Broken(#[from] crate::check::Broken),
+    /// The orders violate an invariant together.
+    #[error("the orders are inconsistent: {0}")]
+    Inconsistent(#[from] crate::check::Inconsistency),
 }
 
 const TYPES: [OrderType; 4] = [OrderType::Limit, OrderType::Market, OrderType::Stop, OrderType::StopLimit];
@@ -90,20 +89,20 @@ const TIMES: [TimeInForce; 4] = [
     TimeInForce::GoodTillTime,
 ];
 
-fn place<T: PartialEq>(all: &[T], one: T) -> u16 {
+fn position<T: PartialEq>(all: &[T], one: T) -> u16 {
     all.iter().position(|other| *other == one).unwrap_or(0) as u16
 }
 
 impl OrderState {
-    fn of(node: &Node, details: &Details) -> Self {
-        let (iceberg, good_till_time) = (node.iceberg(), node.time_in_force == TimeInForce::GoodTillTime);
-        let kind = place(&TYPES, node.order_type)
-            | place(&SELF_TRADES, node.self_trade) << 2
-            | place(&TIMES, node.time_in_force) << 5
-            | u16::from(node.post_only()) << 7
+    fn new(node: &Node, details: &OrderDetails) -> Self {
+        let (iceberg, good_till_time) = (node.is_iceberg(), node.time_in_force == TimeInForce::GoodTillTime);
+        let kind = position(&TYPES, node.order_type)
+            | position(&SELF_TRADES, node.self_trade) << 2
+            | position(&TIMES, node.time_in_force) << 5
+            | u16::from(node.is_post_only()) << 7
             | u16::from(iceberg) << 8;
-        // The details of others mean nothing.
-        let if_any = |is: bool, value: u64| if is { value } else { 0 };
+        // Details that the order does not use have no meaning.
+        let if_used = |is_used: bool, value: u64| if is_used { value } else { 0 };
         Self {
             id: node.id,
             owner: node.owner,
@@ -112,24 +111,24 @@ impl OrderState {
             leaves: node.leaves,
             shown: node.shown,
             kind,
-            display: if_any(iceberg, details.display),
+            display: if_used(iceberg, details.display),
             limit: if node.order_type == OrderType::StopLimit { details.limit } else { 0 },
-            expires_at: if_any(good_till_time, details.expires_at),
-            arrival: if_any(good_till_time, details.arrival),
+            expires_at: if_used(good_till_time, details.expires_at),
+            arrival: if_used(good_till_time, details.arrival),
         }
     }
 }
 
-impl<L: Levels> Exchange<L> {
-    /// Its state between two commands.
+impl Exchange {
+    /// Returns the state of all books as a value to save.
     pub fn state(&self) -> State {
         let store = &self.store;
-        let list = |number: u16, part: Part| -> Vec<OrderState> {
+        let list = |number: u16, part: BookPart| -> Vec<OrderState> {
             let mut orders = Vec::new();
             for queue in self.queues(number, part) {
                 let mut slot = queue.head();
                 while let Some(node) = store.arena.order(slot) {
-                    orders.push(OrderState::of(node, store.arena.details(slot)));
+                    orders.push(OrderState::new(node, store.arena.details(slot)));
                     slot = node.next;
                 }
             }
@@ -138,15 +137,15 @@ impl<L: Levels> Exchange<L> {
         let books = self.books.iter().map(|book| BookState {
             auction: book.phase == Phase::Auction,
             last: book.last,
-            lists: Part::ALL.map(|part| list(book.number, part)),
+            lists: BookPart::ALL.map(|part| list(book.number, part)),
         });
         State { now: store.now, sequence: store.sequence, trades: store.trades, books: books.collect() }
     }
 
-    /// Forgets its own orders and goes on from a state of an exchange with the same instruments.
+    /// Replaces all orders with those of a state of an exchange with the same instruments.
     ///
     /// # Errors
-    /// What cannot be; the exchange is of no use then.
+    /// [`StateError`] for the first problem. The exchange must not be used then.
     pub fn restore(&mut self, state: &State) -> Result<(), StateError> {
         if state.books.len() != self.books.len() {
             return Err(StateError::Instruments { found: state.books.len(), here: self.books.len() });
@@ -157,9 +156,9 @@ impl<L: Levels> Exchange<L> {
         for (number, book) in state.books.iter().enumerate() {
             self.books[number].phase = if book.auction { Phase::Auction } else { Phase::Continuous };
             self.books[number].last = book.last;
-            for (part, orders) in Part::ALL.into_iter().zip(&book.lists) {
+            for (part, orders) in BookPart::ALL.into_iter().zip(&book.lists) {
                 for order in orders {
-                    self.admit(number, part, order, state.sequence)?;
+                    self.restore_order(number, part, order, state.sequence)?;
                 }
             }
         }
@@ -169,7 +168,7 @@ impl<L: Levels> Exchange<L> {
 
     fn clear(&mut self) {
         for book in &mut self.books {
-            for part in Part::ALL {
+            for part in BookPart::ALL {
                 while book.first[part as usize] != NONE {
                     let slot = self.store.arena.node(book.first[part as usize]).head();
                     book.remove(&mut self.store, slot);
@@ -178,16 +177,16 @@ impl<L: Levels> Exchange<L> {
         }
     }
 
-    /// Puts an order of a state at the end of its list.
-    fn admit(
+    /// Appends an order of a state to its part of the book.
+    fn restore_order(
         &mut self,
         number: usize,
-        part: Part,
+        part: BookPart,
         order: &OrderState,
         sequence: u64,
     ) -> Result<(), StateError> {
         let (book, store) = (&mut self.books[number], &mut self.store);
-        let waits = matches!(part, Part::BuyStops | Part::SellStops);
+        let is_stop = matches!(part, BookPart::BuyStops | BookPart::SellStops);
         let order_type = TYPES[usize::from(order.kind & 3)];
         let self_trade = SELF_TRADES.get(usize::from(order.kind >> 2 & 7)).copied();
         let time_in_force = TIMES[usize::from(order.kind >> 5 & 3)];
@@ -198,20 +197,20 @@ impl<L: Levels> Exchange<L> {
             && order.leaves <= instrument.max_quantity
             && order.shown > 0
             && order.shown <= order.leaves
-            && instrument.price_fits(order.price)
+            && instrument.is_valid_price(order.price)
             && order.rank > 0
             && order.rank <= sequence
             && order_type != OrderType::Market
-            && order_type.waits() == waits
+            && order_type.is_stop() == is_stop
             && order.kind >> 9 == 0
-            && (!stop_limit || instrument.price_fits(order.limit))
+            && (!stop_limit || instrument.is_valid_price(order.limit))
             && (!iceberg || order.display > 0)
             && store.find(order.id).is_none();
         let (Some(self_trade), true) = (self_trade, fits) else { return Err(StateError::Order(order.id)) };
         if store.arena.is_full() || !store.has_queues(if stop_limit { 2 } else { 1 }) {
             return Err(StateError::Full(order.id));
         }
-        let buys = matches!(part, Part::Bids | Part::BuyStops);
+        let buys = matches!(part, BookPart::Bids | BookPart::BuyStops);
         let slot = store.arena.allocate(Node {
             id: order.id,
             price: order.price,
@@ -228,12 +227,12 @@ impl<L: Levels> Exchange<L> {
         });
         store.index.insert(order.id, slot);
         let OrderState { display, limit, expires_at, arrival, .. } = *order;
-        *store.arena.details_mut(slot) = Details { display, limit, expires_at, arrival, heap: NONE };
+        *store.arena.details_mut(slot) = OrderDetails { display, limit, expires_at, arrival, heap: NONE };
         if time_in_force == TimeInForce::GoodTillTime {
             store.expiry.insert(&mut store.arena, slot);
         }
         store.reserved += usize::from(stop_limit);
-        // It gets the rank that it had.
+        // The next rank is the one that the order had.
         store.sequence = order.rank - 1;
         book.join(store, part, slot);
         Ok(())

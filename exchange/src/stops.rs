@@ -1,27 +1,26 @@
-//! Stop orders: they wait by stop price, a trade triggers them, and they act one after the other.
+//! Stop orders: they wait by stop price until a trade triggers them, and then execute in order.
 
-use crate::arena::{NONE, Part};
+use crate::arena::{BookPart, NONE};
 use crate::book::Book;
 use crate::command::OrderType;
-use crate::levels::Levels;
-use crate::store::Store;
+use crate::store::OrderStore;
 
-impl<L: Levels> Book<L> {
-    /// Whether a stop order would be triggered by a trade at that price.
-    pub(crate) fn reached(&self, part: Part, stop: i64, price: i64) -> bool {
+impl Book {
+    /// Returns `true` if a trade at `price` triggers a stop order.
+    pub(crate) fn is_stop_reached(&self, part: BookPart, stop: i64, price: i64) -> bool {
         match part {
-            Part::BuyStops => price >= stop,
+            BookPart::BuyStops => price >= stop,
             _ => price <= stop,
         }
     }
 
-    /// Queues all stop orders that a trade at that price triggers: buy stops from the lowest, then
+    /// Queues all stop orders that a trade at `price` triggers: buy stops from the lowest, then
     /// sell stops from the highest.
     #[cold]
-    pub(crate) fn trigger(&mut self, store: &mut Store<L>, price: i64) {
-        for part in [Part::BuyStops, Part::SellStops] {
+    pub(crate) fn trigger(&mut self, store: &mut OrderStore, price: i64) {
+        for part in [BookPart::BuyStops, BookPart::SellStops] {
             while let Some(stop) = self.best(part)
-                && self.reached(part, stop, price)
+                && self.is_stop_reached(part, stop, price)
             {
                 let queue = self.first[part as usize];
                 let slot = store.arena.node(queue).head();
@@ -31,8 +30,8 @@ impl<L: Levels> Book<L> {
         }
     }
 
-    /// Appends a stop order to those that act next.
-    pub(crate) fn queue_triggered(&mut self, store: &mut Store<L>, slot: u32) {
+    /// Appends a stop order to the triggered ones.
+    pub(crate) fn queue_triggered(&mut self, store: &mut OrderStore, slot: u32) {
         store.arena.node_mut(slot).next = NONE;
         match self.triggered.1 {
             NONE => self.triggered.0 = slot,
@@ -41,8 +40,8 @@ impl<L: Levels> Book<L> {
         self.triggered.1 = slot;
     }
 
-    /// The next stop order that acts. It is a limit or market order from now on.
-    pub(crate) fn next_triggered(&mut self, store: &mut Store<L>) -> Option<u32> {
+    /// Takes the next triggered stop order, which becomes a limit or market order.
+    pub(crate) fn next_triggered(&mut self, store: &mut OrderStore) -> Option<u32> {
         let slot = self.triggered.0;
         if slot == NONE {
             return None;

@@ -1,38 +1,38 @@
-//! State that all books share: orders, queues, index, clock and counters.
+//! The state that all books share: orders, queues, index, time and counters.
 
-use crate::arena::{Arena, Details, ICEBERG, NONE, Node, POST_ONLY, Part};
-use crate::command::{NewOrder, OrderType, TimeInForce};
+use crate::arena::{Arena, BookPart, ICEBERG, NONE, Node, OrderDetails, POST_ONLY};
+use crate::command::{NewOrder, TimeInForce};
 use crate::expiry::Expiry;
 use crate::index::Index;
 use crate::instrument::Capacity;
-use crate::levels::Levels;
+use crate::levels::LevelNodes;
 use crate::queue::Queues;
 
-/// The shared part of an exchange.
+/// The orders of all books, and how they are found.
 #[derive(Debug)]
-pub(crate) struct Store<L: Levels> {
+pub(crate) struct OrderStore {
     pub arena: Arena,
     pub queues: Queues,
-    pub pool: L::Pool,
+    pub pool: LevelNodes,
     pub index: Index,
     pub expiry: Expiry,
-    /// The time that the last [`Command::Time`](crate::Command::Time) gave.
+    /// Time of the last [`Command::Time`](crate::Command::Time).
     pub now: u64,
-    /// Counts arrivals.
+    /// Number of arrivals so far.
     pub sequence: u64,
-    /// The next trade's number.
+    /// Number of the next trade.
     pub trades: u64,
-    /// Stop-limit orders that wait: each will need a queue.
+    /// Queues reserved for waiting stop-limit orders, one for each.
     pub reserved: usize,
 }
 
-impl<L: Levels> Store<L> {
+impl OrderStore {
     pub(crate) fn new(lists: usize, capacity: Capacity, keys: u64) -> Self {
         let mut arena = Arena::new(capacity.orders, capacity.levels);
-        Store {
+        OrderStore {
             queues: Queues::new(&mut arena, capacity.levels),
             arena,
-            pool: L::pool(lists, capacity.levels, keys),
+            pool: LevelNodes::new(lists, capacity.levels, keys),
             index: Index::new(capacity.orders),
             expiry: Expiry::new(capacity.orders),
             now: 0,
@@ -42,7 +42,7 @@ impl<L: Levels> Store<L> {
         }
     }
 
-    /// Whether so many more queues are to be had.
+    /// Returns `true` if `needed` more queues are available.
     pub(crate) fn has_queues(&self, needed: usize) -> bool {
         self.queues.used() + self.reserved + needed <= self.queues.capacity()
     }
@@ -52,22 +52,23 @@ impl<L: Levels> Store<L> {
         self.index.get(id, |slot| self.arena.node(slot).id == id)
     }
 
-    /// The node of an open order of that owner.
+    /// Returns the node of an open order of an owner.
     #[inline]
-    pub(crate) fn find_of(&self, id: u64, owner: u32) -> Option<u32> {
+    pub(crate) fn find_owned(&self, id: u64, owner: u32) -> Option<u32> {
         self.find(id).filter(|&slot| self.arena.node(slot).owner == owner)
     }
 
-    /// The number of the next arrival.
+    /// Advances the arrival rank and returns it.
     #[inline]
-    pub(crate) fn arrive(&mut self) -> u64 {
+    pub(crate) fn next_rank(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
 
-    /// Gives an order a node. It is open from now on, but in no list yet.
+    /// Allocates a node for an order and indexes it. The order is in no list yet.
+    #[inline]
     pub(crate) fn open(&mut self, order: &NewOrder, arrival: u64, leaves: u64) -> u32 {
-        let stop = matches!(order.order_type, OrderType::Stop | OrderType::StopLimit);
+        let stop = order.order_type.is_stop();
         let slot = self.arena.allocate(Node {
             id: order.id,
             rank: arrival,
@@ -79,7 +80,7 @@ impl<L: Levels> Store<L> {
             next: NONE,
             queue: NONE,
             instrument: order.instrument,
-            part: Part::Nowhere,
+            part: BookPart::Unlisted,
             side: order.side,
             order_type: order.order_type,
             time_in_force: order.time_in_force,
@@ -88,7 +89,7 @@ impl<L: Levels> Store<L> {
         });
         self.index.insert(order.id, slot);
         if order.display != 0 || stop || order.time_in_force == TimeInForce::GoodTillTime {
-            *self.arena.details_mut(slot) = Details {
+            *self.arena.details_mut(slot) = OrderDetails {
                 display: order.display,
                 limit: order.price,
                 expires_at: order.expires_at,
@@ -102,7 +103,8 @@ impl<L: Levels> Store<L> {
         slot
     }
 
-    /// Ends an order that is in no list any more.
+    /// Frees the node of an order that has left its list.
+    #[inline]
     pub(crate) fn close(&mut self, slot: u32) {
         let node = self.arena.node(slot);
         let id = node.id;
@@ -113,13 +115,13 @@ impl<L: Levels> Store<L> {
         self.arena.release(slot);
     }
 
-    /// How much of an order with so much open is shown.
+    /// Returns the displayed part of an order with `leaves` open.
     #[inline]
-    pub(crate) fn shown_of(&self, slot: u32, leaves: u64) -> u64 {
-        if self.arena.node(slot).iceberg() { leaves.min(self.arena.details(slot).display) } else { leaves }
+    pub(crate) fn displayed_part(&self, slot: u32, leaves: u64) -> u64 {
+        if self.arena.node(slot).is_iceberg() { leaves.min(self.arena.details(slot).display) } else { leaves }
     }
 
-    /// The orders of a queue, the first first.
+    /// Iterates over the orders of a queue from the first.
     pub(crate) fn orders(&self, queue: &Node) -> impl Iterator<Item = &Node> {
         std::iter::successors(self.arena.order(queue.head()), |node| self.arena.order(node.next))
     }

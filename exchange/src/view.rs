@@ -1,100 +1,111 @@
-//! Read access to the books: levels, orders, best prices.
+//! Queries: best prices, depth, and open orders.
 
-use crate::arena::{NONE, Node, Part};
+use crate::arena::{BookPart, NONE, Node};
 use crate::book::{Book, Phase};
 use crate::command::Side;
 use crate::exchange::Exchange;
-use crate::levels::Levels;
 
-/// A price level as it is shown.
+/// A price level of a book, as displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Level {
-    /// The price.
+    /// Price of the level.
     pub price: i64,
-    /// What its orders show together; icebergs hide more.
+    /// Sum of the displayed quantities; icebergs hide more.
     pub quantity: u64,
-    /// How many orders there are.
+    /// Number of orders.
     pub orders: u32,
 }
 
 /// An open order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Order {
-    /// Its name.
+    /// Order id.
     pub id: u64,
-    /// Whose it is.
+    /// Owner of the order.
     pub owner: u32,
-    /// Its limit price; of a waiting stop order its stop price.
+    /// Index of the instrument.
+    pub instrument: u16,
+    /// Side of the order.
+    pub side: Side,
+    /// Limit price; of a waiting stop order, its stop price.
     pub price: i64,
-    /// All that is open of it.
+    /// Open quantity, hidden quantity included.
     pub leaves: u64,
-    /// What is shown of that.
+    /// Displayed part of the open quantity.
     pub shown: u64,
 }
 
-impl<L: Levels> Exchange<L> {
-    /// How many orders are open, waiting stop orders too.
+impl Exchange {
+    /// Returns the number of open orders, waiting stop orders included.
     pub fn open_orders(&self) -> usize {
         self.store.arena.used()
     }
 
-    /// Whether no order is open.
+    /// Returns `true` if no order is open.
     pub fn is_empty(&self) -> bool {
         self.open_orders() == 0
     }
 
-    /// Best bid and best offer.
+    /// Returns the best bid and the best offer.
     pub fn best(&self, instrument: u16) -> (Option<Level>, Option<Level>) {
-        let level = |part: Part| {
+        let level = |part: BookPart| {
             let queue = self.books.get(usize::from(instrument))?.first[part as usize];
             (queue != NONE).then(|| shown(self.store.arena.node(queue)))
         };
-        (level(Part::Bids), level(Part::Offers))
+        (level(BookPart::Bids), level(BookPart::Offers))
     }
 
-    /// The best `n` levels of a side, the best first.
+    /// Iterates over the best `n` levels of a side, the best first.
     pub fn depth(&self, instrument: u16, side: Side, n: usize) -> impl Iterator<Item = Level> {
-        self.queues(instrument, Part::of(side)).take(n).map(shown)
+        self.queues(instrument, BookPart::for_side(side)).take(n).map(shown)
     }
 
-    /// The orders of a side in the order in which they would trade, as far as they are shown.
+    /// Iterates over the orders of a side in price-time priority.
     pub fn orders(&self, instrument: u16, side: Side) -> impl Iterator<Item = Order> {
-        self.queues(instrument, Part::of(side)).flat_map(|queue| self.store.orders(queue)).map(order)
+        self.queues(instrument, BookPart::for_side(side))
+            .flat_map(|queue| self.store.orders(queue))
+            .map(order)
     }
 
-    /// The waiting stop orders of a side in the order in which they would be triggered.
+    /// Iterates over the waiting stop orders of a side in the order in which they would be
+    /// triggered.
     pub fn stops(&self, instrument: u16, side: Side) -> impl Iterator<Item = Order> {
-        self.queues(instrument, Part::stops(side)).flat_map(|queue| self.store.orders(queue)).map(order)
+        self.queues(instrument, BookPart::stops_for_side(side))
+            .flat_map(|queue| self.store.orders(queue))
+            .map(order)
     }
 
-    /// The last trade's price, if there was a trade.
+    /// Returns the price of the last trade, if there was one.
     pub fn last_price(&self, instrument: u16) -> Option<i64> {
         self.books.get(usize::from(instrument)).map(|book| book.last).filter(|&price| price != 0)
     }
 
-    /// Whether an instrument is in a call auction.
-    pub fn in_auction(&self, instrument: u16) -> bool {
+    /// Returns `true` if an instrument is in a call auction.
+    pub fn is_in_auction(&self, instrument: u16) -> bool {
         self.books.get(usize::from(instrument)).is_some_and(|book| book.phase == Phase::Auction)
     }
 
-    /// The instrument of an open order.
-    pub fn instrument_of(&self, id: u64) -> Option<u16> {
-        self.store.find(id).map(|slot| self.store.arena.node(slot).instrument)
+    /// Returns an open order by its id.
+    #[inline]
+    pub fn order(&self, id: u64) -> Option<Order> {
+        self.store.find(id).map(|slot| order(self.store.arena.node(slot)))
     }
 
-    /// The time at which the next open order expires; `u64::MAX`: none does.
+    /// Returns the time of the next expiry; `u64::MAX` if no open order expires.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         let store = &self.store;
         store.expiry.first().map_or(u64::MAX, |slot| store.arena.details(slot).expires_at)
     }
 
-    /// The queues of a list, the best first.
-    pub(crate) fn queues(&self, instrument: u16, part: Part) -> impl Iterator<Item = &Node> {
+    /// Iterates over the queues of a part of a book, the best first.
+    pub(crate) fn queues(&self, instrument: u16, part: BookPart) -> impl Iterator<Item = &Node> {
         let book = self.books.get(usize::from(instrument));
-        let is_one = |queue: u32| (queue != NONE).then_some(queue);
-        let first = book.and_then(|book: &Book<L>| is_one(book.first[part as usize]));
-        let after = move |&queue: &u32| book.and_then(|book| is_one(book.next(&self.store, part, queue)));
+        let some = |queue: u32| (queue != NONE).then_some(queue);
+        let first = book.and_then(|book: &Book| some(book.first[part as usize]));
+        let after = move |&queue: &u32| book.and_then(|book| some(book.next(&self.store, part, queue)));
         std::iter::successors(first, after).map(|queue| self.store.arena.node(queue))
     }
 }
@@ -103,6 +114,8 @@ fn shown(queue: &Node) -> Level {
     Level { price: queue.price, quantity: queue.shown, orders: queue.orders() }
 }
 
+#[inline]
 fn order(node: &Node) -> Order {
-    Order { id: node.id, owner: node.owner, price: node.price, leaves: node.leaves, shown: node.shown }
+    let Node { id, owner, instrument, side, price, leaves, shown, .. } = *node;
+    Order { id, owner, instrument, side, price, leaves, shown }
 }

@@ -1,5 +1,5 @@
-//! What the journal costs: `cargo bench -p journal [FOLDER]`. The folder lies on the disk to be
-//! measured; `target` unless told. With the other crates beside it: `journal/peers`.
+//! The cost of the journal: `cargo bench -p bulkhead-journal [DIR]`. DIR is on the disk to be
+//! measured; `target` by default. `journal/peers` compares other crates.
 
 mod rows;
 
@@ -16,12 +16,9 @@ fn main() {
         "\nGroups of 64-byte records on the disk\n\n| what | outstanding | records/s | p50 of a group |\n|---|---:|---:|---:|"
     );
     for outstanding in [1, 16, 256] {
-        rows::print_group("journal", outstanding, rows::group(&disk, outstanding, Duration::from_secs(1)));
-        rows::print_group(
-            "write + fdatasync",
-            outstanding,
-            rows::raw(&disk, outstanding, Duration::from_secs(1)),
-        );
+        let [journal, raw] = rows::groups(&disk, outstanding, Duration::from_secs(2));
+        rows::print_group("journal", outstanding, journal);
+        rows::print_group("write + fdatasync", outstanding, raw);
     }
     for folder in [disk, memory] {
         let _ = std::fs::remove_dir_all(folder);

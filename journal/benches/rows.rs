@@ -1,5 +1,4 @@
-//! What the journal's own steps cost, and how subjects are measured: in turns, batch by batch, in
-//! one run.
+//! The benchmark's rows, and the measurement of subjects that alternate batch by batch in one run.
 
 use journal::{Durability, Options, Recovered, Writer, codec, recover};
 use serde::{Deserialize, Serialize};
@@ -7,27 +6,27 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Operations between two looks at the clock.
+/// Operations between two clock reads.
 pub const BATCH: u32 = 32;
 
-/// Something that does one batch at a call.
+/// A measured operation.
 pub struct Subject<'a> {
-    /// Its row's name.
+    /// Name of the row.
     pub name: String,
-    /// Does so many operations.
+    /// Runs a number of operations.
     pub batch: Box<dyn FnMut(u32) + 'a>,
-    /// Operations in a batch: few where one takes long.
+    /// Operations in a batch: few for slow ones.
     pub operations: u32,
 }
 
-/// A subject of quick operations.
+/// Creates a subject of fast operations.
 pub fn subject<'a>(name: impl Into<String>, mut operation: impl FnMut() + 'a) -> Subject<'a> {
     let batch = move |operations| (0..operations).for_each(|_| operation());
     Subject { name: name.into(), batch: Box::new(batch), operations: BATCH }
 }
 
-/// Measures all of them in turns and prints for each the time of one operation: p50 and p99 over
-/// the batches, and p50 as a multiple of the first one's.
+/// Measures all subjects in turns. Prints the time of one operation of each: p50 and p99 over the
+/// batches, and p50 as a multiple of the first subject's.
 pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
     for round in 0..rounds {
@@ -50,7 +49,7 @@ pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     }
 }
 
-/// Nanoseconds for people.
+/// Formats nanoseconds with a unit.
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1000.0 => format!("{ns:.1} ns"),
@@ -59,14 +58,14 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// A writer in a new folder below that one.
+/// Creates a writer in a new directory below `below`.
 pub fn writer(below: &Path, name: &str, durability: Durability) -> Writer {
     let options = Options { durability, ..Options::default() };
     let folder = below.join(format!("{name}-{}", std::process::id()));
     Writer::open(&folder, &options, |_| {}).expect("a new journal")
 }
 
-/// Appends of 64 bytes without and with a file behind them.
+/// Returns the appends of 64 bytes, in memory and to files.
 pub fn appends<'a>(memory: &Path, disk: &Path) -> Vec<Subject<'a>> {
     let payload = [0x5a_u8; 64];
     let append = |name: &str, mut writer: Writer| {
@@ -79,12 +78,12 @@ pub fn appends<'a>(memory: &Path, disk: &Path) -> Vec<Subject<'a>> {
         append("true append, process, memory file system", writer(memory, "process", Durability::Process)),
         append("true append, process, disk", writer(disk, "process", Durability::Process)),
     ];
-    // Until the helpers have touched the segments' pages.
+    // The helpers touch the segments' pages first.
     std::thread::sleep(Duration::from_millis(500));
     subjects
 }
 
-/// An order as a snapshot holds it.
+/// An order in a snapshot.
 #[derive(Clone, Serialize, Deserialize)]
 struct Order {
     id: u64,
@@ -105,8 +104,8 @@ fn book(orders: u64) -> Vec<Order> {
     (1..=orders).map(order).collect()
 }
 
-/// A snapshot of so many orders: encoded, written with its syncs, decoded, and a state restored
-/// from it with a log behind it.
+/// Measures a snapshot of `orders` orders: encode, write with its syncs, decode, and restore with
+/// the log after it.
 pub fn snapshots(disk: &Path, orders: u64) {
     let state = book(orders);
     let encoded = codec::encode(1, &state).expect("encodable");
@@ -148,50 +147,41 @@ pub fn snapshots(disk: &Path, orders: u64) {
     );
 }
 
-/// Throughput and waiting time of groups: so many records are outstanding; each group is waited
-/// for.
-pub fn group(disk: &Path, outstanding: u64, lasts: Duration) -> (f64, f64) {
-    let within = Duration::from_micros(50);
-    let mut writer =
-        writer(disk, &format!("group-{outstanding}"), Durability::Group { records: outstanding, within });
+/// Measures groups of `outstanding` records that are appended and waited for, and a bare loop of
+/// one write and one `fdatasync` for the same bytes. Both alternate, group by group. Returns the
+/// rates and medians of both.
+pub fn groups(disk: &Path, outstanding: u64, duration: Duration) -> [(f64, f64); 2] {
+    use std::os::unix::fs::FileExt;
+    let durability = Durability::GroupCommit { records: outstanding, within: Duration::from_millis(1) };
+    let mut writer = writer(disk, &format!("group-{outstanding}"), durability);
     let watermark = writer.watermark();
     let payload = [2_u8; 64];
-    measure(lasts, outstanding, || {
-        let last = (0..outstanding).map(|_| writer.append(&payload).expect("taken")).last().unwrap_or(0);
-        assert!(watermark.wait(last, Duration::from_secs(60)).expect("synced"));
-    })
-}
-
-/// The same for the file system alone: one write of so many records, one `fdatasync`.
-pub fn raw(disk: &Path, outstanding: u64, lasts: Duration) -> (f64, f64) {
-    use std::os::unix::fs::FileExt;
     let path = disk.join(format!("raw-{outstanding}-{}", std::process::id()));
     let file = std::fs::File::create(&path).expect("a file");
     file.write_all_at(&vec![0; 64 << 20], 0).and_then(|()| file.sync_all()).expect("written");
     let block = vec![3_u8; outstanding as usize * 80];
     let mut at = 0;
-    let found = measure(lasts, outstanding, || {
+    let mut times = [Vec::new(), Vec::new()];
+    let begun = Instant::now();
+    while begun.elapsed() < duration {
+        let start = Instant::now();
+        let last = (0..outstanding).map(|_| writer.append(&payload).expect("taken")).last().unwrap_or(0);
+        assert!(watermark.wait(last, Duration::from_secs(60)).expect("synced"));
+        times[0].push(start.elapsed().as_nanos() as f64);
+        let start = Instant::now();
         file.write_all_at(&block, at).and_then(|()| file.sync_data()).expect("synced");
         at = (at + block.len() as u64) % (63 << 20);
-    });
-    let _ = std::fs::remove_file(path);
-    found
-}
-
-/// Records a second, and the p50 of a call's time in nanoseconds.
-pub fn measure(lasts: Duration, records: u64, mut call: impl FnMut()) -> (f64, f64) {
-    let (begun, mut times) = (Instant::now(), Vec::new());
-    while begun.elapsed() < lasts {
-        let at = Instant::now();
-        call();
-        times.push(at.elapsed().as_nanos() as f64);
+        times[1].push(start.elapsed().as_nanos() as f64);
     }
-    let rate = records as f64 * times.len() as f64 / begun.elapsed().as_secs_f64();
-    times.sort_by(f64::total_cmp);
-    (rate, times[times.len() / 2])
+    let _ = std::fs::remove_file(path);
+    times.map(|mut times| {
+        let rate = outstanding as f64 * times.len() as f64 * 1e9 / times.iter().sum::<f64>();
+        times.sort_by(f64::total_cmp);
+        (rate, times[times.len() / 2])
+    })
 }
 
-/// A row of a table of groups.
+/// Prints a row of the table of groups.
 pub fn print_group(name: &str, outstanding: u64, (rate, p50): (f64, f64)) {
     println!("| {name} | {outstanding} | {rate:.0} | {} |", time(p50));
 }

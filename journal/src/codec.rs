@@ -1,77 +1,76 @@
-//! The one module that names bincode: a state as the bytes of a snapshot, with the version of its
-//! form.
+//! Encoding of states and records: a state with a version as the bytes of a snapshot, 64-bit words
+//! as the bytes of a record.
 //!
-//! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); what it decodes here has
-//! passed the snapshot's CRC.
+//! States are encoded with bincode 2, which is pinned and no longer maintained (RUSTSEC-2025-0141).
+//! Only this module uses it, and only on bytes that have passed the snapshot's CRC.
 
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
-/// Decoding asks for at most so many bytes of memory.
-const LIMIT: usize = 1 << 32;
+/// Maximum number of bytes that decoding allocates.
+const MAX_DECODED_BYTES: usize = 1 << 32;
 
-/// A state that could not be encoded or decoded.
+/// Why a state cannot be encoded or decoded.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CodecError {
-    /// Not encodable.
+    /// The state has a value that cannot be encoded.
     #[error("the state cannot be encoded: {0}")]
-    Encode(#[from] bincode::error::EncodeError),
-    /// Not decodable.
+    Encode(String),
+    /// The bytes are not the encoding of a state of this type.
     #[error("the snapshot does not hold this state: {0}")]
-    Decode(#[from] bincode::error::DecodeError),
-    /// Of another version.
+    Decode(String),
+    /// The state has another version.
     #[error(
         "the snapshot holds a state of version {found}, this build reads version {expected}: use the build that wrote it"
     )]
     Version {
-        /// In the snapshot.
+        /// Version in the snapshot.
         found: u32,
-        /// This build's.
+        /// Version that this build reads.
         expected: u32,
     },
 }
 
-/// The version (four bytes, little endian), then the state.
+/// Encodes a state: four bytes of version, little endian, then the value.
 ///
 /// # Errors
 /// [`CodecError::Encode`].
 pub fn encode<T: Serialize>(version: u32, state: &T) -> Result<Vec<u8>, CodecError> {
     let mut bytes = version.to_le_bytes().to_vec();
-    bincode::serde::encode_into_std_write(state, &mut bytes, bincode::config::standard())?;
+    bincode::serde::encode_into_std_write(state, &mut bytes, bincode::config::standard())
+        .map_err(|error| CodecError::Encode(error.to_string()))?;
     Ok(bytes)
 }
 
-/// The state, which must use all of the bytes.
+/// Decodes a state, which must use all of the bytes.
 ///
 /// # Errors
-/// [`CodecError::Version`] before anything else is looked at, then [`CodecError::Decode`].
+/// [`CodecError::Version`], which is checked first; [`CodecError::Decode`].
 pub fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<T, CodecError> {
     let Some((found, bytes)) = bytes.split_first_chunk::<4>() else {
-        return Err(bincode::error::DecodeError::Other("too short for a version").into());
+        return Err(CodecError::Decode("too short for a version".to_owned()));
     };
     let found = u32::from_le_bytes(*found);
     if found != version {
         return Err(CodecError::Version { found, expected: version });
     }
-    let config = bincode::config::standard().with_limit::<LIMIT>();
-    let (state, used) = bincode::serde::decode_from_slice(bytes, config)?;
-    if used == bytes.len() {
-        Ok(state)
-    } else {
-        Err(bincode::error::DecodeError::Other("trailing bytes").into())
-    }
+    let config = bincode::config::standard().with_limit::<MAX_DECODED_BYTES>();
+    let decoded = bincode::serde::decode_from_slice(bytes, config);
+    let (state, used) = decoded.map_err(|error| CodecError::Decode(error.to_string()))?;
+    if used == bytes.len() { Ok(state) } else { Err(CodecError::Decode("trailing bytes".to_owned())) }
 }
 
-/// The bytes of a record that is made of words, little endian: the first `used` of them.
+/// Passes words as the bytes of a record, little endian, to `f`: the first `used` words.
 #[inline(always)]
-pub fn with_bytes<const N: usize, T>(words: [u64; N], used: usize, take: impl FnOnce(&[u8]) -> T) -> T {
-    take(words.map(u64::to_le_bytes)[..used].as_flattened())
+pub fn with_bytes<const N: usize, T>(words: [u64; N], used: usize, f: impl FnOnce(&[u8]) -> T) -> T {
+    f(words.map(u64::to_le_bytes)[..used].as_flattened())
 }
 
-/// The words of a record; `None` if its bytes are not whole words.
+/// Returns the words of a record; `None` if its length is not a multiple of eight.
 pub fn words(bytes: &[u8]) -> Option<impl Iterator<Item = u64>> {
-    let (words, rest) = bytes.as_chunks::<8>();
-    rest.is_empty().then(|| words.iter().map(|word| u64::from_le_bytes(*word)))
+    let (words, remainder) = bytes.as_chunks::<8>();
+    remainder.is_empty().then(|| words.iter().map(|word| u64::from_le_bytes(*word)))
 }
 
 #[cfg(test)]
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_comes_back_of_its_version_and_whole() {
+    fn state_roundtrips_with_its_version_only() {
         let state = (vec![1_u64, 2, 300], "x".to_owned());
         let bytes = encode(4, &state).unwrap();
         assert_eq!(decode::<(Vec<u64>, String)>(4, &bytes).unwrap(), state);

@@ -1,140 +1,148 @@
-//! Disk operations of the journal, one system call a step, each of which tests can refuse.
+//! The journal's disk operations, one system call each, which tests can make fail.
 
 use crate::error::JournalError;
 use crate::segment;
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
-use shm::sync::{AtomicU64, Ordering};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A system call that changes the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A new file, exclusively.
+#[non_exhaustive]
+pub enum DiskOperation {
+    /// Creates a new file (`O_EXCL`).
     Create,
-    /// Reserving all of a file's blocks.
+    /// Reserves all blocks of a file.
     Reserve,
-    /// Writing into a file.
+    /// Writes to a file.
     Write,
-    /// `fdatasync` of a file.
+    /// Syncs a file (`fdatasync`).
     Sync,
-    /// `fsync` of a folder.
-    SyncFolder,
-    /// A rename within the folder.
+    /// Syncs a directory (`fsync`).
+    SyncDir,
+    /// Renames a file within the directory.
     Rename,
-    /// Removing a file.
+    /// Removes a file.
     Remove,
 }
 
-impl Step {
-    /// In a message: cannot …
-    pub const fn what(self) -> &'static str {
+impl DiskOperation {
+    /// Returns the operation as in "cannot …" of an error message.
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Create => "create it",
-            Self::Reserve => "reserve its room on the disk",
+            Self::Reserve => "reserve its space on the disk",
             Self::Write => "write it",
-            Self::Sync => "write it to the disk (fdatasync)",
-            Self::SyncFolder => "write the folder to the disk (fsync)",
+            Self::Sync => "sync it (fdatasync)",
+            Self::SyncDir => "sync the directory (fsync)",
             Self::Rename => "rename it",
             Self::Remove => "remove it",
         }
     }
 }
 
-/// Is asked before each system call that changes the disk. [`Os`] lets all of them through; a test
-/// refuses one, or looks at what is on the disk at that moment. Appends ask only under
-/// [`crate::Durability::Each`].
+/// A hook before each system call that changes the disk. [`OsDisk`] lets all of them proceed. A
+/// test may fail one, or inspect the disk at that moment. Appends call it only under
+/// [`crate::Durability::EveryRecord`].
 pub trait Disk: Send + Sync {
-    /// Lets the system call go on, or gives the error that it ends with.
+    /// Called before a system call.
     ///
     /// # Errors
-    /// What the caller shall be told in its place.
-    fn before(&self, step: Step, path: &Path) -> io::Result<()>;
+    /// The error that the journal gets in place of the system call.
+    fn before(&self, operation: DiskOperation, path: &Path) -> io::Result<()>;
 }
 
-/// The operating system's disk.
-pub struct Os;
+/// The disk of the operating system: every operation proceeds.
+pub struct OsDisk;
 
-impl Disk for Os {
-    fn before(&self, _: Step, _: &Path) -> io::Result<()> {
+impl Disk for OsDisk {
+    fn before(&self, _: DiskOperation, _: &Path) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// A disk that takes so many syncs of the log and refuses all that follow, with EIO: to see that
-/// what is built on a journal stops then.
+/// A disk whose syncs of the log fail with EIO after a number of successful ones. For tests that a
+/// program built on a journal stops then.
 #[derive(Debug)]
-pub struct Refusing {
-    takes: u64,
-    asked: AtomicU64,
+pub struct FailingDisk {
+    successes: u64,
+    attempts: AtomicU64,
 }
 
-impl Refusing {
-    /// One that takes so many.
-    pub const fn behind(takes: u64) -> Self {
-        Self { takes, asked: AtomicU64::new(0) }
+impl FailingDisk {
+    /// Creates a disk that fails after `successes` syncs.
+    pub const fn after(successes: u64) -> Self {
+        Self { successes, attempts: AtomicU64::new(0) }
     }
 
-    /// How often it was asked.
-    pub fn asked(&self) -> u64 {
-        self.asked.load(Ordering::Relaxed)
+    /// Returns the number of attempted syncs.
+    pub fn attempts(&self) -> u64 {
+        self.attempts.load(Ordering::Relaxed)
     }
 }
 
-impl Disk for Refusing {
-    fn before(&self, step: Step, path: &Path) -> io::Result<()> {
+impl Disk for FailingDisk {
+    fn before(&self, operation: DiskOperation, path: &Path) -> io::Result<()> {
         let is_log = segment::index_of(path).is_some();
-        if step == Step::Sync && is_log && self.asked.fetch_add(1, Ordering::Relaxed) >= self.takes {
+        if operation == DiskOperation::Sync
+            && is_log
+            && self.attempts.fetch_add(1, Ordering::Relaxed) >= self.successes
+        {
             return Err(Errno::EIO.into());
         }
         Ok(())
     }
 }
 
-fn step<T>(
+/// Runs one operation unless the disk refuses it.
+fn run<T>(
     disk: &dyn Disk,
-    step: Step,
+    operation: DiskOperation,
     path: &Path,
     call: impl FnOnce() -> io::Result<T>,
 ) -> Result<T, JournalError> {
-    disk.before(step, path).and_then(|()| call()).map_err(JournalError::io(path, step.what()))
+    disk.before(operation, path)
+        .and_then(|()| call())
+        .map_err(JournalError::io(path, operation.description()))
 }
 
-/// A new file for reading and writing, mode 0600.
+/// Creates a file for reading and writing, mode 0600.
 pub(crate) fn create(disk: &dyn Disk, path: &Path) -> Result<File, JournalError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
-    step(disk, Step::Create, path, || options.open(path))
+    run(disk, DiskOperation::Create, path, || options.open(path))
 }
 
-/// Reserves the file's blocks now: later a full disk would be a SIGBUS.
+/// Reserves the blocks of a file. Without them a store to its mapping would raise SIGBUS on a full
+/// disk.
 pub(crate) fn reserve(disk: &dyn Disk, path: &Path, file: &File, bytes: u64) -> Result<(), JournalError> {
-    step(disk, Step::Reserve, path, || Ok(posix_fallocate(file.as_fd(), 0, bytes as i64)?))
+    run(disk, DiskOperation::Reserve, path, || Ok(posix_fallocate(file.as_fd(), 0, bytes as i64)?))
 }
 
 pub(crate) fn write(disk: &dyn Disk, path: &Path, mut file: &File, bytes: &[u8]) -> Result<(), JournalError> {
-    step(disk, Step::Write, path, || file.write_all(bytes))
+    run(disk, DiskOperation::Write, path, || file.write_all(bytes))
 }
 
 pub(crate) fn sync(disk: &dyn Disk, path: &Path, file: &File) -> Result<(), JournalError> {
-    step(disk, Step::Sync, path, || file.sync_data())
+    run(disk, DiskOperation::Sync, path, || file.sync_data())
 }
 
-pub(crate) fn sync_folder(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
-    step(disk, Step::SyncFolder, path, || File::open(path)?.sync_all())
+pub(crate) fn sync_dir(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
+    run(disk, DiskOperation::SyncDir, path, || File::open(path)?.sync_all())
 }
 
 pub(crate) fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), JournalError> {
-    step(disk, Step::Rename, from, || fs::rename(from, to))
+    run(disk, DiskOperation::Rename, from, || fs::rename(from, to))
 }
 
-/// Removes a file. One that is gone already is no error.
+/// Removes a file, if it exists.
 pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
-    step(disk, Step::Remove, path, || match fs::remove_file(path) {
+    run(disk, DiskOperation::Remove, path, || match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     })

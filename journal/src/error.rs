@@ -1,4 +1,4 @@
-//! Why something cannot be journalled, read or recovered.
+//! Errors of writing, reading and recovery.
 
 use crate::codec::CodecError;
 use std::error::Error as StdError;
@@ -6,137 +6,139 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What went wrong. Each names the file, and where there is one the way out.
+/// Why a journal cannot be written or read. Messages name the file and, if there is one, the
+/// remedy.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum JournalError {
-    /// The system refused something.
+    /// The operating system refused an operation.
     #[error("{}: cannot {what}: {source}", path.display())]
     Io {
-        /// The file or folder.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation, as in "cannot …".
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another writer has the folder.
+    /// Another writer has locked the directory.
     #[error("{}: another process is writing this journal: one writer at a time", .0.display())]
     Locked(PathBuf),
-    /// A payload that no record can hold.
+    /// The payload is empty or too long for the segments.
     #[error(
-        "a record of {bytes} bytes: from 1 to {most} fit into this journal's segments (larger segments hold more)"
+        "a record of {bytes} bytes: from 1 to {max} fit into this journal's segments (larger segments hold more)"
     )]
     Length {
-        /// The payload's.
+        /// Length of the payload.
         bytes: usize,
-        /// The longest possible.
-        most: usize,
+        /// Maximum length.
+        max: usize,
     },
-    /// A record or header that is not what was written.
-    #[error("{}: byte {offset}: {what}: record {sequence} and what follows it cannot be read", path.display())]
+    /// A record or header is invalid.
+    #[error("{}: byte {offset}: {what}: record {sequence} and later ones cannot be read", path.display())]
     Bad {
-        /// The segment.
+        /// Path of the segment.
         path: PathBuf,
-        /// Where in it.
+        /// Byte offset in the segment.
         offset: u64,
-        /// The sequence that was due there.
+        /// Expected sequence of the record.
         sequence: u64,
-        /// What is wrong.
+        /// Description of the problem.
         what: &'static str,
     },
-    /// What was on the disk for certain is not there any more: no crash does that.
+    /// Durable records are missing. A crash does not cause that.
     #[error(
-        "{}: records {next} to {durable} were synced to the disk and cannot be read any more: the disk or somebody changed \
-         them. Restore the folder from a copy, or give up what follows: launcher journal cut FOLDER", path.display()
+        "{}: records {next} to {durable} were synced to the disk and cannot be read any more: the disk or another program changed \
+         them. Restore the directory from a backup, or cut the log there (`launcher journal cut DIR`, or `journal::tool::cut`)", path.display()
     )]
     Damaged {
-        /// The folder.
+        /// Path of the directory.
         path: PathBuf,
-        /// The first record that is missing.
+        /// First missing record.
         next: u64,
-        /// The last one that was synced.
+        /// Last record known to be durable.
         durable: u64,
     },
-    /// The log does not begin where the newest good snapshot ends.
+    /// The log begins after the record that follows the newest valid snapshot.
     #[error(
-        "{}: the log begins with record {first}, and no good snapshot reaches record {}: restore the folder from a copy",
+        "{}: the log begins with record {first}, and no valid snapshot reaches record {}: restore the directory from a backup",
         path.display(), first - 1
     )]
     Gap {
-        /// The folder.
+        /// Path of the directory.
         path: PathBuf,
-        /// The first record of the log.
+        /// First record of the log.
         first: u64,
     },
-    /// Options that cannot be.
+    /// The options are invalid, or a thread cannot run.
     #[error("{0}")]
     Options(String),
-    /// The journal has failed before and takes nothing any more. What the watermark covers is on
-    /// the disk; of what came later nobody can say, because after a failed `fdatasync` the kernel
-    /// forgets which pages it could not write. So it is never tried again: end the process, mend
-    /// the disk, and recover.
-    #[error("the journal has stopped for good: {0}; recover from what is on the disk")]
+    /// The journal has failed, which is final. Records up to the watermark are durable. Later ones
+    /// are undecided, because after a failed `fdatasync` the kernel forgets which pages it could
+    /// not write, and so no sync is tried again. End the process, repair the disk, and recover.
+    #[error("the journal has failed: {0}; end the process, repair the disk and recover")]
     Failed(String),
 }
 
 impl JournalError {
-    /// Wraps the system's refusal.
+    /// Returns a closure that adds path and operation to a system's error.
     pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, what, source }
     }
 }
 
-/// Why a state cannot be recovered from a journal.
+/// Why a state cannot be recovered.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum RecoveryError {
-    /// The journal itself.
+    /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A record that no process with this configuration writes.
+    /// A record was written with another configuration.
     #[error("journal record {0} was not written by a process with this configuration")]
     Foreign(u64),
-    /// A state that cannot be encoded.
+    /// The state cannot be encoded.
     #[error(transparent)]
-    Unencoded(#[from] CodecError),
-    /// A snapshot that cannot be decoded.
+    Encode(#[from] CodecError),
+    /// A snapshot cannot be decoded.
     #[error("the snapshot after record {0}: {1}")]
-    Encoded(u64, CodecError),
-    /// A snapshot with a state that no process with this configuration has.
+    Decode(u64, CodecError),
+    /// A snapshot holds a state of another configuration.
     #[error("the snapshot after record {0} was not written by a process with this configuration: {1}")]
     State(u64, Box<dyn StdError + Send + Sync>),
-    /// The journal has less than there was: what was written has been lost.
-    #[error("journal is incomplete: it accounts for {journal} {what} {index}, but {there} were observed")]
-    Short {
+    /// The journal has fewer outputs than were observed: records were lost.
+    #[error("journal is incomplete: it accounts for {journal} {what} {index}, but {observed} were observed")]
+    Incomplete {
         /// `orders of strategy`, `reports of gateway`, …
         what: &'static str,
-        /// Which one.
+        /// Index of the receiver.
         index: usize,
-        /// As many of them follow from the journal.
+        /// Number that the journal accounts for.
         journal: u64,
-        /// As many there were.
-        there: u64,
+        /// Number observed.
+        observed: u64,
     },
-    /// A replica dropped outputs that have not gone out.
-    #[error("state is incomplete: it dropped {dropped} {what} {index}, but only {there} were sent")]
-    Dropped {
+    /// A replica dropped outputs that were not sent.
+    #[error("state is incomplete: it dropped {dropped} {what} {index}, but only {observed} were sent")]
+    DroppedUnsent {
         /// `reports to strategy`, …
         what: &'static str,
-        /// Which one.
+        /// Index of the receiver.
         index: usize,
-        /// As many were dropped.
+        /// Number dropped.
         dropped: u64,
-        /// As many had gone out.
-        there: u64,
+        /// Number sent.
+        observed: u64,
     },
 }
 
 impl RecoveryError {
-    /// Compares how much follows from the journal with how much was observed.
+    /// Checks that the journal accounts for all observed outputs.
     ///
     /// # Errors
-    /// [`RecoveryError::Short`] if the journal has less.
-    pub fn check_count(what: &'static str, index: usize, journal: u64, there: u64) -> Result<(), Self> {
-        if there <= journal { Ok(()) } else { Err(Self::Short { what, index, journal, there }) }
+    /// [`RecoveryError::Incomplete`] if it has fewer.
+    pub fn check_count(what: &'static str, index: usize, journal: u64, observed: u64) -> Result<(), Self> {
+        if observed <= journal { Ok(()) } else { Err(Self::Incomplete { what, index, journal, observed }) }
     }
 }

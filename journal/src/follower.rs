@@ -1,9 +1,9 @@
-//! A state that follows a log beside its writer: it carries out what is written, writes the
-//! snapshots so that the writer never stands still for one, and is what the writer's successor goes
-//! on from.
+//! A replica that follows a log while it is written. It applies each record, writes the snapshots
+//! so that the writer never pauses for one, and is the state from which a successor of the writer
+//! continues (hot standby).
 
 use crate::codec;
-use crate::disk::Os;
+use crate::disk::OsDisk;
 use crate::error::RecoveryError;
 use crate::reader::{Reader, Record};
 use crate::recovery::{self, Recovered};
@@ -12,74 +12,75 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 
-/// Snapshots that are kept: should the newest be damaged, there is another.
+/// Number of snapshots kept: one more in case the newest is damaged.
 const KEPT: usize = 2;
 
-/// The state after a record of a log.
+/// A state machine that is replicated by a log.
 pub trait State {
-    /// The version of [`State::Saved`]: a snapshot of another version is refused.
+    /// Version of [`State::Saved`]. A snapshot of another version is refused.
     const VERSION: u32;
-    /// The state as a value that a snapshot holds.
+    /// The value that a snapshot holds.
     type Saved: DeserializeOwned;
 
-    /// Returns the state as a value that is written as a [`State::Saved`]. The same records lead to
-    /// the same value, wherever they were applied.
+    /// Returns the value of a snapshot, which serializes as [`State::Saved`]. Equal records lead to
+    /// equal values.
     fn save(&self) -> impl Serialize;
 
-    /// Continues from a saved state. Nothing in it is trusted.
+    /// Restores a saved state, which is not trusted.
     ///
     /// # Errors
-    /// What cannot be in such a state; it is of no use then.
+    /// The problem with the saved state. The state must not be used then.
     fn restore(&mut self, saved: Self::Saved) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
     /// Applies a record.
     ///
     /// # Errors
-    /// [`RecoveryError::Foreign`]: it is no record of such a state, which is of no use then.
-    fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError>;
+    /// [`RecoveryError::Foreign`] for a record of another kind of state. The state must not be used
+    /// then.
+    fn apply(&mut self, record: Record<'_>) -> Result<(), RecoveryError>;
 
-    /// How many records it is worth about: a snapshot before so many were written would cost more
-    /// than it saves.
+    /// Returns the size of the state as a number of records. A snapshot after fewer records would
+    /// cost more than it saves.
     fn size(&self) -> u64;
 
-    /// Returns `true` if what comes now is a successor's to apply.
-    fn is_over(&self) -> bool {
+    /// Returns `true` if later records are for a successor to apply.
+    fn has_ended(&self) -> bool {
         false
     }
 
-    /// Returns the bytes of a snapshot.
+    /// Encodes the state as a snapshot.
     ///
     /// # Errors
-    /// [`RecoveryError::Unencoded`].
+    /// [`RecoveryError::Encode`].
     fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
         Ok(codec::encode(Self::VERSION, &self.save())?)
     }
 
-    /// Continues from the bytes of the snapshot after the record `sequence`.
+    /// Restores the state from the snapshot after record `sequence`.
     ///
     /// # Errors
-    /// [`RecoveryError::Encoded`], [`RecoveryError::State`].
+    /// [`RecoveryError::Decode`], [`RecoveryError::State`].
     fn decode(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
         let saved = codec::decode(Self::VERSION, bytes);
-        let saved = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
+        let saved = saved.map_err(|error| RecoveryError::Decode(sequence, error))?;
         self.restore(saved).map_err(|error| RecoveryError::State(sequence, error))
     }
 
-    /// Takes a part of what is recovered.
+    /// Applies a part of a recovery: a snapshot or a record.
     ///
     /// # Errors
-    /// As [`State::decode`] and [`State::carry_out`].
-    fn take(&mut self, part: Recovered<'_>) -> Result<(), RecoveryError> {
+    /// As [`State::decode`] and [`State::apply`].
+    fn recover(&mut self, part: Recovered<'_>) -> Result<(), RecoveryError> {
         match part {
             Recovered::Snapshot { sequence, state } => self.decode(sequence, state),
-            Recovered::Record { sequence, payload } => self.carry_out(Record { sequence, payload }),
+            Recovered::Record { sequence, payload } => self.apply(Record { sequence, payload }),
         }
     }
 }
 
-/// A state, and how far it has followed the log.
+/// A state that follows a log, with its position in it.
 pub struct JournalFollower<S> {
-    /// The state behind [`Follower::last`].
+    /// The state after record [`JournalFollower::last`].
     pub state: S,
     reader: Reader,
     folder: PathBuf,
@@ -87,18 +88,18 @@ pub struct JournalFollower<S> {
 }
 
 impl<S: State> JournalFollower<S> {
-    /// Begins in the newest good snapshot of that folder, if there is one; else `state` is that
-    /// before the first record.
+    /// Opens the log of a directory and restores the newest valid snapshot. Without one, `state` is
+    /// the state before the first record.
     ///
     /// # Errors
-    /// As [`State::decode`]; that the folder is not there.
-    pub fn begin(folder: &Path, mut state: S) -> Result<Self, RecoveryError> {
+    /// As [`State::decode`]; a directory that cannot be read.
+    pub fn open(folder: &Path, mut state: S) -> Result<Self, RecoveryError> {
         let (mut failed, mut snapshot_at) = (None, 0);
         let reader = recovery::follow(folder, |part| {
             if let Recovered::Snapshot { sequence, .. } = part {
                 snapshot_at = sequence;
             }
-            failed = state.take(part).err();
+            failed = state.recover(part).err();
         })?;
         match failed {
             Some(error) => Err(error),
@@ -106,45 +107,45 @@ impl<S: State> JournalFollower<S> {
         }
     }
 
-    /// Carries out what was written since, at most so many records; how many that were. Not beyond
-    /// where [`State::is_over`].
+    /// Applies up to `max` new records. Returns the number applied. Stops once
+    /// [`State::has_ended`].
     ///
     /// # Errors
-    /// As [`State::carry_out`]; what the system refused. The state is of no use then.
-    pub fn follow(&mut self, most: usize) -> Result<usize, RecoveryError> {
-        for count in 0..most {
-            if self.state.is_over() {
+    /// As [`State::apply`]; the system's refusal. The state must not be used then.
+    pub fn poll(&mut self, max: usize) -> Result<usize, RecoveryError> {
+        for count in 0..max {
+            if self.state.has_ended() {
                 return Ok(count);
             }
-            let Some(record) = self.reader.next()? else { return Ok(count) };
-            self.state.carry_out(record)?;
+            let Some(record) = self.reader.next_record()? else { return Ok(count) };
+            self.state.apply(record)?;
         }
-        Ok(most)
+        Ok(max)
     }
 
-    /// The last record that was carried out.
+    /// Returns the last record that was applied.
     pub fn last(&self) -> u64 {
-        self.reader.due() - 1
+        self.reader.next_sequence() - 1
     }
 
-    /// Whether so many records were written since the last snapshot, and more than the state is
-    /// worth.
-    pub fn snapshot_is_due(&self, every: u64) -> bool {
-        !self.state.is_over() && self.last() - self.snapshot_at >= every.max(self.state.size())
+    /// Returns `true` if at least `every` records were applied since the last snapshot, and not
+    /// fewer than the size of the state.
+    pub fn is_snapshot_due(&self, every: u64) -> bool {
+        !self.state.has_ended() && self.last() - self.snapshot_at >= every.max(self.state.size())
     }
 
-    /// Writes a snapshot of this state, and removes older ones but for one, with the segments that
-    /// nobody needs any more.
+    /// Writes a snapshot of the state, and removes all but the last two snapshots and the segments
+    /// before them.
     ///
     /// # Errors
-    /// As [`State::encode`]; what the system refused. The journal is as good as before.
+    /// As [`State::encode`]; the system's refusal. The journal stays valid.
     pub fn snapshot(&mut self) -> Result<(), RecoveryError> {
         self.snapshot_at = self.last();
         let state = self.state.encode()?;
-        Ok(snapshot::write_beside(&Os, &self.folder, &self.reader, &state, KEPT)?)
+        Ok(snapshot::write_snapshot(&OsDisk, &self.folder, &self.reader, &state, KEPT)?)
     }
 
-    /// The state, and what the writer that goes on from it begins behind
+    /// Returns the state and its reader, from which a new writer continues
     /// ([`crate::Writer::recover`]).
     pub fn into_parts(self) -> (S, Reader) {
         (self.state, self.reader)

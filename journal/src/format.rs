@@ -1,40 +1,41 @@
-//! The bytes of a segment: its header, its records, and how each of them is checked. All numbers
-//! are little endian.
+//! The file format of a segment: header and records, and their validation. All numbers are little
+//! endian.
 //!
 //! ```text
 //! segment   log-00000001, of a fixed size
 //!   byte  0  magic "bulkwal1"
 //!         8  version        1
 //!        16  log id         the same in all segments of a folder
-//!        24  index          1, 2, 3 …; those of failed preparations are missing
+//!        24  index          1, 2, 3 …; indices of unused segments are missing
 //!        32  bytes          of the whole file
 //!        40  check          CRC-32C of bytes 0 to 39
-//!        48  watermark      sequence of a record that was synced, with all before it; may be behind
-//!        56  its inverse    otherwise the watermark is not believed
+//!        48  watermark      a record that is durable, with all before it; may be out of date
+//!        56  its inverse    otherwise the watermark is ignored
 //!        64  records        the first unused byte and all after it are zero
 //!
 //! record    at a multiple of 8
 //!   byte  0  length u32     of the payload, 1 or more
-//!         4  crc32c u32     of: CRC of bytes 0 to 39 of the header u32, length u32, sequence u64, CRC-32C of the payload u32
+//!         4  crc32c u32     of: CRC-32C of the header's bytes 0 to 39, length u32, sequence u64,
+//!                           CRC-32C of the payload
 //!         8  sequence u64   1, 2, 3 … through all segments
 //!        16  payload, then zeros to a multiple of 8
 //! ```
-//! Length and CRC are one word, stored last: a process that dies in the middle leaves a zero there,
-//! which is no record. The end of a segment that is followed by another one is a record of the
+//! Length and CRC are one word, stored last: a process that dies in the middle of a record leaves a
+//! zero there, which marks the end of the log. A segment with a successor ends with a record of
 //! length `u32::MAX` without payload.
 //!
-//! The segment is part of every CRC: a record of another folder or file, or one that stood in these
-//! blocks of the disk before, is none.
+//! The segment's header is part of every CRC. A record of another log or segment, or a stale one in
+//! reused blocks of the disk, is therefore invalid.
 
 use crc_fast::crc32_iscsi as crc32c;
 
-/// Bytes of a segment's header.
+/// Length of a segment's header in bytes.
 pub const SEGMENT_HEADER: usize = 64;
-/// Bytes before a record's payload.
+/// Length of a record's header in bytes.
 pub const RECORD_HEADER: usize = 16;
-/// Where the header has its watermark.
+/// Byte offset of the watermark in the header.
 pub const WATERMARK: usize = 48;
-/// The length that says: it goes on in the next segment.
+/// Length field of the end mark: the log continues in the next segment.
 pub(crate) const ROLL: u32 = u32::MAX;
 const MAGIC: u64 = u64::from_le_bytes(*b"bulkwal1");
 const VERSION: u64 = 1;
@@ -45,21 +46,21 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// A segment's header, decoded and checked.
+/// The header of a segment, decoded and validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// The same in all segments of a folder.
+    /// Id of the log, equal in all its segments.
     pub log: u64,
-    /// The segment's number, from 1.
+    /// Index of the segment, from 1.
     pub index: u64,
-    /// Of the whole file.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// The last record that was certainly on the disk when this was written; 0 for none.
+    /// A record known to be durable, with all before it; 0 for none.
     pub watermark: u64,
 }
 
 impl SegmentHeader {
-    /// As it stands in the file.
+    /// Encodes the header as in the file.
     pub fn encode(&self) -> [u8; SEGMENT_HEADER] {
         let mut bytes = [0; SEGMENT_HEADER];
         let words = [MAGIC, VERSION, self.log, self.index, self.bytes];
@@ -73,10 +74,10 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Checks a header.
+    /// Decodes and validates a header.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         if bytes.len() < SEGMENT_HEADER {
             return Err("too short for the header of a segment");
@@ -91,30 +92,30 @@ impl SegmentHeader {
             return Err("the segment's header is damaged");
         }
         let watermark = word(bytes, WATERMARK);
-        let is_whole = word(bytes, WATERMARK + 8) == !watermark;
-        let watermark = if is_whole { watermark } else { 0 };
+        let is_intact = word(bytes, WATERMARK + 8) == !watermark;
+        let watermark = if is_intact { watermark } else { 0 };
         Ok(Self { log: word(bytes, 16), index: word(bytes, 24), bytes: word(bytes, 32), watermark })
     }
 
-    /// What its records' CRCs begin with.
+    /// Returns the CRC of the header, which is part of each record's CRC.
     pub fn seed(&self) -> u32 {
         crc32c(&self.encode()[..40])
     }
 }
 
-/// The longest payload in segments of so many bytes. The end of the segment takes a record's
+/// Returns the maximum payload in segments of `segment_bytes`. The end mark takes one record
 /// header.
-pub const fn most(segment_bytes: u64) -> usize {
+pub const fn max_payload(segment_bytes: u64) -> usize {
     (segment_bytes as usize).saturating_sub(SEGMENT_HEADER + 2 * RECORD_HEADER) & !7
 }
 
-/// Bytes of a record with so long a payload.
+/// Returns the length in bytes of a record with a payload of `length` bytes.
 #[inline(always)]
-pub const fn size(length: usize) -> usize {
+pub const fn record_size(length: usize) -> usize {
     RECORD_HEADER + length.next_multiple_of(8)
 }
 
-/// A record's first word: its length and its CRC.
+/// Returns the first word of a record: its length and its CRC.
 #[inline(always)]
 pub fn first_word(seed: u32, length: u32, sequence: u64, payload: &[u8]) -> u64 {
     let inner = crc32c(payload);
@@ -126,54 +127,57 @@ pub fn first_word(seed: u32, length: u32, sequence: u64, payload: &[u8]) -> u64 
     u64::from(length) | u64::from(crc32c(&block)) << 32
 }
 
-/// What stands at a place in a segment.
+/// The result of scanning one position of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// The record that was due, with so long a payload.
+pub enum ScanResult {
+    /// The expected record, with the length of its payload.
     Record(usize),
-    /// The end of the segment: it goes on in the next one.
-    Roll,
-    /// Nothing was written here.
+    /// The end mark: the log continues in the next segment.
+    SegmentEnd,
+    /// No record was written here.
     Empty,
-    /// So many bytes from here on are needed to tell.
-    More(usize),
-    /// Not a record, or not the one that was due.
-    Bad(&'static str),
+    /// More input is needed: this number of bytes from the position on.
+    NeedsMore(usize),
+    /// Not a valid record, or not the expected one; with a description.
+    Invalid(&'static str),
 }
 
-/// Looks at what stands at the beginning of `bytes`, where record `due` should. `room` is the
-/// distance to the end of the segment: no record reaches beyond it. Believes nothing: whatever the
-/// bytes are, it reads none behind them.
-pub fn scan(bytes: &[u8], room: usize, seed: u32, due: u64) -> Found {
-    if room < RECORD_HEADER {
-        return Found::Bad("behind the last place of the segment");
+/// Scans the beginning of `bytes` for record `expected`. `remaining` is the distance to the end of
+/// the segment, which no record exceeds. Trusts no byte, and reads none after `bytes`.
+pub fn scan(bytes: &[u8], remaining: usize, seed: u32, expected: u64) -> ScanResult {
+    if remaining < RECORD_HEADER {
+        return ScanResult::Invalid("after the last record of the segment");
     }
     if bytes.len() < RECORD_HEADER {
-        return Found::More(RECORD_HEADER);
+        return ScanResult::NeedsMore(RECORD_HEADER);
     }
     let first = word(bytes, 0);
     if first == 0 {
-        return Found::Empty;
+        return ScanResult::Empty;
     }
     let (length, sequence) = (first as u32, word(bytes, 8));
     if length == ROLL {
-        let is_ours = first_word(seed, ROLL, sequence, &[]) == first && sequence == due;
-        return if is_ours { Found::Roll } else { Found::Bad("the mark of the segment's end is damaged") };
+        let is_expected = first_word(seed, ROLL, sequence, &[]) == first && sequence == expected;
+        return if is_expected {
+            ScanResult::SegmentEnd
+        } else {
+            ScanResult::Invalid("the mark of the segment's end is damaged")
+        };
     }
     let length = length as usize;
-    if length == 0 || size(length) > room {
-        return Found::Bad("an impossible length");
+    if length == 0 || record_size(length) > remaining {
+        return ScanResult::Invalid("an impossible length");
     }
     if bytes.len() < RECORD_HEADER + length {
-        return Found::More(RECORD_HEADER + length);
+        return ScanResult::NeedsMore(RECORD_HEADER + length);
     }
     if first_word(seed, length as u32, sequence, &bytes[RECORD_HEADER..RECORD_HEADER + length]) != first {
-        return Found::Bad("a wrong CRC");
+        return ScanResult::Invalid("a wrong CRC");
     }
-    if sequence != due {
-        return Found::Bad("another record's sequence");
+    if sequence != expected {
+        return ScanResult::Invalid("another record's sequence");
     }
-    Found::Record(length)
+    ScanResult::Record(length)
 }
 
 #[cfg(test)]
@@ -181,12 +185,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crc_is_castagnolis() {
+    fn crc_is_crc32c() {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
     }
 
     #[test]
-    fn a_header_comes_back_and_no_bit_of_it_can_change() {
+    fn header_roundtrips_and_detects_any_bit_flip() {
         let header = SegmentHeader { log: 7, index: 3, bytes: 1 << 20, watermark: 99 };
         let bytes = header.encode();
         assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
@@ -203,20 +207,23 @@ mod tests {
     }
 
     #[test]
-    fn no_bit_of_a_record_can_change_and_it_is_only_itself() {
+    fn record_detects_any_bit_flip_and_wrong_position() {
         let payload = [0xa5; 21];
-        let mut bytes = vec![0; size(21)];
+        let mut bytes = vec![0; record_size(21)];
         bytes[..8].copy_from_slice(&first_word(5, 21, 9, &payload).to_le_bytes());
         bytes[8..16].copy_from_slice(&9_u64.to_le_bytes());
         bytes[16..37].copy_from_slice(&payload);
-        assert_eq!(scan(&bytes, 64, 5, 9), Found::Record(21));
-        assert_eq!(scan(&bytes, 64, 5, 8), Found::Bad("another record's sequence"));
-        assert_eq!(scan(&bytes, 64, 6, 9), Found::Bad("a wrong CRC"), "of another segment");
-        assert_eq!(scan(&bytes[..30], 64, 5, 9), Found::More(37));
+        assert_eq!(scan(&bytes, 64, 5, 9), ScanResult::Record(21));
+        assert_eq!(scan(&bytes, 64, 5, 8), ScanResult::Invalid("another record's sequence"));
+        assert_eq!(scan(&bytes, 64, 6, 9), ScanResult::Invalid("a wrong CRC"), "of another segment");
+        assert_eq!(scan(&bytes[..30], 64, 5, 9), ScanResult::NeedsMore(37));
         for bit in 0..37 * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(!matches!(scan(&changed, 64, 5, 9), Found::Record(_) | Found::Roll), "bit {bit}");
+            assert!(
+                !matches!(scan(&changed, 64, 5, 9), ScanResult::Record(_) | ScanResult::SegmentEnd),
+                "bit {bit}"
+            );
         }
     }
 }

@@ -1,116 +1,136 @@
-//! The threads beside the writer: one prepares segments and writes snapshots, the other syncs
-//! groups.
+//! The writer's threads: one creates segments and writes snapshots, the other syncs groups.
 
 use crate::disk;
 use crate::error::JournalError;
 use crate::format::SegmentHeader;
+use crate::mapping::MappedWords;
 use crate::segment;
-use crate::shared::{Mapped, Shared};
+use crate::shared::{MappedSegment, Shared};
 use crate::snapshot;
-use shm::memory::Region;
-use shm::sync::Ordering;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the helper sleeps when there is nothing to do.
-const NAP: Duration = Duration::from_millis(10);
+/// Sleep of the helper when it has nothing to do.
+const IDLE_SLEEP: Duration = Duration::from_millis(10);
 
-/// How segments are made.
+/// How segments are created.
 #[derive(Clone, Copy)]
-pub(crate) struct Make {
+pub(crate) struct SegmentOptions {
     pub bytes: u64,
-    /// Whether they must be on the disk, name, header and zeros, before they are written: then a
-    /// sync of records has no blocks to allocate.
-    pub settled: bool,
+    /// Whether a segment is made durable (name, header and zeros) before it is written, so that a
+    /// sync of records allocates no blocks.
+    pub synced: bool,
 }
 
-/// Makes a segment. The first one of a writer is not touched ahead: the writer waits for it.
-pub(crate) fn make(
+/// Creates a segment. The first segment of a writer is not touched ahead, because the writer waits
+/// for it.
+pub(crate) fn create_segment(
     shared: &Shared,
-    make: Make,
+    options: SegmentOptions,
     index: u64,
     ahead: bool,
-) -> Result<Arc<Mapped>, JournalError> {
+) -> Result<Arc<MappedSegment>, JournalError> {
     let disk = &*shared.disk;
     let unfinished = shared.folder.join(segment::UNFINISHED);
     disk::remove(disk, &unfinished)?;
     let file = disk::create(disk, &unfinished)?;
-    disk::reserve(disk, &unfinished, &file, make.bytes)?;
-    let header = SegmentHeader { log: shared.log, index, bytes: make.bytes, watermark: 0 };
+    disk::reserve(disk, &unfinished, &file, options.bytes)?;
+    let header = SegmentHeader { log: shared.log, index, bytes: options.bytes, watermark: 0 };
     disk::write(disk, &unfinished, &file, &header.encode())?;
-    let mapping = |what| JournalError::io(&unfinished, what);
-    let region = Region::map(&unfinished.display().to_string(), &file, false)
-        .map_err(|error| mapping("map it")(io::Error::other(error)))?;
+    let words = MappedWords::map(&file).map_err(JournalError::io(&unfinished, "map it"))?;
     if ahead {
-        region.touch().map_err(mapping("touch its pages"))?;
+        let touched = words.touch_ranges().try_for_each(|range| words.touch(range));
+        touched.map_err(JournalError::io(&unfinished, "touch its pages"))?;
     }
-    if make.settled {
+    if options.synced {
         disk::sync(disk, &unfinished, &file)?;
     }
     let path = segment::path(&shared.folder, index);
     disk::rename(disk, &unfinished, &path)?;
-    if make.settled {
-        disk::sync_folder(disk, &shared.folder)?;
+    if options.synced {
+        disk::sync_dir(disk, &shared.folder)?;
     }
-    Ok(Arc::new(Mapped { index, path, file, region, seed: header.seed() }))
+    Ok(Arc::new(MappedSegment { index, path, file, words, seed: header.seed() }))
 }
 
-/// A state to be written, and the last record in it.
-pub(crate) struct Job {
+/// Bytes of the first segment that are touched before they are synced.
+const SYNC_BYTES: usize = 1 << 20;
+
+/// Touches the segment that the writer uses already. If appends are synced, each megabyte is
+/// written to the disk at once: otherwise every sync would convert blocks from reserved to written,
+/// which is a commit of the file system's journal.
+fn touch_first(shared: &Shared, options: SegmentOptions, first: &MappedSegment) -> Result<(), JournalError> {
+    for range in first.words.touch_ranges() {
+        if shared.stop.load(Ordering::Relaxed) != 0 {
+            break;
+        }
+        let is_full = range.end.is_multiple_of(SYNC_BYTES);
+        first.words.touch(range).map_err(JournalError::io(&first.path, "touch its pages"))?;
+        if options.synced && is_full {
+            // Not through `Disk`: nothing waits for this sync.
+            first.file.sync_data().map_err(JournalError::io(&first.path, "sync it (fdatasync)"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A snapshot to write: an encoded state and the last record in it.
+pub(crate) struct SnapshotJob {
     pub sequence: u64,
     pub state: Vec<u8>,
 }
 
-/// Removes what a dead writer had prepared.
-pub(crate) fn remove(shared: &Shared, unused: &[PathBuf]) {
+/// Removes the segments that a predecessor had prepared.
+pub(crate) fn remove_unused(shared: &Shared, unused: &[PathBuf]) {
     if let Err(error) = unused.iter().try_for_each(|path| disk::remove(&*shared.disk, path)) {
         shared.fail(error);
     }
 }
 
-/// Prepares each next segment and writes what snapshots there are, until it is told to stop. A
-/// failure stops the journal.
-pub(crate) fn help(
+/// Runs the helper thread: creates each next segment and writes snapshots, until it must stop. An
+/// error fails the journal.
+pub(crate) fn run_helper(
     shared: &Shared,
-    segments: Make,
+    segments: SegmentOptions,
     mut index: u64,
     keep: usize,
-    ready: &SyncSender<Arc<Mapped>>,
-    jobs: &Receiver<Job>,
-    first: Arc<Mapped>,
+    ready: &SyncSender<Arc<MappedSegment>>,
+    jobs: &Receiver<SnapshotJob>,
+    first: Arc<MappedSegment>,
 ) {
-    // The writer is at work in it already: until this is done it has a page fault now and then.
-    // What is to be synced is left alone: all of the segment would go to the disk with the first
-    // group.
-    if !segments.settled
-        && let Err(error) = first.region.touch()
-    {
-        shared.fail(JournalError::io(&first.path, "touch its pages")(error));
+    if let Err(error) = touch_first(shared, segments, &first) {
+        shared.fail(error);
     }
     drop(first);
-    let mut prepared: Option<Arc<Mapped>> = None;
-    // Acquire: pairs with the Release of the writer's end; its jobs came before.
+    let mut prepared: Option<Arc<MappedSegment>> = None;
+    // Acquire: pairs with the Release in `stop_threads`; snapshots were sent before it.
     while !shared.is_failed() {
         let is_last = shared.stop.load(Ordering::Acquire) != 0;
         let mut result = Ok(());
         if let Ok(job) = jobs.try_recv() {
-            let settle = || shared.sync().map(drop);
-            result =
-                snapshot::write(&*shared.disk, &shared.folder, shared.log, job.sequence, &job.state, settle)
-                    .and_then(|()| snapshot::prune(&*shared.disk, &shared.folder, keep));
+            let sync_log = || shared.sync().map(drop);
+            result = snapshot::write(
+                &*shared.disk,
+                &shared.folder,
+                shared.log,
+                job.sequence,
+                &job.state,
+                sync_log,
+            )
+            .and_then(|()| snapshot::prune(&*shared.disk, &shared.folder, keep));
         } else if is_last {
             break;
         } else if prepared.is_none() {
-            // One more is on its way to the writer than before: perhaps one is written to its end.
-            if !segments.settled {
-                shared.let_go();
+            // The writer has taken a segment, so that an earlier one may be full.
+            if !segments.synced {
+                shared.unmap_written();
             }
-            result = make(shared, segments, index, true).map(|segment| {
-                // Known before it can be written: whoever syncs finds it.
+            result = create_segment(shared, segments, index, true).map(|segment| {
+                // Before the writer can use it, so that a sync finds it.
                 shared.add(&segment);
                 index += 1;
                 prepared = Some(segment);
@@ -120,7 +140,7 @@ pub(crate) fn help(
                 Ok(()) => {}
                 Err(TrySendError::Full(segment)) => {
                     prepared = Some(segment);
-                    thread::park_timeout(NAP);
+                    thread::park_timeout(IDLE_SLEEP);
                 }
                 Err(TrySendError::Disconnected(_)) => break,
             }
@@ -129,13 +149,13 @@ pub(crate) fn help(
             shared.fail(error);
         }
     }
-    if let Some(spare) = prepared {
-        let _ = std::fs::remove_file(&spare.path);
+    if let Some(unused) = prepared {
+        let _ = std::fs::remove_file(&unused.path);
     }
 }
 
-/// Syncs when so many records wait, when one has waited so long, or when somebody waits for one;
-/// until it is told to stop.
+/// Runs the sync thread of group commit: syncs once `records` records wait or one has waited
+/// `within`, until it must stop.
 pub(crate) fn sync_groups(shared: &Shared, records: u64, within: Duration) {
     let nap = (within / 4).clamp(Duration::from_micros(10), Duration::from_millis(1));
     let mut since = None;
@@ -145,8 +165,7 @@ pub(crate) fn sync_groups(shared: &Shared, records: u64, within: Duration) {
         let waiting = shared.appended.load(Ordering::Relaxed) - durable;
         if waiting > 0 {
             let since = since.get_or_insert_with(Instant::now);
-            let is_asked = shared.asked.load(Ordering::Relaxed) > durable;
-            if is_last || waiting >= records || is_asked || since.elapsed() >= within {
+            if is_last || waiting >= records || since.elapsed() >= within {
                 if shared.sync().is_err() {
                     return;
                 }

@@ -1,38 +1,37 @@
-//! Where inputs are recorded before they are applied: a log, or nowhere. A type parameter of
-//! whoever takes them, not a flag.
+//! The log of a state machine's inputs as a type parameter: a journal, or `()` for none.
 
 use crate::error::JournalError;
-use crate::recovery::End;
+use crate::recovery::LogEnd;
 use crate::writer::Writer;
 
-/// A log of inputs.
+/// A log that records inputs before they are applied.
 pub trait InputLog: Send {
     /// Whether inputs are recorded.
-    const IS_KEPT: bool;
+    const IS_ENABLED: bool;
 
     /// Appends an input before it is applied.
     ///
     /// # Errors
-    /// [`JournalError::Failed`]: the input must not be applied.
+    /// [`JournalError::Failed`]. The input must not be applied then.
     fn record(&mut self, payload: &[u8]) -> Result<(), JournalError>;
 
-    /// Returns the record that an output must wait for, under group commit; `has_deferred`: others
-    /// wait already.
+    /// Returns the record that an output must wait for under group commit. With `has_deferred`,
+    /// other outputs wait already.
     fn undurable(&self, has_deferred: bool) -> Option<u64>;
 
-    /// The last durable record.
+    /// Returns the last durable record.
     fn durable(&self) -> u64;
 
-    /// Why the log can record no more, if it cannot.
+    /// Returns why the log has failed, if it has.
     fn failure(&self) -> Option<JournalError>;
 
-    /// The last record, and what was recovered.
-    fn progress(&self) -> (u64, Option<&End>);
+    /// Returns the last record and the end that recovery found.
+    fn progress(&self) -> (u64, Option<&LogEnd>);
 }
 
-/// No log: nothing is recorded, and nothing is compiled for it.
+/// No log: nothing is recorded, at no cost.
 impl InputLog for () {
-    const IS_KEPT: bool = false;
+    const IS_ENABLED: bool = false;
 
     #[inline(always)]
     fn record(&mut self, _: &[u8]) -> Result<(), JournalError> {
@@ -53,13 +52,13 @@ impl InputLog for () {
         None
     }
 
-    fn progress(&self) -> (u64, Option<&End>) {
+    fn progress(&self) -> (u64, Option<&LogEnd>) {
         (0, None)
     }
 }
 
 impl InputLog for Writer {
-    const IS_KEPT: bool = true;
+    const IS_ENABLED: bool = true;
 
     #[inline(always)]
     fn record(&mut self, payload: &[u8]) -> Result<(), JournalError> {
@@ -68,19 +67,20 @@ impl InputLog for Writer {
 
     #[inline(always)]
     fn undurable(&self, has_deferred: bool) -> Option<u64> {
-        (self.waits() && (has_deferred || self.settled() < self.last())).then(|| self.last())
+        (self.is_group_commit() && (has_deferred || self.durable_sequence() < self.last()))
+            .then(|| self.last())
     }
 
     #[inline(always)]
     fn durable(&self) -> u64 {
-        self.settled()
+        self.durable_sequence()
     }
 
     fn failure(&self) -> Option<JournalError> {
         Writer::failure(self)
     }
 
-    fn progress(&self) -> (u64, Option<&End>) {
+    fn progress(&self) -> (u64, Option<&LogEnd>) {
         (self.last(), Some(self.recovered()))
     }
 }

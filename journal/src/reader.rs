@@ -1,52 +1,81 @@
-//! Follows a log, also while it is written: with `pread`, and believing nothing that it has not
-//! checked.
+//! The reader: follows a log, also while it is written, with `pread`. It trusts only validated
+//! bytes.
 
 use crate::error::JournalError;
-use crate::format::{self, Found, SEGMENT_HEADER};
+use crate::format::{self, SEGMENT_HEADER, ScanResult};
 use crate::segment::{self, OpenSegment};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are read at once.
+/// Bytes of a read where records are expected.
 const CHUNK: usize = 1 << 18;
-/// The same where it is not known that there is anything: who follows a log that is not written
-/// looks again and again.
+/// Bytes of a read at the end of the log, which a follower polls.
 const PEEK: usize = 1 << 12;
 
-/// A record as it was appended.
+/// A record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its place in the log, from 1.
+    /// Sequence in the log, from 1.
     pub sequence: u64,
-    /// What was appended.
+    /// Payload as appended.
     pub payload: &'a [u8],
 }
 
-/// Reads records in order. Any number of readers may follow one writer; it does not know of them.
+/// A record with its own copy of the payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRecord {
+    /// Sequence in the log, from 1.
+    pub sequence: u64,
+    /// Payload as appended.
+    pub payload: Vec<u8>,
+}
+
+/// An iterator over the records of a log; see [`Reader::records`].
+pub struct Records<'a> {
+    reader: &'a mut Reader,
+    has_ended: bool,
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<OwnedRecord, JournalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        let owned =
+            |record: Record<'_>| OwnedRecord { sequence: record.sequence, payload: record.payload.to_vec() };
+        let next = self.reader.next_record().map(|record| record.map(owned)).transpose();
+        self.has_ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// Reads the records of a log in order. Any number of readers may follow one writer.
 pub struct Reader {
     folder: PathBuf,
     segment: Option<OpenSegment>,
-    /// Where the next record begins in the segment.
+    /// Byte offset of the next record in the segment.
     at: u64,
-    due: u64,
-    /// What was read from `at` on: `buffer[start..end]`.
+    next_sequence: u64,
+    /// `buffer[start..end]` holds the bytes from `at` on.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl Reader {
-    /// Begins with record `from`, or with the first that the folder still has. The record need not
-    /// be there yet.
+    /// Opens the log of a directory at record `from`, which may not exist yet, or at its first
+    /// record.
     ///
     /// # Errors
-    /// [`JournalError::Gap`] if the log begins later; what the system refused. Segments that cannot
-    /// be read are passed over: whether one is missing shows in the sequences.
+    /// [`JournalError::Gap`] if the log begins later; the system's refusal. Segments with an
+    /// invalid header are skipped: a missing one shows in the sequences.
     pub fn open(folder: &Path, from: Option<u64>) -> Result<Self, JournalError> {
         let mut reader = Self {
             folder: folder.to_owned(),
             segment: None,
             at: 0,
-            due: from.unwrap_or(1),
+            next_sequence: from.unwrap_or(1),
             buffer: Vec::new(),
             start: 0,
             end: 0,
@@ -54,92 +83,97 @@ impl Reader {
         let mut begins = Vec::new();
         let mut is_begun = true;
         for (_, path) in segment::list(folder)? {
-            match begun(&path)? {
+            match open_begun(&path)? {
                 Some((open, first)) => begins.push((first, open)),
-                // Segments before the first one that has records: its beginning is not on the disk.
+                // Segments without records before the first one with some: the log's beginning is
+                // missing.
                 None => is_begun &= !begins.is_empty(),
             }
         }
         let Some(earliest) = begins.first().map(|(first, _)| *first) else { return Ok(reader) };
         let wanted = from.unwrap_or(earliest);
-        let Some(place) = begins.iter().rposition(|(first, _)| *first <= wanted) else {
+        let Some(index) = begins.iter().rposition(|(first, _)| *first <= wanted) else {
             if !is_begun {
                 return Ok(reader);
             }
             return Err(JournalError::Gap { first: earliest, path: folder.to_owned() });
         };
-        let (first, open) = begins.swap_remove(place);
+        let (first, open) = begins.swap_remove(index);
         reader.enter(open, first);
-        while reader.due < wanted && reader.next()?.is_some() {}
+        while reader.next_sequence < wanted && reader.next_record()?.is_some() {}
         Ok(reader)
     }
 
     fn enter(&mut self, segment: OpenSegment, first: u64) {
         self.segment = Some(segment);
         self.at = SEGMENT_HEADER as u64;
-        self.due = first;
+        self.next_sequence = first;
         (self.start, self.end) = (0, 0);
     }
 
-    /// The sequence of the record that comes next.
-    pub fn due(&self) -> u64 {
-        self.due
+    /// Returns the sequence of the next record.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
     }
 
-    /// The segment that it stands in, and the byte in it.
-    pub fn place(&self) -> Option<(&Path, u64)> {
+    /// Returns the segment and the byte offset of the next record.
+    pub fn position(&self) -> Option<(&Path, u64)> {
         self.segment.as_ref().map(|segment| (segment.path.as_path(), self.at))
     }
 
-    /// The number of that segment.
+    /// Returns the index of that segment.
     pub(crate) fn index(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.index)
     }
 
-    /// The next record; `None` if there is none (yet).
+    /// Iterates over the records that exist now. Ends after the last one or the first error; a
+    /// later call continues there. Copies each payload, unlike [`Reader::next_record`].
+    pub fn records(&mut self) -> Records<'_> {
+        Records { reader: self, has_ended: false }
+    }
+
+    /// Returns the next record; `None` if it does not exist yet.
     ///
     /// # Errors
-    /// [`JournalError::Bad`] at the first record that is damaged: the next call says the same.
-    /// [`JournalError::Gap`] if the writer has removed what is due, behind a snapshot. What the
-    /// system refused.
-    #[expect(clippy::should_implement_trait, reason = "the record borrows the reader")]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, JournalError> {
+    /// [`JournalError::Bad`] at the first damaged record, also for each later call;
+    /// [`JournalError::Gap`] if the writer has removed the record after a snapshot; the system's
+    /// refusal.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, JournalError> {
         let mut is_fresh = false;
         loop {
             let Some(segment) = &self.segment else {
-                if self.go_on_behind(0)?.is_none() {
+                if self.enter_next(0)?.is_none() {
                     return Ok(None);
                 }
                 continue;
             };
-            let room = segment.header.bytes.saturating_sub(self.at) as usize;
+            let remaining = segment.header.bytes.saturating_sub(self.at) as usize;
             let bytes = &self.buffer[self.start..self.end];
-            match format::scan(bytes, room, segment.seed, self.due) {
-                Found::Record(length) => {
+            match format::scan(bytes, remaining, segment.seed, self.next_sequence) {
+                ScanResult::Record(length) => {
                     let from = self.start + format::RECORD_HEADER;
-                    self.start = (self.start + format::size(length)).min(self.end);
-                    self.at += format::size(length) as u64;
-                    self.due += 1;
+                    self.start = (self.start + format::record_size(length)).min(self.end);
+                    self.at += format::record_size(length) as u64;
+                    self.next_sequence += 1;
                     let payload = &self.buffer[from..from + length];
-                    return Ok(Some(Record { sequence: self.due - 1, payload }));
+                    return Ok(Some(Record { sequence: self.next_sequence - 1, payload }));
                 }
-                // What was read may be old by now, or torn by a store at the same time: it is read
-                // once more.
-                Found::Empty | Found::Bad(_) | Found::Roll if !is_fresh => {
+                // The buffer may be stale, or torn by a concurrent store: read once more.
+                ScanResult::Empty | ScanResult::Invalid(_) | ScanResult::SegmentEnd if !is_fresh => {
                     self.fill(PEEK, 0)?;
                     is_fresh = true;
                 }
-                Found::More(bytes) => {
+                ScanResult::NeedsMore(bytes) => {
                     if !self.fill(CHUNK, bytes)? {
-                        return self.end(Some("the file is cut short"));
+                        return self.end_of_segment(Some("the file is cut short"));
                     }
                     is_fresh = true;
                 }
-                Found::Empty => return self.end(None),
-                Found::Bad(what) => return self.end(Some(what)),
-                Found::Roll => {
+                ScanResult::Empty => return self.end_of_segment(None),
+                ScanResult::Invalid(what) => return self.end_of_segment(Some(what)),
+                ScanResult::SegmentEnd => {
                     let index = segment.header.index;
-                    match self.go_on_behind(index)? {
+                    match self.enter_next(index)? {
                         Some(()) => is_fresh = false,
                         None => return Ok(None),
                     }
@@ -148,12 +182,12 @@ impl Reader {
         }
     }
 
-    /// The log's id.
-    pub(crate) fn log(&self) -> Option<u64> {
+    /// Returns the id of the log.
+    pub(crate) fn log_id(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.log)
     }
 
-    /// Reads at least so many bytes from the next record on; `false` if there are not so many.
+    /// Reads at least `at_least` bytes from the next record on. Returns `false` if there are fewer.
     fn fill(&mut self, usual: usize, at_least: usize) -> Result<bool, JournalError> {
         let Some(segment) = &self.segment else { return Ok(false) };
         self.buffer.resize(at_least.max(usual), 0);
@@ -162,43 +196,43 @@ impl Reader {
         Ok(self.end >= at_least)
     }
 
-    /// No further record in this segment: a writer that has recovered goes on in a later one, with
-    /// just the sequence that is due.
-    fn end(&mut self, what: Option<&'static str>) -> Result<Option<Record<'_>>, JournalError> {
+    /// Handles the end of a segment without an end mark: a writer that has recovered continues in a
+    /// later segment with the next sequence.
+    fn end_of_segment(&mut self, what: Option<&'static str>) -> Result<Option<Record<'_>>, JournalError> {
         let Some(segment) = &self.segment else { return Ok(None) };
         for (_, path) in later(&self.folder, segment.header.index)? {
-            if let Some((open, first)) = begun(&path)?
-                && first == self.due
+            if let Some((open, first)) = open_begun(&path)?
+                && first == self.next_sequence
             {
                 self.enter(open, first);
-                return self.next();
+                return self.next_record();
             }
         }
         match (what, &self.segment) {
             (Some(what), Some(segment)) => Err(JournalError::Bad {
                 path: segment.path.clone(),
                 offset: self.at,
-                sequence: self.due,
+                sequence: self.next_sequence,
                 what,
             }),
             _ => Ok(None),
         }
     }
 
-    /// Enters the segment behind that one which begins with what is due; `None` if it is not there
-    /// yet.
-    fn go_on_behind(&mut self, index: u64) -> Result<Option<()>, JournalError> {
+    /// Enters the segment after `index` that begins with the next record; `None` if it does not
+    /// exist yet.
+    fn enter_next(&mut self, index: u64) -> Result<Option<()>, JournalError> {
         let mut gap = None;
-        // Twice: between two looks of the first pass the writer may have begun this segment and the
-        // one behind it. Whoever saw the later one begun finds the earlier one begun as well.
+        // Two passes: during the first one the writer may begin both this segment and the next. If
+        // the later one has begun, the second pass finds the earlier one begun.
         for _ in 0..2 {
             for (_, path) in later(&self.folder, index)? {
-                match begun(&path)? {
-                    Some((open, first)) if first == self.due => {
+                match open_begun(&path)? {
+                    Some((open, first)) if first == self.next_sequence => {
                         self.enter(open, first);
                         return Ok(Some(()));
                     }
-                    Some((_, first)) if first > self.due => gap = Some(first),
+                    Some((_, first)) if first > self.next_sequence => gap = Some(first),
                     _ => {}
                 }
             }
@@ -217,9 +251,9 @@ fn later(folder: &Path, index: u64) -> Result<Vec<(u64, PathBuf)>, JournalError>
     Ok(segment::list(folder)?.into_iter().filter(|(found, _)| *found > index).collect())
 }
 
-/// A segment with its first record; `None` if it has none, cannot be read as one, or was removed
-/// meanwhile.
-fn begun(path: &Path) -> Result<Option<(OpenSegment, u64)>, JournalError> {
+/// Opens a segment with its first record; `None` if it has none, has an invalid header, or was
+/// removed concurrently.
+fn open_begun(path: &Path) -> Result<Option<(OpenSegment, u64)>, JournalError> {
     match OpenSegment::open(path) {
         Ok(open) => Ok(open.first()?.map(|first| (open, first))),
         Err(JournalError::Bad { .. }) => Ok(None),

@@ -1,5 +1,4 @@
-//! Recovery: the newest good snapshot, then the rest of the log, up to the first record that is not
-//! whole.
+//! Recovery: the newest valid snapshot, then the records after it, up to the first invalid one.
 
 use crate::error::JournalError;
 use crate::reader::Reader;
@@ -8,60 +7,60 @@ use crate::snapshot;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What recovery hands over: at most one snapshot, and before all records.
+/// A part of a recovery: at most one snapshot, then the records after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered<'a> {
-    /// The state as it was behind that record.
+    /// The newest valid snapshot.
     Snapshot {
-        /// The last record in it.
+        /// Last record in the snapshot.
         sequence: u64,
-        /// As it was handed to [`crate::Writer::snapshot`].
+        /// Encoded state as passed to [`crate::Writer::snapshot`].
         state: &'a [u8],
     },
-    /// A record behind the snapshot, each once and in order.
+    /// A record after the snapshot, each once and in order.
     Record {
-        /// Its place in the log.
+        /// Sequence in the log.
         sequence: u64,
-        /// What was appended.
+        /// Payload as appended.
         payload: &'a [u8],
     },
 }
 
-/// Where the log ends, and what recovery has met.
+/// The end of a log, as recovery found it.
 #[derive(Clone, Debug, Default)]
-pub struct End {
-    /// The last record; 0 for none.
+pub struct LogEnd {
+    /// Last record; 0 for none.
     pub last: u64,
-    /// The snapshot that it began with; 0 for none.
+    /// Last record of the snapshot used; 0 for none.
     pub snapshot: u64,
-    /// Records behind it.
+    /// Number of records after the snapshot.
     pub records: u64,
-    /// Snapshots that could not be used, and why.
+    /// Invalid snapshots, each with the reason.
     pub bad_snapshots: Vec<(PathBuf, &'static str)>,
-    /// Why it ends there, if not because nothing more was written.
+    /// Why the log ends there, unless no further record was written.
     pub stopped: Option<String>,
-    /// The last record that a segment says was synced.
+    /// Last record known to be durable, from the headers of the segments.
     pub watermark: u64,
-    /// The log's id; `None` in an empty folder.
+    /// Id of the log; `None` in an empty directory.
     pub(crate) log: Option<u64>,
-    /// The numbers of the segments that recovery has read.
+    /// Indices of the segments that recovery has read.
     pub(crate) segments: Vec<u64>,
-    /// The highest number that a segment has.
+    /// Highest index of a segment.
     pub(crate) highest: u64,
 }
 
-/// Hands over what a folder holds, and changes nothing. The folder may be empty.
+/// Recovers the log of a directory through `apply` without changing it. The directory may be empty.
 ///
 /// # Errors
-/// [`JournalError::Damaged`] if records are missing that were synced; [`JournalError::Gap`] if no
-/// good snapshot reaches the log; what the system refused. A record that is not whole is no error:
-/// no crash leaves another one behind it that counts.
-pub fn recover(folder: &Path, apply: impl FnMut(Recovered<'_>)) -> Result<End, JournalError> {
-    whole(folder, read(folder, apply)?)
+/// [`JournalError::Damaged`] if durable records are missing; [`JournalError::Gap`] if no valid
+/// snapshot reaches the log; the system's refusal. An incomplete record ends the log without an
+/// error, because a crash leaves nothing valid after it.
+pub fn recover(folder: &Path, apply: impl FnMut(Recovered<'_>)) -> Result<LogEnd, JournalError> {
+    check_watermark(folder, read_log(folder, apply)?)
 }
 
-/// Whether nothing is missing that was synced.
-fn whole(folder: &Path, end: End) -> Result<End, JournalError> {
+/// Checks that no durable record is missing.
+fn check_watermark(folder: &Path, end: LogEnd) -> Result<LogEnd, JournalError> {
     if end.last < end.watermark {
         let (path, next, durable) = (folder.to_owned(), end.last + 1, end.watermark);
         return Err(JournalError::Damaged { path, next, durable });
@@ -69,55 +68,55 @@ fn whole(folder: &Path, end: End) -> Result<End, JournalError> {
     Ok(end)
 }
 
-/// The same, whatever was lost.
-pub(crate) fn read(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<End, JournalError> {
-    let mut end = segments_of(folder)?;
+/// As [`recover`], also if durable records are missing.
+pub(crate) fn read_log(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<LogEnd, JournalError> {
+    let mut end = scan_headers(folder)?;
     newest_snapshot(folder, &mut end, &mut apply)?;
     end.last = end.snapshot;
     let reader = match Reader::open(folder, Some(end.snapshot + 1)) {
         Ok(reader) => reader,
-        // The snapshot's log was synced, so this is damage before it: nothing behind can be
-        // reached.
+        // The log was synced up to the snapshot, so this is damage, and nothing after it is
+        // reachable.
         Err(error @ JournalError::Bad { .. }) => {
             end.stopped = Some(error.to_string());
             return Ok(end);
         }
         Err(error) => return Err(error),
     };
-    read_on(reader, end, apply)
+    read_records(reader, end, apply)
 }
 
-/// The same for one that has followed the log up to where that reader is, and needs only what comes
-/// then.
-pub(crate) fn go_on(
+/// As [`recover`], for a state that has followed the log with this reader: only the records after
+/// it.
+pub(crate) fn resume(
     folder: &Path,
     reader: Reader,
     apply: impl FnMut(Recovered<'_>),
-) -> Result<End, JournalError> {
-    let mut end = segments_of(folder)?;
-    end.last = reader.due() - 1;
+) -> Result<LogEnd, JournalError> {
+    let mut end = scan_headers(folder)?;
+    end.last = reader.next_sequence() - 1;
     end.snapshot = end.last;
-    // Those that the reader has left behind.
+    // Those that the reader has passed.
     let current = reader.index().unwrap_or(0);
     let before = segment::list(folder)?.into_iter().map(|(index, _)| index);
     end.segments = before.filter(|index| *index < current).collect();
-    whole(folder, read_on(reader, end, apply)?)
+    check_watermark(folder, read_records(reader, end, apply)?)
 }
 
-/// The newest good snapshot goes to `apply`; the reader stands behind it. For who follows the log
-/// beside its writer.
+/// Passes the newest valid snapshot to `apply`. Returns a reader of the records after it, to follow
+/// a log while it is written.
 ///
 /// # Errors
-/// As [`recover`], but that the log may end anywhere: it goes on.
+/// As [`recover`], except that the log may end anywhere.
 pub fn follow(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<Reader, JournalError> {
-    let mut end = segments_of(folder)?;
+    let mut end = scan_headers(folder)?;
     newest_snapshot(folder, &mut end, &mut apply)?;
     Reader::open(folder, Some(end.snapshot + 1))
 }
 
-/// What the segments' headers say.
-fn segments_of(folder: &Path) -> Result<End, JournalError> {
-    let mut end = End::default();
+/// Reads the headers of all segments.
+fn scan_headers(folder: &Path) -> Result<LogEnd, JournalError> {
+    let mut end = LogEnd::default();
     for (index, path) in segment::list(folder)? {
         end.highest = end.highest.max(index);
         match OpenSegment::open(&path) {
@@ -126,7 +125,7 @@ fn segments_of(folder: &Path) -> Result<End, JournalError> {
                 end.watermark = end.watermark.max(open.header.watermark);
             }
             Err(JournalError::Bad { .. }) => {}
-            // Removed meanwhile, behind a snapshot, by a writer that is at work.
+            // Removed concurrently by a writer, after a snapshot.
             Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -136,7 +135,7 @@ fn segments_of(folder: &Path) -> Result<End, JournalError> {
 
 fn newest_snapshot(
     folder: &Path,
-    end: &mut End,
+    end: &mut LogEnd,
     apply: &mut impl FnMut(Recovered<'_>),
 ) -> Result<(), JournalError> {
     for (_, path) in snapshot::list(folder)?.into_iter().rev() {
@@ -156,17 +155,17 @@ fn newest_snapshot(
     Ok(())
 }
 
-fn read_on(
+fn read_records(
     mut reader: Reader,
-    mut end: End,
+    mut end: LogEnd,
     mut apply: impl FnMut(Recovered<'_>),
-) -> Result<End, JournalError> {
+) -> Result<LogEnd, JournalError> {
     loop {
         let index = reader.index();
         if index.is_some() && end.segments.last() != index.as_ref() {
             end.segments.extend(index);
         }
-        match reader.next() {
+        match reader.next_record() {
             Ok(Some(record)) => {
                 end.last = record.sequence;
                 end.records += 1;

@@ -1,18 +1,18 @@
-//! The segments of a folder: their names, and opening one to read it.
+//! Segment files: their names, and opening one for reading.
 
 use crate::error::JournalError;
-use crate::format::{self, Found, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader};
+use crate::files::open_regular;
+use crate::format::{self, RECORD_HEADER, SEGMENT_HEADER, ScanResult, SegmentHeader};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use system::folder::open_regular;
 
-/// How the names of segments begin.
+/// Prefix of the names of segments.
 const PREFIX: &str = "log-";
-/// The name under which a segment is made.
+/// Name of a segment while it is created.
 pub(crate) const UNFINISHED: &str = "unfinished-segment";
 
-/// Files of that kind with their numbers, the lowest first.
+/// Lists the files with a prefix and a number, the lowest number first.
 pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     let entries = fs::read_dir(folder).map_err(JournalError::io(folder, "list the folder"))?;
     let mut found: Vec<_> = entries
@@ -26,22 +26,22 @@ pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)
     Ok(found)
 }
 
-/// The folder's segments, the first one first.
+/// Lists the segments of a directory in order.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     numbered(folder, PREFIX)
 }
 
-/// The number of the segment that has this name; `None`: it is no segment's.
+/// Returns the index of a segment by its file name; `None` for any other file.
 pub fn index_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Where that segment is.
+/// Returns the path of a segment.
 pub(crate) fn path(folder: &Path, index: u64) -> PathBuf {
     folder.join(format!("{PREFIX}{index:08}"))
 }
 
-/// A segment that is read.
+/// A segment that is open for reading.
 pub(crate) struct OpenSegment {
     pub path: PathBuf,
     pub file: File,
@@ -49,7 +49,7 @@ pub(crate) struct OpenSegment {
     pub seed: u32,
 }
 
-/// Reads as much as there is, which may be less than asked for.
+/// Reads up to `buffer.len()` bytes from an offset. Returns fewer only at the end of the file.
 pub(crate) fn read_at(file: &File, path: &Path, buffer: &mut [u8], at: u64) -> Result<usize, JournalError> {
     let mut got = 0;
     while got < buffer.len() {
@@ -64,7 +64,7 @@ pub(crate) fn read_at(file: &File, path: &Path, buffer: &mut [u8], at: u64) -> R
 }
 
 impl OpenSegment {
-    /// Opens one and checks its header.
+    /// Opens a segment and checks its header.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let file = open_regular(path).map_err(JournalError::io(path, "open it"))?;
         let mut bytes = [0; SEGMENT_HEADER];
@@ -78,11 +78,11 @@ impl OpenSegment {
         Ok(Self { path: path.to_owned(), file, seed: header.seed(), header })
     }
 
-    /// The sequence of its first record; `None` if it has none that is whole.
+    /// Returns the sequence of the first record; `None` if no record is valid.
     pub fn first(&self) -> Result<Option<u64>, JournalError> {
         let mut bytes = vec![0; RECORD_HEADER];
         let at = SEGMENT_HEADER as u64;
-        let room = self.header.bytes.saturating_sub(at) as usize;
+        let remaining = self.header.bytes.saturating_sub(at) as usize;
         loop {
             let wanted = bytes.len();
             if read_at(&self.file, &self.path, &mut bytes, at)? < wanted {
@@ -91,9 +91,9 @@ impl OpenSegment {
             let mut claimed = [0; 8];
             claimed.copy_from_slice(&bytes[8..16]);
             let claimed = u64::from_le_bytes(claimed);
-            match format::scan(&bytes, room, self.seed, claimed) {
-                Found::Record(_) => return Ok(Some(claimed)),
-                Found::More(more) if more > wanted => bytes.resize(more, 0),
+            match format::scan(&bytes, remaining, self.seed, claimed) {
+                ScanResult::Record(_) => return Ok(Some(claimed)),
+                ScanResult::NeedsMore(more) if more > wanted => bytes.resize(more, 0),
                 _ => return Ok(None),
             }
         }

@@ -1,24 +1,24 @@
-//! State that the writer and its threads share: end of the log, synced end, failure.
+//! The state that the writer shares with its threads: end of the log, durable end, failure.
 
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
 use crate::format::WATERMARK;
+use crate::mapping::MappedWords;
 use crate::segment;
-use shm::memory::Region;
-use shm::sync::{AtomicU64, Ordering};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// A counter in cache lines of its own: the writer and the threads must not take each other's.
+/// A counter padded to its own pair of cache lines, against false sharing.
 #[repr(align(128))]
 #[derive(Default)]
-pub(crate) struct Line(AtomicU64);
+pub(crate) struct PaddedCounter(AtomicU64);
 
-impl core::ops::Deref for Line {
+impl core::ops::Deref for PaddedCounter {
     type Target = AtomicU64;
 
     #[inline(always)]
@@ -27,22 +27,21 @@ impl core::ops::Deref for Line {
     }
 }
 
-/// A segment that is mapped, to be written.
-pub(crate) struct Mapped {
+/// A segment that is mapped for writing.
+pub(crate) struct MappedSegment {
     pub index: u64,
     pub path: PathBuf,
     pub file: File,
-    pub region: Arc<Region>,
+    pub words: MappedWords,
     pub seed: u32,
 }
 
-/// Segments that may hold what is not yet on the disk.
-struct Segments {
-    /// The number of the first of them.
+/// The segments that may hold records which are not durable yet.
+struct UnsyncedSegments {
+    /// Index of the first of them.
     unsynced: u64,
-    /// Those that are mapped, the first one first. Before them are those that were let go: their
-    /// numbers are enough to find them.
-    mapped: Vec<Arc<Mapped>>,
+    /// The mapped ones in order. Earlier ones were unmapped, and are opened by their index.
+    mapped: Vec<Arc<MappedSegment>>,
 }
 
 /// Shared by the writer, its threads and its watermarks.
@@ -50,36 +49,31 @@ pub(crate) struct Shared {
     pub folder: PathBuf,
     pub log: u64,
     pub disk: Arc<dyn Disk>,
-    /// The last record that was appended. The writer stores it (Release), whoever syncs loads it
+    /// Last appended record. Stored by the writer (Release), loaded by the syncing thread
     /// (Acquire).
-    pub appended: Line,
-    /// The segment that it stands in, stored before it.
-    pub segment: Line,
-    /// The last record that is on the disk. Stored (Release) by whoever has synced, under
-    /// `syncing`.
-    pub durable: Line,
-    /// 1 from the first failure on.
-    failed: Line,
-    /// 1 when the threads shall end.
-    pub stop: Line,
-    /// The highest record that somebody waits for.
-    pub asked: Line,
-    /// The first failure's message.
+    pub appended: PaddedCounter,
+    /// Segment of the last appended record, stored before it.
+    pub segment: PaddedCounter,
+    /// Last durable record. Stored (Release) by the syncing thread, which holds `syncing`.
+    pub durable: PaddedCounter,
+    /// 1 after the first failure.
+    failed: PaddedCounter,
+    /// 1 once the threads must stop.
+    pub stop: PaddedCounter,
+    /// Message of the first failure.
     reason: Mutex<String>,
-    segments: Mutex<Segments>,
+    segments: Mutex<UnsyncedSegments>,
+    /// Held while a thread syncs: others wait for it, and find its result.
     syncing: Mutex<()>,
-    synced: Condvar,
-    /// The thread that syncs groups.
-    pub syncer: OnceLock<Thread>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing is left half done under these locks.
+    // No data is left inconsistent under these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
-    /// From that segment on records may not be on the disk; none is mapped yet.
+    /// Creates the state of a log whose records may not be durable from segment `unsynced` on.
     pub fn new(
         folder: PathBuf,
         log: u64,
@@ -92,56 +86,51 @@ impl Shared {
             folder,
             log,
             disk,
-            appended: Line::default(),
-            segment: Line::default(),
-            durable: Line::default(),
-            failed: Line::default(),
-            stop: Line::default(),
-            asked: Line::default(),
+            appended: PaddedCounter::default(),
+            segment: PaddedCounter::default(),
+            durable: PaddedCounter::default(),
+            failed: PaddedCounter::default(),
+            stop: PaddedCounter::default(),
             reason: Mutex::default(),
-            segments: Mutex::new(Segments { unsynced, mapped: Vec::new() }),
+            segments: Mutex::new(UnsyncedSegments { unsynced, mapped: Vec::new() }),
             syncing: Mutex::default(),
-            synced: Condvar::new(),
-            syncer: OnceLock::new(),
         };
         shared.appended.store(last, Ordering::Relaxed);
         shared.durable.store(durable, Ordering::Relaxed);
         shared
     }
 
-    /// A segment that will be written.
-    pub fn add(&self, segment: &Arc<Mapped>) {
+    /// Registers a segment that will be written.
+    pub fn add(&self, segment: &Arc<MappedSegment>) {
         locked(&self.segments).mapped.push(Arc::clone(segment));
     }
 
-    /// Where nobody waits for the disk: unmaps and closes what is written to its end, in the
-    /// calling thread. Who syncs opens it again.
-    pub fn let_go(&self) {
-        // Acquire: pairs with the Release of the roll. The writer has let go of all segments before
-        // it.
+    /// Unmaps and closes the full segments, in the calling thread. A later sync opens them again.
+    /// For durabilities that do not wait for the disk.
+    pub fn unmap_written(&self) {
+        // Acquire: pairs with the Release of the roll. The writer no longer uses earlier segments.
         let current = self.segment.load(Ordering::Acquire);
         let mut segments = locked(&self.segments);
         let done = segments.mapped.partition_point(|segment| segment.index < current);
         let done: Vec<_> = segments.mapped.drain(..done).collect();
-        // Unmapping takes its time: not under the lock.
+        // Unmapping is slow, so not under the lock.
         drop(segments);
         drop(done);
     }
 
     #[inline(always)]
     pub fn is_failed(&self) -> bool {
-        // Relaxed: it only must be seen some time soon. Who wants to know what is certain asks the
-        // watermark.
+        // Relaxed: it only needs to be seen soon. Durability is decided by the watermark.
         self.failed.load(Ordering::Relaxed) != 0
     }
 
-    /// The error of everything that is asked after a failure.
+    /// Returns the error of all calls after a failure.
     #[cold]
     pub fn failure(&self) -> JournalError {
         JournalError::Failed(locked(&self.reason).clone())
     }
 
-    /// Stops the journal for good.
+    /// Fails the journal permanently. Returns the error of all later calls.
     #[cold]
     pub fn fail(&self, error: JournalError) -> JournalError {
         let mut reason = locked(&self.reason);
@@ -152,17 +141,16 @@ impl Shared {
             };
         }
         drop(reason);
-        // Release: whoever sees it finds the reason.
+        // Release: a thread that sees it finds the reason.
         self.failed.store(1, Ordering::Release);
-        drop(locked(&self.syncing));
-        self.synced.notify_all();
         self.failure()
     }
 
-    /// Puts everything that was appended before this call on the disk; the last record of that. The
-    /// first failure is the last call that tries.
+    /// Makes all records durable that were appended before this call. Returns the last of them. If
+    /// another thread syncs, waits for it first: threads that wait together share one sync. After
+    /// the first failure no sync is tried again.
     pub fn sync(&self) -> Result<u64, JournalError> {
-        let turn = locked(&self.syncing);
+        let _turn = locked(&self.syncing);
         if self.is_failed() {
             return Err(self.failure());
         }
@@ -171,8 +159,7 @@ impl Shared {
         if appended == self.durable.load(Ordering::Relaxed) {
             return Ok(appended);
         }
-        // Acquire: pairs with the Release of the roll. All records of the segments before it are
-        // stored, so that these are done with.
+        // Acquire: pairs with the Release of the roll. All records of earlier segments are stored.
         let current = self.segment.load(Ordering::Acquire);
         let segments = locked(&self.segments);
         let open: Vec<_> =
@@ -183,30 +170,25 @@ impl Shared {
             open.iter().try_for_each(|segment| disk::sync(&*self.disk, &segment.path, &segment.file))
         });
         if let Err(error) = synced {
-            drop(turn);
             return Err(self.fail(error));
         }
         let mut segments = locked(&self.segments);
         segments.mapped.retain(|segment| segment.index >= current);
         segments.unsynced = current;
         drop(segments);
-        // Release: whoever sees it may believe that the disk has it.
+        // Release: pairs with the Acquire in `Watermark::durable`.
         self.durable.store(appended, Ordering::Release);
         if let Some(segment) = open.last() {
-            // For recovery: goes to the disk with the next sync. Torn, it is not believed.
-            let words = segment.region.words();
-            words[WATERMARK / 8 + 1].store(!appended, Ordering::Relaxed);
-            words[WATERMARK / 8].store(appended, Ordering::Relaxed);
+            // For recovery. Reaches the disk with the next sync; a torn one is ignored.
+            segment.words[WATERMARK / 8 + 1].store(!appended, Ordering::Relaxed);
+            segment.words[WATERMARK / 8].store(appended, Ordering::Relaxed);
         }
-        drop(turn);
-        self.synced.notify_all();
         Ok(appended)
     }
 
-    /// Puts a segment on the disk that was let go, or that a predecessor wrote. One that is not
-    /// there any more was removed behind a snapshot, before which the log was synced. A write of
-    /// the kernel's that has failed meanwhile is told to who opens the file next, if nobody was
-    /// told before (Linux 4.17).
+    /// Syncs a segment that was unmapped, or that a predecessor wrote. A missing one was removed
+    /// after a snapshot, before which the log was synced. If the kernel failed to write a page of
+    /// it, opening the file reports that error once (Linux 4.17).
     fn sync_closed(&self, index: u64) -> Result<(), JournalError> {
         let path = segment::path(&self.folder, index);
         match File::open(&path) {
@@ -217,20 +199,19 @@ impl Shared {
     }
 }
 
-/// How far the log is on the disk: to be looked at, or waited for, from any thread.
+/// The durable end of a log, to read or wait for from any thread.
 #[derive(Clone)]
 pub struct Watermark(pub(crate) Arc<Shared>);
 
 impl Watermark {
-    /// The last record that is on the disk, with all before it. Never goes back. Under
-    /// [`crate::Durability::Process`] it moves only when somebody syncs: a snapshot, or
-    /// [`crate::Writer::sync`].
+    /// Returns the last durable record; all before it are durable too. Never decreases. Under
+    /// [`crate::Durability::Process`] it advances only with a snapshot or an explicit sync.
     pub fn durable(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
         self.0.durable.load(Ordering::Acquire)
     }
 
-    /// Puts everything that was appended on the disk, in this thread, if it is not there yet.
+    /// Makes all appended records durable, in this thread.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -238,7 +219,7 @@ impl Watermark {
         self.0.sync().map(drop)
     }
 
-    /// Whether the journal has failed: the watermark stands still then, for ever.
+    /// Checks that the journal has not failed, after which the watermark no longer advances.
     ///
     /// # Errors
     /// [`JournalError::Failed`] with the reason.
@@ -246,33 +227,31 @@ impl Watermark {
         if self.0.is_failed() { Err(self.0.failure()) } else { Ok(()) }
     }
 
-    /// Waits until that record is on the disk, at most so long; whether it is. Under
-    /// [`crate::Durability::Group`] the group is synced at once.
+    /// Waits until a record is durable. Returns `false` if it was not appended within `timeout`.
+    ///
+    /// The calling thread syncs the log itself, unless another thread does so already: of all
+    /// threads that wait, one syncs for all (leader-based group commit). The timeout does not
+    /// interrupt a sync.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
-    pub fn wait(&self, sequence: u64, at_most: Duration) -> Result<bool, JournalError> {
-        let shared = &*self.0;
-        let until = Instant::now() + at_most;
-        shared.asked.fetch_max(sequence, Ordering::AcqRel);
+    pub fn wait(&self, sequence: u64, timeout: Duration) -> Result<bool, JournalError> {
+        let until = Instant::now() + timeout;
         loop {
             if self.durable() >= sequence {
                 return Ok(true);
             }
             self.check()?;
+            // Acquire: as in `sync`.
+            if self.0.appended.load(Ordering::Acquire) >= sequence {
+                self.sync()?;
+                continue;
+            }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
             }
-            if let Some(syncer) = shared.syncer.get() {
-                syncer.unpark();
-            }
-            // While a sync runs this waits for its lock, and finds its result. Otherwise not long:
-            // a notification may be missed.
-            let turn = locked(&shared.syncing);
-            if self.durable() < sequence && !shared.is_failed() {
-                drop(shared.synced.wait_timeout(turn, left.min(Duration::from_millis(1))));
-            }
+            thread::sleep(left.min(Duration::from_millis(1)));
         }
     }
 }

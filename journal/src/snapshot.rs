@@ -1,4 +1,4 @@
-//! Snapshots: a state, as bytes, with the sequence of the last record that is in it.
+//! Snapshot files: an encoded state with the sequence of the last record in it.
 //!
 //! ```text
 //! snapshot-00000000000000001000
@@ -12,33 +12,33 @@
 //!        56  zero
 //!        64  the state
 //! ```
-//! Written under another name, synced, renamed, and the folder synced; the log was synced up to the
-//! sequence before the rename. So a snapshot that is there is whole, and the log reaches it. Which
-//! records are in it is a matter of sequences and never of which files there are: a crash between
-//! the rename and what follows it applies nothing twice.
+//! A snapshot is written under a temporary name, synced, renamed, and the directory is synced. The
+//! log is synced up to the sequence before the rename. A snapshot with its final name is therefore
+//! complete, and the log reaches it. Its sequence alone decides which records it contains, not
+//! which files exist: a crash after the rename applies no record twice.
 
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
+use crate::files::open_regular;
 use crate::reader::Reader;
 use crate::segment::{self, OpenSegment};
 use crc_fast::crc32_iscsi as crc32c;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use system::folder::open_regular;
 
-/// The name under which a snapshot is written.
+/// Name of a snapshot while it is written.
 pub(crate) const UNFINISHED: &str = "unfinished-snapshot";
 const HEADER: usize = 64;
 const MAGIC: u64 = u64::from_le_bytes(*b"bulksnap");
 const VERSION: u64 = 1;
 
-/// The folder's snapshots by their names, the oldest first.
+/// Lists the snapshots of a directory, the oldest first.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     segment::numbered(folder, "snapshot-")
 }
 
-/// The bytes before the state.
+/// Encodes the header of a snapshot.
 fn header(log: u64, sequence: u64, state: &[u8]) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     let words = [MAGIC, VERSION, log, sequence, state.len() as u64, u64::from(crc32c(state))];
@@ -50,14 +50,14 @@ fn header(log: u64, sequence: u64, state: &[u8]) -> [u8; HEADER] {
     bytes
 }
 
-/// A snapshot that was read and checked.
+/// A snapshot that was read and verified.
 pub(crate) struct Snapshot {
     pub log: u64,
     pub sequence: u64,
     pub state: Vec<u8>,
 }
 
-/// Reads one. What is wrong with it is the inner error.
+/// Reads a snapshot. The inner error describes an invalid one.
 pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, JournalError> {
     let mut bytes = Vec::new();
     let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes));
@@ -78,14 +78,14 @@ pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, Journa
     Ok(Ok(Snapshot { log, sequence, state }))
 }
 
-/// Writes one, up to where its name is certain. `settle` makes the log certain up to the snapshot.
+/// Writes a snapshot durably. `sync_log` makes the log durable up to the snapshot.
 pub(crate) fn write(
     disk: &dyn Disk,
     folder: &Path,
     log: u64,
     sequence: u64,
     state: &[u8],
-    settle: impl FnOnce() -> Result<(), JournalError>,
+    sync_log: impl FnOnce() -> Result<(), JournalError>,
 ) -> Result<(), JournalError> {
     let unfinished = folder.join(UNFINISHED);
     disk::remove(disk, &unfinished)?;
@@ -93,27 +93,27 @@ pub(crate) fn write(
     disk::write(disk, &unfinished, &file, &header(log, sequence, state))?;
     disk::write(disk, &unfinished, &file, state)?;
     disk::sync(disk, &unfinished, &file)?;
-    settle()?;
+    sync_log()?;
     disk::rename(disk, &unfinished, &folder.join(format!("snapshot-{sequence:020}")))?;
-    disk::sync_folder(disk, folder)
+    disk::sync_dir(disk, folder)
 }
 
-/// Writes a state as the snapshot behind the last record that `reader` has given, beside the writer
-/// of the log, whom it does not hold up; then removes what nobody needs any more, as
-/// [`Writer::snapshot`](crate::Writer::snapshot) does. One at a time, and not while a writer opens
-/// the folder: both tidy up what is unfinished.
+/// Writes a snapshot of a state that includes the last record read from `reader`, without delaying
+/// the writer of the log; then removes old snapshots and segments, as
+/// [`Writer::snapshot`](crate::Writer::snapshot) does. Must not run twice at once, nor while a
+/// writer opens the directory: both remove unfinished files.
 ///
 /// # Errors
-/// What the system refused. The log and the snapshots that are there are as good as before.
-pub fn write_beside(
+/// The system's refusal. The log and older snapshots stay valid.
+pub fn write_snapshot(
     disk: &dyn Disk,
     folder: &Path,
     reader: &Reader,
     state: &[u8],
     keep: usize,
 ) -> Result<(), JournalError> {
-    let (Some(log), Some(current)) = (reader.log(), reader.index()) else { return Ok(()) };
-    let settle = || {
+    let (Some(log), Some(current)) = (reader.log_id(), reader.index()) else { return Ok(()) };
+    let sync_log = || {
         let mut segments = segment::list(folder)?;
         segments.retain(|(index, _)| *index <= current);
         segments.iter().try_for_each(|(_, path)| {
@@ -121,19 +121,18 @@ pub fn write_beside(
             disk::sync(disk, path, &file)
         })
     };
-    write(disk, folder, log, reader.due() - 1, state, settle)?;
+    write(disk, folder, log, reader.next_sequence() - 1, state, sync_log)?;
     prune(disk, folder, keep.max(1))
 }
 
-/// Removes all snapshots that are older than the newest `keep` good ones, and the segments that not
-/// even the oldest of these needs. A damaged one counts for nothing: recovery cannot fall back to
-/// it.
+/// Removes all snapshots older than the newest `keep` valid ones, and the segments before the
+/// oldest of these. A damaged snapshot does not count, because recovery cannot use it.
 pub(crate) fn prune(disk: &dyn Disk, folder: &Path, keep: usize) -> Result<(), JournalError> {
     let mut snapshots = list(folder)?;
     let (mut good, mut oldest) = (0, 0);
     while good < keep {
         let Some((sequence, path)) = snapshots.pop() else {
-            // Without that many, recovery falls back to the whole log.
+            // With fewer, recovery may need the whole log.
             return Ok(());
         };
         if read(&path)?.is_ok() {
@@ -145,7 +144,7 @@ pub(crate) fn prune(disk: &dyn Disk, folder: &Path, keep: usize) -> Result<(), J
     }
     let segments = segment::list(folder)?;
     for pair in segments.windows(2) {
-        // A segment can go when the next one begins with what follows the snapshot, or before it.
+        // A segment is obsolete if the next one begins at or before the record after the snapshot.
         let next = OpenSegment::open(&pair[1].1).and_then(|open| open.first());
         match next {
             Ok(Some(first)) if first <= oldest + 1 => disk::remove(disk, &pair[0].1)?,

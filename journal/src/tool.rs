@@ -1,47 +1,47 @@
-//! The journal tool: list, verify, dump, follow, and cut at damage. Text goes to whatever the
-//! caller writes to.
+//! The journal tool: list, verify, dump, follow, and cut a log at damage.
 
-use crate::disk::{self, Os};
+use crate::disk::{self, OsDisk};
 use crate::error::JournalError;
+use crate::files::open_for_update;
 use crate::format::{self, RECORD_HEADER, SEGMENT_HEADER, WATERMARK};
 use crate::reader::{Reader, Record};
 use crate::recovery;
 use crate::segment::{self, OpenSegment};
 use crate::snapshot;
 use crate::writer;
-use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use system::folder::OpenDir;
 use thiserror::Error;
 
-/// Why a tool could not do it.
+/// Why a tool failed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ToolError {
-    /// The journal.
+    /// The journal cannot be read or changed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What it writes to.
-    #[error("cannot write what was found: {0}")]
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// Nothing to cut.
-    #[error("{}: nothing is damaged: nothing was cut", .0.display())]
-    Whole(PathBuf),
+    /// The log is not damaged.
+    #[error("{}: the log is not damaged: nothing was cut", .0.display())]
+    Undamaged(PathBuf),
 }
 
-/// How records are dumped.
+/// The format of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// For people: sequence, length, payload as text where it is text.
+pub enum DumpFormat {
+    /// Text: sequence, length, and the payload as text or in hexadecimal.
     Text,
-    /// A JSON object a line, the payload in hexadecimal.
+    /// One JSON object per line, the payload in hexadecimal.
     Json,
     /// CSV with a header line, the payload in hexadecimal.
     Csv,
 }
 
-/// The folder of a journal, for a path to it or to a file in it.
+/// Returns the directory of a journal, from its path or from that of a file in it.
 pub fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if path.is_file() && parent.as_os_str().is_empty() => Path::new("."),
@@ -50,19 +50,19 @@ pub fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Whether there is a segment or a snapshot.
+/// Returns `true` if a directory has a segment or a snapshot.
 ///
 /// # Errors
-/// A folder that cannot be read.
+/// The directory cannot be read.
 pub fn is_journal(path: &Path) -> Result<bool, ToolError> {
     let folder = folder(path);
     Ok(!segment::list(folder)?.is_empty() || !snapshot::list(folder)?.is_empty())
 }
 
-/// Lists segments and snapshots, a line each.
+/// Lists segments and snapshots, one per line. A damaged file is listed with the reason.
 ///
 /// # Errors
-/// What cannot be read at all; a damaged file is a line.
+/// A file cannot be read, or the output cannot be written.
 pub fn list(path: &Path, out: &mut dyn Write) -> Result<(), ToolError> {
     let folder = folder(path);
     for (_, path) in segment::list(folder)? {
@@ -88,13 +88,13 @@ pub fn list(path: &Path, out: &mut dyn Write) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Reads everything, as recovery would, and says what it finds; whether nothing is lost.
+/// Reads the log as recovery would and reports the result. Returns `true` if nothing is lost.
 ///
 /// # Errors
-/// What cannot be read at all.
+/// A file cannot be read, or the output cannot be written.
 pub fn verify(path: &Path, out: &mut dyn Write) -> Result<bool, ToolError> {
     let folder = folder(path);
-    let end = recovery::read(folder, |_| {})?;
+    let end = recovery::read_log(folder, |_| {})?;
     for (path, what) in &end.bad_snapshots {
         writeln!(out, "{}: {what}", path.display())?;
     }
@@ -117,109 +117,110 @@ fn hexadecimal(payload: &[u8]) -> String {
     payload.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn print(record: Record<'_>, form: Form, out: &mut dyn Write) -> io::Result<()> {
+fn print(record: Record<'_>, form: DumpFormat, out: &mut dyn Write) -> io::Result<()> {
     let Record { sequence, payload } = record;
     match form {
-        Form::Text => match std::str::from_utf8(payload) {
+        DumpFormat::Text => match std::str::from_utf8(payload) {
             Ok(text) if !text.contains(char::is_control) => {
                 writeln!(out, "{sequence}  {}  {text}", payload.len())
             }
             _ => writeln!(out, "{sequence}  {}  {}", payload.len(), hexadecimal(payload)),
         },
-        Form::Json => {
+        DumpFormat::Json => {
             let payload = hexadecimal(payload);
-            writeln!(out, "{}", serde_json::json!({ "sequence": sequence, "payload": payload }))
+            writeln!(out, "{{\"payload\":\"{payload}\",\"sequence\":{sequence}}}")
         }
-        Form::Csv => writeln!(out, "{sequence},{},{}", payload.len(), hexadecimal(payload)),
+        DumpFormat::Csv => writeln!(out, "{sequence},{},{}", payload.len(), hexadecimal(payload)),
     }
 }
 
-/// Dumps the log's records, from one on or from the first that is there, until nothing more is
-/// there and `goes_on` says no. It is asked whenever nothing more is there: to follow a journal
-/// that is written, it sleeps a little and says yes.
+/// Dumps the records of a log, from record `from` or the first. Returns the number dumped. At the
+/// end of the log, `should_continue` decides whether to poll for more, and may sleep before.
 ///
 /// # Errors
-/// The first damaged record, behind those before it.
+/// The first damaged record, after all records before it; the output cannot be written.
 pub fn dump(
     path: &Path,
     from: Option<u64>,
-    form: Form,
+    form: DumpFormat,
     out: &mut dyn Write,
-    mut goes_on: impl FnMut() -> bool,
+    mut should_continue: impl FnMut() -> bool,
 ) -> Result<u64, ToolError> {
     let mut reader = Reader::open(folder(path), from)?;
-    if form == Form::Csv {
+    if form == DumpFormat::Csv {
         writeln!(out, "sequence,length,payload")?;
     }
     let mut records = 0;
     loop {
-        while let Some(record) = reader.next()? {
+        while let Some(record) = reader.next_record()? {
             print(record, form, out)?;
             records += 1;
         }
         out.flush()?;
-        if !goes_on() {
+        if !should_continue() {
             return Ok(records);
         }
     }
 }
 
-/// Copies a file of a folder, whole or not at all.
-fn copy(place: &OpenDir, from: &OsStr, to: &OsStr) -> io::Result<()> {
-    let mut draft = place.draft(to)?;
-    io::copy(&mut place.read(from)?, &mut draft)?;
-    draft.save()
+/// Copies a segment. The copy gets its name only when it is complete.
+fn copy(dir: &Path, mut from: &File, to: &Path) -> Result<(), JournalError> {
+    let unfinished = dir.join(segment::UNFINISHED);
+    disk::remove(&OsDisk, &unfinished)?;
+    let mut copy = disk::create(&OsDisk, &unfinished)?;
+    io::copy(&mut from, &mut copy).map_err(JournalError::io(&unfinished, "write it"))?;
+    disk::rename(&OsDisk, &unfinished, to)
 }
 
-/// Gives up everything from the first damaged record on, so that a writer goes on before it. The
-/// damaged segment is copied first, and later ones are set aside, all under names that begin with
-/// `aside-`. How many records are left is the result.
+/// Removes everything from the first damaged record on, so that a writer can continue there.
+/// Returns the last record left. A copy of the damaged segment, and all later segments, get names
+/// that begin with `orphaned-`.
 ///
 /// # Errors
-/// [`ToolError::Whole`]; [`JournalError::Locked`] while somebody writes.
+/// [`ToolError::Undamaged`]; [`JournalError::Locked`] while a writer has the log open.
 pub fn cut(path: &Path) -> Result<u64, ToolError> {
     let folder = folder(path);
     let _lock = writer::lock(folder)?;
-    let end = recovery::read(folder, |_| {})?;
+    let end = recovery::read_log(folder, |_| {})?;
     if end.stopped.is_none() && end.last >= end.watermark {
-        return Err(ToolError::Whole(folder.to_owned()));
+        return Err(ToolError::Undamaged(folder.to_owned()));
     }
-    let (mut reader, mut place) = (Reader::open(folder, Some(end.last.max(1)))?, None);
-    while let Ok(Some(record)) = reader.next() {
-        let bytes = format::size(record.payload.len()) as u64;
+    let (mut reader, mut position) = (Reader::open(folder, Some(end.last.max(1)))?, None);
+    while let Ok(Some(record)) = reader.next_record() {
+        let bytes = format::record_size(record.payload.len()) as u64;
         if record.sequence > end.last {
             break;
         }
-        place = reader.place().map(|(path, at)| (path.to_owned(), at.max(SEGMENT_HEADER as u64 + bytes)));
+        position =
+            reader.position().map(|(path, at)| (path.to_owned(), at.max(SEGMENT_HEADER as u64 + bytes)));
     }
     let last = end.segments.last().copied().unwrap_or(0);
     for (index, path) in segment::list(folder)? {
-        let aside = folder.join(format!("aside-{index:08}"));
+        let orphaned = folder.join(format!("orphaned-{index:08}"));
         if index > last {
-            disk::rename(&Os, &path, &aside)?;
+            disk::rename(&OsDisk, &path, &orphaned)?;
             continue;
         }
         let io = |what| JournalError::io(&path, what);
         let Ok(open) = OpenSegment::open(&path) else { continue };
-        let name = path.file_name().unwrap_or_default();
-        let opened = OpenDir::open(folder).map_err(io("open its folder"))?;
-        let file = opened.edit(name).map_err(io("open it"))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let file = open_for_update(folder, &name).map_err(io("open it"))?;
         if index == last {
-            copy(&opened, name, aside.file_name().unwrap_or_default()).map_err(io("copy it"))?;
-            let at = match &place {
+            copy(folder, &open.file, &orphaned)?;
+            let at = match &position {
                 Some((found, at)) if *found == path => *at,
                 _ => SEGMENT_HEADER as u64,
             };
-            let rest = open.header.bytes.saturating_sub(at) as usize;
-            file.write_all_at(&vec![0; rest.max(RECORD_HEADER)], at).map_err(io("write it"))?;
+            let remaining = open.header.bytes.saturating_sub(at) as usize;
+            file.write_all_at(&vec![0; remaining.max(RECORD_HEADER)], at).map_err(io("write it"))?;
         }
-        let mark = open.header.watermark.min(end.last);
+        let watermark = open.header.watermark.min(end.last);
         let mut words = [0; 16];
-        words[..8].copy_from_slice(&mark.to_le_bytes());
-        words[8..].copy_from_slice(&(!mark).to_le_bytes());
+        words[..8].copy_from_slice(&watermark.to_le_bytes());
+        words[8..].copy_from_slice(&(!watermark).to_le_bytes());
         file.write_all_at(&words, WATERMARK as u64).map_err(io("write it"))?;
-        disk::sync(&Os, &path, &file)?;
+        disk::sync(&OsDisk, &path, &file)?;
     }
-    disk::sync_folder(&Os, folder)?;
+    disk::sync_dir(&OsDisk, folder)?;
     Ok(end.last)
 }

@@ -1,57 +1,56 @@
-//! The writer: appends records, hands snapshots over, and says how far everything is on the disk.
+//! The writer: appends records, hands over snapshots, and reports the durable end of the log.
 
-use crate::disk::{self, Disk, Os};
+use crate::disk::{self, Disk, OsDisk};
 use crate::error::JournalError;
+use crate::files::open_for_update;
 use crate::format::{self, ROLL, SEGMENT_HEADER};
-use crate::helper::{self, Job, Make};
+use crate::helper::{self, SegmentOptions, SnapshotJob};
+use crate::mapping::{MappedWords, prefetch};
 use crate::reader::Reader;
-use crate::recovery::{self, End, Recovered};
+use crate::recovery::{self, LogEnd, Recovered};
 use crate::segment;
-use crate::shared::{Mapped, Shared, Watermark};
+use crate::shared::{MappedSegment, Shared, Watermark};
 use crate::snapshot;
-use shm::memory::{AtomicWords, Region};
-use shm::prefetch::prefetch_ahead;
-use shm::sync::Ordering;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use system::folder::OpenDir;
 
-/// What an append promises; see the [crate's table](crate).
+/// What a record survives once it is appended; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing.
+    /// Nothing: records stay in memory.
     None,
-    /// It survives the process.
+    /// The death of the process.
     Process,
-    /// As `Process`, and the machine once the watermark is there: a thread syncs when so many
-    /// records wait, or one for so long.
-    Group {
-        /// Records.
+    /// The death of the process, and a power failure once the watermark has reached the record. A
+    /// thread syncs once `records` records wait or one has waited `within`.
+    GroupCommit {
+        /// Number of waiting records that triggers a sync.
         records: u64,
-        /// Time.
+        /// Maximum wait before a sync.
         within: Duration,
     },
-    /// It survives the machine.
-    Each,
+    /// A power failure: each append syncs.
+    EveryRecord,
 }
 
-/// How a journal is written.
+/// The options of a writer: durability, segments and snapshots.
 #[derive(Clone)]
 pub struct Options {
-    /// What an append promises.
+    /// What a record survives once it is appended.
     pub durability: Durability,
-    /// Bytes of a segment: from 4096, a multiple of 8.
+    /// Bytes of a segment: a multiple of 8, from 4,096 to 2^31.
     pub segment_bytes: u64,
-    /// Records after which [`Writer::snapshot_is_due`]; 0 for never.
+    /// Number of records after which a snapshot is due ([`Writer::is_snapshot_due`]); 0 for never.
     pub snapshot_every: u64,
-    /// Snapshots that are kept, from 1; the log is kept from the oldest of them on.
+    /// Number of snapshots kept, from 1. The log is kept from the oldest of them on.
     pub keep_snapshots: usize,
-    /// What is asked before each system call that changes the disk.
+    /// Called before each system call that changes the disk.
     pub disk: Arc<dyn Disk>,
 }
 
@@ -62,54 +61,54 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             snapshot_every: 0,
             keep_snapshots: 2,
-            disk: Arc::new(Os),
+            disk: Arc::new(OsDisk),
         }
     }
 }
 
 impl Options {
     fn check(&self) -> Result<(), JournalError> {
-        let wrong = |what: String| Err(JournalError::Options(what));
+        let invalid = |what: String| Err(JournalError::Options(what));
         if self.segment_bytes < 4096 || !self.segment_bytes.is_multiple_of(8) || self.segment_bytes > 1 << 31
         {
-            return wrong(format!(
+            return invalid(format!(
                 "segments of {} bytes: from 4096 to 2^31, a multiple of 8",
                 self.segment_bytes
             ));
         }
         if self.keep_snapshots == 0 {
-            return wrong("no snapshot kept: 1 at least".to_owned());
+            return invalid("no snapshots kept: keep at least 1".to_owned());
         }
         Ok(())
     }
 }
 
-/// The one writer of a folder.
+/// The single writer of a log in a directory.
 pub struct Writer {
-    words: AtomicWords,
-    /// The word where the next record begins.
+    words: MappedWords,
+    /// Index of the word where the next record begins.
     at: usize,
     seed: u32,
     next: u64,
-    most: usize,
+    max_payload: usize,
     durability: Durability,
     shared: Arc<Shared>,
-    ready: Option<Receiver<Arc<Mapped>>>,
-    jobs: Option<Sender<Job>>,
+    ready: Option<Receiver<Arc<MappedSegment>>>,
+    jobs: Option<Sender<SnapshotJob>>,
     threads: Vec<JoinHandle<()>>,
     snapshot_every: u64,
     snapshot_at: u64,
-    waited: u64,
-    end: End,
-    _lock: Option<Lock>,
+    segment_stalls: u64,
+    end: LogEnd,
+    _lock: Option<DirLock>,
 }
 
 impl Writer {
-    /// Makes the folder if it is not there, recovers what is in it, and goes on behind it.
-    /// Unfinished files are removed; segments behind the end are set aside under the names
-    /// `aside-…`, for people to look at.
+    /// Opens the log of a directory, which is created if it does not exist: recovers its snapshot
+    /// and records through `apply`, and continues after the last record. Unfinished files are
+    /// removed; segments after the end of the log are renamed to `orphaned-…` for inspection.
     ///
-    /// Under [`Durability::None`] the folder is not looked at.
+    /// Under [`Durability::None`] the directory is not used.
     ///
     /// # Errors
     /// [`JournalError::Locked`], and those of [`crate::recover`].
@@ -121,9 +120,9 @@ impl Writer {
         Self::open_with(folder, options, || recovery::recover(folder, apply))
     }
 
-    /// The same where what is recovered may be refused: with the first error of `apply` nothing is
-    /// changed. Who has followed the log with that reader ([`crate::follow`]) is given only what
-    /// comes then.
+    /// As [`Writer::open`], for an `apply` that can fail: its first error ends recovery, and the
+    /// directory stays unchanged. With the reader of a state that has followed the log
+    /// ([`crate::follow`]), only the records after it are recovered.
     ///
     /// # Errors
     /// As [`Writer::open`], and those of `apply`.
@@ -141,7 +140,7 @@ impl Writer {
                 }
             };
             let end = match followed {
-                Some(reader) => recovery::go_on(folder, reader, apply),
+                Some(reader) => recovery::resume(folder, reader, apply),
                 None => recovery::recover(folder, apply),
             };
             failed.map_or(Ok(end?), Err)
@@ -151,27 +150,27 @@ impl Writer {
     fn open_with<E: From<JournalError>>(
         folder: &Path,
         options: &Options,
-        recover: impl FnOnce() -> Result<End, E>,
+        recover: impl FnOnce() -> Result<LogEnd, E>,
     ) -> Result<Self, E> {
         options.check()?;
         if options.durability == Durability::None {
-            return Ok(Self::unsaved(options));
+            return Ok(Self::in_memory(options));
         }
         let disk = &*options.disk;
         fs::create_dir_all(folder).map_err(JournalError::io(folder, "make the folder"))?;
         let lock = lock(folder)?;
         let end = recover()?;
-        let is_settled = options.durability != Durability::Process;
-        let unused = tidy(disk, folder, &end, is_settled)?;
-        let durable = if is_settled { end.last } else { end.watermark.min(end.last) };
+        let is_synced = options.durability != Durability::Process;
+        let unused = prepare_dir(disk, folder, &end, is_synced)?;
+        let durable = if is_synced { end.last } else { end.watermark.min(end.last) };
         let log = end.log.unwrap_or_else(|| RandomState::new().hash_one(folder));
         let index = end.highest + 1;
-        // What was before the first that recovery has read is in a snapshot.
-        let unsynced = end.segments.first().copied().filter(|_| !is_settled).unwrap_or(index);
+        // Records before the first segment that recovery has read are in a snapshot.
+        let unsynced = end.segments.first().copied().filter(|_| !is_synced).unwrap_or(index);
         let disk = Arc::clone(&options.disk);
         let shared = Arc::new(Shared::new(folder.to_owned(), log, disk, end.last, durable, unsynced));
-        let segments = Make { bytes: options.segment_bytes, settled: is_settled };
-        let first = helper::make(&shared, segments, index, false)?;
+        let segments = SegmentOptions { bytes: options.segment_bytes, synced: is_synced };
+        let first = helper::create_segment(&shared, segments, index, false)?;
         shared.add(&first);
         shared.segment.store(index, Ordering::Relaxed);
 
@@ -179,22 +178,22 @@ impl Writer {
         let (jobs, jobs_from) = mpsc::channel();
         let mut threads = Vec::new();
         let (helped, keep, touched) = (Arc::clone(&shared), options.keep_snapshots, Arc::clone(&first));
-        threads.push(start("journal-helper", move || {
-            helper::remove(&helped, &unused);
-            helper::help(&helped, segments, index + 1, keep, &ready_to, &jobs_from, touched);
+        threads.push(spawn_running("journal-helper", move || {
+            helper::remove_unused(&helped, &unused);
+            helper::run_helper(&helped, segments, index + 1, keep, &ready_to, &jobs_from, touched);
         })?);
-        if let Durability::Group { records, within } = options.durability {
+        if let Durability::GroupCommit { records, within } = options.durability {
             let synced = Arc::clone(&shared);
-            let syncer = start("journal-sync", move || helper::sync_groups(&synced, records, within))?;
-            let _ = shared.syncer.set(syncer.thread().clone());
-            threads.push(syncer);
+            threads.push(spawn_running("journal-sync", move || {
+                helper::sync_groups(&synced, records, within);
+            })?);
         }
         Ok(Self {
-            words: first.region.words(),
+            words: first.words.clone(),
             at: SEGMENT_HEADER / 8,
             seed: first.seed,
             next: end.last + 1,
-            most: format::most(options.segment_bytes),
+            max_payload: format::max_payload(options.segment_bytes),
             durability: options.durability,
             shared,
             ready: Some(ready),
@@ -202,19 +201,19 @@ impl Writer {
             threads,
             snapshot_every: options.snapshot_every,
             snapshot_at: end.snapshot,
-            waited: 0,
+            segment_stalls: 0,
             end,
             _lock: Some(lock),
         })
     }
 
-    fn unsaved(options: &Options) -> Self {
+    fn in_memory(options: &Options) -> Self {
         Self {
-            words: Region::heap(options.segment_bytes as usize / 8).words(),
+            words: MappedWords::heap(options.segment_bytes as usize / 8),
             at: SEGMENT_HEADER / 8,
             seed: 0,
             next: 1,
-            most: format::most(options.segment_bytes),
+            max_payload: format::max_payload(options.segment_bytes),
             durability: Durability::None,
             shared: Arc::new(Shared::new(Path::new("").into(), 0, Arc::clone(&options.disk), 0, 0, 0)),
             ready: None,
@@ -222,106 +221,107 @@ impl Writer {
             threads: Vec::new(),
             snapshot_every: options.snapshot_every,
             snapshot_at: 0,
-            waited: 0,
-            end: End::default(),
+            segment_stalls: 0,
+            end: LogEnd::default(),
             _lock: None,
         }
     }
 
-    /// Where recovery ended.
-    pub fn recovered(&self) -> &End {
+    /// Returns the end of the log that recovery found.
+    pub fn recovered(&self) -> &LogEnd {
         &self.end
     }
 
-    /// The last record that was appended or recovered; 0 for none.
+    /// Returns the last record that was appended or recovered; 0 for none.
     pub fn last(&self) -> u64 {
         self.next - 1
     }
 
-    /// How often an append had to wait for a segment that was not prepared yet.
-    pub fn waited(&self) -> u64 {
-        self.waited
+    /// Returns how often an append waited for a segment that was not prepared in time.
+    pub fn segment_stalls(&self) -> u64 {
+        self.segment_stalls
     }
 
-    /// Up to which record what came of it may be told: as far as it is as certain as was asked for.
+    /// Returns the last record whose outputs may be released: the durable end under group commit,
+    /// else `u64::MAX`.
     #[inline]
-    pub fn settled(&self) -> u64 {
+    pub fn durable_sequence(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
-        if self.waits() { self.shared.durable.load(Ordering::Acquire) } else { u64::MAX }
+        if self.is_group_commit() { self.shared.durable.load(Ordering::Acquire) } else { u64::MAX }
     }
 
-    /// Whether what was appended may not be settled yet.
+    /// Returns `true` if outputs must wait until their record is durable.
     #[inline]
-    pub const fn waits(&self) -> bool {
-        matches!(self.durability, Durability::Group { .. })
+    pub const fn is_group_commit(&self) -> bool {
+        matches!(self.durability, Durability::GroupCommit { .. })
     }
 
-    /// Why nothing is written any more, if it is so.
+    /// Returns why the journal has failed, if it has.
     pub fn failure(&self) -> Option<JournalError> {
         self.shared.is_failed().then(|| self.shared.failure())
     }
 
-    /// How far the log is on the disk.
+    /// Returns a handle to the durable end of the log.
     pub fn watermark(&self) -> Watermark {
         Watermark(Arc::clone(&self.shared))
     }
 
-    /// Appends a record; its sequence. Allocates nothing, and calls the system only under
-    /// [`Durability::Each`], or if the next segment is not prepared yet ([`Writer::waited`]).
+    /// Appends a record. Returns its sequence. Allocates nothing, and makes a system call only
+    /// under [`Durability::EveryRecord`], or if the next segment is not prepared yet
+    /// ([`Writer::segment_stalls`]).
     ///
     /// # Errors
-    /// [`JournalError::Length`]; [`JournalError::Failed`], after which nothing is taken any more.
+    /// [`JournalError::Length`]; [`JournalError::Failed`], which is final.
     #[inline]
     pub fn append(&mut self, payload: &[u8]) -> Result<u64, JournalError> {
         if self.shared.is_failed() {
             return Err(self.shared.failure());
         }
-        if payload.len().wrapping_sub(1) >= self.most {
-            return Err(JournalError::Length { bytes: payload.len(), most: self.most });
+        if payload.len().wrapping_sub(1) >= self.max_payload {
+            return Err(JournalError::Length { bytes: payload.len(), max: self.max_payload });
         }
-        let words = format::size(payload.len()) / 8;
-        // Behind the record there is always room for the end of the segment.
+        let words = format::record_size(payload.len()) / 8;
+        // After the record there must be space for the segment's end mark.
         if self.at + words + format::RECORD_HEADER / 8 > self.words.len() {
             self.roll()?;
         }
         let sequence = self.next;
-        let place = &self.words[self.at..self.at + words];
-        place[1].store(sequence, Ordering::Relaxed);
+        let record = &self.words[self.at..self.at + words];
+        record[1].store(sequence, Ordering::Relaxed);
         let (whole, rest) = payload.as_chunks::<8>();
-        for (word, bytes) in place[2..].iter().zip(whole) {
+        for (word, bytes) in record[2..].iter().zip(whole) {
             word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
         if !rest.is_empty() {
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
-            place[words - 1].store(u64::from_le_bytes(last), Ordering::Relaxed);
+            record[words - 1].store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
-        // Release: whoever sees this word, a reader or the recovery after a death, sees the
-        // record's other words.
-        place[0]
+        // Release: a reader or a recovery that sees this word sees the record's other words.
+        record[0]
             .store(format::first_word(self.seed, payload.len() as u32, sequence, payload), Ordering::Release);
-        prefetch_ahead(&place[0], words * 8 + 64);
-        prefetch_ahead(&place[0], words * 8 + 128);
+        prefetch(&record[0], words * 8 + 64);
+        prefetch(&record[0], words * 8 + 128);
         self.at += words;
         self.next += 1;
-        // Release: pairs with the Acquire of whoever syncs.
+        // Release: pairs with the Acquire of the syncing thread.
         self.shared.appended.store(sequence, Ordering::Release);
-        if self.durability == Durability::Each {
+        if self.durability == Durability::EveryRecord {
             self.shared.sync()?;
         }
         Ok(sequence)
     }
 
-    /// Ends this segment and goes on in the next one.
+    /// Ends the segment and continues in the next one.
     #[cold]
     fn roll(&mut self) -> Result<(), JournalError> {
         let Some(ready) = &self.ready else {
-            // No file is behind it: from the start again.
+            // In memory only: reuse it from the start.
             self.at = SEGMENT_HEADER / 8;
             return Ok(());
         };
         let mut next = ready.try_recv();
-        self.waited += u64::from(next.is_err());
+        self.segment_stalls += u64::from(next.is_err());
         while next.is_err() {
             if self.shared.is_failed() {
                 return Err(self.shared.failure());
@@ -338,17 +338,16 @@ impl Writer {
         self.words[self.at + 1].store(self.next, Ordering::Relaxed);
         // Release: as for a record.
         self.words[self.at].store(format::first_word(self.seed, ROLL, self.next, &[]), Ordering::Release);
-        // Let go of before that is said: unmapping it is the helper's work.
-        self.words = next.region.words();
-        // Before the first record of the segment is said to be appended: whoever syncs that syncs
-        // this segment.
+        // Replaced before the roll is published, because the helper may then unmap the old segment.
+        self.words = next.words.clone();
+        // Published before the segment's first record, so that its sync includes this segment.
         self.shared.segment.store(next.index, Ordering::Release);
         self.seed = next.seed;
         self.at = SEGMENT_HEADER / 8;
         Ok(())
     }
 
-    /// Puts everything that was appended on the disk, in this thread.
+    /// Makes all appended records durable, in this thread.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -356,62 +355,61 @@ impl Writer {
         self.shared.sync().map(drop)
     }
 
-    /// Whether so many records were appended since the last snapshot as the options say.
-    pub fn snapshot_is_due(&self) -> bool {
+    /// Returns `true` if [`Options::snapshot_every`] records were appended since the last snapshot.
+    pub fn is_snapshot_due(&self) -> bool {
         self.snapshot_every > 0 && self.last() - self.snapshot_at >= self.snapshot_every
     }
 
-    /// Hands over the state as it is behind the last record. The helper writes it: this thread only
-    /// encodes its copy, most simply with [`crate::codec::encode`], and goes on. Older snapshots
-    /// and segments that nobody needs go then.
+    /// Hands over the encoded state after the last record ([`crate::codec::encode`]). The helper
+    /// thread writes the snapshot, and then removes older snapshots and the segments before them.
     ///
     /// # Errors
-    /// [`JournalError::Failed`]. That *this* snapshot cannot be written stops the journal as well:
-    /// a later call says so.
+    /// [`JournalError::Failed`]. If this snapshot cannot be written, the journal fails, and a later
+    /// call reports it.
     pub fn snapshot(&mut self, state: Vec<u8>) -> Result<(), JournalError> {
         if self.shared.is_failed() {
             return Err(self.shared.failure());
         }
         self.snapshot_at = self.last();
         if let Some(jobs) = &self.jobs {
-            // A helper that has ended has failed, and said so.
-            let _ = jobs.send(Job { sequence: self.last(), state });
+            // A helper that has ended has failed the journal.
+            let _ = jobs.send(SnapshotJob { sequence: self.last(), state });
             self.threads.iter().for_each(|thread| thread.thread().unpark());
         }
         Ok(())
     }
 
-    /// Ends: snapshots that were handed over are written, a group is synced.
+    /// Closes the journal after writing pending snapshots and syncing the last group.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
     pub fn close(mut self) -> Result<(), JournalError> {
-        self.end_threads();
+        self.stop_threads();
         if self.shared.is_failed() { Err(self.shared.failure()) } else { Ok(()) }
     }
 
-    fn end_threads(&mut self) {
+    fn stop_threads(&mut self) {
         self.shared.stop.store(1, Ordering::Release);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             let _ = thread.join();
         }
-        // What was prepared and never written.
-        if let Some(spare) = self.ready.as_ref().and_then(|ready| ready.try_recv().ok()) {
-            let _ = fs::remove_file(&spare.path);
+        // A segment that was prepared and never used.
+        if let Some(unused) = self.ready.as_ref().and_then(|ready| ready.try_recv().ok()) {
+            let _ = fs::remove_file(&unused.path);
         }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.end_threads();
+        self.stop_threads();
     }
 }
 
-/// Starts a thread, and waits until it runs: who refuses system calls to his process from then on
-/// meets none that is half made.
-fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, JournalError> {
+/// Starts a thread and waits until it runs, so that a seccomp filter installed next does not
+/// interrupt its creation.
+fn spawn_running(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, JournalError> {
     let (begins, begun) = mpsc::channel();
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         let _ = begins.send(());
@@ -423,33 +421,36 @@ fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     Ok(thread)
 }
 
-/// A folder that is this writer's. It is let go of by name, not by closing the file alone: a child
-/// that another thread starts at this moment holds the file as well until it executes its program.
-pub(crate) struct Lock(File);
+/// The lock of a directory. It is unlocked explicitly: closing the file is not enough if a child
+/// process inherited the descriptor and has not called `exec` yet.
+pub(crate) struct DirLock(File);
 
-impl Drop for Lock {
+impl Drop for DirLock {
     fn drop(&mut self) {
         drop(self.0.unlock());
     }
 }
 
-/// Takes the folder. Held for as long as the file is open: the kernel gives it back when the
-/// process dies.
-pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
+/// Locks a directory for one writer. The kernel releases the lock when the process dies.
+pub(crate) fn lock(folder: &Path) -> Result<DirLock, JournalError> {
     let path = folder.join("lock");
-    let file = OpenDir::open(folder).and_then(|folder| folder.edit("lock"));
-    let file = file.map_err(JournalError::io(&path, "open it"))?;
+    let file = open_for_update(folder, "lock").map_err(JournalError::io(&path, "open it"))?;
     match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
+        Ok(()) => Ok(DirLock(file)),
         Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
         Err(TryLockError::Error(source)) => Err(JournalError::io(&path, "lock it")(source)),
     }
 }
 
-/// Before anything new is written: what was recovered is on the disk if it must be, what does not
-/// count is out of the way. The segments that were prepared for nothing, which are for the helper
-/// to remove: that takes a disk its time, and what has no record changes nothing.
-fn tidy(disk: &dyn Disk, folder: &Path, end: &End, is_settled: bool) -> Result<Vec<PathBuf>, JournalError> {
+/// Prepares a directory for a new writer: syncs the recovered segments if required, and moves
+/// segments after the end out of the way. Returns the empty segments, which the helper removes
+/// later because that is slow.
+fn prepare_dir(
+    disk: &dyn Disk,
+    folder: &Path,
+    end: &LogEnd,
+    is_synced: bool,
+) -> Result<Vec<PathBuf>, JournalError> {
     let mut unused = Vec::new();
     for name in [segment::UNFINISHED, snapshot::UNFINISHED] {
         if folder.join(name).exists() {
@@ -459,22 +460,21 @@ fn tidy(disk: &dyn Disk, folder: &Path, end: &End, is_settled: bool) -> Result<V
     let last = end.segments.last().copied().unwrap_or(0);
     for (index, path) in segment::list(folder)? {
         if index > last {
-            // Its records, if any, are behind the end. Were it left, the log could seem to go on in
-            // it.
+            // Its records, if any, are after the end: the log could seem to continue in it.
             let has_records =
                 segment::OpenSegment::open(&path).map_or(true, |open| !matches!(open.first(), Ok(None)));
             if has_records {
-                disk::rename(disk, &path, &folder.join(format!("aside-{index:08}")))?;
+                disk::rename(disk, &path, &folder.join(format!("orphaned-{index:08}")))?;
             } else {
                 unused.push(path);
             }
-        } else if is_settled && end.segments.contains(&index) {
+        } else if is_synced && end.segments.contains(&index) {
             let file = File::open(&path).map_err(JournalError::io(&path, "open it"))?;
             disk::sync(disk, &path, &file)?;
         }
     }
-    if is_settled {
-        disk::sync_folder(disk, folder)?;
+    if is_synced {
+        disk::sync_dir(disk, folder)?;
     }
     Ok(unused)
 }
@@ -484,13 +484,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_given_back_also_where_a_child_still_holds_the_file() {
+    fn unlock_works_while_child_holds_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let held = lock(folder.path()).unwrap();
         assert!(matches!(lock(folder.path()), Err(JournalError::Locked(_))));
-        let of_a_child = held.0.try_clone().unwrap();
+        let inherited = held.0.try_clone().unwrap();
         drop(held);
         assert!(lock(folder.path()).is_ok());
-        drop(of_a_child);
+        drop(inherited);
     }
 }

@@ -3,16 +3,16 @@
 //!
 //! `cargo bench -p orchestrator --bench recovery`.
 
-#[path = "../../journal/benches/comebacks.rs"]
-mod comebacks;
+#[path = "../../journal/benches/recovery_table.rs"]
+mod recovery_table;
 
-use comebacks::{Case, options, table};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Input, OutputWatermarks, Outputs, Replica};
 use protocol::sender::Sender;
 use protocol::stamps::Stamps;
 use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
+use recovery_table::{RecoveryCase, options, table};
 use shm::memory::Region;
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
@@ -100,7 +100,7 @@ fn outputs(watermarks: &OutputWatermarks, open: u64) -> Outputs {
     Outputs::new(vec![Sender::new(ring(0), None, 64)], returns, TimedWork::new(0))
 }
 
-fn comes_back(case: Case<'_>) -> (Duration, u64) {
+fn comes_back(case: RecoveryCase<'_>) -> (Duration, u64) {
     write(&case);
     let watermarks = watermarks(case.records, case.open);
     let outputs = outputs(&watermarks, case.open);
@@ -123,7 +123,7 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
 }
 
 /// Writes the log, with the snapshot in it.
-fn write(case: &Case<'_>) {
+fn write(case: &RecoveryCase<'_>) {
     let mut writer = Writer::open(case.folder, &options(), |_| {}).expect("a folder");
     for number in 0..case.records {
         input(number, case.open).encode(number, |payload| writer.append(payload)).expect("room");

@@ -113,12 +113,12 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 /// then a successor takes it again.
 #[inline(always)]
 fn next_message<J: InputLog>(from: &mut impl Consumer) -> Option<(Option<usize>, Message)> {
-    if J::IS_KEPT { from.take() } else { from.try_pop() }
+    if J::IS_ENABLED { from.take() } else { from.try_pop() }
 }
 
 #[inline(always)]
 fn release_slot<J: InputLog>(to: &mut impl Consumer) {
-    if J::IS_KEPT {
+    if J::IS_ENABLED {
         to.release();
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct GatewayOutput {
 
 impl GatewayOutput {
     fn confirm(&mut self, gone: u64) {
-        while let Some(message) = self.dispatched.next_of(gone) {
+        while let Some(message) = self.dispatched.pop_confirmed(gone) {
             self.recovered.sent.add(digest(&message));
             let is_order = matches!(Instruction::from_message(message), Ok(Instruction::Order(_)));
             self.recovered.orders += u64::from(is_order);
@@ -141,7 +141,7 @@ impl OutputLedger {
     /// Recalls a message for a gateway. Returns `None` if no such message was produced.
     pub fn recall(&mut self, gateway: usize, message: &Message) -> Option<()> {
         let GatewayOutput { dispatched, recovered } = &mut self.gateways[gateway];
-        if !dispatched.take_back(message)? {
+        if !dispatched.retract(message)? {
             recovered.sent.remove(digest(message));
             recovered.orders = recovered.orders.checked_sub(1)?;
         }
@@ -153,7 +153,7 @@ impl OutputLedger {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
         if let Some(known) = &self.confirmed {
-            returned.has_gone(count_at(&known.returned, strategy));
+            returned.confirm(count_at(&known.returned, strategy));
         }
     }
 
@@ -161,29 +161,29 @@ impl OutputLedger {
         let kind = usize::from(record.point != Point::OrchReturn);
         self.log[kind].push(record.words());
         if let Some(known) = &self.confirmed {
-            self.log[kind].has_gone(known.logged()[kind]);
+            self.log[kind].confirm(known.logged()[kind]);
         }
     }
 
     pub fn confirm(&mut self, known: &OutputWatermarks) {
         for (strategy, of) in self.strategies.iter_mut().enumerate() {
-            of.returned.has_gone(count_at(&known.returned, strategy));
+            of.returned.confirm(count_at(&known.returned, strategy));
         }
         for (gateway, of) in self.gateways.iter_mut().enumerate() {
             of.confirm(count_at(&known.sent, gateway));
         }
-        self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.has_gone(gone));
+        self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.confirm(gone));
     }
 
     pub fn has_unconfirmed(&self) -> bool {
-        self.log.iter().any(|log| !log.kept().is_empty())
-            || self.strategies.iter().any(|of| !of.returned.kept().is_empty())
-            || self.gateways.iter().any(|of| !of.dispatched.kept().is_empty())
+        self.log.iter().any(|log| !log.unconfirmed().is_empty())
+            || self.strategies.iter().any(|of| !of.returned.unconfirmed().is_empty())
+            || self.gateways.iter().any(|of| !of.dispatched.unconfirmed().is_empty())
     }
 
     /// Returns the records missing from the log, timed `now` unless their value is not a time.
     pub fn unlogged(&self, now: u64) -> Vec<Record> {
-        let kept = self.log.iter().flat_map(Outbox::kept);
+        let kept = self.log.iter().flat_map(Outbox::unconfirmed);
         let records = kept.filter_map(|[key, value]| Record::from_words(*key, *value));
         let timed = |record: Record| match record.point {
             Point::Rejected => record,
@@ -197,8 +197,8 @@ impl OutputLedger {
         for (gateway, of) in self.gateways.iter().enumerate() {
             of.dispatched.check("messages to gateway", gateway, count_at(&found.sent, gateway))?;
         }
-        check("returns in the log", 0, self.log[0].given(), found.returns_stamped)?;
-        check("records in the log", 0, self.log[1].given(), found.others_logged)?;
+        check("returns in the log", 0, self.log[0].produced(), found.returns_stamped)?;
+        check("records in the log", 0, self.log[1].produced(), found.others_logged)?;
         for ((strategy, of), session) in self.strategies.iter().enumerate().zip(sessions) {
             if session.is_served() {
                 of.returned.check("reports to strategy", strategy, count_at(&found.returned, strategy))?;

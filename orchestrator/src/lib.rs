@@ -83,7 +83,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         cycle: &mut Cycle<C>,
     ) -> bool {
         let now = cycle.now.saturating_sub(cycle.time.start_ticks);
-        if J::IS_KEPT && !self.try_record(&input, now) {
+        if J::IS_ENABLED && !self.try_record(&input, now) {
             return false;
         }
         release(self);
@@ -107,7 +107,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         // The steps below read positions.
         self.core.book();
-        if J::IS_KEPT {
+        if J::IS_ENABLED {
             if !self.outputs.deferred.is_empty() {
                 self.release_durable_reports(cycle);
             }
@@ -191,7 +191,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         slot.set(Counter::Work, outputs.work.achieved_picos());
         slot.set(Counter::Waiting, outputs.pending);
         slot.set(Counter::WaitingPeak, outputs.pending_peak);
-        if J::IS_KEPT {
+        if J::IS_ENABLED {
             let (last, recovered) = self.journal.progress();
             slot.set(Counter::Journaled, last);
             slot.set(Counter::Recovered, recovered.map_or(0, |end| end.last));

@@ -77,7 +77,7 @@ impl Effects for LedgerEffects<'_> {
     }
 
     fn close(&mut self, strategy: usize) {
-        self.ledger.strategies[strategy].returned.forget();
+        self.ledger.strategies[strategy].returned.clear();
     }
 
     fn reopen(&mut self, strategy: usize) {
@@ -85,7 +85,7 @@ impl Effects for LedgerEffects<'_> {
     }
 
     fn close_gateway(&mut self, gateway: usize) {
-        self.ledger.gateways[gateway].dispatched.forget();
+        self.ledger.gateways[gateway].dispatched.clear();
     }
 
     fn reopen_gateway(&mut self, _: usize, _: bool) {}
@@ -113,7 +113,7 @@ impl Replica {
 
     /// Returns the number of reports produced for each strategy since its memory was last reset.
     pub fn returned(&self) -> Vec<u64> {
-        self.ledger.strategies.iter().map(|output| output.returned.given()).collect()
+        self.ledger.strategies.iter().map(|output| output.returned.produced()).collect()
     }
 
     /// Returns `true` if outputs may not have been sent.
@@ -142,7 +142,7 @@ impl Replica {
         let watermarks = OutputWatermarks { returned, ..watermarks };
         self.ledger.confirm(&watermarks);
         self.ledger.confirmed = Some(watermarks.clone());
-        let journal = Writer::recover(folder, options, followed, |part| self.take(part))?;
+        let journal = Writer::recover(folder, options, followed, |part| self.recover(part))?;
         let Self { core, ledger, answers, .. } = self;
         ledger.check(&watermarks, &core.sessions)?;
         let is_retired = |strategy: &usize| core.sessions[*strategy].is_retired();
@@ -153,15 +153,15 @@ impl Replica {
             unlogged: ledger.unlogged(now),
         };
         for (gateway, output) in ledger.gateways.into_iter().enumerate() {
-            let mut unsent = output.dispatched.into_kept();
+            let mut unsent = output.dispatched.into_unconfirmed();
             recovered
                 .gateways
                 .push(RecoveredGateway { next_message: unsent.pop_front(), ..output.recovered });
             unsent.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
         }
         for (strategy, output) in outputs.strategies.iter_mut().zip(ledger.strategies) {
-            outputs.returned += output.returned.dropped();
-            strategy.enqueue_all(output.returned.into_kept());
+            outputs.returned += output.returned.confirmed();
+            strategy.enqueue_all(output.returned.into_unconfirmed());
         }
         outputs.has_queued_reports = true;
         // The crashed engine may have had no time for a recall.
@@ -231,7 +231,7 @@ impl State for Replica {
         Ok(())
     }
 
-    fn carry_out(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {
+    fn apply(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {
         let (input, now) = Input::from_record(&record)?;
         let is_ours = self.core.can_apply(&input) && self.count_taken(&input).is_some();
         if !is_ours {
@@ -270,7 +270,9 @@ impl Successor {
         mut completion: R,
         recovered: &Recovered,
     ) -> Result<Orchestrator<R, Writer>, RecoveryError> {
-        let short = |what, index, journal| move |there| RecoveryError::Short { what, index, journal, there };
+        let short = |what, index, journal| {
+            move |observed| RecoveryError::Incomplete { what, index, journal, observed }
+        };
         recovered.retired.iter().for_each(|strategy| submit.forget(*strategy));
         for (index, taken) in recovered.taken.iter().enumerate() {
             submit.pass_over(index, *taken).map_err(short("orders of strategy", index, *taken))?;

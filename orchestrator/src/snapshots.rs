@@ -175,7 +175,7 @@ fn carried_out(mut replica: Replica, events: &[(usize, Input)]) -> Replica {
         let bytes = input.encode(10 * *place as u64, <[u8]>::to_vec);
         let sequence = *place as u64 + 1;
         // A recall of an order that was rejected is refused.
-        let _ = replica.carry_out(Record { sequence, payload: &bytes });
+        let _ = replica.apply(Record { sequence, payload: &bytes });
     }
     replica
 }
@@ -267,7 +267,7 @@ fn forgetful_snapshot_is_detected() {
         ("how much was sent", |saved, _| {
             saved.ledger.gateways.iter_mut().for_each(|of| *of = Default::default())
         }),
-        ("what may not be in the log", |saved, _| saved.ledger.log.iter_mut().for_each(Outbox::forget)),
+        ("what may not be in the log", |saved, _| saved.ledger.log.iter_mut().for_each(Outbox::clear)),
     ];
     let mut unseen = Vec::new();
     for (what, forget) in forgetful {

@@ -33,9 +33,9 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
 /// The journal cannot be read.
 pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
     let replica = orchestrator::Replica::new(build::new_core(plan)?, plan.stamps);
-    let follower = JournalFollower::begin(&engine::journal_folder(plan), replica);
+    let follower = JournalFollower::open(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
-    while follower.follow(1024).context("the engine's journal")? > 0 {}
+    while follower.poll(1024).context("the engine's journal")? > 0 {}
     Ok(follower.state.returned())
 }
 

@@ -173,8 +173,8 @@ pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     let durability = match trading.journal {
         Journaling::None => return None,
         Journaling::Process => Durability::Process,
-        Journaling::Group => Durability::Group { records: GROUP_RECORDS, within: GROUP_WITHIN },
-        Journaling::Each => Durability::Each,
+        Journaling::Group => Durability::GroupCommit { records: GROUP_RECORDS, within: GROUP_WITHIN },
+        Journaling::Each => Durability::EveryRecord,
     };
     let needed = (trading.total_orders().min(SEGMENT_BYTES) * BYTES_AN_ORDER).next_multiple_of(1 << 16);
     let segment_bytes = needed.clamp(1 << 16, SEGMENT_BYTES);
@@ -212,7 +212,7 @@ fn replay_order(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Vec<u16>>
 fn open_books(plan: &Plan, instruments: &[Instrument], capacity: usize) -> Result<Exchange> {
     let trading = plan.trading();
     let orders = capacity + trading.opening_orders as usize;
-    let mut exchange = Exchange::new(instruments, Capacity::orders(orders))?;
+    let mut exchange = Exchange::new(instruments, Capacity::for_orders(orders))?;
     let Some(path) = &trading.opening_book else { return Ok(exchange) };
     let file = File::open(path).with_context(|| format!("cannot read the opening book {path}"))?;
     let resting =

@@ -173,7 +173,7 @@ impl<B: StandbyBody> StandbyRole for FollowingStandby<'_, B> {
         if is_begun || self.follower.is_some() {
             let (start_ticks, ns_per_tick) = (self.control.start_ticks(), self.plan.ns_per_tick);
             if let Some(state) = self.body.initial_state(Timebase { start_ticks, ns_per_tick }) {
-                self.follower = log_error(JournalFollower::begin(&self.folder, state));
+                self.follower = log_error(JournalFollower::open(&self.folder, state));
             }
         }
         match self.follow() {
@@ -208,8 +208,8 @@ impl<B: StandbyBody> FollowingStandby<'_, B> {
     fn follow(&mut self) -> Result<bool, RecoveryError> {
         let is_at_work = self.is_at_work();
         let Some(follower) = &mut self.follower else { return Ok(false) };
-        let is_far = follower.follow(BATCH)? == BATCH;
-        let is_due = follower.snapshot_is_due(SNAPSHOT_EVERY) && is_at_work;
+        let is_far = follower.poll(BATCH)? == BATCH;
+        let is_due = follower.is_snapshot_due(SNAPSHOT_EVERY) && is_at_work;
         if (is_due || !is_far) && B::has_unconfirmed(&follower.state) {
             self.body.confirm(&mut follower.state);
         }

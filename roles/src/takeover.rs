@@ -81,10 +81,14 @@ impl Takeover {
     pub(super) fn journal_options(&self, options: Options) -> Options {
         let Some(disk) = &self.disk else { return options };
         let durability = match options.durability {
-            Durability::Group { .. } | Durability::Each if self.mistake == Some(Mistake::TellsEarly) => {
+            Durability::GroupCommit { .. } | Durability::EveryRecord
+                if self.mistake == Some(Mistake::TellsEarly) =>
+            {
                 Durability::Process
             }
-            Durability::Group { .. } => Durability::Group { records: u64::MAX, within: Duration::MAX },
+            Durability::GroupCommit { .. } => {
+                Durability::GroupCommit { records: u64::MAX, within: Duration::MAX }
+            }
             as_it_is => as_it_is,
         };
         Options { durability, disk: Arc::<dyn SimulatedDisk>::clone(disk), ..options }
@@ -122,7 +126,7 @@ impl Takeover {
     #[cold]
     pub(super) fn alter_reader(&self, reader: &mut Reader) {
         if self.mistake == Some(Mistake::SkipsRecord) {
-            let _ = reader.next();
+            let _ = reader.next_record();
         }
     }
 

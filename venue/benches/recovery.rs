@@ -3,14 +3,14 @@
 //!
 //! `cargo bench -p venue --bench recovery`.
 
-#[path = "../../journal/benches/comebacks.rs"]
-mod comebacks;
+#[path = "../../journal/benches/recovery_table.rs"]
+mod recovery_table;
 
-use comebacks::{Case, options, table};
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{JournalFollower, Writer};
 use protocol::session::number_instruction;
 use protocol::wire::{Instruction, Operation, Order, OrderId, Side};
+use recovery_table::{RecoveryCase, options, table};
 use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ impl TradeTape for NoTape {
 fn setup(open: usize) -> MarketSetup {
     let capacity = open + 1000;
     let exchange =
-        Exchange::new(&[Instrument::default()], Capacity::orders(capacity)).expect("a plain exchange");
+        Exchange::new(&[Instrument::default()], Capacity::for_orders(capacity)).expect("a plain exchange");
     MarketSetup { venue: 0, exchange, instruments: 1, sessions: 1, capacity, sequencer: None }
 }
 
@@ -92,7 +92,7 @@ fn replica(open: usize) -> ExchangeReplica {
     ExchangeReplica::new(setup(open), TIME)
 }
 
-fn comes_back(case: Case<'_>) -> (Duration, u64) {
+fn comes_back(case: RecoveryCase<'_>) -> (Duration, u64) {
     let open = case.open as usize;
     write(&case);
     let world = World::new(case.records, case.open);
@@ -113,7 +113,7 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
 }
 
 /// Writes the log, with the snapshot in it.
-fn write(case: &Case<'_>) {
+fn write(case: &RecoveryCase<'_>) {
     let mut writer = Writer::open(case.folder, &options(), |_| {}).expect("a folder");
     for number in 0..case.records {
         writer.append(&record(number, case.open)).expect("room");

@@ -199,7 +199,8 @@ impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
     fn record(&mut self, reports: &[Report], trades: &[Trade]) {
         let Self { outputs, journal, cycle } = self;
         let record = journal.map_or(0, Writer::last);
-        let may_go = outputs.deferred.is_empty() && journal.is_none_or(|journal| journal.settled() >= record);
+        let may_go =
+            outputs.deferred.is_empty() && journal.is_none_or(|journal| journal.durable_sequence() >= record);
         for report in reports {
             outputs.completed += 1;
             if may_go {
@@ -292,8 +293,9 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
             return 0;
         }
         if !self.outputs.deferred.is_empty() {
-            work +=
-                self.outputs.release_durable(self.journal.as_ref().map_or(u64::MAX, Writer::settled), cycle);
+            work += self
+                .outputs
+                .release_durable(self.journal.as_ref().map_or(u64::MAX, Writer::durable_sequence), cycle);
             if let Some(error) = self.journal.as_ref().and_then(Writer::failure) {
                 self.fail(&error);
                 return work;

@@ -15,8 +15,8 @@
 //! let (writer, reader) = board::pair(shape(1).unwrap());
 //! let mut market = MarketBoard::new(writer);
 //!
-//! let capacity = Capacity::orders(10);
-//! let mut exchange: Exchange = Exchange::new(&[Instrument::default()], capacity).unwrap();
+//! let capacity = Capacity::for_orders(10);
+//! let mut exchange = Exchange::new(&[Instrument::default()], capacity).unwrap();
 //! let bid = Command::New(NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() });
 //! market.expect(&bid, &exchange);
 //! exchange.apply(bid, &mut Vec::new());
@@ -30,7 +30,6 @@
 use exchange::Exchange;
 use exchange::Level;
 use exchange::command::Command;
-use exchange::levels::Levels;
 use protocol::market::{Quote, TOP_OF_BOOK_WORDS, TopOfBook};
 use shm::board::Writer;
 
@@ -89,14 +88,16 @@ impl MarketBoard {
 
     /// Records which instruments a command may change. Called before the command is applied.
     #[inline]
-    pub fn expect<L: Levels>(&mut self, command: &Command, exchange: &Exchange<L>) {
+    pub fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let by = match *command {
             Command::New(order) => Some(order.instrument),
-            Command::Cancel { id, .. } | Command::Replace { id, .. } => match exchange.instrument_of(id) {
-                Some(instrument) => Some(instrument),
-                // The command will be refused.
-                None => return,
-            },
+            Command::Cancel { id, .. } | Command::Replace { id, .. } => {
+                match exchange.order(id).map(|order| order.instrument) {
+                    Some(instrument) => Some(instrument),
+                    // The command will be refused.
+                    None => return,
+                }
+            }
             Command::MassCancel { instrument, .. } => instrument,
             Command::Auction { instrument } | Command::Uncross { instrument } => Some(instrument),
             Command::Time(_) => None,
@@ -133,9 +134,9 @@ impl MarketBoard {
     /// Publishes the tops of book that changed and passes each version to `written`. Returns the
     /// number published.
     #[inline]
-    pub fn write<L: Levels>(
+    pub fn write(
         &mut self,
-        exchange: &Exchange<L>,
+        exchange: &Exchange,
         now: impl Fn() -> u64,
         mut written: impl FnMut(WrittenVersion),
     ) -> u64 {
@@ -161,7 +162,7 @@ impl MarketBoard {
     /// Refreshes an instrument's value from its book. Returns `true` if it differs from the
     /// published one.
     #[inline]
-    fn try_refresh<L: Levels>(&mut self, exchange: &Exchange<L>, instrument: usize) -> bool {
+    fn try_refresh(&mut self, exchange: &Exchange, instrument: usize) -> bool {
         let quote =
             |level: Option<Level>| level.map(|level| Quote { price: level.price, quantity: level.quantity });
         let (bid, offer) = exchange.best(instrument as u16);
@@ -169,7 +170,7 @@ impl MarketBoard {
         let new = TopOfBook {
             bid: quote(bid),
             offer: quote(offer),
-            auction: exchange.in_auction(instrument as u16),
+            auction: exchange.is_in_auction(instrument as u16),
             ..*touch
         };
         *touch = new;
@@ -198,7 +199,7 @@ mod tests {
         fn new() -> Self {
             let instruments = [Instrument::default(), Instrument::default()];
             let (writer, reader) = board::pair(shape(2).unwrap());
-            let exchange = Exchange::new(&instruments, Capacity::orders(10)).unwrap();
+            let exchange = Exchange::new(&instruments, Capacity::for_orders(10)).unwrap();
             Self { exchange, market: MarketBoard::new(writer), reader, written: Vec::new() }
         }
 
@@ -268,7 +269,7 @@ mod tests {
     fn a_successor_says_only_what_is_new() {
         let mut words = [0; TOP_OF_BOOK_WORDS];
         let (mut writer, _) = board::pair(shape(2).unwrap());
-        let exchange: Exchange = Exchange::new(&[Instrument::default(); 2], Capacity::orders(10)).unwrap();
+        let exchange = Exchange::new(&[Instrument::default(); 2], Capacity::for_orders(10)).unwrap();
         assert_eq!(writer.last(1, &mut words), None);
         writer.write(1, 5, &TopOfBook::default().words());
         assert_eq!(writer.last(1, &mut words), Some(5));

@@ -70,7 +70,7 @@ impl ExchangeReplica {
             Recovered::Record { sequence, payload } => {
                 self.apply_record(&Written { sequence, payload }, &mut close)
             }
-            snapshot => self.take(snapshot),
+            snapshot => self.recover(snapshot),
         })?;
         let Self { market, output, .. } = self;
         let mut held = Vec::new();
@@ -78,11 +78,11 @@ impl ExchangeReplica {
             sessions.iter_mut().zip(output.sessions).enumerate()
         {
             end.resume_from(session, counts, &reports)?;
-            held.extend(reports.into_kept());
+            held.extend(reports.into_unconfirmed());
         }
         held.sort_unstable_by_key(|(index, _)| *index);
-        let traded = output.trades.given();
-        output.trades.into_kept().iter().for_each(|(ticks, trade)| tape.trade(trade, *ticks));
+        let traded = output.trades.produced();
+        output.trades.into_unconfirmed().iter().for_each(|(ticks, trade)| tape.trade(trade, *ticks));
         if let Some(board) = &mut board {
             for ((last, trades), instrument) in output.touches.iter().zip(0..) {
                 let last = last.map(|(price, quantity)| Quote { price, quantity });

@@ -56,8 +56,8 @@ impl ReplayedOutput {
     pub fn confirm_known(&mut self) {
         if let Some(known) = &self.confirmed {
             let sessions = self.sessions.iter_mut().zip(&known.published);
-            sessions.for_each(|(session, published)| session.reports.has_gone(*published));
-            self.trades.has_gone(known.trades);
+            sessions.for_each(|(session, published)| session.reports.confirm(*published));
+            self.trades.confirm(known.trades);
         }
     }
 }
@@ -85,14 +85,14 @@ impl ExecutionSink for ReplayedOutput {
             let outbox = &mut self.sessions[session].reports;
             outbox.push((self.completed, report.to_message()));
             if let Some(known) = &self.confirmed {
-                outbox.has_gone(known.published[session]);
+                outbox.confirm(known.published[session]);
             }
             self.completed += 1;
         }
         for trade in trades {
             self.trades.push((self.now, *trade));
             if let Some(known) = &self.confirmed {
-                self.trades.has_gone(known.trades);
+                self.trades.confirm(known.trades);
             }
             if let Some((last, count)) = self.touches.get_mut(usize::from(trade.instrument)) {
                 (*last, *count) = (Some((trade.price, trade.quantity)), *count + 1);
@@ -154,13 +154,13 @@ impl ExchangeReplica {
 
     /// Returns `true` if reports may not have been sent.
     pub fn has_unsent(&self) -> bool {
-        self.output.sessions.iter().any(|session| !session.reports.kept().is_empty())
+        self.output.sessions.iter().any(|session| !session.reports.unconfirmed().is_empty())
     }
 
     /// Drops reports that were sent; `published` counts them by session.
     pub fn confirm_sent(&mut self, published: &[u64]) {
         let sessions = self.output.sessions.iter_mut().zip(published);
-        sessions.for_each(|(session, published)| session.reports.has_gone(*published));
+        sessions.for_each(|(session, published)| session.reports.confirm(*published));
     }
 
     /// Applies a record; `close` receives the books at the end of trading.
@@ -172,7 +172,7 @@ impl ExchangeReplica {
         let (entry, now) = JournalEntry::from_record(record)?;
         let Self { market, output, time, .. } = self;
         let at = InputTime { now, time: *time };
-        output.trades.has_gone(output.confirmed.as_ref().map_or(u64::MAX, |known| known.trades));
+        output.trades.confirm(output.confirmed.as_ref().map_or(u64::MAX, |known| known.trades));
         (output.now, output.order) = (now, None);
         let out = &mut ReplaySink { output, close };
         match entry {
@@ -202,7 +202,8 @@ impl State for ExchangeReplica {
     fn restore(&mut self, saved: ExchangeSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
         let ExchangeSnapshot { output, market } = saved;
         let is_report = |(_, message): &(u64, Message)| Report::from_message(*message).is_ok();
-        let is_sound = |of: &SessionOutput| of.reports.is_sound() && of.reports.kept().iter().all(is_report);
+        let is_sound =
+            |of: &SessionOutput| of.reports.is_sound() && of.reports.unconfirmed().iter().all(is_report);
         if output.sessions.len() != self.market.sessions()
             || output.touches.len() != usize::from(self.market.instruments())
             || !output.sessions.iter().all(is_sound)
@@ -216,7 +217,7 @@ impl State for ExchangeReplica {
         Ok(())
     }
 
-    fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
+    fn apply(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
         if let (JournalEntry::Close, _) = JournalEntry::from_record(&record)? {
             self.closing = Some((record.sequence, record.payload.to_vec()));
             return Ok(());
@@ -228,7 +229,7 @@ impl State for ExchangeReplica {
         self.market.exchange().open_orders() as u64
     }
 
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.closing.is_some()
     }
 }

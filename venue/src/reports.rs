@@ -165,7 +165,7 @@ impl Events for ReportBuilder<'_> {
     #[inline]
     fn on(&mut self, event: Event) {
         match event {
-            Event::Accepted { id } => {
+            Event::Accepted { id, .. } => {
                 self.report(id, OrderStatus::Accepted, 0, None, None);
             }
             Event::Rejected { reason, .. } => self.refused = Some(reason),
@@ -192,7 +192,7 @@ impl Events for ReportBuilder<'_> {
                 }
             },
             Event::Expired { id, .. } => self.close(id, OrderStatus::Expired, 0),
-            Event::Replaced { id, price, leaves } => {
+            Event::Replaced { id, price, leaves, .. } => {
                 if let Some(order) = self.open.get_mut(&id) {
                     order.price = price;
                 }

@@ -94,7 +94,7 @@ impl SessionEnd {
         RecoveryError::check_count("messages of session", session, counts.taken, self.orders.taken())?;
         reports.check("reports of session", session, self.published())?;
         self.orders.skip_to(counts.taken);
-        (self.counts, self.numbered) = (counts, reports.dropped());
+        (self.counts, self.numbered) = (counts, reports.confirmed());
         Ok(())
     }
 

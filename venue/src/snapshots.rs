@@ -20,7 +20,7 @@ const SESSIONS: usize = 2;
 
 fn setup() -> MarketSetup {
     let instruments = [Instrument::default(), Instrument::default()];
-    let exchange = Exchange::new(&instruments, Capacity::orders(256)).unwrap();
+    let exchange = Exchange::new(&instruments, Capacity::for_orders(256)).unwrap();
     MarketSetup { venue: 0, exchange, instruments: 2, sessions: SESSIONS, capacity: 256, sequencer: None }
 }
 
@@ -157,7 +157,7 @@ fn forgetful_snapshot_is_detected() {
     type Forgets = fn(&mut ReplayedOutput);
     let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
-        ("reports that were not sent", |past| past.sessions.iter_mut().for_each(|of| of.reports.forget())),
+        ("reports that were not sent", |past| past.sessions.iter_mut().for_each(|of| of.reports.clear())),
         ("how many reports were given", |past| past.sessions[0].reports.push((0, [0; 7]))),
         ("which number an instruction has", |past| past.sessions[1].counts.received += 1),
         ("how many trades there were", |past| past.trades.push((0, trade()))),

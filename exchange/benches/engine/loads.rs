@@ -1,7 +1,7 @@
 //! The loads: what is in the book before, and what is timed.
 
+use exchange::book_file;
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, Side, TimeInForce};
-use exchange::{book_file, levels::Sorted};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
@@ -75,12 +75,12 @@ fn instrument() -> Instrument {
     }
 }
 
-/// exchange-core's mix: 9 % new orders, 3 % immediate or cancel, 6 % cancels, 82 % moves, with so
-/// many orders in the book and prices so many ticks around the middle. Cancels and moves name
-/// orders that are open.
+/// exchange-core's mix: 9 % new orders, 3 % immediate or cancel, 6 % cancels, 82 % moves, with
+/// `orders` orders in the book and prices up to `spread` ticks from the middle. Cancels and moves
+/// name open orders.
 fn mixed(orders: usize, spread: u64) -> Load {
     let capacity = Capacity { orders: 4 * orders, levels: 8 * orders };
-    let mut exchange: Exchange<Sorted> = Exchange::new(&[instrument()], capacity).expect("it can be");
+    let mut exchange = Exchange::new(&[instrument()], capacity).expect("a valid configuration");
     let mut open: Vec<u64> = Vec::new();
     let mut places: HashMap<u64, usize> = HashMap::new();
     let mut draw = Draw(7);
@@ -151,7 +151,7 @@ fn recorded() -> Load {
     let instrument = Instrument { price_high: 1 << 40, ..Instrument::default() };
     let operations = timed.len();
     let before = before.into_iter().map(Command::New).collect();
-    Load { instrument, capacity: Capacity::orders(16_384), before, timed, operations, rounds: 41 }
+    Load { instrument, capacity: Capacity::for_orders(16_384), before, timed, operations, rounds: 41 }
 }
 
 /// A line of the recorded flow, which is known and trusted.
@@ -179,7 +179,7 @@ fn add() -> Load {
             Command::New(limit(id, side, MIDDLE + if id.is_multiple_of(2) { -away } else { away }, 10))
         })
         .collect();
-    let capacity = Capacity::orders(16_384);
+    let capacity = Capacity::for_orders(16_384);
     Load { instrument: instrument(), capacity, before: vec![], operations: timed.len(), timed, rounds: 41 }
 }
 
@@ -196,7 +196,7 @@ fn sweep() -> Load {
         id += 1;
         timed.push(Command::New(limit(id, Side::Buy, MIDDLE + 100, 1_000)));
     }
-    let capacity = Capacity::orders(1_024);
+    let capacity = Capacity::for_orders(1_024);
     Load { instrument: instrument(), capacity, before: vec![], operations: 500, timed, rounds: 21 }
 }
 
@@ -208,12 +208,12 @@ fn far() -> Load {
         timed.push(Command::New(limit(10_000 + n, Side::Buy, MIDDLE + (n % 7) as i64, 1)));
         timed.push(Command::Cancel { id: 10_000 + n, owner: 0 });
     }
-    let capacity = Capacity::orders(8_192);
+    let capacity = Capacity::for_orders(8_192);
     Load { instrument: instrument(), capacity, before, operations: timed.len(), timed, rounds: 9 }
 }
 
-/// Cancels in a book of so many orders on 1,000 levels: of any order, or of one of the newest
-/// hundred; each is followed by a new order.
+/// Cancels in a book of `orders` orders on 1,000 levels: of any order, or of one of the newest
+/// hundred. Each is followed by a new order.
 fn cancel(orders: u64, any: bool) -> Load {
     let mut draw = Draw(11);
     let mut order = |id: u64| {

@@ -1,22 +1,21 @@
-//! How long the engine takes for a command, for each structure of price levels.
+//! The time that the engine takes for a command.
 //!
-//! `cargo bench -p exchange --bench engine [-- NAME…] [--quick]`. Every row is measured in rounds
-//! that alternate between the structures; it shows the median of the rounds in nanoseconds of
-//! processor time an operation and, in brackets, the lowest and the highest. The machine may be
-//! busy: compare within a row. The percentiles are of wall time, operation by operation. A second
-//! table (`memory`) says what the machine's memory takes for a line out of as many as there are
-//! orders: the floor under the rows that name any order.
+//! `cargo bench -p bulkhead-exchange --bench engine [-- NAME…] [--quick]`. Every row is measured in
+//! rounds that alternate between single commands and batches. It shows the median of the rounds in
+//! nanoseconds of CPU time per operation and, in brackets, the lowest and the highest. The machine
+//! may be busy: compare within a row. The percentiles are of wall time, per operation. A second
+//! table (`memory`) shows the time of one cache miss in a book of that number of orders: the
+//! floor under the rows that name any order.
 
 mod loads;
 mod memory;
 
-use exchange::levels::{Levels, Sorted, Trie};
 use exchange::{Command, Event, Events, Exchange};
 use loads::Load;
 use nix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
-/// Takes events and keeps a sum of them, so that nothing is optimised away.
+/// Adds up events, so that nothing is optimized away.
 struct Sum(u64);
 
 impl Events for Sum {
@@ -29,44 +28,41 @@ impl Events for Sum {
     }
 }
 
-/// Nanoseconds an operation.
-fn round<L: Levels>(load: &Load) -> f64 {
-    let mut exchange: Exchange<L> =
-        Exchange::new(&[load.instrument], load.capacity).expect("an exchange can be");
+/// Returns nanoseconds per operation.
+fn round(load: &Load) -> f64 {
+    let mut exchange = Exchange::new(&[load.instrument], load.capacity).expect("a valid configuration");
     let mut sum = Sum(0);
     load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
-    let start = processor_time();
+    let start = cpu_time();
     for &command in &load.timed {
         exchange.apply(command, &mut sum);
     }
-    let took = (processor_time() - start) as f64;
+    let took = (cpu_time() - start) as f64;
     assert!(sum.0 > 0);
     took / load.operations as f64
 }
 
-/// The same in batches of sixteen.
+/// Returns nanoseconds per operation in batches of sixteen.
 fn round_in_batches(load: &Load) -> f64 {
-    let mut exchange: Exchange =
-        Exchange::new(&[load.instrument], load.capacity).expect("an exchange can be");
+    let mut exchange = Exchange::new(&[load.instrument], load.capacity).expect("a valid configuration");
     let mut sum = Sum(0);
     load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
-    let start = processor_time();
+    let start = cpu_time();
     load.timed.chunks(16).for_each(|commands| exchange.apply_all(commands, &mut sum));
-    let took = (processor_time() - start) as f64;
+    let took = (cpu_time() - start) as f64;
     assert!(sum.0 > 0);
     took / load.operations as f64
 }
 
-/// Nanoseconds that this thread has had a processor: what others take from it does not count.
-fn processor_time() -> u64 {
+/// Returns the CPU time of this thread in nanoseconds.
+fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Each operation by itself: the percentiles 50, 99, 99.9, less what a look at the clock costs.
+/// Returns the percentiles 50, 99 and 99.9 of single operations, less the cost of a clock read.
 fn percentiles(load: &Load, clock: u64) -> [u64; 3] {
-    let mut exchange: Exchange =
-        Exchange::new(&[load.instrument], load.capacity).expect("an exchange can be");
+    let mut exchange = Exchange::new(&[load.instrument], load.capacity).expect("a valid configuration");
     let mut sum = Sum(0);
     load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
     let mut times: Vec<u64> =
@@ -81,7 +77,7 @@ fn timed(exchange: &mut Exchange, command: Command, sum: &mut Sum) -> u64 {
     start.elapsed().as_nanos() as u64
 }
 
-/// What a look at the clock costs, at the median.
+/// Returns the median cost of a clock read.
 fn clock() -> u64 {
     let mut times: Vec<u64> = (0..100_000).map(|_| Instant::now().elapsed().as_nanos() as u64).collect();
     times.sort_unstable();
@@ -96,27 +92,26 @@ fn median(mut rounds: Vec<f64>) -> String {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    // One round of each row: shows that it works, measures little.
+    // One round of each row: a smoke test.
     let quick = std::env::args().any(|word| word == "--quick");
     let clock = clock();
     println!(
-        "{:24} {:>22} {:>22} {:>22}   trie: p50 p99 p99.9, clock {clock} taken off",
-        "ns/op", "sorted", "trie", "trie, batches of 16"
+        "{:24} {:>22} {:>22}   one by one: p50 p99 p99.9, clock {clock} taken off",
+        "ns/op", "one by one", "batches of 16"
     );
     for (name, make) in loads::ALL {
         if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
             continue;
         }
         let load = make();
-        let mut rounds = [const { Vec::new() }; 3];
+        let mut rounds = [const { Vec::new() }; 2];
         for _ in 0..if quick { 1 } else { load.rounds } {
-            rounds[0].push(round::<Sorted>(&load));
-            rounds[1].push(round::<Trie>(&load));
-            rounds[2].push(round_in_batches(&load));
+            rounds[0].push(round(&load));
+            rounds[1].push(round_in_batches(&load));
         }
-        let [sorted, trie, batches] = rounds.map(median);
+        let [single, batches] = rounds.map(median);
         let [p50, p99, p999] = percentiles(&load, clock);
-        println!("{name:24} {sorted:>22} {trie:>22} {batches:>22}   {p50} {p99} {p999}");
+        println!("{name:24} {single:>22} {batches:>22}   {p50} {p99} {p999}");
     }
     if wanted.is_empty() || wanted.iter().any(|word| word == "memory") {
         memory::print(if quick { 1 } else { 9 });

@@ -1,22 +1,21 @@
-//! What memory takes: reads of one cache line out of so many, one behind the other and sixteen at
-//! once.
+//! The latency of memory: reads of random cache lines, dependent and sixteen at once.
 
-use crate::{median, processor_time};
+use crate::{cpu_time, median};
 use std::hint::black_box;
 
 #[derive(Clone)]
 #[repr(align(64))]
-struct Line {
+struct CacheLine {
     next: u32,
 }
 
 /// Reads in one round.
 const READS: usize = 200_000;
 
-/// A table: nanoseconds of processor time a read, the median of the rounds and, in brackets, the
-/// lowest and the highest.
+/// Prints a table of nanoseconds of CPU time per read: the median of the rounds and, in brackets,
+/// the lowest and the highest.
 pub fn print(rounds: usize) {
-    println!("\n{:24} {:>22} {:>22}", "ns/line, out of so many", "one behind the other", "16 at once");
+    println!("\n{:24} {:>22} {:>22}", "ns/read, by lines", "dependent", "16 at once");
     for lines in [100, 1_000, 10_000, 100_000, 1_000_000] {
         let all = ring(lines);
         let mut times = [const { Vec::new() }; 2];
@@ -30,36 +29,36 @@ pub fn print(rounds: usize) {
 }
 
 /// Lines of which each names the next, in one ring that jumps about (Sattolo's algorithm).
-fn ring(lines: usize) -> Vec<Line> {
+fn ring(lines: usize) -> Vec<CacheLine> {
     let mut order: Vec<u32> = (0..lines as u32).collect();
     let mut state = 9u64;
     for at in (1..lines).rev() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         order.swap(at, (state >> 33) as usize % at);
     }
-    order.into_iter().map(|next| Line { next }).collect()
+    order.into_iter().map(|next| CacheLine { next }).collect()
 }
 
 /// Where a walk of the ring comes by.
-fn walk(all: &[Line], from: usize) -> Vec<u32> {
+fn walk(all: &[CacheLine], from: usize) -> Vec<u32> {
     std::iter::successors(Some(from as u32), |&at| Some(all[at as usize].next)).take(READS).collect()
 }
 
-fn chased(all: &[Line], from: usize) -> f64 {
-    let start = processor_time();
+fn chased(all: &[CacheLine], from: usize) -> f64 {
+    let start = cpu_time();
     let mut at = from as u32;
     for _ in 0..READS {
         at = all[at as usize].next;
     }
     black_box(at);
-    (processor_time() - start) as f64 / READS as f64
+    (cpu_time() - start) as f64 / READS as f64
 }
 
 /// The same lines, but it is known before which they are; after each sixteen it waits for all of
 /// them.
-fn together(all: &[Line], from: usize) -> f64 {
+fn together(all: &[CacheLine], from: usize) -> f64 {
     let places = walk(all, from + 1);
-    let start = processor_time();
+    let start = cpu_time();
     let mut sum = 0;
     for group in places.chunks(16) {
         // What comes next depends on what was read, by nothing: the bit is never set.
@@ -67,5 +66,5 @@ fn together(all: &[Line], from: usize) -> f64 {
         sum = group.iter().fold(sum, |sum, &place| sum | all[place as usize + wait].next);
     }
     black_box(sum);
-    (processor_time() - start) as f64 / READS as f64
+    (cpu_time() - start) as f64 / READS as f64
 }

@@ -1,10 +1,10 @@
-//! One load through one book, for `valgrind --tool=callgrind` and for a look at one row: `cargo run --release --example
-//! one -- BOOK LOAD [ROUNDS]`, both by the beginning of their names. Prints nanoseconds of
-//! processor time an operation, the median of the rounds and the lowest.
+//! Runs one load through one book, for `valgrind --tool=callgrind`: `cargo run --release --example
+//! one -- BOOK LOAD [ROUNDS]`, both by a prefix of their names. Prints the median and the lowest
+//! CPU time per operation in nanoseconds.
 
 use exchange_peers::load::{self, Load};
 use exchange_peers::obvious::Obvious;
-use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer, Room, Together};
+use exchange_peers::peers::{BookSize, Matchcore, OrderbookRs, Ours, Peer, Together};
 use exchange_peers::{recorded, rows};
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let Some(load) = loads().into_iter().find(|load| load.name.starts_with(name.as_str())) else {
         return usage();
     };
-    let once: fn(&Load, Room) -> f64 = match book.as_str() {
+    let once: fn(&Load, BookSize) -> f64 = match book.as_str() {
         Ours::NAME => rows::once::<Ours>,
         Together::NAME => rows::once::<Together>,
         Matchcore::NAME => rows::once::<Matchcore>,
@@ -26,8 +26,8 @@ fn main() -> ExitCode {
         Obvious::NAME => rows::once::<Obvious>,
         _ => return usage(),
     };
-    let room = rows::room(&load);
-    let mut times: Vec<f64> = (0..rounds).map(|_| once(&load, room)).collect();
+    let size = rows::book_size(&load);
+    let mut times: Vec<f64> = (0..rounds).map(|_| once(&load, size)).collect();
     times.sort_by(f64::total_cmp);
     println!("{book}, {}: {:.1} ns, lowest {:.1}", load.name, rows::median(&times), times[0]);
     ExitCode::SUCCESS
@@ -38,7 +38,7 @@ fn loads() -> Vec<Load> {
     all.extend([load::mixed(100_000, 1), recorded::load()]);
     all.extend([100, 1_000, 10_000, 100_000, 1_000_000].map(load::cancel_any));
     all.extend([100, 1_000, 10_000, 100_000, 1_000_000].map(load::cancel_young));
-    all.extend(load::seed());
+    all.extend(load::published());
     all
 }
 

@@ -1,4 +1,4 @@
-//! The exchange beside other order books: the same loads through each of them.
+//! A comparison of the exchange with other order books: equal loads through each of them.
 
 pub mod load;
 pub mod obvious;

@@ -1,10 +1,10 @@
-//! Loads: lists of operations that every book understands alike.
+//! Loads: lists of operations with the same meaning in every book.
 
 use crate::obvious::Obvious;
 pub use crate::op::{Op, Random};
 use std::collections::HashMap;
 
-/// A row of a table: what is there first, and what is measured.
+/// A row of a table: the operations before, and the measured ones.
 #[derive(Clone)]
 pub struct Load {
     pub name: String,
@@ -14,12 +14,12 @@ pub struct Load {
 
 const MID: u64 = 100_000;
 
-/// A price on its side of the middle, one of so many levels.
+/// Returns the price of a level on a side of the middle, 0 for the nearest.
 fn apart(buy: bool, level: u64) -> u64 {
     if buy { MID - 1 - level } else { MID + 1 + level }
 }
 
-/// Orders on both sides that do not cross, over so many levels a side.
+/// Returns orders on both sides that do not cross, over `levels` levels a side.
 pub fn resting(orders: u64, levels: u64, first: u64) -> Vec<Op> {
     let one = |at: u64| {
         let buy = at.is_multiple_of(2);
@@ -28,7 +28,7 @@ pub fn resting(orders: u64, levels: u64, first: u64) -> Vec<Op> {
     (0..orders).map(one).collect()
 }
 
-/// Ids of resting orders in an order that jumps about.
+/// Shuffles the ids of resting orders.
 fn shuffled(mut ids: Vec<u64>) -> Vec<u64> {
     let mut random = Random(7);
     for at in (1..ids.len()).rev() {
@@ -45,8 +45,7 @@ fn load(name: impl Into<String>, before: Vec<Op>, timed: Vec<Op>) -> Load {
     Load { name: name.into(), before, timed }
 }
 
-/// Cancels of the orders that came last in a book of so many: what is cancelled in practice is
-/// young.
+/// Cancels of the newest orders in a book of `orders` orders, as most cancels are in practice.
 pub fn cancel_young(orders: u64) -> Load {
     let young = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
     load(
@@ -81,7 +80,7 @@ pub fn sweep() -> Load {
     load("sweep of 100 levels", (0..2_000).map(level).collect(), (0..20).map(take).collect())
 }
 
-/// Cancels all over a book of so many orders.
+/// Cancels of random orders in a book of `orders` orders.
 pub fn cancel_any(orders: u64) -> Load {
     let all = shuffled((1..=orders).collect());
     let some = all.into_iter().take((orders / 2).min(1_000) as usize);
@@ -146,11 +145,13 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
     load("mixed load", before, timed)
 }
 
-/// Small loads, by the names that benches of order books often give them.
-pub fn seed() -> Vec<Load> {
+/// The loads of a published table of another matching engine, by its names:
+/// `cancel_best_level/N` cancels N orders at N prices, the best first, and `insert/non_crossing/N`
+/// uses two prices.
+pub fn published() -> Vec<Load> {
     let mut all = Vec::new();
     for orders in [100, 1_000, 10_000] {
-        all.push(load(format!("insert_non_crossing/{orders}"), Vec::new(), resting(orders, 100, 1)));
+        all.push(load(format!("insert/non_crossing/{orders}"), Vec::new(), resting(orders, 1, 1)));
     }
     for orders in [100, 1_000, 5_000] {
         all.push(load(format!("cancel_all/{orders}"), resting(orders, 100, 1), cancels(1..=orders)));
@@ -161,27 +162,28 @@ pub fn seed() -> Vec<Load> {
     all.push(load("cancel_middle_of_1k", at_one_price(1_000), cancels([500])));
     for levels in [100, 500, 1_000] {
         let one = |at: u64| Op::Add { id: 1 + at, buy: true, price: MID - 1 - at, quantity: 10 };
-        all.push(load(format!("cancel_best_level/{levels}"), (0..levels).map(one).collect(), cancels([1])));
+        let before = (0..levels).map(one).collect();
+        all.push(load(format!("cancel_best_level/{levels}"), before, cancels(1..=levels)));
     }
     let take = |id, quantity| vec![Op::Take { id, buy: false, price: MID - 2_000, quantity }];
-    all.push(load("full_fill_1k", at_one_price(1_000), take(5_000, 10_000)));
-    all.push(load("multi_level_sweep", resting(1_000, 100, 1), take(5_000, 5_000)));
-    all.push(load("mixed_10k", Vec::new(), half_crossing(10_000)));
-    for orders in [1_000, 5_000] {
-        all.push(load(format!("end_to_end_crossing/{orders}"), Vec::new(), crossing(orders)));
+    all.push(load("match/full_fill_1k", at_one_price(1_000), take(5_000, 10_000)));
+    all.push(load("match/multi_level_sweep", resting(1_000, 100, 1), take(5_000, 5_000)));
+    all.push(load("mixed_workload_10k", Vec::new(), half_crossing(10_000)));
+    for thousands in [1, 10] {
+        let orders = crossing(thousands * 1_000);
+        all.push(load(format!("e2e/crossing_orders/{thousands}k"), Vec::new(), orders));
     }
-    all.push(load("end_to_end_mixed/5000", Vec::new(), half_crossing(5_000)));
+    all.push(load("e2e/mixed_100k", Vec::new(), half_crossing(100_000)));
     all
 }
 
-/// Pairs of an offer and a bid for all of it at its price: every second order trades.
+/// Returns pairs of an offer and a bid that fills it: every second order trades.
 fn crossing(orders: u64) -> Vec<Op> {
     let one = |at: u64| Op::Add { id: 1 + at, buy: at % 2 == 1, price: MID + at / 2 % 50, quantity: 10 };
     (0..orders).map(one).collect()
 }
 
-/// 60 % adds that rest, 20 % cancels of open orders, 20 % orders that trade with the best offer or
-/// bid.
+/// Returns 60 % resting orders, 20 % cancels, and 20 % orders that trade with the best price.
 fn half_crossing(operations: u64) -> Vec<Op> {
     let mut random = Random(11);
     let mut book = Obvious::new();
@@ -200,7 +202,7 @@ fn half_crossing(operations: u64) -> Vec<Op> {
     all
 }
 
-/// How many of a load's timed operations trade, in percent: by the obvious book.
+/// Returns the percentage of a load's timed operations that trade.
 pub fn crossing_rate(load: &Load) -> f64 {
     let mut book = Obvious::new();
     load.before.iter().for_each(|op| drop(book.apply(*op)));

@@ -1,6 +1,6 @@
-//! Prints the tables of docs/src/exchange.md: `cargo run --release [-- --rounds 15] [WORD…]`, with
-//! words only the rows whose names have one of them. The books take turns within every row, and
-//! each has to have done the same work before it is timed.
+//! Prints the tables of docs/src/exchange.md: `cargo run --release [-- --rounds 15] [WORD…]`. With
+//! words, only the rows whose names contain one of them. The books take turns within every row, and
+//! must have done equal work before they are timed.
 
 use exchange_peers::{load, recorded, rows};
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 
     println!(
-        "\nCancels by the number of orders in the book: of any order (cold), and of the orders that came last:\n"
+        "\nCancels by the number of orders in the book: of any order (cold), and of the newest orders:\n"
     );
     println!("| load {head}\n|---|---|---|---|---|---|---|---|");
     for cancel in [load::cancel_any, load::cancel_young] {
@@ -54,9 +54,11 @@ fn main() -> ExitCode {
         }
     }
 
-    println!("\nSmall loads; how many of their operations trade, in percent, is counted by the map:\n");
+    println!(
+        "\nThe loads of a published table, by its names; the last column is the percentage of operations that trade:\n"
+    );
     println!("| load {head} trading |\n|---|---|---|---|---|---|---|---|---|");
-    for load in load::seed() {
+    for load in load::published() {
         if wanted(&load.name) {
             println!("{} {:.1} % |", rows::row(&load, rounds), load::crossing_rate(&load));
         }

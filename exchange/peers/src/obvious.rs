@@ -1,5 +1,5 @@
-//! The order book as it is first written: a sorted map from price to a queue for each side, and a
-//! hash map from id to price.
+//! The obvious order book: for each side a sorted map from price to a queue, and a hash map from id
+//! to price.
 
 use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -22,7 +22,7 @@ struct Order {
 pub struct Obvious {
     bids: BTreeMap<u64, VecDeque<Order>>,
     offers: BTreeMap<u64, VecDeque<Order>>,
-    places: HashMap<u64, (bool, u64)>,
+    prices: HashMap<u64, (bool, u64)>,
 }
 
 impl Obvious {
@@ -31,16 +31,16 @@ impl Obvious {
     }
 
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.prices.len()
     }
 
-    /// How many prices have orders, on both sides together.
+    /// Returns the number of price levels on both sides.
     pub fn levels(&self) -> usize {
         self.bids.len() + self.offers.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.prices.is_empty()
     }
 
     /// The best price of a side.
@@ -50,12 +50,12 @@ impl Obvious {
 
     /// An order's side, price and open quantity.
     pub fn open(&self, id: u64) -> Option<(bool, u64, u64)> {
-        let &(buy, price) = self.places.get(&id)?;
+        let &(buy, price) = self.prices.get(&id)?;
         let side = if buy { &self.bids } else { &self.offers };
         side[&price].iter().find(|order| order.id == id).map(|order| (buy, price, order.quantity))
     }
 
-    /// Some open order.
+    /// Returns a random open order.
     pub fn any(&self, random: &mut Random) -> Option<u64> {
         let side = if random.below(2) == 0 { &self.bids } else { &self.offers };
         let level = side.values().nth(random.below(side.len().max(1) as u64) as usize)?;
@@ -70,7 +70,7 @@ impl Obvious {
         if buy { self.bids.iter().rev().map(sum).collect() } else { self.offers.iter().map(sum).collect() }
     }
 
-    /// Carries an operation out and returns its trades.
+    /// Applies an operation. Returns its trades.
     pub fn apply(&mut self, op: Op) -> Vec<Trade> {
         match op {
             Op::Add { id, buy, price, quantity } => {
@@ -98,7 +98,7 @@ impl Obvious {
     fn rest(&mut self, id: u64, buy: bool, price: u64, quantity: u64) {
         let side = if buy { &mut self.bids } else { &mut self.offers };
         side.entry(price).or_default().push_back(Order { id, quantity });
-        self.places.insert(id, (buy, price));
+        self.prices.insert(id, (buy, price));
     }
 
     fn take(&mut self, taker: u64, buy: bool, limit: u64, mut quantity: u64) -> (Vec<Trade>, u64) {
@@ -118,7 +118,7 @@ impl Obvious {
                 quantity -= traded;
                 trades.push(Trade { maker: maker.id, taker, price, quantity: traded });
                 if maker.quantity == 0 {
-                    self.places.remove(&maker.id);
+                    self.prices.remove(&maker.id);
                     level.get_mut().pop_front();
                 }
             }
@@ -130,7 +130,7 @@ impl Obvious {
     }
 
     fn remove(&mut self, id: u64) -> Option<(bool, u64)> {
-        let (buy, price) = self.places.remove(&id)?;
+        let (buy, price) = self.prices.remove(&id)?;
         let side = if buy { &mut self.bids } else { &mut self.offers };
         let level = side.get_mut(&price)?;
         let at = level.iter().position(|order| order.id == id)?;

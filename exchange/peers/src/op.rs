@@ -1,4 +1,4 @@
-//! Operations that every book understands alike, and the random numbers that loads are made of.
+//! Operations with the same meaning in every book, and random numbers for loads.
 
 /// One operation. Ids are unique within a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The price it names.
+    /// Returns the price of the operation, if it has one.
     pub fn price(&self) -> Option<u64> {
         match *self {
             Op::Add { price, .. } | Op::Take { price, .. } | Op::Move { price, .. } => Some(price),

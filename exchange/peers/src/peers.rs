@@ -1,4 +1,4 @@
-//! The books that are compared, each with its own kind of command, made before anything is timed.
+//! The compared books, each with its own type of command, created before the measurement.
 
 use crate::load::Op;
 use crate::obvious::{Obvious, Trade};
@@ -7,12 +7,12 @@ use pricelevel::{OrderUpdate, Price, TimeInForce};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a load needs of a book.
+/// The capacity that a load needs.
 #[derive(Clone, Copy)]
-pub struct Room {
-    /// Orders and prices at once.
+pub struct BookSize {
+    /// Maximum open orders and prices.
     pub capacity: Capacity,
-    /// The highest price.
+    /// Highest price.
     pub highest: u64,
 }
 
@@ -20,28 +20,27 @@ pub struct Room {
 pub trait Peer {
     const NAME: &'static str;
     type Command;
-    /// A book that will have this room, if it asks for that.
-    fn fresh(room: Room) -> Self;
-    /// An operation in this book's own words. Operations are translated in the order in which they
-    /// are run.
+    /// Creates an empty book of that size.
+    fn fresh(size: BookSize) -> Self;
+    /// Translates an operation into a command of this book. Operations are translated in order.
     fn translate(&mut self, op: Op) -> Self::Command;
-    /// Carries it out and counts its trades.
+    /// Runs a command. Returns its number of trades.
     fn run(&mut self, command: &Self::Command) -> u64;
-    /// Carries out several that are there together.
+    /// Runs several commands. Returns the number of trades.
     fn run_all(&mut self, commands: &[Self::Command]) -> u64 {
         commands.iter().map(|command| std::hint::black_box(self.run(command))).sum()
     }
-    /// Price and quantity of every level, the best first.
+    /// Returns price and quantity of every level, the best first.
     fn depth(&self, buy: bool) -> Vec<(u64, u64)>;
 }
 
-/// Our engine, with a sink that counts trades.
+/// The exchange, with a sink that counts trades.
 pub struct Ours(Exchange);
 
 #[derive(Default)]
-struct Count(u64);
+struct TradeCount(u64);
 
-impl Events for Count {
+impl Events for TradeCount {
     #[inline]
     fn on(&mut self, event: Event) {
         self.0 += u64::from(matches!(std::hint::black_box(event), Event::Trade { .. }));
@@ -62,9 +61,9 @@ impl Peer for Ours {
     const NAME: &'static str = "exchange";
     type Command = exchange::Command;
 
-    fn fresh(room: Room) -> Self {
-        let instrument = Instrument { price_high: room.highest as i64, ..Instrument::default() };
-        Ours(Exchange::new(&[instrument], room.capacity).expect("room for that"))
+    fn fresh(size: BookSize) -> Self {
+        let instrument = Instrument { price_high: size.highest as i64, ..Instrument::default() };
+        Ours(Exchange::new(&[instrument], size.capacity).expect("a valid size"))
     }
 
     fn translate(&mut self, op: Op) -> exchange::Command {
@@ -95,7 +94,7 @@ impl Peer for Ours {
 
     #[inline]
     fn run(&mut self, command: &exchange::Command) -> u64 {
-        let mut count = Count(0);
+        let mut count = TradeCount(0);
         self.0.apply(*command, &mut count);
         count.0
     }
@@ -105,15 +104,15 @@ impl Peer for Ours {
     }
 }
 
-/// Our engine, told sixteen commands at a time.
+/// The exchange with sixteen commands at a time.
 pub struct Together(Ours);
 
 impl Peer for Together {
     const NAME: &'static str = "exchange, 16 at a time";
     type Command = exchange::Command;
 
-    fn fresh(room: Room) -> Self {
-        Together(Ours::fresh(room))
+    fn fresh(size: BookSize) -> Self {
+        Together(Ours::fresh(size))
     }
 
     fn translate(&mut self, op: Op) -> exchange::Command {
@@ -125,7 +124,7 @@ impl Peer for Together {
     }
 
     fn run_all(&mut self, commands: &[exchange::Command]) -> u64 {
-        let mut count = Count(0);
+        let mut count = TradeCount(0);
         commands.chunks(16).for_each(|some| self.0.0.apply_all(some, &mut count));
         count.0
     }
@@ -139,7 +138,7 @@ impl Peer for Obvious {
     const NAME: &'static str = "BTreeMap";
     type Command = Op;
 
-    fn fresh(_: Room) -> Self {
+    fn fresh(_: BookSize) -> Self {
         Obvious::new()
     }
 
@@ -157,7 +156,7 @@ impl Peer for Obvious {
     }
 }
 
-/// matchcore: an order's id is the sequence number of the command that brought it.
+/// matchcore: an order's id is the sequence number of its command.
 pub struct Matchcore {
     book: matchcore::OrderBook,
     sequence: u64,
@@ -165,7 +164,7 @@ pub struct Matchcore {
 }
 
 impl Matchcore {
-    /// Carries an operation out; what it traded.
+    /// Runs an operation. Returns its trades.
     pub fn trades(&mut self, op: Op) -> Vec<Trade> {
         use matchcore::{CommandOutcome, CommandReport};
         let command = self.translate(op);
@@ -197,7 +196,7 @@ impl Peer for Matchcore {
     const NAME: &'static str = "matchcore";
     type Command = matchcore::Command;
 
-    fn fresh(_: Room) -> Self {
+    fn fresh(_: BookSize) -> Self {
         Matchcore { book: matchcore::OrderBook::new("BOOK"), sequence: 0, ids: HashMap::new() }
     }
 
@@ -263,7 +262,7 @@ impl Peer for Matchcore {
 /// orderbook-rs, with the clock of its own tests, which reads nothing, and no listeners.
 pub struct OrderbookRs(pub orderbook_rs::DefaultOrderBook);
 
-/// What it is told.
+/// A command to orderbook-rs.
 pub enum Call {
     Limit { id: pricelevel::Id, price: u128, quantity: u64, side: pricelevel::Side, time: TimeInForce },
     Market { id: pricelevel::Id, quantity: u64, side: pricelevel::Side },
@@ -272,7 +271,7 @@ pub enum Call {
 }
 
 impl OrderbookRs {
-    /// Carries it out; what it traded, as maker, price and quantity.
+    /// Runs a command. Returns its trades.
     pub fn trades(&mut self, call: &Call) -> Vec<Trade> {
         let number = |id: pricelevel::Id| if let pricelevel::Id::Sequential(id) = id { id } else { 0 };
         let result = match call {
@@ -300,7 +299,7 @@ impl Peer for OrderbookRs {
     const NAME: &'static str = "orderbook-rs";
     type Command = Call;
 
-    fn fresh(_: Room) -> Self {
+    fn fresh(_: BookSize) -> Self {
         let clock = Arc::new(orderbook_rs::prelude::StubClock::with_step(1, 0));
         OrderbookRs(orderbook_rs::DefaultOrderBook::with_clock("BOOK", clock))
     }

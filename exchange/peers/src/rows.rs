@@ -1,17 +1,17 @@
-//! Runs loads through the books, one after the other in turns, and prints medians and spreads.
+//! Runs loads through the books in turns, and formats medians and spreads.
 
 use crate::load::{Load, Op};
 use crate::obvious::Obvious;
-use crate::peers::{Matchcore, OrderbookRs, Ours, Peer, Room, Together};
+use crate::peers::{BookSize, Matchcore, OrderbookRs, Ours, Peer, Together};
 use exchange::Capacity;
+use std::time::Instant;
 use system::clock::{Clock, Tsc};
 use system::usage::thread_cpu_ns;
-use std::time::Instant;
 
 pub const NAMES: [&str; 5] = [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
 
-/// Few operations are timed together with others of their kind, each in a book of its own: or the
-/// clock would be measured.
+/// Returns the number of books that run a load within one measurement: several for a short load, so
+/// that the clock's cost does not dominate.
 fn books_at_once(load: &Load) -> usize {
     (512 / load.timed.len()).clamp(1, 32)
 }
@@ -21,9 +21,8 @@ struct Prepared<P: Peer> {
     timed: Vec<P::Command>,
 }
 
-/// The most orders and prices that are there at once in a load, and room for one more, and its
-/// highest price: by the obvious book.
-pub fn room(load: &Load) -> Room {
+/// Returns the capacity that a load needs, and its highest price.
+pub fn book_size(load: &Load) -> BookSize {
     let mut book = Obvious::new();
     let (mut orders, mut levels, mut highest) = (0, 0, 1);
     for op in operations(load) {
@@ -32,11 +31,11 @@ pub fn room(load: &Load) -> Room {
         levels = levels.max(book.levels());
         highest = highest.max(op.price().unwrap_or(0));
     }
-    Room { capacity: Capacity { orders: orders + 1, levels: levels + 1 }, highest }
+    BookSize { capacity: Capacity { orders: orders + 1, levels: levels + 1 }, highest }
 }
 
-fn prepare<P: Peer>(load: &Load, room: Room) -> Prepared<P> {
-    let mut book = P::fresh(room);
+fn prepare<P: Peer>(load: &Load, size: BookSize) -> Prepared<P> {
+    let mut book = P::fresh(size);
     for op in &load.before {
         let command = book.translate(*op);
         book.run(&command);
@@ -45,20 +44,19 @@ fn prepare<P: Peer>(load: &Load, room: Room) -> Prepared<P> {
     Prepared { book, timed }
 }
 
-/// Nanoseconds of processor time an operation: what other programs take of the machine does not
-/// count.
-pub fn once<P: Peer>(load: &Load, room: Room) -> f64 {
-    let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, room)).collect();
+/// Returns nanoseconds of CPU time per operation.
+pub fn once<P: Peer>(load: &Load, size: BookSize) -> f64 {
+    let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, size)).collect();
     let started = thread_cpu_ns();
     for Prepared { book, timed } in &mut books {
         std::hint::black_box(book.run_all(timed));
     }
     let ns = thread_cpu_ns() - started;
-    // A look at this clock is a system call, and there is one in between two.
+    // Reading this clock is a system call, and one falls between the two reads.
     ns.saturating_sub(clock_ns()) as f64 / (books.len() * load.timed.len()) as f64
 }
 
-/// What a look at the clock of processor time costs, at the median.
+/// Returns the median cost of reading the CPU clock.
 fn clock_ns() -> u64 {
     let mut times = [(); 101].map(|()| {
         let started = thread_cpu_ns();
@@ -69,41 +67,41 @@ fn clock_ns() -> u64 {
 }
 
 /// Number of trades and both sides of the book at the end.
-type Outcome = (u64, [Vec<(u64, u64)>; 2]);
+type LoadOutcome = (u64, [Vec<(u64, u64)>; 2]);
 
-fn outcome<P: Peer>(load: &Load, room: Room) -> Outcome {
-    let Prepared { mut book, timed } = prepare::<P>(load, room);
+fn outcome<P: Peer>(load: &Load, size: BookSize) -> LoadOutcome {
+    let Prepared { mut book, timed } = prepare::<P>(load, size);
     let trades = book.run_all(&timed);
     (trades, [book.depth(true), book.depth(false)])
 }
 
-/// Each book must have done the same work.
+/// Checks that all books do equal work.
 ///
 /// # Panics
-/// If one of them trades differently or ends with another book.
-pub fn check_same_work(load: &Load, room: Room) {
-    let expected = outcome::<Obvious>(load, room);
+/// If one trades differently or ends with another book.
+pub fn check_same_work(load: &Load, size: BookSize) {
+    let expected = outcome::<Obvious>(load, size);
     let others = [
-        outcome::<Ours>(load, room),
-        outcome::<Together>(load, room),
-        outcome::<OrderbookRs>(load, room),
-        outcome::<Matchcore>(load, room),
+        outcome::<Ours>(load, size),
+        outcome::<Together>(load, size),
+        outcome::<OrderbookRs>(load, size),
+        outcome::<Matchcore>(load, size),
     ];
     for (name, got) in NAMES.iter().zip(others) {
         assert!(got == expected, "{}: {name} trades {} times, expected {}", load.name, got.0, expected.0);
     }
 }
 
-/// The books one after the other, so many times: nanoseconds an operation of each, sorted.
-pub fn alternate(load: &Load, room: Room, rounds: usize) -> [Vec<f64>; 5] {
+/// Runs all books in turns, `rounds` times. Returns nanoseconds per operation of each, sorted.
+pub fn alternate(load: &Load, size: BookSize, rounds: usize) -> [Vec<f64>; 5] {
     let mut all: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         let round = [
-            once::<Ours>(load, room),
-            once::<Together>(load, room),
-            once::<OrderbookRs>(load, room),
-            once::<Matchcore>(load, room),
-            once::<Obvious>(load, room),
+            once::<Ours>(load, size),
+            once::<Together>(load, size),
+            once::<OrderbookRs>(load, size),
+            once::<Matchcore>(load, size),
+            once::<Obvious>(load, size),
         ];
         all.iter_mut().zip(round).for_each(|(times, time)| times.push(time));
     }
@@ -115,12 +113,12 @@ pub fn median(sorted: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// A row of a Markdown table: medians with their quartiles, and how many times as fast as the
-/// fastest other crate and the map.
+/// Returns a row of a Markdown table: medians with quartiles, and the speed relative to the fastest
+/// other crate and to the map.
 pub fn row(load: &Load, rounds: usize) -> String {
-    let room = room(load);
-    check_same_work(load, room);
-    let times = alternate(load, room, rounds);
+    let size = book_size(load);
+    check_same_work(load, size);
+    let times = alternate(load, size, rounds);
     let cell = |times: &Vec<f64>| {
         let (low, high) = (times[times.len() / 4], times[times.len() * 3 / 4]);
         format!("{:.1} ({:.1}–{:.1})", median(times), low, high)
@@ -132,9 +130,9 @@ pub fn row(load: &Load, rounds: usize) -> String {
     format!("| {} | {} | {crates:.1}× | {map:.1}× |", load.name, cells.join(" | "))
 }
 
-/// Single operations of one run, in ticks, sorted.
-fn single<P: Peer>(load: &Load, room: Room) -> Vec<u64> {
-    let Prepared { mut book, timed } = prepare::<P>(load, room);
+/// Returns the times of single operations in ticks, sorted.
+fn single<P: Peer>(load: &Load, size: BookSize) -> Vec<u64> {
+    let Prepared { mut book, timed } = prepare::<P>(load, size);
     let clock = Tsc;
     let mut ticks = Vec::with_capacity(timed.len());
     for command in &timed {
@@ -152,17 +150,17 @@ fn ns_per_tick() -> f64 {
     started.elapsed().as_nanos() as f64 / (Tsc.now() - before) as f64
 }
 
-/// Percentiles of single operations: of each round, then the median of the rounds. The last row is
+/// Returns rows of percentiles of single operations: the median over the rounds. The last row is
 /// the clock alone.
 pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
-    let (scale, room) = (ns_per_tick(), room(load));
+    let (scale, size) = (ns_per_tick(), book_size(load));
     let mut all: [Vec<Vec<u64>>; 4] = Default::default();
     for _ in 0..rounds {
         let round = [
-            single::<Ours>(load, room),
-            single::<OrderbookRs>(load, room),
-            single::<Matchcore>(load, room),
-            single::<Obvious>(load, room),
+            single::<Ours>(load, size),
+            single::<OrderbookRs>(load, size),
+            single::<Matchcore>(load, size),
+            single::<Obvious>(load, size),
         ];
         all.iter_mut().zip(round).for_each(|(runs, run)| runs.push(run));
     }
@@ -184,7 +182,7 @@ pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
     rows
 }
 
-/// The operations of a load, for tests.
+/// Iterates over all operations of a load.
 pub fn operations(load: &Load) -> impl Iterator<Item = Op> {
     load.before.iter().chain(&load.timed).copied()
 }

@@ -5,11 +5,11 @@
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder};
 use exchange_peers::load::{Op, Random};
 use exchange_peers::obvious::{Obvious, Trade};
-use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer, Room};
+use exchange_peers::peers::{BookSize, Matchcore, OrderbookRs, Ours, Peer};
 use orderbook_rs::{DefaultOrderBook, STPMode};
 use pricelevel::{Hash32, Id, OrderUpdate, Price, Quantity, Side, TimeInForce};
 
-const ROOM: Room = Room { capacity: Capacity { orders: 4_096, levels: 8_192 }, highest: 1 << 40 };
+const SIZE: BookSize = BookSize { capacity: Capacity { orders: 4_096, levels: 8_192 }, highest: 1 << 40 };
 
 struct Books {
     ours: Ours,
@@ -19,7 +19,7 @@ struct Books {
 
 impl Books {
     fn new() -> Books {
-        Books { ours: Ours::fresh(ROOM), theirs: OrderbookRs::fresh(ROOM), obvious: Obvious::new() }
+        Books { ours: Ours::fresh(SIZE), theirs: OrderbookRs::fresh(SIZE), obvious: Obvious::new() }
     }
 
     fn ours(&mut self, op: Op) -> Vec<Trade> {
@@ -82,7 +82,7 @@ fn draw(random: &mut Random, book: &Obvious, id: u64) -> Op {
 }
 
 #[test]
-fn they_trade_alike() {
+fn peers_trade_alike() {
     let mut trades = 0;
     for seed in 0..40 {
         let (mut random, mut books) = (Random(seed), Books::new());
@@ -100,7 +100,7 @@ fn they_trade_alike() {
 fn matchcore_trades_beyond_a_limit() {
     let mut beyond = 0;
     for seed in 0..40 {
-        let (mut random, mut obvious, mut matchcore) = (Random(seed), Obvious::new(), Matchcore::fresh(ROOM));
+        let (mut random, mut obvious, mut matchcore) = (Random(seed), Obvious::new(), Matchcore::fresh(SIZE));
         for id in 1..=500 {
             let op = match draw(&mut random, &obvious, id) {
                 Op::Move { id, .. } => Op::Cancel { id },
@@ -127,7 +127,7 @@ fn sells(books: &mut Books, orders: &[(u64, u64)]) {
 }
 
 #[test]
-fn a_move_that_crosses_trades_in_both() {
+fn crossing_move_trades_in_both() {
     let mut books = Books::new();
     sells(&mut books, &[(1, 5)]);
     books.agree(Op::Add { id: 2, buy: true, price: 100, quantity: 8 });
@@ -142,7 +142,7 @@ fn a_move_that_crosses_trades_in_both() {
 /// Ours keeps its place; theirs goes to the end whatever changes when price and quantity are given
 /// together.
 #[test]
-fn less_at_the_same_price_keeps_its_place_only_in_ours() {
+fn smaller_replacement_keeps_priority_only_here() {
     let mut books = Books::new();
     sells(&mut books, &[(1, 5), (2, 5)]);
     books.ours(Op::Move { id: 1, price: 105, quantity: 3 });
@@ -160,7 +160,7 @@ fn less_at_the_same_price_keeps_its_place_only_in_ours() {
 /// Ours cancels the own orders that the aggressor meets; theirs every own order of a level that it
 /// touches.
 #[test]
-fn cancel_oldest_takes_what_is_met_in_ours_and_the_whole_level_in_theirs() {
+fn cancel_oldest_cancels_whole_level_in_peer() {
     let (me, other) = (Hash32::new([1; 32]), Hash32::new([2; 32]));
     let theirs = DefaultOrderBook::with_stp_mode("BOOK", STPMode::CancelMaker);
     let add = |id, side, quantity, user| {
@@ -173,7 +173,7 @@ fn cancel_oldest_takes_what_is_met_in_ours_and_the_whole_level_in_theirs() {
     add(9, Side::Buy, 3, me);
     assert_eq!(theirs.create_snapshot(9).unwrap().asks[0].visible_quantity().as_u64(), 2);
 
-    let mut ours: Exchange = Exchange::new(&[Instrument::default()], Capacity::orders(8)).unwrap();
+    let mut ours = Exchange::new(&[Instrument::default()], Capacity::for_orders(8)).unwrap();
     let mut add = |id, side, quantity, owner| {
         let self_trade = exchange::SelfTrade::CancelOldest;
         let order = NewOrder { id, owner, side, price: 105, quantity, self_trade, ..NewOrder::default() };

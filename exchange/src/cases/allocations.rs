@@ -1,18 +1,18 @@
-//! Nothing is allocated after the start.
+//! A test that no command allocates memory.
 
 use super::exchange;
 use crate::{Command, Event, Events, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 
 /// Counts events.
-struct Count(u64);
+struct EventCount(u64);
 
-impl Events for Count {
+impl Events for EventCount {
     fn on(&mut self, _event: Event) {
         self.0 += 1;
     }
 }
 
-/// Commands of every kind, drawn. Each number of a step is a moment.
+/// Draws a command of any kind. `step` is the current time.
 pub(super) fn draw(state: &mut u64, step: u64) -> Command {
     let mut below = |n: u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -56,12 +56,12 @@ static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllo
 fn no_command_allocates() {
     assert!(system::alloc::is_counted());
     let mut exchange = exchange();
-    let (mut state, mut count) = (1, Count(0));
+    let (mut state, mut count) = (1, EventCount(0));
     let before = system::alloc::allocations();
     for step in 0..50_000 {
         exchange.apply(draw(&mut state, step), &mut count);
     }
     assert_eq!(system::alloc::allocations() - before, 0);
-    assert!(count.0 > 50_000, "something happened");
+    assert!(count.0 > 50_000, "events happened");
     exchange.check().expect("sound");
 }

@@ -1,16 +1,16 @@
-//! Documented cases of call auctions.
+//! Call auctions: price, time priority, icebergs, and stop orders.
 
 use super::{exchange, last, step};
 
 #[test]
-fn orders_gather_and_the_largest_volume_decides() {
+fn auction_price_has_largest_volume() {
     let orders = "auction, B1 5@103, B2 5@101, S3 6@100, S4 6@102";
     // 100: 6, 101: 6, 102: 5. Of 100 to 101 all have volume 6 and surplus 4.
     assert_eq!(last(&format!("{orders}\nuncross")), "uncrossed 6@100, 1>3 5@100, 2>3 1@100");
 }
 
 #[test]
-fn then_the_smallest_surplus_then_the_reference_then_the_higher_price() {
+fn ties_use_surplus_then_reference_then_higher_price() {
     assert_eq!(last("auction, B1 5@110, S2 5@105, S3 5@108\nuncross"), "uncrossed 5@105, 1>2 5@105");
     assert_eq!(
         last("auction, B1 5@110, S2 5@90\nuncross"),
@@ -32,7 +32,7 @@ fn then_the_smallest_surplus_then_the_reference_then_the_higher_price() {
 }
 
 #[test]
-fn without_a_cross_nothing_trades_and_continuous_trading_begins() {
+fn uncross_without_cross_resumes_continuous_trading() {
     assert_eq!(last("auction, B1 5@99, S2 5@100\nuncross, B3 5@100"), "uncrossed 0@0, 3+, 3>2 5@100");
     assert_eq!(
         last("auction\nuncross, uncross, auction, auction"),
@@ -41,7 +41,7 @@ fn without_a_cross_nothing_trades_and_continuous_trading_begins() {
 }
 
 #[test]
-fn time_priority_holds_and_the_rest_stays() {
+fn auction_respects_time_priority_and_keeps_remainder() {
     let mut exchange = exchange();
     step(&mut exchange, "auction, B1 4@100, B2 4@100, S3 5@100");
     assert_eq!(step(&mut exchange, "uncross"), "uncrossed 5@100, 1>3 4@100, 2>3 1@100");
@@ -49,7 +49,7 @@ fn time_priority_holds_and_the_rest_stays() {
 }
 
 #[test]
-fn an_iceberg_trades_with_all_of_it_and_keeps_its_place() {
+fn iceberg_trades_fully_in_auction_and_keeps_priority() {
     let orders = "auction, B1 9@100 show=2, B2 1@100, S3 4@100";
     assert_eq!(
         last(&format!("{orders}\nuncross, S4 9@100")),
@@ -58,7 +58,7 @@ fn an_iceberg_trades_with_all_of_it_and_keeps_its_place() {
 }
 
 #[test]
-fn only_what_can_gather_is_taken() {
+fn auction_accepts_only_resting_orders() {
     assert_eq!(
         last(
             "auction\nB1 5, B1 5@9 ioc, B1 5@9 fok, B1 5@9 post, B1 5@9 min=1, B1 5@9 until=3, B2 5@9 show=1"
@@ -72,7 +72,7 @@ fn only_what_can_gather_is_taken() {
 }
 
 #[test]
-fn stop_orders_wait_for_its_end() {
+fn stop_orders_wait_for_auction_end() {
     let orders = "S8 1@100, B9 1@100, auction, B1 1@105, S2 1@95, S3 9@120, B4 1 stop=99, B5 1 stop=130";
     assert_eq!(last(&format!("{orders}\nuncross")), "uncrossed 1@100, 1>2 1@100, 4*, 4>3 1@120");
     assert_eq!(
@@ -82,12 +82,13 @@ fn stop_orders_wait_for_its_end() {
 }
 
 #[test]
-fn prices_off_the_orders_are_on_the_tick() {
+fn auction_price_between_orders_is_on_tick() {
     use crate::{Capacity, Exchange, Instrument};
     let uncross = |reference_price: i64| {
         let instrument =
             Instrument { tick: 5, price_low: 3, price_high: 999, reference_price, ..Instrument::default() };
-        let mut exchange: Exchange = Exchange::new(&[instrument], Capacity::orders(16)).expect("it can be");
+        let mut exchange =
+            Exchange::new(&[instrument], Capacity::for_orders(16)).expect("a valid configuration");
         step(&mut exchange, "auction, B1 1@120, S2 1@80");
         step(&mut exchange, "uncross")
     };

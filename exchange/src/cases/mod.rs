@@ -1,4 +1,4 @@
-//! Documented cases of commands, in a short notation.
+//! Unit tests of the documented rules, in a short notation for commands and events.
 //!
 //! Commands: `B1 5@101` buys 5 at 101 as order 1, `S2 5` sells 5 at any price; then `ioc`, `fok`,
 //! `post`, `min=3`, `show=2`, `own=7`, `stop=105`, `until=9`, `newest`, `oldest`, `both`,
@@ -9,7 +9,7 @@
 
 mod allocations;
 mod auctions;
-mod broken;
+mod inconsistent;
 mod orders;
 mod rejects;
 mod self_trade;
@@ -28,23 +28,22 @@ fn exchange() -> Exchange {
         reference_price: 100,
         ..Instrument::default()
     };
-    Exchange::new(&[instrument], Capacity::orders(16)).expect("it can be")
+    Exchange::new(&[instrument], Capacity::for_orders(16)).expect("a valid configuration")
 }
 
-/// What each line's commands, separated by commas, do to an exchange that starts empty; the last
-/// line's events.
+/// Applies lines of comma-separated commands to an empty exchange. Returns the last line's events.
 fn last(lines: &str) -> String {
     let mut exchange = exchange();
     lines.lines().map(|line| step(&mut exchange, line)).last().expect("a line")
 }
 
-/// What the commands of a line do. The exchange is sound after each.
+/// Applies the commands of a line, and checks the exchange after each. Returns their events.
 fn step(exchange: &mut Exchange, line: &str) -> String {
     let mut said = Vec::new();
     for text in line.split(',') {
         let mut events = Vec::new();
         exchange.apply(command(text.trim()), &mut events);
-        exchange.check().unwrap_or_else(|broken| panic!("{text}: {broken}"));
+        exchange.check().unwrap_or_else(|found| panic!("{text}: {found}"));
         said.extend(events.iter().map(show));
     }
     said.join(", ")
@@ -110,12 +109,12 @@ fn command(text: &str) -> Command {
 
 fn show(event: &Event) -> String {
     match *event {
-        Event::Accepted { id } => format!("{id}+"),
+        Event::Accepted { id, .. } => format!("{id}+"),
         Event::Rejected { id, reason } => format!("{id}! {reason:?}"),
         Event::Trade { maker, taker, price, quantity, .. } => format!("{taker}>{maker} {quantity}@{price}"),
-        Event::Cancelled { id, leaves, reason } => format!("{id}- {leaves} {reason:?}"),
-        Event::Expired { id, leaves } => format!("{id}t {leaves}"),
-        Event::Replaced { id, price, leaves } => format!("{id}= {leaves}@{price}"),
+        Event::Cancelled { id, leaves, reason, .. } => format!("{id}- {leaves} {reason:?}"),
+        Event::Expired { id, leaves, .. } => format!("{id}t {leaves}"),
+        Event::Replaced { id, price, leaves, .. } => format!("{id}= {leaves}@{price}"),
         Event::Reduced { id, leaves } => format!("{id}~ {leaves}"),
         Event::Triggered { id } => format!("{id}*"),
         Event::Uncrossed { price, volume, .. } => format!("uncrossed {volume}@{price}"),

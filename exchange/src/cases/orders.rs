@@ -4,27 +4,27 @@ use super::{exchange, last, step};
 use crate::{Command, Event, Side};
 
 #[test]
-fn the_best_price_trades_first_and_at_a_price_the_order_that_came_first() {
+fn orders_trade_in_price_time_priority() {
     assert_eq!(last("S1 5@102, S2 5@101, S3 5@101\nB4 12@102"), "4+, 4>2 5@101, 4>3 5@101, 4>1 2@102");
     assert_eq!(last("B1 5@98, B2 5@99, B3 5@99\nS4 12@98"), "4+, 4>2 5@99, 4>3 5@99, 4>1 2@98");
     assert_eq!(last("S1 5@102\nB2 5@101, B3 7@103, S4 9@103"), "2+, 3+, 3>1 5@102, 4+, 4>3 2@103");
 }
 
 #[test]
-fn a_market_order_takes_every_price_and_its_rest_is_cancelled() {
+fn market_order_takes_every_price_and_cancels_remainder() {
     assert_eq!(last("S1 5@102, S2 5@900\nB3 12"), "3+, 3>1 5@102, 3>2 5@900, 3- 2 NoLiquidity");
     assert_eq!(last("B1 5@1\nS2 3, S3 3 fok"), "2+, 2>1 3@1, 3+, 3- 3 FillOrKill");
     assert_eq!(last("S1 5"), "1+, 1- 5 NoLiquidity");
 }
 
 #[test]
-fn the_rest_of_an_immediate_or_cancel_order_is_cancelled() {
+fn immediate_or_cancel_remainder_is_cancelled() {
     assert_eq!(last("S1 5@101, S2 5@102\nB3 7@101 ioc"), "3+, 3>1 5@101, 3- 2 Immediate");
     assert_eq!(last("S1 5@101\nB3 5@101 ioc, B4 1@100 ioc"), "3+, 3>1 5@101, 4+, 4- 1 Immediate");
 }
 
 #[test]
-fn fill_or_kill_is_all_or_nothing_and_counts_hidden_quantity() {
+fn fill_or_kill_fills_fully_and_counts_hidden_quantity() {
     assert_eq!(last("S1 5@101, S2 5@102\nB3 10@101 fok"), "3+, 3- 10 FillOrKill");
     assert_eq!(last("S1 5@101, S2 5@102\nB3 10@102 fok"), "3+, 3>1 5@101, 3>2 5@102");
     assert_eq!(last("S1 9@101 show=4\nB3 9@101 fok"), "3+, 3>1 4@101, 3>1 4@101, 3>1 1@101");
@@ -32,7 +32,7 @@ fn fill_or_kill_is_all_or_nothing_and_counts_hidden_quantity() {
 }
 
 #[test]
-fn a_minimum_must_be_filled_at_once_and_the_order_is_ordinary_then() {
+fn minimum_fills_at_once_then_order_is_ordinary() {
     assert_eq!(last("S1 5@101\nB3 9@101 min=6"), "3+, 3- 9 Minimum");
     assert_eq!(last("S1 5@101\nB3 9@101 min=5, S4 9@101"), "3+, 3>1 5@101, 4+, 4>3 4@101");
     assert_eq!(last("S1 5@101\nB3 9@101 min=5 ioc"), "3+, 3>1 5@101, 3- 4 Immediate");
@@ -52,7 +52,7 @@ fn post_only_never_takes() {
 }
 
 #[test]
-fn an_iceberg_shows_its_next_part_at_the_end_of_the_queue() {
+fn iceberg_displays_next_part_at_queue_end() {
     let mut exchange = exchange();
     assert_eq!(step(&mut exchange, "S1 10@101 show=4, S2 3@101"), "1+, 2+");
     let level = exchange.depth(0, Side::Sell, 9).next().expect("a level");
@@ -64,12 +64,12 @@ fn an_iceberg_shows_its_next_part_at_the_end_of_the_queue() {
 }
 
 #[test]
-fn an_iceberg_that_comes_trades_with_all_of_it_before_it_rests() {
+fn arriving_iceberg_trades_fully_before_resting() {
     assert_eq!(last("S1 5@101\nB2 9@101 show=2, S3 9@101"), "2+, 2>1 5@101, 3+, 3>2 2@101, 3>2 2@101");
 }
 
 #[test]
-fn a_replacement_keeps_its_priority_only_at_its_price_with_no_more_quantity() {
+fn replacement_keeps_priority_at_same_price_and_smaller_quantity() {
     assert_eq!(last("B1 5@100, B2 5@100\nr1 4@100, S3 6@100"), "1= 4@100, 3+, 3>1 4@100, 3>2 2@100");
     assert_eq!(last("B1 5@100, B2 5@100\nr1 5@100, S3 6@100"), "1= 5@100, 3+, 3>1 5@100, 3>2 1@100");
     assert_eq!(last("B1 5@100, B2 5@100\nr1 6@100, S3 6@100"), "1= 6@100, 3+, 3>2 5@100, 3>1 1@100");
@@ -80,14 +80,14 @@ fn a_replacement_keeps_its_priority_only_at_its_price_with_no_more_quantity() {
 }
 
 #[test]
-fn a_replacement_that_crosses_trades() {
+fn crossing_replacement_trades() {
     assert_eq!(last("B1 5@100, S2 3@101\nr1 5@101, S3 9@101"), "1= 5@101, 1>2 3@101, 3+, 3>1 2@101");
     assert_eq!(last("B1 5@100, S2 9@101\nr1 5@101, x1"), "1= 5@101, 1>2 5@101, 1! UnknownOrder");
     assert_eq!(last("B1 9@100 show=2\nr1 5@100, S2 9@100"), "1= 5@100, 2+, 2>1 2@100, 2>1 2@100, 2>1 1@100");
 }
 
 #[test]
-fn time_ends_orders_the_earliest_first_then_by_arrival() {
+fn orders_expire_by_time_then_arrival() {
     let book = "B1 1@90 until=7, B2 1@91 until=5, S3 1@99 until=7, B4 1 stop=500 until=6, B5 1@80 until=9";
     assert_eq!(last(&format!("{book}\ntime 4, time 5")), "2t 1");
     assert_eq!(
@@ -98,7 +98,7 @@ fn time_ends_orders_the_earliest_first_then_by_arrival() {
 }
 
 #[test]
-fn mass_cancel_takes_one_owners_orders_book_by_book() {
+fn mass_cancel_cancels_one_owner_book_by_book() {
     let book =
         "S1 1@103 own=7, B2 1@90 own=7, B3 2@92 own=7, B4 1@92 own=8, S5 3@101 own=7, B6 4 stop=400 own=7";
     let gone = "3- 2 MassCancel, 2- 1 MassCancel, 5- 3 MassCancel, 1- 1 MassCancel, 6- 4 MassCancel";
@@ -107,7 +107,7 @@ fn mass_cancel_takes_one_owners_orders_book_by_book() {
 }
 
 #[test]
-fn leaves_say_what_is_open_of_both() {
+fn trade_reports_open_quantity_of_both_orders() {
     let mut exchange = exchange();
     step(&mut exchange, "S1 10@101 show=4");
     let mut events = Vec::new();

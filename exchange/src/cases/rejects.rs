@@ -1,10 +1,10 @@
-//! Documented cases of commands that are rejected and change nothing. Nothing changes then.
+//! Commands that are rejected and change nothing.
 
 use super::{command, exchange, last, step};
 use crate::{Capacity, Command, ConfigError, Exchange, Instrument, NewOrder};
 
 #[test]
-fn prices_and_quantities_must_fit_the_instrument() {
+fn price_and_quantity_must_fit_instrument() {
     let instrument = Instrument {
         tick: 5,
         lot: 10,
@@ -14,7 +14,7 @@ fn prices_and_quantities_must_fit_the_instrument() {
         ..Instrument::default()
     };
     let instrument = Instrument { reference_price: 100, ..instrument };
-    let mut exchange: Exchange = Exchange::new(&[instrument], Capacity::orders(4)).expect("it can be");
+    let mut exchange = Exchange::new(&[instrument], Capacity::for_orders(4)).expect("a valid configuration");
     for bad in
         ["B1 0@100", "B1 15@100", "B1 110@100", "B1 20@100 show=5", "B1 20@100 min=30", "B1 20@100 show=30"]
     {
@@ -39,7 +39,7 @@ fn prices_and_quantities_must_fit_the_instrument() {
 }
 
 #[test]
-fn price_times_quantity_must_fit_64_bits() {
+fn notional_must_fit_64_bits() {
     let big = 1u64 << 58;
     assert_eq!(last(&format!("B1 {big}@64, B1 {big}@63")), "1! NotionalOverflow, 1+");
     assert_eq!(
@@ -49,7 +49,7 @@ fn price_times_quantity_must_fit_64_bits() {
 }
 
 #[test]
-fn ids_are_unique_among_the_open_and_free_afterwards() {
+fn ids_are_unique_among_open_orders_and_reusable() {
     assert_eq!(last("B1 5@9\nS1 5@99, x1, S1 5@99"), "1! DuplicateId, 1- 5 Requested, 1+");
     assert_eq!(last("B1 5 stop=99\nB1 5@9"), "1! DuplicateId");
     assert_eq!(last("x1, r1 5@9"), "1! UnknownOrder, 1! UnknownOrder");
@@ -60,7 +60,7 @@ fn ids_are_unique_among_the_open_and_free_afterwards() {
 }
 
 #[test]
-fn attributes_that_contradict_each_other() {
+fn contradicting_attributes_are_rejected() {
     let contradictions = "B1 5 until=9, B1 5 post, B1 5 show=1, B1 5 stop=9 post, B1 5 stop=9 show=1, B1 5 stop=9 min=1, \
         B1 5@9 stop=9 post, B1 5@9 stop=9 min=1, B1 5@9 ioc post, B1 5@9 ioc show=1, B1 5@9 fok post, B1 5@9 fok show=1, \
         B1 5@9 fok min=1, B1 5@9 min=1 post";
@@ -75,7 +75,7 @@ fn attributes_that_contradict_each_other() {
 }
 
 #[test]
-fn a_full_exchange_takes_nothing_more_and_loses_nothing() {
+fn full_exchange_rejects_without_change() {
     let mut exchange = exchange();
     for id in 1..=16 {
         assert_eq!(step(&mut exchange, &format!("B{id} 1@{id}")), format!("{id}+"));
@@ -87,9 +87,9 @@ fn a_full_exchange_takes_nothing_more_and_loses_nothing() {
 }
 
 #[test]
-fn levels_can_run_out_before_orders_do() {
+fn levels_can_run_out_before_orders() {
     let capacity = Capacity { orders: 16, levels: 3 };
-    let mut exchange: Exchange = Exchange::new(&[Instrument::default()], capacity).expect("it can be");
+    let mut exchange = Exchange::new(&[Instrument::default()], capacity).expect("a valid configuration");
     assert_eq!(step(&mut exchange, "B1 1@9 stop=99, B2 1@8 stop=98, B2 1@8"), "1+, 2! Full, 2+");
     assert_eq!(
         step(&mut exchange, "B3 1@7, B3 1@7 ioc, S4 1@7, B5 1@1"),
@@ -100,7 +100,7 @@ fn levels_can_run_out_before_orders_do() {
 }
 
 #[test]
-fn unknown_instruments() {
+fn unknown_instruments_are_rejected() {
     let mut exchange = exchange();
     let mut events = Vec::new();
     exchange.apply(Command::New(NewOrder { instrument: 1, id: 5, ..NewOrder::default() }), &mut events);
@@ -116,12 +116,11 @@ fn unknown_instruments() {
 }
 
 #[test]
-fn an_exchange_that_cannot_be_says_why() {
-    let new = |instrument: Instrument, orders: usize| {
-        Exchange::<crate::levels::Sorted>::new(&[instrument], Capacity::orders(orders))
-    };
+fn invalid_configuration_is_explained() {
+    let new =
+        |instrument: Instrument, orders: usize| Exchange::new(&[instrument], Capacity::for_orders(orders));
     let fine = Instrument::default();
-    let problem = |instrument: Instrument| new(instrument, 4).expect_err("it cannot be").to_string();
+    let problem = |instrument: Instrument| new(instrument, 4).expect_err("invalid").to_string();
     assert_eq!(problem(Instrument { tick: 0, ..fine }), "instrument 0: the tick is not from 1 to 2^62");
     assert_eq!(
         problem(Instrument { price_high: 0, ..fine }),
@@ -133,11 +132,11 @@ fn an_exchange_that_cannot_be_says_why() {
     );
     let big = new(Instrument { max_quantity: 1 << 62, ..fine }, 4);
     assert_eq!(big.expect_err("too much"), ConfigError::QuantityOverflow { index: 0, orders: 4 });
-    assert_eq!(new(fine, 0).expect_err("no room"), ConfigError::Capacity(0));
+    assert_eq!(new(fine, 0).expect_err("no capacity"), ConfigError::Capacity(0));
 }
 
 #[test]
-fn the_same_commands_give_the_same_state_and_another_command_another() {
+fn digest_depends_on_every_command() {
     let run = |lines: &str| {
         let mut exchange = exchange();
         lines.split(',').for_each(|one| exchange.apply(command(one.trim()), &mut Vec::new()));

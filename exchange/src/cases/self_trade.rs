@@ -1,11 +1,11 @@
-//! Documented cases of self-trade prevention.
+//! Self-trade prevention, by instruction of the aggressor.
 
 use super::last;
 
 const BOOK: &str = "S1 2@101 own=8, S2 5@101 own=7, S3 5@102 own=8";
 
 #[test]
-fn the_aggressors_instruction_decides() {
+fn aggressor_instruction_decides_self_trade() {
     let with = |order: &str| last(&format!("{BOOK}\n{order}"));
     assert_eq!(with("B4 9@102 own=7"), "4+, 4>1 2@101, 4>2 5@101, 4>3 2@102");
     assert_eq!(with("B4 9@102 own=7 newest"), "4+, 4>1 2@101, 4- 7 SelfTrade");
@@ -21,7 +21,7 @@ fn the_aggressors_instruction_decides() {
 }
 
 #[test]
-fn fill_or_kill_and_minimum_do_not_count_what_would_be_prevented() {
+fn fill_or_kill_and_minimum_exclude_prevented_trades() {
     let with = |order: &str| last(&format!("{BOOK}\n{order}"));
     assert_eq!(with("B4 8@102 own=7 oldest fok"), "4+, 4- 8 FillOrKill");
     assert_eq!(with("B4 7@102 own=7 oldest fok"), "4+, 4>1 2@101, 2- 5 SelfTrade, 4>3 5@102");
@@ -35,7 +35,7 @@ fn fill_or_kill_and_minimum_do_not_count_what_would_be_prevented() {
 }
 
 #[test]
-fn the_next_parts_of_an_iceberg_come_behind_the_own_order() {
+fn further_iceberg_parts_queue_after_own_order() {
     let with = |order: &str| last(&format!("S1 6@101 own=8 show=2, S2 1@101 own=7\n{order}"));
     assert_eq!(with("B4 3@101 own=7 newest fok"), "4+, 4- 3 FillOrKill");
     assert_eq!(with("B4 3@101 own=7 newest"), "4+, 4>1 2@101, 4- 1 SelfTrade");
@@ -56,6 +56,6 @@ fn decrement_takes_hidden_quantity_first() {
 }
 
 #[test]
-fn a_replacement_keeps_the_instruction_it_came_with() {
+fn replacement_keeps_self_trade_instruction() {
     assert_eq!(last("S1 5@101 own=7, B2 5@100 own=7 oldest\nr2 5@101 own=7"), "2= 5@101, 1- 5 SelfTrade");
 }

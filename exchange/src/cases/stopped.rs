@@ -1,9 +1,9 @@
-//! Stop and stop-limit orders.
+//! Stop and stop-limit orders: trigger, order of execution, cascades.
 
 use super::last;
 
 #[test]
-fn a_trade_at_the_stop_price_or_beyond_triggers() {
+fn trade_at_or_beyond_stop_price_triggers() {
     let book = "S1 1@101, S2 5@102, B3 2 stop=102";
     assert_eq!(last(&format!("{book}\nB4 1@101, B5 1@102")), "4+, 4>1 1@101, 5+, 5>2 1@102, 3*, 3>2 2@102");
     assert_eq!(last("B1 1@90, B2 5@80, S3 2 stop=90\nS4 1@90"), "4+, 4>1 1@90, 3*, 3>2 2@80");
@@ -11,7 +11,7 @@ fn a_trade_at_the_stop_price_or_beyond_triggers() {
 }
 
 #[test]
-fn a_stop_limit_order_rests_at_its_limit() {
+fn stop_limit_order_rests_at_its_limit() {
     let book = "S1 1@101, S2 5@104, B3 2@103 stop=101";
     assert_eq!(last(&format!("{book}\nB4 1@101, S5 9@103")), "4+, 4>1 1@101, 3*, 5+, 5>3 2@103");
     assert_eq!(last("S1 1@101, B3 2@103 stop=101 ioc\nB4 1@101"), "4+, 4>1 1@101, 3*, 3- 2 Immediate");
@@ -19,7 +19,7 @@ fn a_stop_limit_order_rests_at_its_limit() {
 }
 
 #[test]
-fn they_act_by_stop_price_then_arrival_after_the_order_that_trades() {
+fn triggered_stops_act_by_price_then_arrival() {
     let book = "S1 1@101, S2 1@102, S3 20@103, B4 1 stop=102, B5 1 stop=101, B6 1 stop=102, S7 1 stop=102";
     // The sell stop has stop price 102: the trade at 101 is below it.
     assert_eq!(
@@ -29,7 +29,7 @@ fn they_act_by_stop_price_then_arrival_after_the_order_that_trades() {
 }
 
 #[test]
-fn a_cascade_goes_on_until_nothing_is_triggered() {
+fn stop_cascade_runs_until_nothing_is_triggered() {
     let book = "S1 1@101, S2 1@102, S3 1@103, S4 1@104, B11 1 stop=101, B12 1 stop=102, B13 1 stop=103";
     assert_eq!(
         last(&format!("{book}\nB20 1@101")),
@@ -38,7 +38,7 @@ fn a_cascade_goes_on_until_nothing_is_triggered() {
 }
 
 #[test]
-fn one_whose_price_is_reached_already_acts_at_once() {
+fn stop_with_reached_price_triggers_at_once() {
     assert_eq!(
         last("S1 1@101, S2 5@102, B3 1@101\nB4 1 stop=101, B5 1 stop=102"),
         "4+, 4*, 4>2 1@102, 5+, 5*, 5>2 1@102"
@@ -47,7 +47,7 @@ fn one_whose_price_is_reached_already_acts_at_once() {
 }
 
 #[test]
-fn one_that_waits_can_be_cancelled_but_not_replaced() {
+fn waiting_stop_can_be_cancelled_but_not_replaced() {
     assert_eq!(
         last("B1 2@103 stop=101\nr1 1@103, x1 9, x1, x1"),
         "1! BadCombination, 1! UnknownOrder, 1- 2 Requested, 1! UnknownOrder"

@@ -1,14 +1,14 @@
-//! Commands drawn from numbers: the same generator for properties, soak and fuzzing. The number 0
-//! draws what is ordinary, so that what is shrunk is simple.
+//! Random commands: one generator for properties, soak and fuzzing. The number 0 draws ordinary
+//! values, so that shrunk cases are simple.
 
 use exchange::{Capacity, Command, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 
-/// Where numbers come from.
+/// A source of numbers.
 pub trait Numbers {
-    /// One below `bound`.
+    /// Draws a number below `bound`.
     fn below(&mut self, bound: u64) -> u64;
 
-    /// One of these, each as likely as its weight.
+    /// Draws a value with a probability proportional to its weight.
     fn pick<T: Copy>(&mut self, weighted: &[(u64, T)]) -> T {
         let mut drawn = self.below(weighted.iter().map(|(weight, _)| weight).sum());
         for (weight, value) in weighted {
@@ -20,9 +20,9 @@ pub trait Numbers {
         unreachable!()
     }
 
-    /// True once in so many.
-    fn once_in(&mut self, many: u64) -> bool {
-        self.below(many) == many - 1
+    /// Returns `true` with a probability of 1 in `n`.
+    fn is_one_in(&mut self, n: u64) -> bool {
+        self.below(n) == n - 1
     }
 }
 
@@ -51,23 +51,24 @@ impl Numbers for Words<'_> {
     }
 }
 
-/// What is traded and how crowded it is.
+/// The instruments of a run, and how crowded their books are.
 #[derive(Clone)]
 pub struct Setting {
     pub instruments: Vec<Instrument>,
-    pub room: Capacity,
+    pub capacity: Capacity,
     /// Ids are below this: with few, they are used again and cancels meet open orders.
     pub ids: u64,
     /// How many prices are drawn from, from the band's lowest.
     pub prices: u64,
-    /// Once in so many commands an auction begins; twice as often one ends. 0: never.
+    /// An auction begins once in this number of commands, and ends twice as often; 0 for never.
     pub auctions: u64,
     /// Bids and offers mostly lie apart, and hardly anything takes all away: the book grows.
     pub deep: bool,
 }
 
 impl Setting {
-    /// Three instruments with few prices, and more ids than room: everything meets everything.
+    /// Three instruments with few prices, and more ids than capacity, so that all features
+    /// interact.
     pub fn crowded() -> Setting {
         let plain = Instrument {
             price_low: 1,
@@ -92,12 +93,19 @@ impl Setting {
             ..plain
         };
         let instruments = vec![plain, coarse, dear];
-        Setting { instruments, room: Capacity::orders(40), ids: 52, prices: 22, auctions: 60, deep: false }
+        Setting {
+            instruments,
+            capacity: Capacity::for_orders(40),
+            ids: 52,
+            prices: 22,
+            auctions: 60,
+            deep: false,
+        }
     }
 
     /// The same with fewer levels than the orders could need.
     pub fn few_levels() -> Setting {
-        Setting { room: Capacity { orders: 30, levels: 16 }, ..Setting::crowded() }
+        Setting { capacity: Capacity { orders: 30, levels: 16 }, ..Setting::crowded() }
     }
 
     /// Prices near the powers of two up to 2^62, so that levels lie close together and far apart.
@@ -105,8 +113,8 @@ impl Setting {
     pub fn scattered() -> Setting {
         let wide = Instrument { price_high: 1 << 62, max_quantity: 1000, ..Instrument::default() };
         let coarse = Instrument { tick: 64, ..wide };
-        let room = Capacity { orders: 60, levels: 90 };
-        Setting { instruments: vec![wide, coarse], room, ids: 80, prices: 0, auctions: 0, deep: false }
+        let capacity = Capacity { orders: 60, levels: 90 };
+        Setting { instruments: vec![wide, coarse], capacity, ids: 80, prices: 0, auctions: 0, deep: false }
     }
 
     /// Every fourth history has few levels, every fourth far prices.
@@ -126,10 +134,10 @@ impl Setting {
             reference_price: 1000,
             ..Instrument::default()
         };
-        let room = Capacity::orders(100_000);
+        let capacity = Capacity::for_orders(100_000);
         Setting {
             instruments: vec![instrument],
-            room,
+            capacity,
             ids: 120_000,
             prices: 2000,
             auctions: 50_000,
@@ -138,7 +146,7 @@ impl Setting {
     }
 }
 
-/// Draws one command after the other; its clock goes on.
+/// Draws commands, with a time that advances.
 pub struct Drawer {
     setting: Setting,
     now: u64,
@@ -151,10 +159,10 @@ impl Drawer {
 
     pub fn command(&mut self, numbers: &mut impl Numbers) -> Command {
         let auctions = self.setting.auctions;
-        if auctions > 0 && numbers.once_in(auctions) {
+        if auctions > 0 && numbers.is_one_in(auctions) {
             return Command::Auction { instrument: self.instrument(numbers) };
         }
-        if auctions > 0 && numbers.once_in(auctions / 2) {
+        if auctions > 0 && numbers.is_one_in(auctions / 2) {
             return Command::Uncross { instrument: self.instrument(numbers) };
         }
         let id = numbers.below(self.setting.ids);
@@ -167,13 +175,13 @@ impl Drawer {
                 let (price, quantity) = (self.price(numbers, instrument), self.quantity(numbers, instrument));
                 Command::Replace { id, owner, price, quantity }
             }
-            3 | 4 if self.setting.deep && !numbers.once_in(1000) => Command::New(self.order(numbers, id)),
+            3 | 4 if self.setting.deep && !numbers.is_one_in(1000) => Command::New(self.order(numbers, id)),
             3 => {
                 self.now += numbers.below(6);
-                Command::Time(if numbers.once_in(16) { self.now / 2 } else { self.now })
+                Command::Time(if numbers.is_one_in(16) { self.now / 2 } else { self.now })
             }
             _ => {
-                let instrument = (!numbers.once_in(3)).then(|| self.instrument(numbers));
+                let instrument = (!numbers.is_one_in(3)).then(|| self.instrument(numbers));
                 Command::MassCancel { owner: owner(numbers, id), instrument }
             }
         }
@@ -181,13 +189,13 @@ impl Drawer {
 
     fn instrument(&self, numbers: &mut impl Numbers) -> u16 {
         let known = self.setting.instruments.len() as u64;
-        let drawn = if numbers.once_in(100) { known } else { numbers.below(known) };
+        let drawn = if numbers.is_one_in(100) { known } else { numbers.below(known) };
         drawn as u16
     }
 
     /// An id's instrument, mostly: so that replacements name prices that fit.
     fn instrument_of(&self, numbers: &mut impl Numbers, id: u64) -> u16 {
-        if numbers.once_in(20) {
+        if numbers.is_one_in(20) {
             self.instrument(numbers)
         } else {
             (id / 4 % self.setting.instruments.len() as u64) as u16
@@ -201,7 +209,7 @@ impl Drawer {
     /// A price that mostly is possible.
     fn price(&self, numbers: &mut impl Numbers, instrument: u16) -> i64 {
         let rules = self.rules(instrument);
-        if numbers.once_in(64) {
+        if numbers.is_one_in(64) {
             return numbers.pick(&[
                 (1, 0),
                 (1, -1),
@@ -216,12 +224,12 @@ impl Drawer {
             return near / rules.tick * rules.tick;
         }
         let lowest = (rules.price_low + rules.tick - 1) / rules.tick * rules.tick;
-        lowest + rules.tick * numbers.below(self.setting.prices) as i64 + i64::from(numbers.once_in(128))
+        lowest + rules.tick * numbers.below(self.setting.prices) as i64 + i64::from(numbers.is_one_in(128))
     }
 
     fn quantity(&self, numbers: &mut impl Numbers, instrument: u16) -> u64 {
         let rules = self.rules(instrument);
-        if numbers.once_in(64) {
+        if numbers.is_one_in(64) {
             return numbers.pick(&[
                 (1, 0),
                 (1, rules.lot + 1),
@@ -237,7 +245,7 @@ impl Drawer {
     fn apart(&self, numbers: &mut impl Numbers, side: Side, price: i64) -> i64 {
         let half = self.setting.prices as i64 / 2;
         match side {
-            _ if !self.setting.deep || numbers.once_in(12) => price,
+            _ if !self.setting.deep || numbers.is_one_in(12) => price,
             Side::Buy if price > half => price - half,
             Side::Sell if price < half => price + half,
             _ => price,
@@ -274,15 +282,15 @@ impl Drawer {
             price: self.apart(numbers, side, price),
             stop_price: self.price(numbers, instrument),
             quantity: self.quantity(numbers, instrument),
-            display: if numbers.once_in(6) { lot * (1 + numbers.below(5)) } else { 0 },
-            minimum: if numbers.once_in(12) { lot * (1 + numbers.below(12)) } else { 0 },
+            display: if numbers.is_one_in(6) { lot * (1 + numbers.below(5)) } else { 0 },
+            minimum: if numbers.is_one_in(12) { lot * (1 + numbers.below(12)) } else { 0 },
             expires_at: self.now + numbers.below(30),
-            post_only: numbers.once_in(12),
+            post_only: numbers.is_one_in(12),
         }
     }
 }
 
 /// An id's owner, mostly: so that cancels name the right one.
 fn owner(numbers: &mut impl Numbers, id: u64) -> u32 {
-    if numbers.once_in(40) { numbers.below(5) as u32 } else { (id % 4) as u32 }
+    if numbers.is_one_in(40) { numbers.below(5) as u32 } else { (id % 4) as u32 }
 }

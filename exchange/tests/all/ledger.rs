@@ -1,4 +1,4 @@
-//! What the events alone say is open: nothing may be lost, nothing come from nowhere.
+//! A ledger of open quantities, from events alone: no quantity is lost or created.
 
 use exchange::{Command, Event};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ impl Ledger {
 
     fn one(&mut self, command: Command, event: Event) -> Result<(), String> {
         match event {
-            Event::Accepted { id } => {
+            Event::Accepted { id, .. } => {
                 let Command::New(order) = command else { return Err("accepted without a new order".into()) };
                 if id != order.id || self.open.insert(id, order.quantity).is_some() {
                     return Err("another order is accepted".into());
@@ -59,7 +59,7 @@ impl Ledger {
                     }
                 }
             }
-            Event::Cancelled { id, leaves, .. } | Event::Expired { id, leaves } => {
+            Event::Cancelled { id, leaves, .. } | Event::Expired { id, leaves, .. } => {
                 if self.open.remove(&id) != Some(leaves) {
                     return Err("another quantity was open".into());
                 }

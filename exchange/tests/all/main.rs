@@ -1,10 +1,10 @@
 //! The matching engine against a naive one, against the behaviour that venues document, and against
 //! recorded flow.
 
-mod broken;
 mod cases;
 mod deep;
 mod drawn;
+mod faulty;
 mod ledger;
 mod model;
 mod naive;

@@ -1,4 +1,4 @@
-//! The naive engine by itself: what it says adds up, and its book never stays crossed.
+//! The naive engine alone: its events add up, and its book is never left crossed.
 
 use crate::drawn::{Drawer, Seeded, Setting};
 use crate::ledger::Ledger;
@@ -7,11 +7,11 @@ use exchange::{Event, Side};
 use std::collections::BTreeMap;
 
 #[test]
-fn the_naive_engine_adds_up_and_does_everything() {
+fn naive_engine_adds_up_and_covers_all_events() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (seed, setting) in [(1, Setting::crowded()), (2, Setting::few_levels())] {
         let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
-        let (mut naive, mut ledger) = (Naive::new(&setting.instruments, setting.room), Ledger::default());
+        let (mut naive, mut ledger) = (Naive::new(&setting.instruments, setting.capacity), Ledger::default());
         for _ in 0..30_000 {
             let command = drawer.command(&mut numbers);
             let events = naive.apply(command);

@@ -1,8 +1,8 @@
-//! An engine and the naive one side by side: the same commands, the same events, the same books.
+//! An engine next to the naive one: equal commands must give equal events and books.
 
 use crate::drawn::Setting;
 use crate::ledger::Ledger;
-use crate::naive::{Naive, Open};
+use crate::naive::{Naive, OpenOrder};
 use exchange::{Command, Event, Exchange, Side};
 use std::cell::Cell;
 use std::fmt;
@@ -18,7 +18,7 @@ pub trait Engine {
 
 impl Engine for Exchange {
     fn start(setting: &Setting) -> Self {
-        Exchange::new(&setting.instruments, setting.room).expect("a possible setting")
+        Exchange::new(&setting.instruments, setting.capacity).expect("a possible setting")
     }
 
     fn apply(&mut self, command: Command, events: &mut Vec<Event>) {
@@ -55,7 +55,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// An engine beside the naive one.
+/// An engine next to the naive one.
 pub struct Pair<E> {
     engine: E,
     naive: Naive,
@@ -70,7 +70,7 @@ impl<E: Engine> Pair<E> {
     pub fn new(setting: &Setting, every: Every) -> Self {
         Pair {
             engine: E::start(setting),
-            naive: Naive::new(&setting.instruments, setting.room),
+            naive: Naive::new(&setting.instruments, setting.capacity),
             ledger: Ledger::default(),
             instruments: setting.instruments.len() as u16,
             every,
@@ -84,7 +84,7 @@ impl<E: Engine> Pair<E> {
         self.ledger.trades()
     }
 
-    /// One command to both.
+    /// Applies a command to both.
     pub fn apply(&mut self, command: Command) -> Result<&[Event], Difference> {
         let at = self.at;
         self.at += 1;
@@ -167,7 +167,7 @@ impl<E: Engine> Pair<E> {
                 return different("depth", format!("{depth:?}"), format!("{expected:?}"));
             }
             let known =
-                |open: &Open, price| (open.order.id, open.order.owner, price, open.leaves, open.shown);
+                |open: &OpenOrder, price| (open.order.id, open.order.owner, price, open.leaves, open.shown);
             let orders = engine.orders(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves, o.shown));
             let expected =
                 self.naive.orders(instrument, side).iter().map(|open| known(open, open.order.price));

@@ -1,4 +1,4 @@
-//! The engine says what the naive one says, whatever it is told.
+//! Properties: the engine agrees with the naive one on random commands.
 
 use crate::deep;
 use crate::drawn::{Drawer, Seeded, Setting, Words};
@@ -33,22 +33,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn says_what_the_naive_engine_says(commands in commands(Setting::crowded())) {
+    fn engine_agrees_with_naive_engine(commands in commands(Setting::crowded())) {
         same_as_naive(&Setting::crowded(), &commands)?;
     }
 
     #[test]
-    fn says_it_when_levels_run_out(commands in commands(Setting::few_levels())) {
+    fn engine_agrees_with_naive_when_levels_run_out(commands in commands(Setting::few_levels())) {
         same_as_naive(&Setting::few_levels(), &commands)?;
     }
 
     #[test]
-    fn says_it_when_prices_lie_far_apart(commands in commands(Setting::scattered())) {
+    fn engine_agrees_with_naive_on_scattered_prices(commands in commands(Setting::scattered())) {
         same_as_naive(&Setting::scattered(), &commands)?;
     }
 
     #[test]
-    fn the_same_commands_give_the_same_events_and_the_same_state(commands in commands(Setting::crowded())) {
+    fn equal_commands_give_equal_events_and_state(commands in commands(Setting::crowded())) {
         let once = |together: usize| {
             let mut engine = Exchange::start(&Setting::crowded());
             let mut events = Vec::new();
@@ -56,13 +56,13 @@ proptest! {
             (events, engine.digest())
         };
         prop_assert_eq!(once(1), once(1));
-        prop_assert_eq!(once(1), once(commands.len()), "told one by one or all at once");
+        prop_assert_eq!(once(1), once(commands.len()), "one by one or in a batch");
     }
 }
 
 /// Long histories: what proptest's short ones do not reach, with a seed that names them.
 #[test]
-fn long_histories_agree() {
+fn engine_agrees_with_naive_over_long_histories() {
     for seed in 0..12 {
         let setting = Setting::of_history(seed);
         let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
@@ -78,7 +78,7 @@ fn long_histories_agree() {
 }
 
 #[test]
-fn a_deep_book_adds_up() {
+fn deep_book_adds_up() {
     let deep = deep::run(40_000, 5, 5_000).unwrap_or_else(|what| panic!("{what}"));
-    assert!(deep.most > 3_000 && deep.trades > 1_000, "{} orders, {} trades", deep.most, deep.trades);
+    assert!(deep.max_open > 3_000 && deep.trades > 1_000, "{} orders, {} trades", deep.max_open, deep.trades);
 }

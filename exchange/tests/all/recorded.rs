@@ -16,8 +16,8 @@ pub fn instrument() -> Instrument {
     }
 }
 
-pub fn room() -> Capacity {
-    Capacity::orders(16_384)
+pub fn capacity() -> Capacity {
+    Capacity::for_orders(16_384)
 }
 
 fn rows(name: &str) -> Vec<Vec<String>> {
@@ -99,16 +99,16 @@ pub fn replay(mut apply: impl FnMut(Command) -> Vec<Event>, depth: impl Fn(Side)
 }
 
 #[test]
-fn the_naive_engine_trades_as_recorded() {
-    let naive = std::cell::RefCell::new(Naive::new(&[instrument()], room()));
+fn naive_engine_trades_as_recorded() {
+    let naive = std::cell::RefCell::new(Naive::new(&[instrument()], capacity()));
     let depth =
         |side| naive.borrow().depth(0, side).iter().take(50).map(|level| (level.0, level.1)).collect();
     assert_eq!(replay(|command| naive.borrow_mut().apply(command), depth), 12);
 }
 
 #[test]
-fn the_engine_trades_as_recorded() {
-    let engine = std::cell::RefCell::new(<Exchange>::new(&[instrument()], room()).unwrap());
+fn engine_trades_as_recorded() {
+    let engine = std::cell::RefCell::new(Exchange::new(&[instrument()], capacity()).unwrap());
     let depth =
         |side| engine.borrow().depth(0, side, 50).map(|level| (level.price, level.quantity)).collect();
     let apply = |command| {

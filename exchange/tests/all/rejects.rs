@@ -1,4 +1,4 @@
-//! What cannot be done is rejected with its reason, and nothing has changed.
+//! Every reject reason: the command is rejected with it and changes nothing.
 
 use crate::cases::limit;
 use crate::naive::Naive;
@@ -125,9 +125,9 @@ fn all() -> Vec<(Command, RejectReason)> {
 }
 
 #[test]
-fn what_cannot_be_done_says_why_and_changes_nothing() {
-    let mut engine: Exchange = Exchange::new(&instruments(), Capacity::orders(8)).unwrap();
-    let mut naive = Naive::new(&instruments(), Capacity::orders(8));
+fn rejected_command_reports_reason_and_changes_nothing() {
+    let mut engine = Exchange::new(&instruments(), Capacity::for_orders(8)).unwrap();
+    let mut naive = Naive::new(&instruments(), Capacity::for_orders(8));
     let mut events = Vec::new();
     for command in before() {
         engine.apply(command, &mut events);
@@ -152,20 +152,20 @@ fn what_cannot_be_done_says_why_and_changes_nothing() {
 }
 
 #[test]
-fn a_full_exchange_rejects_and_goes_on() {
-    let mut engine: Exchange = Exchange::new(&instruments(), Capacity::orders(3)).unwrap();
+fn full_exchange_rejects_and_continues() {
+    let mut engine = Exchange::new(&instruments(), Capacity::for_orders(3)).unwrap();
     let mut events = Vec::new();
     for id in 0..5 {
         engine.apply(Command::New(limit(id, Side::Sell, 50, 10)), &mut events);
     }
-    let accepted = (0..3).map(|id| Event::Accepted { id });
+    let accepted = (0..3).map(|id| Event::Accepted { id, side: Side::Sell, price: 50 });
     let full = [3, 4].map(|id| Event::Rejected { id, reason: Full });
     assert_eq!(events, accepted.chain(full).collect::<Vec<_>>());
     events.clear();
     engine.apply(Command::Cancel { id: 1, owner: 1 }, &mut events);
     engine.apply(Command::New(limit(1, Side::Buy, 50, 10)), &mut events);
     assert!(
-        matches!(events[1..], [Event::Accepted { id: 1 }, Event::Trade { maker: 0, taker: 1, .. }]),
+        matches!(events[1..], [Event::Accepted { id: 1, .. }, Event::Trade { maker: 0, taker: 1, .. }]),
         "{events:?}"
     );
     assert_eq!(engine.open_orders(), 1);
@@ -173,8 +173,8 @@ fn a_full_exchange_rejects_and_goes_on() {
 }
 
 #[test]
-fn a_used_id_is_free_when_its_order_is_gone() {
-    let mut engine: Exchange = Exchange::new(&instruments(), Capacity::orders(8)).unwrap();
+fn id_is_reusable_after_its_order_is_gone() {
+    let mut engine = Exchange::new(&instruments(), Capacity::for_orders(8)).unwrap();
     let fill = NewOrder { owner: 8, ..limit(8, Side::Buy, 50, 10) };
     for gone in [
         Command::Cancel { id: 1, owner: 1 },

@@ -1,15 +1,15 @@
-//! Any bytes as a folder: nothing panics, reads behind the end, asks for much memory or goes on for
-//! ever, and whoever reads is given records in order.
+//! Arbitrary bytes as a journal: recovery does not panic, read out of bounds, allocate much or
+//! loop, and returns records in order.
 
-use journal::format::{SEGMENT_HEADER, SegmentHeader, first_word, size};
+use journal::format::{SEGMENT_HEADER, SegmentHeader, first_word, record_size};
 use journal::{Recovered, recover};
 use std::fs;
 
-/// The first byte says which file the rest is: a segment behind a good header, of which records'
-/// CRCs are made right or not; a segment with its header; a snapshot.
+/// Recovers a directory with one file. The first byte selects its kind: a segment after a valid
+/// header, with or without corrected CRCs; a segment with its header; a snapshot.
 pub fn read(data: &[u8]) {
     let Some((what, data)) = data.split_first() else { return };
-    let folder = tempfile::Builder::new().prefix("journal-fuzz-").tempdir_in("/dev/shm").expect("room");
+    let folder = tempfile::Builder::new().prefix("journal-fuzz-").tempdir_in("/dev/shm").expect("space");
     let header =
         SegmentHeader { log: 1, index: 1, bytes: (SEGMENT_HEADER + data.len()) as u64, watermark: 0 };
     let segment = [&header.encode()[..], data].concat();
@@ -19,25 +19,25 @@ pub fn read(data: &[u8]) {
         2 => ("log-00000001", data.to_vec()),
         _ => ("snapshot-00000000000000000001", data.to_vec()),
     };
-    fs::write(folder.path().join(name), bytes).expect("room");
+    fs::write(folder.path().join(name), bytes).expect("space");
     let (mut due, mut bytes) = (1, 0);
     let end = recover(folder.path(), |part| {
         if let Recovered::Record { sequence, payload } = part {
             assert_eq!(sequence, due);
             due += 1;
-            bytes += size(payload.len());
+            bytes += record_size(payload.len());
         }
     });
     assert!(bytes <= data.len(), "more records than bytes");
     if let Ok(end) = end {
         assert_eq!(end.last, due - 1);
     }
-    // A log that does not begin at the beginning is an error; anything else is said in words.
+    // A log without its beginning is an error; anything else is reported in the result.
     let _ = journal::tool::verify(folder.path(), &mut std::io::sink());
     let _ = journal::tool::list(folder.path(), &mut std::io::sink());
 }
 
-/// So that lengths and sequences are looked at as well.
+/// Corrects the CRCs, so that lengths and sequences are parsed as well.
 fn with_right_crcs(mut bytes: Vec<u8>, seed: u32) -> Vec<u8> {
     let mut at = SEGMENT_HEADER;
     while at + 16 <= bytes.len() {
@@ -48,7 +48,7 @@ fn with_right_crcs(mut bytes: Vec<u8>, seed: u32) -> Vec<u8> {
         let first = first_word(seed, length, sequence, &bytes[at + 16..end]);
         bytes[at..at + 8].copy_from_slice(&first.to_le_bytes());
         bytes[at + 8..at + 16].copy_from_slice(&sequence.to_le_bytes());
-        at += size(length as usize);
+        at += record_size(length as usize);
     }
     bytes
 }

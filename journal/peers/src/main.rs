@@ -1,9 +1,8 @@
-//! The journal beside other crates for the same promise, in one run: `cargo run --release --
-//! [FOLDER]` here. The folder lies on the disk to be measured; `target` unless told.
+//! The journal next to other crates with the same durability, in one run: `cargo run --release --
+//! [DIR]` here. DIR is on the disk to be measured; `target` by default.
 //!
-//! Promise `process` is measured on a memory file system, where a sync costs next to nothing:
-//! okaywal and redb sync with every commit and cannot be told not to without losing it with the
-//! process; raft-engine is told not to.
+//! Durability `process` is measured on a memory file system, where a sync is nearly free: okaywal
+//! and redb sync with every commit; raft-engine is configured not to.
 
 #[path = "../../benches/rows.rs"]
 mod rows;
@@ -11,11 +10,11 @@ mod rows;
 use okaywal::{LogVoid, WriteAheadLog};
 use raft_engine::{Config, Engine, LogBatch};
 use redb::{Database, TableDefinition};
-use rows::{Subject, alternate, measure, print_group, subject};
+use rows::{Subject, alternate, print_group, subject};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PAYLOAD: [u8; 64] = [0x5a; 64];
 const TABLE: TableDefinition<u64, &[u8]> = TableDefinition::new("log");
@@ -70,7 +69,20 @@ fn peers(memory: &Path) -> Vec<Subject<'static>> {
     ]
 }
 
-/// So many threads, each of which writes one record and waits for it.
+/// Returns records per second and the median time of a call in nanoseconds.
+fn measure(lasts: Duration, records: u64, mut call: impl FnMut()) -> (f64, f64) {
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while begun.elapsed() < lasts {
+        let at = Instant::now();
+        call();
+        times.push(at.elapsed().as_nanos() as f64);
+    }
+    let rate = records as f64 * times.len() as f64 / begun.elapsed().as_secs_f64();
+    times.sort_by(f64::total_cmp);
+    (rate, times[times.len() / 2])
+}
+
+/// Measures threads that each write one record and wait for it.
 fn threads(threads: u64, lasts: Duration, call: impl Fn(u64) + Sync) -> (f64, f64) {
     let start = Barrier::new(threads as usize);
     let found: Vec<(f64, f64)> = std::thread::scope(|scope| {
@@ -108,7 +120,8 @@ fn main() {
     println!("| what | outstanding | records/s | p50 of a record's or group's wait |\n|---|---:|---:|---:|");
     let lasts = Duration::from_secs(2);
     for outstanding in [1, 16, 256] {
-        print_group("journal, group", outstanding, rows::group(&disk, outstanding, lasts));
+        let [journal, raw] = rows::groups(&disk, outstanding, 2 * lasts);
+        print_group("journal, group commit", outstanding, journal);
         let raft = engine(&disk.join(format!("raft-{outstanding}")));
         let found = threads(outstanding, lasts, |thread| {
             raft_append(&raft, &mut LogBatch::with_capacity(16), thread, true);
@@ -122,7 +135,7 @@ fn main() {
             entry.commit().expect("committed");
         });
         print_group("okaywal, a thread each", outstanding, found);
-        print_group("write + fdatasync in a loop", outstanding, rows::raw(&disk, outstanding, lasts));
+        print_group("write + fdatasync in a loop", outstanding, raw);
     }
     for folder in [disk, memory] {
         let _ = std::fs::remove_dir_all(folder);

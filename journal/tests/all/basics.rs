@@ -1,8 +1,7 @@
-//! Appending, rolling, following, reopening; what each durability promises while nothing goes
-//! wrong.
+//! Append, roll, follow and reopen; the syncs of each durability.
 
 use crate::common::{State, append, folder, payload, recovered};
-use journal::{Durability, JournalError, Options, Reader, Refusing, Writer};
+use journal::{Durability, FailingDisk, JournalError, Options, Reader, Writer};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -10,11 +9,11 @@ pub fn options(durability: Durability) -> Options {
     Options { durability, segment_bytes: 8192, ..Options::default() }
 }
 
-const GROUP: Durability = Durability::Group { records: 8, within: Duration::from_micros(200) };
+const GROUP: Durability = Durability::GroupCommit { records: 8, within: Duration::from_micros(200) };
 
 #[test]
-fn what_was_appended_comes_back_through_many_segments_and_writers() {
-    for durability in [Durability::Process, GROUP, Durability::Each] {
+fn records_survive_many_segments_and_writers() {
+    for durability in [Durability::Process, GROUP, Durability::EveryRecord] {
         let folder = folder();
         for round in 0..5 {
             let mut state = State::default();
@@ -34,7 +33,7 @@ fn what_was_appended_comes_back_through_many_segments_and_writers() {
 }
 
 #[test]
-fn a_reader_follows_live_and_sees_each_record_once() {
+fn reader_follows_live_and_sees_each_record_once() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
     let ready = Barrier::new(2);
@@ -44,7 +43,7 @@ fn a_reader_follows_live_and_sees_each_record_once() {
             ready.wait();
             let mut seen = 0;
             while seen < 3000 {
-                while let Some(record) = reader.next().unwrap() {
+                while let Some(record) = reader.next_record().unwrap() {
                     seen += 1;
                     assert_eq!((record.sequence, record.payload), (seen, &payload(seen)[..]));
                 }
@@ -54,30 +53,34 @@ fn a_reader_follows_live_and_sees_each_record_once() {
         append(&mut writer, 3000);
     });
     let mut late = Reader::open(folder.path(), Some(2500)).unwrap();
-    assert_eq!(late.next().unwrap().unwrap().sequence, 2500);
+    assert_eq!(late.next_record().unwrap().unwrap().sequence, 2500);
+    let rest: Vec<_> = late.records().map(Result::unwrap).collect();
+    assert!(rest.iter().map(|record| record.sequence).eq(2501..=3000));
+    assert_eq!(rest[0].payload, payload(2501));
+    assert!(late.records().next().is_none());
 }
 
 #[test]
-fn one_writer_at_a_time_and_impossible_lengths_are_refused() {
+fn second_writer_and_invalid_lengths_are_refused() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
     let second = Writer::open(folder.path(), &options(Durability::Process), |_| {});
     assert!(matches!(second.err(), Some(JournalError::Locked(_))));
-    let most = journal::format::most(8192);
+    let max = journal::format::max_payload(8192);
     assert!(matches!(writer.append(&[]), Err(JournalError::Length { bytes: 0, .. })));
-    assert!(matches!(writer.append(&vec![1; most + 1]), Err(JournalError::Length { .. })));
+    assert!(matches!(writer.append(&vec![1; max + 1]), Err(JournalError::Length { .. })));
     for _ in 0..3 {
-        writer.append(&vec![1; most]).unwrap();
+        writer.append(&vec![1; max]).unwrap();
     }
     let small = Options { segment_bytes: 100, ..Options::default() };
     assert!(matches!(Writer::open(folder.path(), &small, |_| {}).err(), Some(JournalError::Options(_))));
 }
 
 #[test]
-fn each_syncs_once_a_record_process_never_and_group_when_asked() {
+fn sync_count_follows_durability() {
     let run = |durability, wait: bool| {
         let folder = folder();
-        let disk = Arc::new(Refusing::behind(u64::MAX));
+        let disk = Arc::new(FailingDisk::after(u64::MAX));
         let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         for sequence in 1..=50 {
@@ -90,22 +93,22 @@ fn each_syncs_once_a_record_process_never_and_group_when_asked() {
         }
         let durable = writer.watermark().durable();
         drop(writer);
-        (disk.asked(), durable)
+        (disk.attempts(), durable)
     };
     assert_eq!(run(Durability::Process, false), (0, 0));
-    assert_eq!(run(Durability::Each, false), (50, 50));
-    let lazy = Durability::Group { records: 1000, within: Duration::from_secs(3600) };
+    assert_eq!(run(Durability::EveryRecord, false), (50, 50));
+    let lazy = Durability::GroupCommit { records: 1000, within: Duration::from_secs(3600) };
     let (syncs, _) = run(lazy, false);
     assert_eq!(syncs, 1, "the last one, at the end");
     let (syncs, durable) = run(lazy, true);
-    assert_eq!((syncs, durable), (50, 50), "whoever waits is not left waiting");
+    assert_eq!((syncs, durable), (50, 50), "a waiting thread syncs itself");
 }
 
 #[test]
-fn the_first_refused_sync_is_the_last() {
-    for durability in [GROUP, Durability::Each] {
+fn first_failed_sync_is_the_last() {
+    for durability in [GROUP, Durability::EveryRecord] {
         let folder = folder();
-        let disk = Arc::new(Refusing::behind(3));
+        let disk = Arc::new(FailingDisk::after(3));
         let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         let watermark = writer.watermark();
@@ -119,7 +122,7 @@ fn the_first_refused_sync_is_the_last() {
                 Err(error) => break error.to_string(),
             }
         };
-        assert!(error.contains("fdatasync") && error.contains("stopped for good"), "{error}");
+        assert!(error.contains("fdatasync") && error.contains("has failed"), "{error}");
         assert!(error.contains("log-00000001"), "{error}");
         assert_eq!((taken, watermark.durable()), (3, 3), "{durability:?}");
         for _ in 0..3 {
@@ -128,12 +131,12 @@ fn the_first_refused_sync_is_the_last() {
             assert!(matches!(watermark.wait(99, Duration::from_secs(1)), Err(JournalError::Failed(_))));
         }
         assert!(matches!(writer.close(), Err(JournalError::Failed(_))));
-        assert_eq!(disk.asked(), 4, "never tried again");
+        assert_eq!(disk.attempts(), 4, "never tried again");
     }
 }
 
 #[test]
-fn an_append_allocates_nothing() {
+fn append_allocates_nothing() {
     let folder = folder();
     let options = Options { segment_bytes: 1 << 20, ..options(Durability::Process) };
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();

@@ -1,22 +1,22 @@
-//! Records that can be told from any others, and what a recovery gave.
+//! Distinguishable records, and the check of a recovered log.
 
-use journal::{End, JournalError, Recovered, Writer, recover};
+use journal::{JournalError, LogEnd, Recovered, Writer, recover};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A folder in memory, where a sync costs nothing.
+/// Creates a directory in memory, where a sync costs nothing.
 pub fn folder() -> TempDir {
-    tempfile::Builder::new().prefix("journal-test-").tempdir_in("/dev/shm").expect("room in /dev/shm")
+    tempfile::Builder::new().prefix("journal-test-").tempdir_in("/dev/shm").expect("space in /dev/shm")
 }
 
-/// Whether the big counts are wanted.
+/// Returns `true` if the tests run with large counts.
 pub fn is_slow() -> bool {
     std::env::var_os("BULKHEAD_SLOW").is_some_and(|value| value == "1")
 }
 
-/// Numbers that look random, from a seed.
+/// A seeded random number generator (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -29,14 +29,14 @@ impl Random {
     }
 }
 
-/// The payload of that record: 1 to 90 bytes.
+/// Returns the payload of a record: 1 to 90 bytes.
 pub fn payload(sequence: u64) -> Vec<u8> {
     let mut random = Random(sequence);
     (0..=random.below(90)).map(|_| random.below(256) as u8).collect()
 }
 
-/// What all records together come to: any that is missing, twice, changed or out of order makes
-/// another one.
+/// A state that depends on every record: one that is missing, duplicated, changed or out of order
+/// changes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub records: u64,
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    /// The state behind that record.
+    /// Returns the state after a record.
     pub fn after(last: u64) -> Self {
         let mut state = Self::default();
         (1..=last).for_each(|sequence| state.apply(&payload(sequence)));
@@ -63,8 +63,8 @@ impl State {
     }
 }
 
-/// Recovers a folder, checks every record, and gives the state that comes of it.
-pub fn recovered(folder: &Path) -> Result<(State, End), JournalError> {
+/// Recovers a directory and checks every record. Returns the resulting state.
+pub fn recovered(folder: &Path) -> Result<(State, LogEnd), JournalError> {
     let mut state = State::default();
     let end = recover(folder, |part| match part {
         Recovered::Snapshot { state: bytes, sequence } => {
@@ -81,7 +81,7 @@ pub fn recovered(folder: &Path) -> Result<(State, End), JournalError> {
     Ok((state, end))
 }
 
-/// Copies all files of a folder.
+/// Copies all files of a directory.
 pub fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a folder").flatten() {
         if let Err(error) = std::fs::copy(entry.path(), to.join(entry.file_name())) {
@@ -90,7 +90,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Appends so many records, each with the payload that it must have.
+/// Appends `records` records with their expected payloads.
 pub fn append(writer: &mut Writer, records: u64) {
     for _ in 0..records {
         let next = writer.last() + 1;
@@ -98,10 +98,10 @@ pub fn append(writer: &mut Writer, records: u64) {
     }
 }
 
-/// Waits for what a helper does.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits for a condition that a helper thread brings about.
+pub fn until(what: &str, mut is_done: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !is_done() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::yield_now();
     }

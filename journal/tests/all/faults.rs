@@ -1,5 +1,5 @@
-//! Faults of the disk, for real: a full one, a file that may not grow, a folder that may not be
-//! written, a file cut off under a reader and under a writer.
+//! Real faults of the disk: full, a file size limit, missing permissions, and a file truncated
+//! under a reader or under its writer.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, payload, recovered};
@@ -10,13 +10,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
 #[test]
-fn a_disk_without_room_says_so_when_the_segment_is_made() {
-    // As the disk of the test: no file may be longer than that.
+fn full_disk_fails_at_segment_creation() {
+    // A limit on the length of files stands for a full disk.
     let status = victim("limited", folder().path()).wait();
     assert_eq!(status.code(), Some(0), "{status:?}");
 }
 
-/// In a process of its own: the limit stays.
+/// Runs in a process of its own, because the limit is permanent.
 pub fn limited(folder: &std::path::Path) {
     use nix::sys::resource::{Resource, setrlimit};
     setrlimit(Resource::RLIMIT_FSIZE, 100_000, 100_000).unwrap();
@@ -24,11 +24,11 @@ pub fn limited(folder: &std::path::Path) {
     let large = Options { segment_bytes: 200_000, ..options(Durability::Process) };
     let error = Writer::open(folder, &large, |_| {}).err().unwrap();
     assert!(matches!(error, JournalError::Io { .. }), "{error}");
-    assert!(error.to_string().contains("reserve its room"), "{error}");
-    // What fits works.
+    assert!(error.to_string().contains("reserve its space"), "{error}");
+    // Segments that fit work.
     let mut writer = Writer::open(folder, &options(Durability::Process), |_| {}).unwrap();
     append(&mut writer, 10);
-    // A snapshot that does not fit stops the journal; the log has everything.
+    // A snapshot that does not fit fails the journal; the log is complete.
     writer.snapshot(vec![0; 200_000]).unwrap();
     let error = writer.close().unwrap_err().to_string();
     assert!(error.contains("unfinished-snapshot") && error.contains("write it"), "{error}");
@@ -36,21 +36,21 @@ pub fn limited(folder: &std::path::Path) {
 }
 
 #[test]
-fn a_file_cut_off_under_a_reader_is_an_error_and_no_signal() {
+fn file_truncated_under_reader_is_an_error() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
     append(&mut writer, 60);
     writer.close().unwrap();
     let mut reader = Reader::open(folder.path(), None).unwrap();
-    assert_eq!(reader.next().unwrap().unwrap().sequence, 1);
+    assert_eq!(reader.next_record().unwrap().unwrap().sequence, 1);
     let path = folder.path().join("log-00000001");
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_len(1500).unwrap();
-    // What it has read before it has; a reader that begins now finds the cut.
-    while let Ok(Some(_)) = reader.next() {}
+    // Its buffered records remain; a new reader finds the truncation.
+    while let Ok(Some(_)) = reader.next_record() {}
     let mut reader = Reader::open(folder.path(), None).unwrap();
     let error = loop {
-        match reader.next() {
+        match reader.next_record() {
             Ok(Some(record)) => assert_eq!(record.payload, payload(record.sequence)),
             Ok(None) => panic!("the cut is an error"),
             Err(error) => break error,
@@ -58,12 +58,12 @@ fn a_file_cut_off_under_a_reader_is_an_error_and_no_signal() {
     };
     assert!(matches!(error, JournalError::Bad { what: "the file is cut short", .. }), "{error}");
     file.set_len(0).unwrap();
-    assert!(reader.next().is_err());
+    assert!(reader.next_record().is_err());
     assert_eq!(recovered(folder.path()).unwrap().1.last, 0);
 }
 
 #[test]
-fn a_file_cut_off_under_its_writer_ends_the_writer_and_leaves_a_prefix() {
+fn file_truncated_under_writer_leaves_a_prefix() {
     let folder = folder();
     let mut victim: Victim = victim("append", folder.path());
     while victim.acknowledged() < 20 {
@@ -75,14 +75,14 @@ fn a_file_cut_off_under_its_writer_ends_the_writer_and_leaves_a_prefix() {
             let _ = file.set_len(4096);
         }
     }
-    // Either it meets the cut, or it was behind it already.
+    // It either meets the truncation, or was past it already.
     std::thread::sleep(std::time::Duration::from_millis(20));
     victim.kill();
     let status = victim.wait();
     assert!([Some(7), Some(9)].contains(&status.signal()), "{status:?}");
     match recovered(folder.path()) {
         Ok((state, end)) => assert_eq!(state, State::after(end.last)),
-        // A snapshot had the log synced: what is cut off then is damage, and said.
+        // The log was synced for a snapshot, so a truncation is reported as damage.
         Err(error) => {
             assert!(matches!(error, JournalError::Damaged { .. } | JournalError::Gap { .. }), "{error}")
         }
@@ -90,7 +90,7 @@ fn a_file_cut_off_under_its_writer_ends_the_writer_and_leaves_a_prefix() {
 }
 
 #[test]
-fn a_file_in_the_folders_place_is_named() {
+fn file_in_place_of_directory_is_named() {
     let folder = folder();
     let file = folder.path().join("file");
     fs::write(&file, "x").unwrap();
@@ -99,18 +99,18 @@ fn a_file_in_the_folders_place_is_named() {
 }
 
 #[test]
-fn what_may_not_be_written_or_read_is_named() {
+fn unreadable_or_unwritable_file_is_named() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
     append(&mut writer, 10);
     writer.close().unwrap();
     let status = victim("stranger", folder.path()).wait();
     assert_eq!(status.code(), Some(0), "{status:?}");
-    // Nothing of it has harmed what is there.
+    // The log is intact.
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(10));
 }
 
-/// In a process of its own, which gives up what root may do: with the folder and its files allowed
+/// Runs in a process of its own without root's privileges: with the directory and its files allowed
 /// and forbidden in turn.
 pub fn stranger(folder: &std::path::Path) {
     let segment = folder.join("log-00000001");
@@ -118,7 +118,7 @@ pub fn stranger(folder: &std::path::Path) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     if nix::unistd::geteuid().is_root() {
-        // It owns what it may not use, as the test's own user would.
+        // It owns the files that it may not use, as the test's user would.
         let nobody = nix::unistd::Uid::from_raw(65534);
         for path in [folder.to_owned(), folder.join("lock"), segment.clone()] {
             nix::unistd::chown(&path, Some(nobody), None).unwrap();
@@ -126,7 +126,8 @@ pub fn stranger(folder: &std::path::Path) {
         nix::unistd::setuid(nobody).unwrap();
     }
     let write = || Writer::open(folder, &options(Durability::Process), |_| {}).err().unwrap().to_string();
-    let read = || Reader::open(folder, None).and_then(|mut reader| reader.next().map(drop)).unwrap_err();
+    let read =
+        || Reader::open(folder, None).and_then(|mut reader| reader.next_record().map(drop)).unwrap_err();
     let says = |error: String, path: &std::path::Path, step: &str| {
         let is_named = error.contains(&*path.to_string_lossy()) && error.contains(step);
         assert!(is_named && error.contains("denied"), "{error}");
@@ -148,7 +149,7 @@ pub fn stranger(folder: &std::path::Path) {
 }
 
 #[test]
-fn files_of_strangers_are_passed_over_or_set_aside() {
+fn foreign_files_are_skipped_or_orphaned() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
     append(&mut writer, 30);
@@ -161,5 +162,5 @@ fn files_of_strangers_are_passed_over_or_set_aside() {
     append(&mut writer, 30);
     writer.close().unwrap();
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(60));
-    assert_eq!(fs::read(folder.path().join("aside-00000099")).unwrap(), b"not a segment");
+    assert_eq!(fs::read(folder.path().join("orphaned-00000099")).unwrap(), b"not a segment");
 }

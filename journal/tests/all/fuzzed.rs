@@ -1,4 +1,4 @@
-//! What the fuzz target does, with random bytes; and a log of any records as a property.
+//! The fuzz target with random bytes, and the roundtrip of arbitrary records as a property.
 
 use crate::basics::options;
 use crate::common::{Random, folder, is_slow};
@@ -9,11 +9,11 @@ use proptest::prelude::*;
 mod reader;
 
 #[test]
-fn any_bytes_are_read_without_harm() {
+fn arbitrary_bytes_are_read_without_harm() {
     let mut random = Random(11);
     for _ in 0..if is_slow() { 200_000 } else { 3000 } {
         let length = random.below(400);
-        // Small numbers more often: lengths and sequences are such.
+        // Small numbers more often, as lengths and sequences are.
         let byte =
             |random: &mut Random| if random.below(3) > 0 { random.below(4) } else { random.below(256) } as u8;
         let bytes: Vec<u8> = (0..length).map(|_| byte(&mut random)).collect();
@@ -24,7 +24,7 @@ fn any_bytes_are_read_without_harm() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn any_records_come_back_as_they_were(
+    fn arbitrary_records_roundtrip(
         records in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..2000), 1..60),
         reopen_at in 0_usize..60,
         from in 1_u64..60,
@@ -42,9 +42,9 @@ proptest! {
         let from = from.min(records.len() as u64);
         let mut reader = Reader::open(folder.path(), Some(from)).unwrap();
         for (at, record) in records.iter().enumerate().skip(from as usize - 1) {
-            let found = reader.next().unwrap().unwrap();
+            let found = reader.next_record().unwrap().unwrap();
             prop_assert_eq!((found.sequence, found.payload), (at as u64 + 1, &record[..]));
         }
-        prop_assert!(reader.next().unwrap().is_none());
+        prop_assert!(reader.next_record().unwrap().is_none());
     }
 }

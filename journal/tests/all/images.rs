@@ -1,13 +1,13 @@
-//! Crash images: what may be on the disk after the power went, each recovered for real.
+//! Crash images: the possible contents of the disk after a power failure, each recovered.
 //!
-//! The method is that of ALICE (Pillai et al., OSDI 2014) and CrashMonkey (Mohan et al., OSDI 2018):
-//! the states of the files at the last sync and now are recorded, and of the blocks that differ any
-//! subset may have been written. Blocks are sectors of 512 bytes: the smallest that a disk writes
-//! whole. A block that was written several times may stand in any of its states.
+//! The method is that of ALICE (Pillai et al., OSDI 2014) and CrashMonkey (Mohan et al., OSDI
+//! 2018): the states of the files at the last sync and now are recorded, and of the blocks that
+//! differ any subset may have been written. Blocks are sectors of 512 bytes: the smallest that a
+//! disk writes whole. A block that was written several times may have any of its states.
 
 use crate::basics::options;
 use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
-use journal::format::{self, Found, SEGMENT_HEADER, SegmentHeader};
+use journal::format::{self, SEGMENT_HEADER, ScanResult, SegmentHeader};
 use journal::{Durability, JournalError, Options, Writer};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const BLOCK: usize = 512;
 
-/// The files of a folder, as they are now.
+/// The files of a directory at one moment.
 type Image = Vec<(PathBuf, Vec<u8>)>;
 
 fn image(folder: &Path) -> Image {
@@ -29,15 +29,15 @@ fn image(folder: &Path) -> Image {
     files
 }
 
-/// A run up to a sync, and the states of its files behind it, one for each further append.
+/// A log up to a sync, and the states of its files after each further append.
 struct Recorded {
     folder: tempfile::TempDir,
     promised: u64,
     states: Vec<Image>,
 }
 
-/// Nobody syncs but we.
-const MANUAL: Durability = Durability::Group { records: u64::MAX, within: Duration::from_secs(3600) };
+/// Group commit that never syncs by itself.
+const MANUAL: Durability = Durability::GroupCommit { records: u64::MAX, within: Duration::from_secs(3600) };
 
 fn record(synced: u64, unsynced: u64) -> Recorded {
     let folder = folder();
@@ -50,10 +50,9 @@ fn record(synced: u64, unsynced: u64) -> Recorded {
         writer.append(&payload(sequence)).unwrap();
         states.push(image(folder.path()));
     }
-    // Not closed: that would sync. The threads end, and the folder gets its images from now on.
+    // Not closed, which would sync. From now on the directory holds images.
     drop(writer);
-    // Segments are prepared at any time; those that are not in all states are empty, and as good as
-    // not there.
+    // Segments are prepared at any time. Those missing in a state are empty and can be ignored.
     let stays: Vec<PathBuf> = states[states.len() - 1].iter().map(|(path, _)| path.clone()).collect();
     for state in &mut states {
         state.retain(|(path, _)| stays.contains(path));
@@ -65,7 +64,7 @@ fn record(synced: u64, unsynced: u64) -> Recorded {
 }
 
 impl Recorded {
-    /// The blocks in which the states differ: of which file, and where.
+    /// Returns the blocks in which the states differ, by file and offset.
     fn dirty(&self) -> Vec<(PathBuf, usize)> {
         let (first, last) = (&self.states[0], &self.states[self.states.len() - 1]);
         let mut dirty = Vec::new();
@@ -81,9 +80,9 @@ impl Recorded {
         dirty
     }
 
-    /// Puts an image into the folder: of each dirty block that state.
+    /// Writes an image into the directory: the chosen state of each dirty block.
     fn place(&self, dirty: &[(PathBuf, usize)], state_of: &mut dyn FnMut(usize) -> usize) -> Image {
-        // A header is on the disk before its segment is used.
+        // A header is durable before its segment is used.
         let mut image = self.states[self.states.len() - 1].clone();
         for (number, (path, at)) in dirty.iter().enumerate() {
             let state = &self.states[state_of(number)];
@@ -102,7 +101,7 @@ impl Recorded {
         image.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     }
 
-    /// The image in the folder comes to an exact prefix that holds what was promised.
+    /// Checks that the image recovers to an exact prefix with all durable records.
     fn judge(&self, promised: u64) -> Result<u64, String> {
         let (state, end) = recovered(self.folder.path()).map_err(|error| error.to_string())?;
         if state != State::after(end.last) {
@@ -114,8 +113,8 @@ impl Recorded {
         Ok(end.last)
     }
 
-    /// Images of any subset of blocks: all of them, or so many at random, with any of a block's
-    /// states.
+    /// Checks images of subsets of blocks: all subsets, or random ones with any state of each
+    /// block.
     fn subsets(
         &self,
         at_random: u64,
@@ -147,12 +146,12 @@ impl Recorded {
 }
 
 #[test]
-fn any_subset_of_the_blocks_since_the_last_sync() {
+fn any_subset_of_blocks_since_last_sync() {
     let (runs, at_random) = if is_slow() { (40, 3500) } else { (3, 1800) };
     let mut images = 0;
     let mut ends = std::collections::BTreeSet::new();
     for run in 0..runs {
-        // Few records, then so many that the log goes on in further segments.
+        // Few records, then enough for several segments.
         for unsynced in [40, 400] {
             let recorded = record(60 + 17 * run, unsynced);
             images += recorded.subsets(at_random, recorded.promised, |found, _| {
@@ -165,15 +164,15 @@ fn any_subset_of_the_blocks_since_the_last_sync() {
 }
 
 #[test]
-fn a_journal_that_says_durable_before_it_syncs_is_found() {
+fn journal_durable_before_sync_is_found() {
     let recorded = record(60, 10);
     let mut lost = 0;
-    // What it would have acknowledged: everything that was appended.
+    // It would have acknowledged every appended record.
     recorded.subsets(0, 70, |found, _| lost += u64::from(found.is_err()));
     assert!(lost > 0);
 }
 
-/// Makes all CRCs right: what a journal reads that does not check them.
+/// Corrects all CRCs, which shows a journal as it would be without the check.
 fn forge(image: &mut Image) {
     for (_, bytes) in image {
         let Ok(header) = SegmentHeader::decode(bytes) else { continue };
@@ -187,13 +186,13 @@ fn forge(image: &mut Image) {
             let payload = bytes[at + 16..at + 16 + length as usize].to_vec();
             let first = format::first_word(header.seed(), length, sequence, &payload);
             bytes[at..at + 8].copy_from_slice(&first.to_le_bytes());
-            at += format::size(length as usize);
+            at += format::record_size(length as usize);
         }
     }
 }
 
 #[test]
-fn a_journal_that_does_not_check_the_crc_is_found() {
+fn journal_without_crc_check_is_found() {
     let recorded = record(60, 40);
     let mut wrong = 0;
     recorded.subsets(0, 60, |_, image| {
@@ -206,7 +205,7 @@ fn a_journal_that_does_not_check_the_crc_is_found() {
     assert!(wrong > 0);
 }
 
-/// A log of more than 64 KiB in one segment, and where it ends.
+/// Creates a log of more than 64 KiB in one segment. Returns its end.
 fn long() -> (tempfile::TempDir, PathBuf, Vec<u8>, usize, u64) {
     let folder = folder();
     let options = Options { segment_bytes: 1 << 17, ..options(MANUAL) };
@@ -214,7 +213,7 @@ fn long() -> (tempfile::TempDir, PathBuf, Vec<u8>, usize, u64) {
     let mut bytes = SEGMENT_HEADER;
     while bytes < 70 << 10 {
         let payload = payload(writer.last() + 1);
-        bytes += format::size(payload.len());
+        bytes += format::record_size(payload.len());
         writer.append(&payload).unwrap();
     }
     let last = writer.last();
@@ -225,7 +224,7 @@ fn long() -> (tempfile::TempDir, PathBuf, Vec<u8>, usize, u64) {
 }
 
 #[test]
-fn cut_at_every_byte_of_the_last_64_kib() {
+fn truncated_at_every_byte_of_last_64_kib() {
     let (folder, path, file, end, last) = long();
     let step = if is_slow() { 1 } else { 13 };
     let open = fs::File::options().write(true).open(&path).unwrap();
@@ -234,7 +233,7 @@ fn cut_at_every_byte_of_the_last_64_kib() {
         open.set_len(cut as u64).unwrap();
         let (state, found) = recovered(folder.path()).unwrap();
         assert!(found.last <= before && (images > 0 || found.last == last), "cut at {cut}");
-        // A state takes long to compute: now and then. Each record was compared anyway.
+        // Computing a state is slow: only some. Each record was compared anyway.
         assert!(images % 64 != 0 || state == State::after(found.last), "cut at {cut}");
         before = found.last;
         images += 1;
@@ -244,7 +243,7 @@ fn cut_at_every_byte_of_the_last_64_kib() {
 }
 
 #[test]
-fn any_bit_of_the_last_64_kib_flipped() {
+fn any_bit_of_last_64_kib_flipped() {
     let (folder, path, file, end, last) = long();
     let open = fs::File::options().write(true).open(&path).unwrap();
     let mut random = Random(1);
@@ -255,7 +254,7 @@ fn any_bit_of_the_last_64_kib_flipped() {
         let (at, mask) = (bit / 8, 1 << (bit % 8));
         open.write_at(&[file[at as usize] ^ mask], at).unwrap();
         let (_, found) = recovered(folder.path()).unwrap();
-        // A bit of the zeros behind a payload belongs to no record.
+        // The padding after a payload is part of no record.
         assert!(found.last == last || found.stopped.is_some(), "bit {bit}");
         open.write_at(&[file[at as usize]], at).unwrap();
     }
@@ -263,7 +262,7 @@ fn any_bit_of_the_last_64_kib_flipped() {
 }
 
 #[test]
-fn what_was_synced_and_is_gone_is_no_crash() {
+fn missing_durable_record_is_damage() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(MANUAL), |_| {}).unwrap();
     append(&mut writer, 50);
@@ -272,10 +271,10 @@ fn what_was_synced_and_is_gone_is_no_crash() {
     writer.close().unwrap();
     let (path, mut bytes) = image(folder.path()).swap_remove(0);
     let header = SegmentHeader::decode(&bytes).unwrap();
-    let Found::Record(first) = format::scan(&bytes[SEGMENT_HEADER..], 8000, header.seed(), 1) else {
+    let ScanResult::Record(first) = format::scan(&bytes[SEGMENT_HEADER..], 8000, header.seed(), 1) else {
         panic!()
     };
-    bytes[SEGMENT_HEADER + format::size(first) + 16] ^= 1;
+    bytes[SEGMENT_HEADER + format::record_size(first) + 16] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let error = recovered(folder.path()).unwrap_err();
     assert!(matches!(error, JournalError::Damaged { next: 2, durable: 51, .. }), "{error}");
@@ -283,7 +282,7 @@ fn what_was_synced_and_is_gone_is_no_crash() {
 }
 
 #[test]
-fn a_writer_goes_on_behind_any_image_and_nothing_old_comes_back() {
+fn writer_continues_after_any_image_without_stale_records() {
     let recorded = record(60, 120);
     let dirty = recorded.dirty();
     let mut random = Random(77);
@@ -295,7 +294,7 @@ fn a_writer_goes_on_behind_any_image_and_nothing_old_comes_back() {
         let last = recorded.states.len() as u64 - 1;
         recorded.place(&dirty, &mut |_| random.below(last + 1) as usize);
         let mut last = recorded.judge(60).unwrap();
-        // Two lives more: what the second one finds is what the first one had.
+        // Two more writers: the second one recovers the records of the first one.
         for life in 0..2 {
             let mut writer =
                 Writer::open(recorded.folder.path(), &options(Durability::Process), |_| {}).unwrap();

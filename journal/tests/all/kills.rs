@@ -1,4 +1,4 @@
-//! Writers in processes of their own that are killed at any time.
+//! Writers in their own processes that are killed at random times.
 
 use crate::basics::options;
 use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
@@ -33,7 +33,7 @@ fn append_for_ever(folder: &Path, is_boaster: bool) {
     loop {
         let next = writer.last() + 1;
         if is_boaster {
-            // The broken variant: says that it is taken, and then takes it.
+            // The faulty variant acknowledges before it appends.
             acknowledged[0].store(next, Ordering::Release);
             std::thread::sleep(Duration::from_micros(50));
         }
@@ -43,17 +43,17 @@ fn append_for_ever(folder: &Path, is_boaster: bool) {
             writer.snapshot(State::after(next).encode()).unwrap();
         }
         if next > 2000 {
-            // The state of many records takes long to compute.
+            // Computing a state of many records is slow.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// Kills one and says what it had acknowledged, and what is there.
+/// Kills a writer. Returns its last acknowledged record and the last recovered one.
 fn round(what: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
     let before = recovered(folder).unwrap().1.last;
     let mut victim = victim(what, folder);
-    // At any time: while it recovers, at its first record, in the middle.
+    // While it recovers, at its first record, or later.
     let wanted = random.below(120);
     let begun = std::time::Instant::now();
     while victim.acknowledged() < before + wanted && begun.elapsed() < Duration::from_secs(20) {
@@ -69,11 +69,11 @@ fn round(what: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
 }
 
 #[test]
-fn a_writer_killed_at_any_time_has_lost_nothing_that_it_acknowledged() {
+fn killed_writer_loses_no_acknowledged_record() {
     let mut random = Random(3);
     let folder = folder();
     for kill in 0..if is_slow() { 1000 } else { 40 } {
-        // One folder all along: each victim goes on behind the last one.
+        // One directory for all: each victim continues after the last one.
         let (acknowledged, there) = round("append", folder.path(), &mut random);
         assert!(
             acknowledged == 0 || (acknowledged..=acknowledged + 1).contains(&there),
@@ -90,7 +90,7 @@ fn a_writer_killed_at_any_time_has_lost_nothing_that_it_acknowledged() {
 }
 
 #[test]
-fn a_writer_that_acknowledges_first_is_found() {
+fn writer_that_acknowledges_early_is_found() {
     let mut random = Random(4);
     let lost = (0..100).any(|_| {
         let folder = folder();

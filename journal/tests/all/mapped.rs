@@ -1,22 +1,23 @@
-//! What a writer has mapped and open does not grow with the log, and what it has let go of gets to
-//! the disk all the same.
+//! The number of mappings and descriptors of a writer does not grow with the log, and unmapped
+//! segments are synced nevertheless.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, recovered, until};
 use journal::format::SEGMENT_HEADER;
-use journal::{Disk, Durability, Options, Step, Writer};
+use journal::{Disk, DiskOperation, Durability, Options, Writer};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Segments of a log that is longer than what may be mapped.
-const MANY: u64 = 60;
-/// The one that is written, the one before it, two that are ready; the lock.
-const MOST: (usize, usize) = (4, 5);
+/// Segments of a log that is longer than the limit of mappings.
+const SEGMENTS: u64 = 60;
+/// Maximum mappings and descriptors: the current segment, the previous one, two prepared ones; the
+/// lock.
+const MAX_HELD: (usize, usize) = (4, 5);
 
-/// How many mappings and descriptors this process has of files in that folder.
+/// Returns the numbers of mappings and descriptors of this process in a directory.
 fn held(folder: &Path) -> (usize, usize) {
     let folder = folder.to_str().unwrap();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -27,10 +28,10 @@ fn held(folder: &Path) -> (usize, usize) {
 }
 
 fn is_few((maps, open): (usize, usize)) -> bool {
-    maps <= MOST.0 && open <= MOST.1
+    maps <= MAX_HELD.0 && open <= MAX_HELD.1
 }
 
-/// Appends until the log has so many segments more.
+/// Appends until the log has `segments` more segments.
 fn roll(writer: &mut Writer, folder: &Path, segments: u64) {
     let last = |folder: &Path| fs::read_dir(folder).unwrap().flatten().filter(is_segment).count() as u64;
     let until = last(folder) + segments;
@@ -43,13 +44,13 @@ fn is_segment(entry: &fs::DirEntry) -> bool {
     journal::index_of(&entry.path()).is_some()
 }
 
-/// The segments that were put on the disk, in their order.
+/// A disk that records the synced segments in order.
 #[derive(Default)]
 struct Synced(Mutex<Vec<u64>>);
 
 impl Disk for Synced {
-    fn before(&self, step: Step, path: &Path) -> io::Result<()> {
-        if let (Step::Sync, Some(index)) = (step, journal::index_of(path)) {
+    fn before(&self, step: DiskOperation, path: &Path) -> io::Result<()> {
+        if let (DiskOperation::Sync, Some(index)) = (step, journal::index_of(path)) {
             self.0.lock().unwrap().push(index);
         }
         Ok(())
@@ -62,7 +63,7 @@ impl Synced {
     }
 }
 
-/// The segments that hold a record.
+/// Returns the segments with a record.
 fn written(folder: &Path) -> Vec<u64> {
     let has_record = |entry: &fs::DirEntry| {
         fs::read(entry.path()).unwrap()[SEGMENT_HEADER..].iter().any(|byte| *byte != 0)
@@ -73,48 +74,47 @@ fn written(folder: &Path) -> Vec<u64> {
     written
 }
 
-/// Those of them from that one on.
+/// Returns the segments with a record from an index on.
 fn written_from(folder: &Path, first: u64) -> Vec<u64> {
     written(folder).into_iter().filter(|index| *index >= first).collect()
 }
 
 #[test]
-fn what_is_mapped_and_open_does_not_grow_with_the_log() {
+fn mappings_and_descriptors_do_not_grow_with_log() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
-    roll(&mut writer, folder.path(), MANY);
+    roll(&mut writer, folder.path(), SEGMENTS);
     until("few segments are mapped", || is_few(held(folder.path())));
     assert!(held(folder.path()).0 > 0, "they are seen");
     let last = writer.last();
     drop(writer);
     assert_eq!(held(folder.path()), (0, 0));
-    // Nor with what a predecessor wrote.
+    // Nor with the segments of a predecessor.
     let writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
     until("few segments are mapped", || is_few(held(folder.path())));
     drop(writer);
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(last));
 }
 
-/// A group that nobody syncs holds all that it must still put on the disk: as a writer would that
-/// never lets go.
+/// A group that is never synced keeps all its mappings, as a writer would that never unmaps.
 #[test]
-fn a_writer_that_holds_all_of_its_log_is_found() {
+fn writer_that_keeps_all_mappings_is_found() {
     let folder = folder();
-    let manual = Durability::Group { records: u64::MAX, within: Duration::from_secs(3600) };
+    let manual = Durability::GroupCommit { records: u64::MAX, within: Duration::from_secs(3600) };
     let mut writer = Writer::open(folder.path(), &options(manual), |_| {}).unwrap();
-    roll(&mut writer, folder.path(), MANY);
+    roll(&mut writer, folder.path(), SEGMENTS);
     let (maps, open) = held(folder.path());
-    assert!(!is_few((maps, open)) && maps as u64 >= MANY && open > maps, "{maps} mapped, {open} open");
+    assert!(!is_few((maps, open)) && maps as u64 >= SEGMENTS && open > maps, "{maps} mapped, {open} open");
     writer.sync().unwrap();
     until("few segments are mapped", || is_few(held(folder.path())));
 }
 
 #[test]
-fn what_was_let_go_gets_to_the_disk_with_a_sync_and_before_a_snapshot_has_its_name() {
+fn unmapped_segments_are_synced_before_snapshot_is_named() {
     let (folder, disk) = (folder(), Arc::new(Synced::default()));
     let options = Options { disk: disk.clone(), ..options(Durability::Process) };
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
-    roll(&mut writer, folder.path(), MANY);
+    roll(&mut writer, folder.path(), SEGMENTS);
     until("few segments are mapped", || is_few(held(folder.path())));
     assert_eq!(disk.take(), Vec::<u64>::new(), "nobody has asked");
     writer.sync().unwrap();
@@ -122,21 +122,21 @@ fn what_was_let_go_gets_to_the_disk_with_a_sync_and_before_a_snapshot_has_its_na
     assert_eq!(synced, there, "each once");
     assert_eq!(writer.watermark().durable(), writer.last());
     assert_ne!(
-        synced[synced.len() - MOST.0..],
+        synced[synced.len() - MAX_HELD.0..],
         there[..],
         "who syncs what he has mapped, and no more, is found"
     );
 
     let from = there[there.len() - 1];
-    roll(&mut writer, folder.path(), MANY);
+    roll(&mut writer, folder.path(), SEGMENTS);
     writer.snapshot(State::after(writer.last()).encode()).unwrap();
     let name = folder.path().join(format!("snapshot-{:020}", writer.last()));
     until("the snapshot is written", || name.exists());
     assert_eq!(disk.take(), written_from(folder.path(), from));
 
-    // What a follower's snapshot has made superfluous is gone, and nobody misses it.
+    // A sync ignores segments that a follower's snapshot made obsolete.
     let from = written(folder.path()).pop().unwrap();
-    roll(&mut writer, folder.path(), MANY);
+    roll(&mut writer, folder.path(), SEGMENTS);
     until("few segments are mapped", || is_few(held(folder.path())));
     for index in from..from + 10 {
         fs::remove_file(folder.path().join(format!("log-{index:08}"))).unwrap();
@@ -146,11 +146,11 @@ fn what_was_let_go_gets_to_the_disk_with_a_sync_and_before_a_snapshot_has_its_na
 }
 
 #[test]
-fn what_a_predecessor_wrote_gets_to_the_disk_with_the_first_sync() {
+fn first_sync_includes_segments_of_predecessor() {
     let (folder, disk) = (folder(), Arc::new(Synced::default()));
     let options = Options { disk: disk.clone(), ..options(Durability::Process) };
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
-    roll(&mut writer, folder.path(), MANY);
+    roll(&mut writer, folder.path(), SEGMENTS);
     drop(writer);
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     append(&mut writer, 1);

@@ -1,22 +1,22 @@
-//! Snapshots: crashes between the system calls of writing one, torn ones, and nothing applied
-//! twice.
+//! Snapshots: crashes between the system calls of writing one, torn snapshots, and no record
+//! applied twice.
 
 use crate::basics::options;
 use crate::common::{State, append, copy, folder, payload, recovered, until};
-use journal::{Disk, Durability, JournalError, Options, Reader, Recovered, Step, Writer, recover};
+use journal::{Disk, DiskOperation, Durability, JournalError, Options, Reader, Recovered, Writer, recover};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Copies the folder before each system call that changes the disk.
+/// A disk that copies the directory before each change.
 struct Camera {
     folder: PathBuf,
-    images: Mutex<Vec<(Step, tempfile::TempDir)>>,
+    images: Mutex<Vec<(DiskOperation, tempfile::TempDir)>>,
 }
 
 impl Disk for Camera {
-    fn before(&self, step: Step, _: &Path) -> io::Result<()> {
+    fn before(&self, step: DiskOperation, _: &Path) -> io::Result<()> {
         let image = folder();
         copy(&self.folder, image.path());
         self.images.lock().unwrap().push((step, image));
@@ -31,7 +31,7 @@ fn snapshots(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Three snapshots of a log of several segments, each written before it goes on.
+/// Writes three snapshots of a log of several segments, each completed before the next append.
 fn written(folder: &Path, options: &Options) -> Writer {
     let mut writer = Writer::open(folder, options, |_| {}).unwrap();
     for round in 1..=3 {
@@ -45,7 +45,7 @@ fn written(folder: &Path, options: &Options) -> Writer {
 }
 
 #[test]
-fn a_crash_before_any_system_call_loses_nothing_and_applies_nothing_twice() {
+fn crash_before_any_syscall_recovers_exactly_once() {
     let folder = folder();
     let camera = Arc::new(Camera { folder: folder.path().to_owned(), images: Mutex::default() });
     let options = Options { disk: camera.clone(), ..options(Durability::Process) };
@@ -55,12 +55,11 @@ fn a_crash_before_any_system_call_loses_nothing_and_applies_nothing_twice() {
     for (step, image) in images.drain(..) {
         let (state, end) = recovered(image.path()).unwrap();
         assert_eq!(state, State::after(end.last), "before {step:?}");
-        // Between a rename and what follows it there are records in the log that the snapshot has
-        // as well.
+        // After the rename the log still has records that are in the snapshot.
         let mut log = Reader::open(image.path(), None).unwrap();
-        let first = log.next().unwrap().map(|record| record.sequence);
+        let first = log.next_record().unwrap().map(|record| record.sequence);
         renamed_not_pruned += u64::from(end.snapshot > 0 && first.is_some_and(|first| first <= end.snapshot));
-        // And whoever goes on there goes on from there.
+        // A writer continues from there.
         let mut writer = Writer::open(image.path(), &options_without(&options), |_| {}).unwrap();
         append(&mut writer, 3);
         writer.close().unwrap();
@@ -71,11 +70,11 @@ fn a_crash_before_any_system_call_loses_nothing_and_applies_nothing_twice() {
 }
 
 fn options_without(options: &Options) -> Options {
-    Options { disk: Arc::new(journal::Os), ..options.clone() }
+    Options { disk: Arc::new(journal::OsDisk), ..options.clone() }
 }
 
 #[test]
-fn a_journal_that_applies_the_tail_twice_is_found() {
+fn journal_that_applies_tail_twice_is_found() {
     let folder = folder();
     written(folder.path(), &options(Durability::Process)).close().unwrap();
     let mut state = State::default();
@@ -85,9 +84,9 @@ fn a_journal_that_applies_the_tail_twice_is_found() {
         }
     })
     .unwrap();
-    // Everything that is in the log, whatever the snapshot has.
+    // All records of the log, also those in the snapshot.
     let mut log = Reader::open(folder.path(), None).unwrap();
-    while let Some(record) = log.next().unwrap() {
+    while let Some(record) = log.next_record().unwrap() {
         state.apply(record.payload);
     }
     assert_ne!(state, State::after(490));
@@ -95,12 +94,12 @@ fn a_journal_that_applies_the_tail_twice_is_found() {
 }
 
 #[test]
-fn only_what_is_needed_is_kept() {
+fn obsolete_snapshots_and_segments_are_removed() {
     let folder = folder();
     let writer = written(folder.path(), &options(Durability::Process));
     until("the third snapshot's tidying", || snapshots(folder.path()).len() == 2);
     writer.close().unwrap();
-    let first = Reader::open(folder.path(), None).unwrap().due();
+    let first = Reader::open(folder.path(), None).unwrap().next_sequence();
     assert!(
         first > 1 && first <= 301,
         "the older snapshot kept is of record 300, the log begins with {first}"
@@ -108,7 +107,7 @@ fn only_what_is_needed_is_kept() {
 }
 
 #[test]
-fn a_snapshot_torn_at_any_byte_falls_back_to_the_one_before() {
+fn snapshot_torn_at_any_byte_falls_back_to_previous() {
     let folder = folder();
     written(folder.path(), &options(Durability::Process)).close().unwrap();
     let newest = snapshots(folder.path()).pop().unwrap();
@@ -124,20 +123,20 @@ fn a_snapshot_torn_at_any_byte_falls_back_to_the_one_before() {
     };
     for cut in 0..bytes.len() {
         fall_back(&bytes[..cut], &format!("cut at {cut}"));
-        // Blocks that were not written are zeros or old.
+        // Unwritten blocks hold zeros or old data.
         let mut torn = bytes.clone();
         torn[cut] ^= 0x40;
         fall_back(&torn, &format!("byte {cut} changed"));
     }
     assert!(images >= 2 * 64);
-    // Both gone, and the log does not begin at the beginning: no guess.
+    // Without both, and without the beginning of the log, recovery fails.
     for path in snapshots(folder.path()) {
         fs::remove_file(path).unwrap();
     }
     assert!(matches!(recovered(folder.path()), Err(JournalError::Gap { .. })));
 }
 
-/// Refuses the `n`th system call.
+/// A disk that fails the `n`th system call.
 struct Refuse {
     calls: Mutex<u64>,
     refused: u64,
@@ -145,7 +144,7 @@ struct Refuse {
 }
 
 impl Disk for Refuse {
-    fn before(&self, _: Step, _: &Path) -> io::Result<()> {
+    fn before(&self, _: DiskOperation, _: &Path) -> io::Result<()> {
         let mut calls = self.calls.lock().unwrap();
         *calls += 1;
         if *calls == self.refused { Err(io::Error::from_raw_os_error(self.errno)) } else { Ok(()) }
@@ -153,13 +152,13 @@ impl Disk for Refuse {
 }
 
 #[test]
-fn any_refused_system_call_stops_the_journal_and_loses_nothing() {
+fn any_failed_syscall_stops_journal_without_loss() {
     for errno in [nix::libc::EIO, nix::libc::ENOSPC, nix::libc::EROFS] {
         let mut refusals = 0;
         for refused in 1.. {
             let folder = folder();
             let disk = Arc::new(Refuse { calls: Mutex::default(), refused, errno });
-            let options = Options { disk: disk.clone(), ..options(Durability::Each) };
+            let options = Options { disk: disk.clone(), ..options(Durability::EveryRecord) };
             let (mut taken, mut failed) = (0, None);
             match Writer::open(folder.path(), &options, |_| {}) {
                 Err(error) => failed = Some(error),
@@ -183,27 +182,27 @@ fn any_refused_system_call_stops_the_journal_and_loses_nothing() {
             assert!(error.to_string().contains("os error"), "{error}");
             refusals += 1;
         }
-        // The syncs of 200 records, and what segments and snapshot ask for.
+        // The syncs of 200 records, and the system calls of segments and snapshot.
         assert!(refusals > 210, "{refusals}");
     }
 }
 
-/// One that follows the log beside its writer: it writes the snapshots, and a writer that goes on
-/// from where it is gets only the rest.
+/// A follower writes the snapshots, and a writer that continues from it recovers only later
+/// records.
 #[test]
-fn who_follows_beside_the_writer_writes_its_snapshots_and_goes_on_where_it_is() {
+fn follower_writes_snapshots_and_becomes_writer() {
     let (folder, options) = (folder(), options(Durability::Process));
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     let mut reader = journal::follow(folder.path(), |_| panic!("there is none")).unwrap();
     let mut snapshots_written = 0;
     for round in 1..=5u64 {
         append(&mut writer, 150);
-        // Never to the end.
-        while reader.due() <= round * 150 - 10 {
-            reader.next().unwrap().unwrap();
+        // Never up to the end.
+        while reader.next_sequence() <= round * 150 - 10 {
+            reader.next_record().unwrap().unwrap();
         }
-        let state = State::after(reader.due() - 1).encode();
-        journal::write_beside(&*options.disk, folder.path(), &reader, &state, 2).unwrap();
+        let state = State::after(reader.next_sequence() - 1).encode();
+        journal::write_snapshot(&*options.disk, folder.path(), &reader, &state, 2).unwrap();
         snapshots_written += 1;
     }
     assert_eq!((snapshots(folder.path()).len(), snapshots_written), (2, 5));
@@ -213,7 +212,7 @@ fn who_follows_beside_the_writer_writes_its_snapshots_and_goes_on_where_it_is() 
     drop(writer);
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(750));
 
-    let behind = reader.due();
+    let behind = reader.next_sequence();
     let mut rest = Vec::new();
     let mut writer = Writer::recover(folder.path(), &options, Some(reader), |part| match part {
         Recovered::Record { sequence, .. } => {

@@ -1,10 +1,10 @@
-//! An append that dies at each of its machine instructions.
+//! An append killed at each of its machine instructions.
 //!
-//! What a process has stored into a shared mapping is in the page cache, and stays there when it is
-//! killed. So the file as it is between two instructions is what recovery finds after a death
-//! there; to look at it, nobody has to die. One that follows the log all along is asked there as
-//! well: what it has is what a successor goes on from. So are an appender that says too early that
-//! a record is taken, and a follower that believes too early that it is whole: both are found.
+//! Stores into a shared mapping are in the page cache, and survive the death of the process. The
+//! file between two instructions is therefore exactly what recovery finds after a death there,
+//! without killing the process. A follower of the log is checked there as well, because a successor
+//! continues from it. An appender that acknowledges too early and a follower that trusts an
+//! incomplete record are both found.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, is_slow, payload, recovered};
@@ -19,29 +19,28 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Records before the first one that is stepped: so many that the last ones go on in a next
-/// segment.
+/// Records before the first stepped one: the last stepped ones are in the next segment.
 fn begin(folder: &Path) -> (Writer, u64) {
     let mut writer = Writer::open(folder, &options(Durability::Process), |_| {}).unwrap();
     let room = options(Durability::Process).segment_bytes as usize - 64 - 16;
     let mut used = 0;
     loop {
         let next = writer.last() + 1;
-        used += journal::format::size(payload(next).len());
-        if used + journal::format::size(payload(next + 1).len()) > room {
+        used += journal::format::record_size(payload(next).len());
+        if used + journal::format::record_size(payload(next + 1).len()) > room {
             return (writer, next);
         }
         append(&mut writer, 1);
     }
 }
 
-/// In the victim: stops before each append and behind it. Says that a record is taken when it is,
-/// or before.
+/// Runs in the victim: stops before and after each append. Acknowledges a record after the append,
+/// or before it (faulty).
 pub fn stepped(folder: &Path, is_boaster: bool) {
     let (mut writer, _) = begin(folder);
-    // The next segment is prepared now.
+    // The next segment is prepared by now.
     std::thread::sleep(std::time::Duration::from_millis(100));
-    // A test runs in a thread of its own: that one is traced.
+    // The test's thread is traced.
     let shared = words(folder);
     shared[1].store(gettid().as_raw() as u64, Ordering::Release);
     ptrace::traceme().unwrap();
@@ -59,7 +58,7 @@ pub fn stepped(folder: &Path, is_boaster: bool) {
     }
 }
 
-/// The signal that it stops with; `None` if it cannot be traced or is gone.
+/// Waits for a stop. Returns its signal; `None` if the process cannot be traced or has ended.
 fn stop(thread: Pid) -> Option<Signal> {
     match waitpid(thread, Some(WaitPidFlag::__WALL)) {
         Ok(WaitStatus::Stopped(_, signal)) => Some(signal),
@@ -67,8 +66,7 @@ fn stop(thread: Pid) -> Option<Signal> {
     }
 }
 
-/// Ends the traced thread's process and takes note of the thread's end: before that nobody sees the
-/// process end.
+/// Kills the traced process and reaps the thread, before which the process does not end.
 struct Traced<'a> {
     thread: Pid,
     victim: &'a mut Victim,
@@ -81,7 +79,7 @@ impl Drop for Traced<'_> {
     }
 }
 
-/// One that has followed the log from the beginning.
+/// A follower of the log from its beginning.
 struct Following {
     reader: Reader,
     state: State,
@@ -93,19 +91,20 @@ impl Following {
         Self { reader, state: State::default() }
     }
 
-    /// The last record that it has, once it has looked.
+    /// Polls the log. Returns the last record.
     fn last(&mut self) -> u64 {
-        while let Some(record) = self.reader.next().unwrap() {
+        while let Some(record) = self.reader.next_record().unwrap() {
             assert_eq!(record.payload, payload(record.sequence), "record {}", record.sequence);
             self.state.apply(record.payload);
         }
-        self.reader.due() - 1
+        self.reader.next_sequence() - 1
     }
 
-    /// Whether one that believes a record as soon as its number stands there would have another one
-    /// than was appended.
+    /// Returns `true` if a follower that trusts the sequence alone would read a wrong record.
     fn would_be_deceived(&self) -> bool {
-        let (Some((path, at)), due) = (self.reader.place(), self.reader.due()) else { return false };
+        let (Some((path, at)), due) = (self.reader.position(), self.reader.next_sequence()) else {
+            return false;
+        };
         let wanted = payload(due);
         let mut found = vec![0; 16 + wanted.len()];
         let is_read = File::open(path).and_then(|file| file.read_exact_at(&mut found, at)).is_ok();
@@ -113,19 +112,19 @@ impl Following {
     }
 }
 
-/// What was seen between the instructions of some appends.
+/// Observations between the instructions of appends.
 #[derive(Debug, Default)]
 struct Seen {
     instructions: u64,
-    /// Records that appeared.
+    /// Number of records that became visible.
     appeared: u64,
-    /// Instructions behind which a record was said to be taken that was not there.
+    /// Instructions after which an acknowledged record was missing.
     boasted: u64,
-    /// Those behind which a careless follower would have had a record that nobody appended.
+    /// Instructions after which a follower that trusts the sequence would read a wrong record.
     deceived: u64,
 }
 
-/// Steps through appends; `None` if nothing can be traced here.
+/// Steps through appends; `None` if tracing is not permitted.
 fn step_through(what: &str, appends: u64) -> Option<Seen> {
     let folder = folder();
     let mut victim = victim(what, folder.path());
@@ -135,7 +134,7 @@ fn step_through(what: &str, appends: u64) -> Option<Seen> {
         assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the victim does not begin");
         std::thread::yield_now();
     }
-    // It asks to be traced now.
+    // It now asks to be traced.
     std::thread::sleep(std::time::Duration::from_millis(50));
     let pid = Pid::from_raw(words[1].load(Ordering::Relaxed) as i32);
     if stop(pid) != Some(Signal::SIGSTOP) {
@@ -153,15 +152,15 @@ fn step_through(what: &str, appends: u64) -> Option<Seen> {
             ptrace::step(pid, None).unwrap();
             match stop(pid).expect("it is not dead") {
                 Signal::SIGTRAP => all.instructions += 1,
-                // The stop behind the append.
+                // The stop after the append.
                 Signal::SIGSTOP => break,
                 other => panic!("{other}"),
             }
             all.deceived += u64::from(following.would_be_deceived());
             let (_, end) = recovered(folder.path()).unwrap();
-            // The record that is being appended is there from one instruction on, and stays.
+            // The record becomes visible with one instruction, and stays.
             assert!(end.last == seen || end.last == last + 1 && seen == last, "{} behind {seen}", end.last);
-            // Who follows has what a recovery has, neither more nor less: what it would go on from.
+            // The follower has exactly the records of a recovery.
             assert_eq!(following.last(), end.last, "behind {} instructions", all.instructions);
             all.boasted += u64::from(words[0].load(Ordering::Acquire) > end.last);
             all.appeared += end.last - seen;
@@ -182,7 +181,7 @@ fn step_through(what: &str, appends: u64) -> Option<Seen> {
 }
 
 #[test]
-fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix_and_who_follows_has_it() {
+fn append_killed_at_any_instruction_leaves_exact_prefix() {
     let Some(seen) = step_through("stepped", if is_slow() { 40 } else { 4 }) else { return };
     assert!(seen.instructions > 100 * seen.appeared && seen.appeared >= 4, "{seen:?}");
     assert_eq!(seen.boasted, 0, "{seen:?}");
@@ -193,7 +192,7 @@ fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix_and_who_follows
 }
 
 #[test]
-fn an_append_that_says_too_early_that_it_is_done_is_found() {
+fn append_that_publishes_early_is_found() {
     let Some(seen) = step_through("stepped-boast", 1) else { return };
     assert!(seen.boasted > 0, "{seen:?}");
 }

@@ -1,8 +1,8 @@
-//! The tools: what they print, and that nothing is cut unless told.
+//! The tools: their output, and that a log is cut only on request.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, recovered};
-use journal::tool::{self, Form, ToolError};
+use journal::tool::{self, DumpFormat, ToolError};
 use journal::{Durability, JournalError, Writer};
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn printed(print: impl FnOnce(&mut Vec<u8>)) -> String {
 }
 
 #[test]
-fn a_dump_has_each_record_in_each_form() {
+fn dump_has_each_record_in_each_format() {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
     for payload in [&b"buy 3"[..], b"\x01\xff", b"sell"] {
@@ -22,10 +22,10 @@ fn a_dump_has_each_record_in_each_form() {
     }
     let dump =
         |form, from| printed(|out| assert!(tool::dump(folder.path(), from, form, out, || false).is_ok()));
-    assert_eq!(dump(Form::Text, None), "1  5  buy 3\n2  2  01ff\n3  4  sell\n");
-    assert_eq!(dump(Form::Csv, Some(2)), "sequence,length,payload\n2,2,01ff\n3,4,73656c6c\n");
-    assert_eq!(dump(Form::Json, Some(3)), "{\"payload\":\"73656c6c\",\"sequence\":3}\n");
-    // Following: what is appended meanwhile comes too.
+    assert_eq!(dump(DumpFormat::Text, None), "1  5  buy 3\n2  2  01ff\n3  4  sell\n");
+    assert_eq!(dump(DumpFormat::Csv, Some(2)), "sequence,length,payload\n2,2,01ff\n3,4,73656c6c\n");
+    assert_eq!(dump(DumpFormat::Json, Some(3)), "{\"payload\":\"73656c6c\",\"sequence\":3}\n");
+    // Following also dumps records appended during the dump.
     let mut rounds = 0;
     let followed = printed(|out| {
         let goes_on = || {
@@ -33,7 +33,7 @@ fn a_dump_has_each_record_in_each_form() {
             writer.append(b"more").unwrap();
             rounds < 3
         };
-        assert_eq!(tool::dump(folder.path(), Some(3), Form::Text, out, goes_on).unwrap(), 3);
+        assert_eq!(tool::dump(folder.path(), Some(3), DumpFormat::Text, out, goes_on).unwrap(), 3);
     });
     assert_eq!(followed, "3  4  sell\n4  4  more\n5  4  more\n");
     writer.snapshot(vec![7; 10]).unwrap();
@@ -50,15 +50,15 @@ fn damage(path: &Path, at: usize) {
 }
 
 #[test]
-fn a_damaged_log_is_cut_only_when_told_and_copied_first() {
+fn damaged_log_is_copied_before_cut() {
     let folder = folder();
-    let options = options(Durability::Each);
+    let options = options(Durability::EveryRecord);
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     append(&mut writer, 300);
     writer.close().unwrap();
     let whole = printed(|out| assert!(tool::verify(folder.path(), out).unwrap()));
     assert!(whole.contains("the last one is 300"), "{whole}");
-    assert!(matches!(tool::cut(folder.path()), Err(ToolError::Whole(_))));
+    assert!(matches!(tool::cut(folder.path()), Err(ToolError::Undamaged(_))));
 
     damage(&folder.path().join("log-00000002"), 3000);
     let broken = printed(|out| assert!(!tool::verify(folder.path(), out).unwrap()));
@@ -67,7 +67,9 @@ fn a_damaged_log_is_cut_only_when_told_and_copied_first() {
     assert!(matches!(refused, Some(JournalError::Damaged { .. })), "{refused:?}");
     let left = tool::cut(folder.path()).unwrap();
     assert!(left > 100 && left < 300, "{left}");
-    assert!(folder.path().join("aside-00000002").exists() && folder.path().join("aside-00000003").exists());
+    assert!(
+        folder.path().join("orphaned-00000002").exists() && folder.path().join("orphaned-00000003").exists()
+    );
     assert!(printed(|out| assert!(tool::verify(folder.path(), out).unwrap())).contains(&left.to_string()));
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     append(&mut writer, 50);

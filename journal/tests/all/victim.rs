@@ -1,4 +1,4 @@
-//! A part of this test binary as a process that is killed.
+//! A function of this test binary as a process to kill.
 
 use shm::memory::{AtomicWords, Region};
 use shm::sync::Ordering;
@@ -6,13 +6,13 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// A process that runs a part of this test binary.
+/// A process that runs a function of this test binary.
 pub struct Victim {
     child: Child,
     acknowledged: AtomicWords,
 }
 
-/// Starts one. It knows its folder from its environment.
+/// Starts a victim, which gets its directory through the environment.
 pub fn victim(what: &str, folder: &Path) -> Victim {
     let path = folder.join("acknowledged");
     File::create(&path).and_then(|file| file.set_len(4096)).unwrap();
@@ -28,14 +28,14 @@ pub fn victim(what: &str, folder: &Path) -> Victim {
     Victim { child, acknowledged }
 }
 
-/// What a victim and its killer share.
+/// Maps the words that a victim shares with the test.
 pub fn words(folder: &Path) -> AtomicWords {
     let file = File::options().read(true).write(true).open(folder.join("acknowledged")).unwrap();
     Region::map("acknowledged", &file, true).unwrap().words()
 }
 
 impl Victim {
-    /// The last record that it was told is taken.
+    /// Returns the last record that the victim acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged[0].load(Ordering::Acquire)
     }

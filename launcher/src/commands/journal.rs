@@ -5,7 +5,7 @@ use crate::config::UsageError;
 use crate::output;
 use crate::runtime::signals::{self, Signals};
 use anyhow::{Context as _, Result, anyhow};
-use journal::tool::{self, Form, ToolError};
+use journal::tool::{self, DumpFormat, ToolError};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,9 +29,9 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
         return Err(anyhow!("{}: there is no journal: no segment and no snapshot", path.display()));
     }
     let form = match format {
-        RecordFormat::Text => Form::Text,
-        RecordFormat::Json => Form::Json,
-        RecordFormat::Csv => Form::Csv,
+        RecordFormat::Text => DumpFormat::Text,
+        RecordFormat::Json => DumpFormat::Json,
+        RecordFormat::Csv => DumpFormat::Csv,
     };
     let mut out = output::stdout();
     let is_whole = match act {
@@ -49,7 +49,7 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
         }
         JournalAct::Cut => match tool::cut(path) {
             Ok(left) => {
-                writeln!(out, "{left} records are left; what was cut stands beside them as aside-*")?;
+                writeln!(out, "{left} records are left; the removed part is kept as orphaned-*")?;
                 Ok(true)
             }
             Err(error) => Err(error),

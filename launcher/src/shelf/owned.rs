@@ -137,7 +137,7 @@ fn is_table(name: &str) -> bool {
 
 fn is_of_journal(name: &str) -> bool {
     ["lock", "unfinished-segment", "unfinished-snapshot"].contains(&name)
-        || ["log-", "snapshot-", "aside-", "spare-"]
+        || ["log-", "snapshot-", "orphaned-", "aside-", "spare-"]
             .iter()
             .any(|front| name.strip_prefix(front).is_some_and(is_number))
 }

@@ -11,7 +11,7 @@ use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context as _, Result};
 use journal::format::SEGMENT_HEADER;
-use journal::{Disk, Step, Watermark, index_of};
+use journal::{Disk, DiskOperation, Watermark, index_of};
 use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
 use roles::SimulatedDisk;
@@ -67,7 +67,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct ItsDisk(Weak<Machine>);
 
 impl Disk for ItsDisk {
-    fn before(&self, step: Step, path: &Path) -> io::Result<()> {
+    fn before(&self, step: DiskOperation, path: &Path) -> io::Result<()> {
         self.0.upgrade().map_or(Ok(()), |machine| machine.before(step, path))
     }
 }
@@ -81,8 +81,8 @@ impl SimulatedDisk for ItsDisk {
 }
 
 impl Machine {
-    fn before(&self, step: Step, path: &Path) -> io::Result<()> {
-        if step != Step::Sync || index_of(path).is_none() {
+    fn before(&self, step: DiskOperation, path: &Path) -> io::Result<()> {
+        if step != DiskOperation::Sync || index_of(path).is_none() {
             return Ok(());
         }
         if self.is_over.load(Ordering::Relaxed) != 0 {

@@ -10,7 +10,7 @@ mod standby;
 mod world;
 
 use core::cell::Cell;
-use journal::{Durability, Refusing, Writer};
+use journal::{Durability, FailingDisk, Writer};
 use orchestrator::Orchestrator;
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
@@ -293,7 +293,7 @@ fn forgetful_successor_is_detected() {
 #[test]
 fn a_group_says_the_same() {
     let (acts, deaths) = load();
-    let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
+    let group = Durability::GroupCommit { records: 8, within: Duration::from_micros(100) };
     assert_eq!(play(&acts, &deaths[..12], group, Successor::Careful), Ok(12));
 }
 
@@ -301,16 +301,16 @@ fn a_group_says_the_same() {
 #[test]
 fn failed_sync_stops_engine_with_reason() {
     let (acts, _) = load();
-    let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
-    for (durability, takes) in [(group, 0), (Durability::Each, 0), (Durability::Each, 40)] {
-        let disk = Arc::new(Refusing::behind(takes));
+    let group = Durability::GroupCommit { records: 8, within: Duration::from_micros(100) };
+    for (durability, takes) in [(group, 0), (Durability::EveryRecord, 0), (Durability::EveryRecord, 40)] {
+        let disk = Arc::new(FailingDisk::after(takes));
         let world = World { disk: disk.clone(), ..World::new() };
         let why = play_in(world, &acts, &[], durability, Successor::Careful).unwrap_err();
         for part in ["its journal fails", "fdatasync", "log-00000001"] {
             assert!(why.contains(part), "{why}");
         }
-        assert_eq!(disk.asked(), takes + 1, "never tried again");
+        assert_eq!(disk.attempts(), takes + 1, "never tried again");
     }
-    let disk = Arc::new(Refusing::behind(u64::MAX));
+    let disk = Arc::new(FailingDisk::after(u64::MAX));
     assert_eq!(play_in(World { disk, ..World::new() }, &acts, &[], group, Successor::Careful), Ok(0));
 }

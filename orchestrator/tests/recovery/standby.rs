@@ -26,16 +26,15 @@ impl Standby {
             return;
         }
         self.turns += 1;
-        let follower =
-            self.follower.get_or_insert_with(|| JournalFollower::begin(folder, replica()).unwrap());
-        follower.follow(7).unwrap();
+        let follower = self.follower.get_or_insert_with(|| JournalFollower::open(folder, replica()).unwrap());
+        follower.poll(7).unwrap();
         let mut watermarks = world.watermarks(venues);
         if self.how == Successor::ForgetsWhatItGave {
             watermarks.sent.fill(u64::MAX);
             watermarks.returned.fill(u64::MAX);
         }
         follower.state.confirm(&watermarks);
-        if self.turns.is_multiple_of(3) && follower.snapshot_is_due(25) {
+        if self.turns.is_multiple_of(3) && follower.is_snapshot_due(25) {
             save_segments(folder, self.archive.path());
             follower.snapshot().unwrap();
             self.snapshots += 1;
@@ -53,12 +52,12 @@ impl Standby {
         save_segments(folder, self.archive.path());
         let watermarks = world.watermarks(venues);
         let end = |mut follower: JournalFollower<Replica>| {
-            while follower.follow(100).map_err(|error| error.to_string())? > 0 {}
+            while follower.poll(100).map_err(|error| error.to_string())? > 0 {}
             follower.state.confirm(&watermarks);
             follower.state.encode().map_err(|error| error.to_string())
         };
         let begin =
-            |folder: &Path| JournalFollower::begin(folder, replica()).map_err(|error| error.to_string());
+            |folder: &Path| JournalFollower::open(folder, replica()).map_err(|error| error.to_string());
         let whole = end(begin(self.archive.path())?)?;
         let from_snapshot = end(begin(folder)?)?;
         damage_newest_snapshot(folder);

@@ -104,7 +104,7 @@ impl World {
             log: Region::heap(LOG_OFFSET + (1 << 15)).words(),
             repairs: Region::heap(REPAIRS_WORDS).words(),
             launching: ControlWriter::new(Region::heap(PLAN + 8).words()),
-            disk: Arc::new(journal::Os),
+            disk: Arc::new(journal::OsDisk),
         }
     }
 

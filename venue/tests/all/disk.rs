@@ -3,7 +3,7 @@
 
 use crate::recovery::{Gateways, SharedTape, Successor, World, load, turn};
 use core::cell::Cell;
-use journal::{Durability, Refusing};
+use journal::{Durability, FailingDisk};
 use protocol::agent::Agent;
 use protocol::wire::Order;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use venue::ExchangeAgent;
 /// An exchange on such a disk. All of its orders come through one session: the n-th is record n.
 struct Bed {
     world: World,
-    disk: Arc<Refusing>,
+    disk: Arc<FailingDisk>,
     gateways: Gateways,
     agent: ExchangeAgent<SharedTape>,
     orders: Vec<Order>,
@@ -24,7 +24,7 @@ struct Bed {
 
 impl Bed {
     fn new(takes: u64, durability: Durability) -> Self {
-        let disk = Arc::new(Refusing::behind(takes));
+        let disk = Arc::new(FailingDisk::after(takes));
         let mut world = World::new();
         world.disk = disk.clone();
         let folder = tempfile::tempdir().unwrap();
@@ -58,9 +58,9 @@ impl Bed {
 
 #[test]
 fn exchange_stops_at_first_failed_sync() {
-    let group = Durability::Group { records: 2, within: Duration::from_micros(100) };
+    let group = Durability::GroupCommit { records: 2, within: Duration::from_micros(100) };
     for (durability, takes) in
-        [(group, 0), (group, 1), (group, 7), (Durability::Each, 0), (Durability::Each, 9)]
+        [(group, 0), (group, 1), (group, 7), (Durability::EveryRecord, 0), (Durability::EveryRecord, 9)]
     {
         let (mut bed, mut sent) = (Bed::new(takes, durability), 0);
         let failure = |bed: &Bed| Agent::<CrashClock>::failure(&bed.agent).map(str::to_owned);
@@ -73,9 +73,9 @@ fn exchange_stops_at_first_failed_sync() {
         for part in ["its journal fails", "fdatasync", "log-00000001"] {
             assert!(why.contains(part), "{why}");
         }
-        let (heard, asked) = (bed.gateways.heard.clone(), bed.disk.asked());
+        let (heard, asked) = (bed.gateways.heard.clone(), bed.disk.attempts());
         (0..20).for_each(|_| bed.turn(&mut sent, 64));
-        assert_eq!((&bed.gateways.heard, bed.disk.asked()), (&heard, asked), "it goes on");
+        assert_eq!((&bed.gateways.heard, bed.disk.attempts()), (&heard, asked), "it goes on");
         assert_eq!(asked, takes + 1, "never tried again");
         // Durable inputs are there: the successor finds them.
         let durable = bed.durable();

@@ -90,7 +90,7 @@ impl World {
             log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
             board: board::heap(protocol::market::shape(1).unwrap()),
             tape: Arc::default(),
-            disk: Arc::new(journal::Os),
+            disk: Arc::new(journal::OsDisk),
         }
     }
 
@@ -147,7 +147,7 @@ impl World {
 }
 
 fn setup() -> MarketSetup {
-    let exchange = Exchange::new(&[Instrument::default()], Capacity::orders(OPEN_ORDERS)).unwrap();
+    let exchange = Exchange::new(&[Instrument::default()], Capacity::for_orders(OPEN_ORDERS)).unwrap();
     MarketSetup {
         venue: 0,
         exchange,
@@ -190,9 +190,9 @@ impl StandbyReplica {
             return;
         }
         self.turns += 1;
-        let begin = || ReplicaFollower::begin(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
+        let begin = || ReplicaFollower::open(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
         let follower = self.follower.get_or_insert_with(begin);
-        follower.follow(7).unwrap();
+        follower.poll(7).unwrap();
         let published =
             |[_, reports]: &[AtomicWords; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
         let published: Vec<u64> = world.rings.iter().map(published).collect();
@@ -201,7 +201,7 @@ impl StandbyReplica {
         } else {
             &published
         });
-        if self.turns.is_multiple_of(3) && follower.snapshot_is_due(5) {
+        if self.turns.is_multiple_of(3) && follower.is_snapshot_due(5) {
             follower.snapshot().unwrap();
             self.snapshots += 1;
         }
@@ -500,7 +500,7 @@ fn forgetful_successor_is_detected() {
 #[test]
 fn a_group_says_the_same() {
     let (orders, deaths) = load();
-    let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
+    let group = Durability::GroupCommit { records: 8, within: Duration::from_micros(100) };
     for how in [Successor::Careful, Successor::HasSnapshots, Successor::Follows] {
         let (heard, told, died) = played(&orders, &deaths[..10], group, how).unwrap();
         assert_eq!((died, is_wrong(&orders, &heard, &told)), (10, None), "{how:?}");

@@ -2,10 +2,10 @@
 
 use super::*;
 
-pub(super) fn changing() -> Vec<Case> {
+pub(super) fn changing() -> Vec<DocumentedCase> {
     let level = [limit(1, Sell, 10, 5), limit(2, Sell, 10, 5)];
-    let after = |command: Command| Told(vec![command], Command::New(limit(9, Buy, 10, 1)));
-    let first = |maker, leaves| [Accepted { id: 9 }, trade(0, (maker, 9, Buy), 10, 1, (leaves, 0))];
+    let after = |command: Command| CaseInput(vec![command], Command::New(limit(9, Buy, 10, 1)));
+    let first = |maker, leaves| [accepted(9), trade(0, (maker, 9, Buy), 10, 1, (leaves, 0))];
     vec![
         case("replace: less keeps the place", CME_REPLACE, &level, after(replace(1, 10, 3)), &first(1, 2)),
         case("replace: more loses the place", CME_REPLACE, &level, after(replace(1, 10, 6)), &first(2, 4)),
@@ -13,7 +13,7 @@ pub(super) fn changing() -> Vec<Case> {
             "replace: there and back loses the place",
             CME_REPLACE,
             &level,
-            Told(vec![replace(1, 11, 5), replace(1, 10, 5)], Command::New(limit(9, Buy, 10, 1))),
+            CaseInput(vec![replace(1, 11, 5), replace(1, 10, 5)], Command::New(limit(9, Buy, 10, 1))),
             &first(2, 4),
         ),
         case(
@@ -21,19 +21,19 @@ pub(super) fn changing() -> Vec<Case> {
             CME_REPLACE,
             &[level[0], limit(3, Buy, 9, 2)],
             replace(3, 10, 2),
-            &[Replaced { id: 3, price: 10, leaves: 2 }, trade(0, (1, 3, Buy), 10, 2, (3, 0))],
+            &[Replaced { id: 3, side: Buy, price: 0, leaves: 2 }, trade(0, (1, 3, Buy), 10, 2, (3, 0))],
         ),
         case(
             "good till time: gone at its time",
             CME_QUALIFIERS,
             &[NewOrder { expires_at: 5, ..lasting(GoodTillTime, limit(1, Buy, 9, 2)) }],
-            Told(vec![Command::Time(4)], Command::Time(5)),
-            &[Event::Expired { id: 1, leaves: 2 }],
+            CaseInput(vec![Command::Time(4)], Command::Time(5)),
+            &[Event::Expired { id: 1, side: Buy, price: 0, leaves: 2 }],
         ),
     ]
 }
 
-pub(super) fn stops() -> Vec<Case> {
+pub(super) fn stops() -> Vec<DocumentedCase> {
     let offers = [limit(1, Sell, 10, 1), limit(2, Sell, 11, 1), limit(3, Sell, 12, 9)];
     let with = |stops: &[NewOrder]| [&offers[..], stops].concat();
     let takes = |id, quantity| limit(id, Buy, 11, quantity);
@@ -44,7 +44,7 @@ pub(super) fn stops() -> Vec<Case> {
             &with(&[stop(10, limit(5, Buy, 0, 2))]),
             limit(9, Buy, 10, 1),
             &[
-                Accepted { id: 9 },
+                accepted(9),
                 trade(0, (1, 9, Buy), 10, 1, (0, 0)),
                 Triggered { id: 5 },
                 trade(1, (2, 5, Buy), 11, 1, (0, 1)),
@@ -55,7 +55,7 @@ pub(super) fn stops() -> Vec<Case> {
             "stop-limit: what is left is a limit order",
             CME_STOP,
             &with(&[stop(10, limit(5, Buy, 11, 4))]),
-            Told(vec![Command::New(limit(9, Buy, 10, 1))], Command::Cancel { id: 5, owner: 5 }),
+            CaseInput(vec![Command::New(limit(9, Buy, 10, 1))], Command::Cancel { id: 5, owner: 5 }),
             &[cancelled(5, 3, CancelReason::Requested)],
         ),
         case(
@@ -68,7 +68,7 @@ pub(super) fn stops() -> Vec<Case> {
             ]),
             takes(9, 2),
             &[
-                Accepted { id: 9 },
+                accepted(9),
                 trade(0, (1, 9, Buy), 10, 1, (0, 1)),
                 trade(1, (2, 9, Buy), 11, 1, (0, 0)),
                 Triggered { id: 6 },
@@ -99,7 +99,7 @@ pub(super) fn stops() -> Vec<Case> {
     ]
 }
 
-pub(super) fn auctions() -> Vec<Case> {
+pub(super) fn auctions() -> Vec<DocumentedCase> {
     vec![
         case(
             "auction: the largest volume",
@@ -164,14 +164,14 @@ pub(super) fn auctions() -> Vec<Case> {
             "auction: no post-only orders",
             COINBASE_RULES,
             &[],
-            Told(vec![AUCTION], Command::New(post_only(limit(1, Buy, 8, 1)))),
+            CaseInput(vec![AUCTION], Command::New(post_only(limit(1, Buy, 8, 1)))),
             &[Rejected { id: 1, reason: RejectReason::WrongPhase }],
         ),
         case(
             "auction: no fill or kill, no immediate or cancel",
             CME_QUALIFIERS,
             &[],
-            Told(vec![AUCTION], Command::New(lasting(FillOrKill, limit(1, Buy, 8, 1)))),
+            CaseInput(vec![AUCTION], Command::New(lasting(FillOrKill, limit(1, Buy, 8, 1)))),
             &[Rejected { id: 1, reason: RejectReason::WrongPhase }],
         ),
     ]

@@ -5,23 +5,25 @@ use std::collections::VecDeque;
 
 /// An order that is open: in the book, or a stop order that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenOrder {
     pub order: NewOrder,
     pub leaves: u64,
     pub shown: u64,
     pub arrival: u64,
+    /// It is a stop order that was not triggered yet.
+    pub waits: bool,
 }
 
 #[derive(Clone)]
 pub struct Book {
     pub rules: Instrument,
     /// Bids and offers, in priority.
-    pub orders: [Vec<Open>; 2],
+    pub orders: [Vec<OpenOrder>; 2],
     /// Waiting buy stops from the lowest, sell stops from the highest, each stop price in the order
     /// of arrival.
-    pub stops: [Vec<Open>; 2],
+    pub stops: [Vec<OpenOrder>; 2],
     /// Triggered, and waiting for the order that trades.
-    queue: VecDeque<Open>,
+    queue: VecDeque<OpenOrder>,
     pub auction: bool,
     pub last: Option<i64>,
 }
@@ -53,7 +55,23 @@ fn at_any_price(order: &NewOrder) -> bool {
     matches!(order.order_type, OrderType::Market | OrderType::Stop)
 }
 
-impl Open {
+impl OpenOrder {
+    /// Returns the price that events report: the stop price of an order that waits, 0 of an order
+    /// at any price, else the limit price.
+    pub fn price(&self) -> i64 {
+        match self.order.price {
+            _ if self.waits => self.order.stop_price,
+            _ if at_any_price(&self.order) => 0,
+            price => price,
+        }
+    }
+
+    /// Returns the event of its cancellation.
+    pub fn cancelled(&self, reason: CancelReason) -> Event {
+        let NewOrder { id, side, .. } = self.order;
+        Event::Cancelled { id, side, price: self.price(), leaves: self.leaves, reason }
+    }
+
     /// Shows a full part, or what is left.
     fn refresh(&mut self) {
         self.shown = if self.order.display == 0 { self.leaves } else { self.order.display.min(self.leaves) };
@@ -73,7 +91,7 @@ impl Book {
     }
 
     /// Puts an order behind everything at its price.
-    pub fn rest(&mut self, mut open: Open) {
+    pub fn rest(&mut self, mut open: OpenOrder) {
         open.refresh();
         let (side, price) = (open.order.side, open.order.price);
         let orders = &mut self.orders[side as usize];
@@ -82,7 +100,8 @@ impl Book {
         orders.insert(at, open);
     }
 
-    pub fn wait(&mut self, open: Open) {
+    pub fn wait(&mut self, mut open: OpenOrder) {
+        open.waits = true;
         let (side, price) = (open.order.side, open.order.stop_price);
         let stops = &mut self.stops[side as usize];
         let at = stops
@@ -101,15 +120,15 @@ impl Book {
     fn trigger(&mut self, trade: i64) {
         for stops in &mut self.stops {
             while stops.first().is_some_and(|first| triggers(trade, &first.order)) {
-                self.queue.push_back(stops.remove(0));
+                self.queue.push_back(OpenOrder { waits: false, ..stops.remove(0) });
             }
         }
     }
 
     fn traded(
         &mut self,
-        maker: &Open,
-        taker: &Open,
+        maker: &OpenOrder,
+        taker: &OpenOrder,
         price: i64,
         quantity: u64,
         trades: &mut u64,
@@ -131,7 +150,12 @@ impl Book {
     }
 
     /// Trades with all that the order reaches. Returns what of it is still there.
-    pub fn match_with(&mut self, mut taker: Open, trades: &mut u64, events: &mut Vec<Event>) -> Option<Open> {
+    pub fn match_with(
+        &mut self,
+        mut taker: OpenOrder,
+        trades: &mut u64,
+        events: &mut Vec<Event>,
+    ) -> Option<OpenOrder> {
         let (side, other) = (taker.order.side, opposite(taker.order.side) as usize);
         while taker.leaves > 0 && (at_any_price(&taker.order) || self.reaches(side, taker.order.price)) {
             if self.orders[other].is_empty() {
@@ -174,7 +198,7 @@ impl Book {
     }
 
     /// What it would trade, by trading it in a copy.
-    fn would_trade(&self, taker: &Open) -> u64 {
+    fn would_trade(&self, taker: &OpenOrder) -> u64 {
         let mut events = Vec::new();
         self.clone().match_with(taker.clone(), &mut 0, &mut events);
         let quantity = |event: &Event| if let Event::Trade { quantity, .. } = event { *quantity } else { 0 };
@@ -182,20 +206,19 @@ impl Book {
     }
 
     /// A new or triggered order does all that it can.
-    pub fn act(&mut self, taker: Open, trades: &mut u64, events: &mut Vec<Event>) {
-        let (id, order) = (taker.order.id, taker.order);
+    pub fn act(&mut self, taker: OpenOrder, trades: &mut u64, events: &mut Vec<Event>) {
+        let order = taker.order;
         if let Some((required, reason)) = Book::required(&order)
             && self.would_trade(&taker) < required
         {
-            events.push(Event::Cancelled { id, leaves: taker.leaves, reason });
+            events.push(taker.cancelled(reason));
             return;
         }
         if let Some(rest) = self.match_with(taker, trades, events) {
-            let leaves = rest.leaves;
             if at_any_price(&order) {
-                events.push(Event::Cancelled { id, leaves, reason: CancelReason::NoLiquidity });
+                events.push(rest.cancelled(CancelReason::NoLiquidity));
             } else if order.time_in_force == TimeInForce::ImmediateOrCancel {
-                events.push(Event::Cancelled { id, leaves, reason: CancelReason::Immediate });
+                events.push(rest.cancelled(CancelReason::Immediate));
             } else {
                 self.rest(rest);
             }
@@ -212,7 +235,7 @@ impl Book {
     /// Volume and surplus of an auction at a price.
     fn volume(&self, price: i64) -> (u64, u64) {
         let sum = |side: Side| {
-            let at = |open: &&Open| !better(side, price, open.order.price);
+            let at = |open: &&OpenOrder| !better(side, price, open.order.price);
             self.orders[side as usize].iter().filter(at).map(|open| open.leaves).sum::<u64>()
         };
         let (bid, offered) = (sum(Side::Buy), sum(Side::Sell));
@@ -267,7 +290,7 @@ impl Book {
 
 /// What happens instead of a trade. Returns whether the resting order stays; an aggressor that goes
 /// has nothing left.
-fn prevent(maker: &mut Open, taker: &mut Open, events: &mut Vec<Event>) -> bool {
+fn prevent(maker: &mut OpenOrder, taker: &mut OpenOrder, events: &mut Vec<Event>) -> bool {
     let (newest, oldest, quantity) = match taker.order.self_trade {
         SelfTrade::Allow => unreachable!(),
         SelfTrade::CancelNewest => (true, false, 0),
@@ -280,7 +303,7 @@ fn prevent(maker: &mut Open, taker: &mut Open, events: &mut Vec<Event>) -> bool 
     for (open, gone) in [(&mut *maker, oldest), (&mut *taker, newest)] {
         let id = open.order.id;
         if gone {
-            events.push(Event::Cancelled { id, leaves: open.leaves, reason: CancelReason::SelfTrade });
+            events.push(open.cancelled(CancelReason::SelfTrade));
             open.leaves = 0;
         } else if quantity > 0 {
             open.lose(quantity);
@@ -291,13 +314,13 @@ fn prevent(maker: &mut Open, taker: &mut Open, events: &mut Vec<Event>) -> bool 
 }
 
 impl Book {
-    pub fn find(&self, id: u64) -> Option<&Open> {
+    pub fn find(&self, id: u64) -> Option<&OpenOrder> {
         self.orders.iter().chain(&self.stops).flatten().find(|open| open.order.id == id)
     }
 
     /// Takes out the first order of this kind: bids, offers, buy stops, sell stops, each in its
     /// order.
-    pub fn take(&mut self, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
+    pub fn try_take(&mut self, wanted: impl Fn(&OpenOrder) -> bool) -> Option<OpenOrder> {
         let mut lists = self.orders.iter_mut().chain(&mut self.stops);
         lists.find_map(|list| list.iter().position(&wanted).map(|at| list.remove(at)))
     }

@@ -1,30 +1,29 @@
-//! The matching engine once more, as plainly as it can be written: a sorted `Vec` for each side,
-//! linear scans, everything counted anew each time. Written from the documentation of [`Command`]
-//! alone; what the engine says must be what this says.
+//! A naive matching engine, the reference for the real one: a sorted `Vec` for each side, linear
+//! scans, no cached totals. Written from the documentation of [`Command`] alone.
 
 mod book;
 
-pub use book::Open;
+pub use book::OpenOrder;
 use book::{Book, triggers};
 use exchange::{
     CancelReason, Capacity, Command, Event, Instrument, NewOrder, OrderType, RejectReason, Side, TimeInForce,
 };
 
-/// The naive engine.
+/// The naive engine, with the interface of the real one.
 #[derive(Clone)]
 pub struct Naive {
     books: Vec<Book>,
-    room: Capacity,
+    capacity: Capacity,
     now: u64,
     trades: u64,
     arrivals: u64,
 }
 
 impl Naive {
-    pub fn new(instruments: &[Instrument], room: Capacity) -> Naive {
+    pub fn new(instruments: &[Instrument], capacity: Capacity) -> Naive {
         Naive {
             books: instruments.iter().map(|rules| Book::new(*rules)).collect(),
-            room,
+            capacity,
             now: 0,
             trades: 0,
             arrivals: 0,
@@ -32,12 +31,12 @@ impl Naive {
     }
 
     /// The open orders of a side, in priority.
-    pub fn orders(&self, instrument: u16, side: Side) -> &[Open] {
+    pub fn orders(&self, instrument: u16, side: Side) -> &[OpenOrder] {
         &self.books[instrument as usize].orders[side as usize]
     }
 
     /// The waiting stop orders of a side: buy stops from the lowest, sell stops from the highest.
-    pub fn stops(&self, instrument: u16, side: Side) -> &[Open] {
+    pub fn stops(&self, instrument: u16, side: Side) -> &[OpenOrder] {
         &self.books[instrument as usize].stops[side as usize]
     }
 
@@ -71,10 +70,10 @@ impl Naive {
                     + stops.iter().filter(|open| open.order.order_type == OrderType::StopLimit).count();
             }
         }
-        self.room.levels - used
+        self.capacity.levels - used
     }
 
-    /// Carries a command out and returns its events.
+    /// Applies a command and returns its events.
     pub fn apply(&mut self, command: Command) -> Vec<Event> {
         let mut events = Vec::new();
         let rejected = match command {
@@ -160,12 +159,14 @@ impl Naive {
             OrderType::Limit if immediate => 0,
             _ => 1,
         };
-        if self.open_orders() == self.room.orders || self.free_levels() < levels {
+        if self.open_orders() == self.capacity.orders || self.free_levels() < levels {
             return Err(RejectReason::Full);
         }
 
-        events.push(Event::Accepted { id: order.id });
-        let open = Open { order, leaves: order.quantity, shown: 0, arrival: self.arrivals };
+        let open =
+            OpenOrder { order, leaves: order.quantity, shown: 0, arrival: self.arrivals, waits: is_stop };
+        events.push(Event::Accepted { id: order.id, side: order.side, price: open.price() });
+        let open = OpenOrder { waits: false, ..open };
         self.arrivals += 1;
         let book = &mut self.books[instrument];
         if is_stop {
@@ -188,9 +189,8 @@ impl Naive {
         let gone = self
             .books
             .iter_mut()
-            .find_map(|book| book.take(|open| (open.order.id, open.order.owner) == (id, owner)));
-        let leaves = gone.ok_or(RejectReason::UnknownOrder)?.leaves;
-        events.push(Event::Cancelled { id, leaves, reason: CancelReason::Requested });
+            .find_map(|book| book.try_take(|open| (open.order.id, open.order.owner) == (id, owner)));
+        events.push(gone.ok_or(RejectReason::UnknownOrder)?.cancelled(CancelReason::Requested));
         Ok(())
     }
 
@@ -219,13 +219,13 @@ impl Naive {
             return Err(RejectReason::Full);
         }
 
-        events.push(Event::Replaced { id, price, leaves: quantity });
+        events.push(Event::Replaced { id, side, price, leaves: quantity });
         if keeps {
             let mut same = book.orders[side as usize].iter_mut();
             same.find(|open| open.order.id == id).unwrap().lose(before.leaves - quantity);
             return Ok(());
         }
-        let mut open = book.take(|open| open.order.id == id).unwrap();
+        let mut open = book.try_take(|open| open.order.id == id).unwrap();
         open.order.price = price;
         open.leaves = quantity;
         let rest = if book.auction { Some(open) } else { book.match_with(open, &mut self.trades, events) };
@@ -247,9 +247,8 @@ impl Naive {
         }
         for (instrument, book) in self.books.iter_mut().enumerate() {
             if only.is_none_or(|only| only as usize == instrument) {
-                while let Some(gone) = book.take(|open| open.order.owner == owner) {
-                    let (id, leaves) = (gone.order.id, gone.leaves);
-                    events.push(Event::Cancelled { id, leaves, reason: CancelReason::MassCancel });
+                while let Some(gone) = book.try_take(|open| open.order.owner == owner) {
+                    events.push(gone.cancelled(CancelReason::MassCancel));
                 }
             }
         }
@@ -258,17 +257,20 @@ impl Naive {
 
     fn time(&mut self, now: u64, events: &mut Vec<Event>) {
         self.now = self.now.max(now);
-        let over = |open: &Open| {
+        let over = |open: &OpenOrder| {
             open.order.time_in_force == TimeInForce::GoodTillTime && open.order.expires_at <= self.now
         };
         let mut gone = Vec::new();
         for book in &mut self.books {
-            while let Some(open) = book.take(over) {
+            while let Some(open) = book.try_take(over) {
                 gone.push(open);
             }
         }
         gone.sort_by_key(|open| (open.order.expires_at, open.arrival));
-        events.extend(gone.iter().map(|open| Event::Expired { id: open.order.id, leaves: open.leaves }));
+        events.extend(gone.iter().map(|open| {
+            let NewOrder { id, side, .. } = open.order;
+            Event::Expired { id, side, price: open.price(), leaves: open.leaves }
+        }));
     }
 
     fn phase(&mut self, instrument: u16, auction: bool, events: &mut Vec<Event>) -> Result<(), RejectReason> {

@@ -9,7 +9,8 @@ use std::process::Stdio;
 /// A journal of three records, and its writer.
 fn three_records() -> (tempfile::TempDir, Writer) {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::Each, segment_bytes: 1 << 16, ..Options::default() };
+    let options =
+        Options { durability: Durability::EveryRecord, segment_bytes: 1 << 16, ..Options::default() };
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     for payload in ["buy", "sell", "cancel"] {
         writer.append(payload.as_bytes()).unwrap();

@@ -205,7 +205,7 @@ fn journals_with_traps_are_refused() {
         let folder = outside.path().join("journal");
         fs::create_dir(&folder).unwrap();
         fs::write(outside.path().join("victim"), "precious").unwrap();
-        for name in ["log-00000001", "snapshot-00000000000000000007", "lock", "aside-00000001"] {
+        for name in ["log-00000001", "snapshot-00000000000000000007", "lock", "orphaned-00000001"] {
             trap.set(&folder.join(name), outside.path());
         }
         for act in ["list", "verify", "dump", "cut"] {

@@ -1,34 +1,33 @@
-//! Engines with one mistake each: the properties must find every one of them.
+//! Engines with one mistake each, which the comparison with the naive engine must find.
 
 use crate::drawn::{Drawer, Seeded, Setting};
 use crate::pair::{Engine, run, shrink};
 use exchange::{Command, Event, Exchange, NewOrder, OrderType, SelfTrade, TimeInForce};
 use std::marker::PhantomData;
 
-/// A mistake: it may change commands before the engine sees them, and events before anybody else
-/// does.
+/// A mistake: changes commands on their way to the engine, or events on their way from it.
 trait Mistake {
-    /// What the engine is told instead.
-    fn told(_before: &Exchange, command: Command) -> Vec<Command> {
+    /// Returns the commands that the engine gets instead.
+    fn commands(_before: &Exchange, command: Command) -> Vec<Command> {
         vec![command]
     }
 
-    /// What it says instead.
-    fn said(_command: Command, _events: &mut Vec<Event>) {}
+    /// Changes the events of a command.
+    fn change_events(_command: Command, _events: &mut Vec<Event>) {}
 }
 
-struct Broken<M>(Exchange, PhantomData<M>);
+struct FaultyEngine<M>(Exchange, PhantomData<M>);
 
-impl<M: Mistake> Engine for Broken<M> {
+impl<M: Mistake> Engine for FaultyEngine<M> {
     fn start(setting: &Setting) -> Self {
-        Broken(Exchange::start(setting), PhantomData)
+        FaultyEngine(Exchange::start(setting), PhantomData)
     }
 
     fn apply(&mut self, command: Command, events: &mut Vec<Event>) {
-        for instead in M::told(&self.0, command) {
+        for instead in M::commands(&self.0, command) {
             Exchange::apply(&mut self.0, instead, events);
         }
-        M::said(command, events);
+        M::change_events(command, events);
     }
 
     fn exchange(&self) -> &Exchange {
@@ -36,26 +35,26 @@ impl<M: Mistake> Engine for Broken<M> {
     }
 }
 
-/// Mistakes in commands: `Name: command => what the engine is told`.
+/// Defines mistakes in commands.
 macro_rules! told {
     ($($(#[$doc:meta])* $name:ident: |$before:ident, $command:ident| $body:expr;)*) => {$(
         $(#[$doc])*
         struct $name;
         impl Mistake for $name {
-            fn told($before: &Exchange, $command: Command) -> Vec<Command> {
+            fn commands($before: &Exchange, $command: Command) -> Vec<Command> {
                 $body
             }
         }
     )*};
 }
 
-/// Mistakes in events.
+/// Defines mistakes in events.
 macro_rules! said {
     ($($(#[$doc:meta])* $name:ident: |$command:ident, $events:ident| $body:expr;)*) => {$(
         $(#[$doc])*
         struct $name;
         impl Mistake for $name {
-            fn said($command: Command, $events: &mut Vec<Event>) {
+            fn change_events($command: Command, $events: &mut Vec<Event>) {
                 $body
             }
         }
@@ -167,24 +166,24 @@ said! {
             if let Event::Trade { taker, price, .. } = event && *taker == order.id { *price = order.price }
         }
     };
-    /// The number of a trade starts anew.
-    CountsTradesAnew: |_command, events| for event in events {
+    /// The number of a trade restarts from 0.
+    RestartsTradeNumbers: |_command, events| for event in events {
         if let Event::Trade { number, .. } = event { *number %= 64 }
     };
 }
 
-/// Commands until the properties find it, and how few of them suffice.
+/// Runs commands until the comparison finds the mistake, and checks that few of them suffice.
 fn found<M: Mistake>(name: &str) {
     let setting = Setting::crowded();
     for seed in 0..40 {
         let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
         let commands: Vec<Command> = (0..2000).map(|_| drawer.command(&mut numbers)).collect();
-        if run::<Broken<M>>(&setting, &commands).is_err() {
-            let shortest = shrink::<Broken<M>>(&setting, &commands);
+        if run::<FaultyEngine<M>>(&setting, &commands).is_err() {
+            let shortest = shrink::<FaultyEngine<M>>(&setting, &commands);
             assert!(run::<Exchange>(&setting, &shortest).is_ok(), "{name}: the engine itself differs");
-            let most = if name == "CountsTradesAnew" { 200 } else { 12 };
+            let max = if name == "RestartsTradeNumbers" { 200 } else { 12 };
             assert!(
-                shortest.len() <= most,
+                shortest.len() <= max,
                 "{name}: found, but shrunk to no fewer than {} commands",
                 shortest.len()
             );
@@ -206,5 +205,5 @@ macro_rules! all_found {
 all_found! {
     LosesACancel CancelsForAnybody KeepsPriorityOnANewPrice LosesPriorityOnLess FillsAndKills ForgetsTheMinimum PostOnlyTakes
     ShowsTheIceberg CancelsTheOther ForgetsToDecrement StopsDoNotWait TriggersLate ExpiresLate CancelsTooMuch SkipsTheAuction
-    LosesAnEvent SwapsTwoMakers ForgetsADecrement TradesAtTheTakersPrice CountsTradesAnew
+    LosesAnEvent SwapsTwoMakers ForgetsADecrement TradesAtTheTakersPrice RestartsTradeNumbers
 }

@@ -1,10 +1,10 @@
-//! Engines that are broken in one way each: the check finds every one.
+//! Exchanges with one violated invariant each, which the check must find.
 
 use super::{exchange, step};
-use crate::arena::Part;
-use crate::{Broken, Exchange};
+use crate::arena::BookPart;
+use crate::{Exchange, Inconsistency};
 
-/// A book with something of everything.
+/// Creates a book with orders of every kind.
 fn book() -> Exchange {
     let mut exchange = exchange();
     step(
@@ -15,11 +15,11 @@ fn book() -> Exchange {
 }
 
 #[track_caller]
-fn finds(breaks: impl Fn(&mut Exchange), is: impl Fn(&Broken) -> bool) {
+fn finds(breaks: impl Fn(&mut Exchange), is: impl Fn(&Inconsistency) -> bool) {
     let mut exchange = book();
     breaks(&mut exchange);
-    let broken = exchange.check().expect_err("it is broken");
-    assert!(is(&broken), "{broken:?}");
+    let found = exchange.check().expect_err("an invariant is violated");
+    assert!(is(&found), "{found:?}");
 }
 
 fn slot(exchange: &Exchange, id: u64) -> u32 {
@@ -31,33 +31,35 @@ fn queue(exchange: &Exchange, id: u64) -> u32 {
 }
 
 #[test]
-fn a_fill_that_only_the_order_or_only_the_level_has_seen() {
+fn fill_missing_in_order_or_level_is_found() {
     let of_order = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.store.arena.node_mut(slot).leaves -= 1;
         exchange.store.arena.node_mut(slot).shown -= 1;
     };
-    finds(of_order, |broken| matches!(broken, Broken::Sums { price: 99, .. }));
+    finds(of_order, |found| matches!(found, Inconsistency::Totals { price: 99, .. }));
     let of_level = |exchange: &mut Exchange| {
         let queue = queue(exchange, 3);
         exchange.store.arena.node_mut(queue).leaves -= 1;
     };
-    finds(of_level, |broken| matches!(broken, Broken::Sums { price: 98, .. }));
+    finds(of_level, |found| matches!(found, Inconsistency::Totals { price: 98, .. }));
 }
 
 #[test]
-fn a_crossed_book() {
+fn crossed_book_is_found() {
     let rests_without_trading = |exchange: &mut Exchange| {
         let slot = slot(exchange, 4);
         exchange.books[0].leave(&mut exchange.store, slot);
         exchange.store.arena.node_mut(slot).price = 99;
-        exchange.books[0].join(&mut exchange.store, Part::Offers, slot);
+        exchange.books[0].join(&mut exchange.store, BookPart::Offers, slot);
     };
-    finds(rests_without_trading, |broken| matches!(broken, Broken::Crossed { bid: 99, offer: 99, .. }));
+    finds(rests_without_trading, |broken| {
+        matches!(broken, Inconsistency::Crossed { bid: 99, offer: 99, .. })
+    });
 }
 
 #[test]
-fn an_order_that_jumps_its_queue() {
+fn order_out_of_time_priority_is_found() {
     let jumps = |exchange: &mut Exchange| {
         let slot = slot(exchange, 2);
         let rank = exchange.store.arena.node(slot).rank;
@@ -66,61 +68,64 @@ fn an_order_that_jumps_its_queue() {
         exchange.store.arena.unlink(first);
         exchange.store.arena.append(queue, first, rank - 1);
     };
-    finds(jumps, |broken| matches!(broken, Broken::Fifo { id: 1 }));
+    finds(jumps, |found| matches!(found, Inconsistency::Fifo { id: 1 }));
 }
 
 #[test]
-fn an_order_that_leaves_the_book_but_not_the_arena_and_the_other_way_round() {
+fn leaked_and_doubly_freed_nodes_are_found() {
     let leaks = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.books[0].leave(&mut exchange.store, slot);
     };
-    finds(leaks, |broken| matches!(broken, Broken::Leak { what: "open orders", counted: 6, said: 7 }));
+    finds(leaks, |broken| {
+        matches!(broken, Inconsistency::Leak { what: "open orders", counted: 6, recorded: 7 })
+    });
     let freed_twice = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.store.arena.release(slot);
     };
-    finds(freed_twice, |broken| matches!(broken, Broken::Misplaced { id: 1 }));
+    finds(freed_twice, |found| matches!(found, Inconsistency::Misplaced { id: 1 }));
     let level_leaks = |exchange: &mut Exchange| {
         exchange.store.queues.allocate(&mut exchange.store.arena, 5, 5);
     };
-    finds(level_leaks, |broken| matches!(broken, Broken::Leak { what: "levels", .. }));
+    finds(level_leaks, |found| matches!(found, Inconsistency::Leak { what: "levels", .. }));
 }
 
 #[test]
-fn an_index_that_forgot_an_order_or_knows_one_too_many() {
+fn missing_or_surplus_index_entry_is_found() {
     let forgets = |exchange: &mut Exchange| {
         let slot = slot(exchange, 4);
         exchange.store.index.remove(4, slot);
     };
-    finds(forgets, |broken| matches!(broken, Broken::Index { id: 4 }));
+    finds(forgets, |found| matches!(found, Inconsistency::Index { id: 4 }));
     let knows = |exchange: &mut Exchange| exchange.store.index.insert(77, 3);
-    finds(knows, |broken| matches!(broken, Broken::Leak { what: "index entries", .. }));
+    finds(knows, |found| matches!(found, Inconsistency::Leak { what: "index entries", .. }));
 }
 
 #[test]
-fn a_best_price_that_is_not_the_best_and_a_stop_that_nobody_looks_at() {
-    let best = |exchange: &mut Exchange| exchange.books[0].first[Part::Bids as usize] = queue(exchange, 3);
-    finds(best, |broken| matches!(broken, Broken::Levels { .. }));
-    for part in Part::ALL {
+fn wrong_best_price_and_missed_stop_are_found() {
+    let best =
+        |exchange: &mut Exchange| exchange.books[0].first[BookPart::Bids as usize] = queue(exchange, 3);
+    finds(best, |found| matches!(found, Inconsistency::Levels { .. }));
+    for part in BookPart::ALL {
         let edge = |exchange: &mut Exchange| exchange.books[0].edge[part as usize] = 7;
-        finds(edge, |broken| matches!(broken, Broken::Levels { .. }));
+        finds(edge, |found| matches!(found, Inconsistency::Levels { .. }));
     }
-    finds(|exchange| exchange.books[0].last = 150, |broken| matches!(broken, Broken::Stop { .. }));
-    finds(|exchange| exchange.store.reserved = 0, |broken| matches!(broken, Broken::Leak { .. }));
+    finds(|exchange| exchange.books[0].last = 150, |found| matches!(found, Inconsistency::Stop { .. }));
+    finds(|exchange| exchange.store.reserved = 0, |found| matches!(found, Inconsistency::Leak { .. }));
 }
 
 #[test]
-fn an_order_that_never_expires_and_one_with_nothing_open() {
-    finds(|exchange| exchange.store.now = 8, |broken| matches!(broken, Broken::Expiry { .. }));
+fn missed_expiry_and_empty_order_are_found() {
+    finds(|exchange| exchange.store.now = 8, |found| matches!(found, Inconsistency::Expiry { .. }));
     let late = |exchange: &mut Exchange| {
         let slot = slot(exchange, 6);
         exchange.store.arena.details_mut(slot).expires_at = 10;
     };
-    finds(late, |broken| matches!(broken, Broken::Expiry { .. }));
+    finds(late, |found| matches!(found, Inconsistency::Expiry { .. }));
     let empty = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.store.arena.node_mut(slot).leaves = 0;
     };
-    finds(empty, |broken| matches!(broken, Broken::Quantity { id: 1, .. }));
+    finds(empty, |found| matches!(found, Inconsistency::Quantity { id: 1, .. }));
 }

@@ -1,10 +1,9 @@
-//! How long one takes to come back from a journal, in each way that there is: the table that
-//! exchange and engine fill in.
+//! The table of recovery times that the benchmarks of exchange and engine fill in.
 //!
 //! For each number of open orders, with a log of 64 MB: from the whole log, from a snapshot with
 //! the whole log behind it, from a snapshot of a few thousand records before the end, and from the
-//! state of a spare that has followed all but the last few hundred records. In turns, median of the
-//! rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
+//! state of a standby that has followed all but the last few hundred records. In turns, median of
+//! the rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
 
 use journal::{Durability, JournalFollower, Options, State};
 use std::path::Path;
@@ -13,56 +12,56 @@ use std::time::Duration;
 const ROUNDS: usize = 5;
 /// Bytes of a record of a message with its header.
 const RECORD: u64 = 88;
-/// As in a run.
+/// Segment length in bytes, as in a run.
 const SEGMENT: u64 = 4 << 20;
 const BEHIND_SNAPSHOT: u64 = 16_384;
 const BEHIND_SPARE: u64 = 400;
 
-/// How the journals are written.
+/// Returns the options of the journals.
 pub fn options() -> Options {
     Options { durability: Durability::Process, segment_bytes: SEGMENT, ..Options::default() }
 }
 
-/// Where it comes back to.
+/// A journal to recover from.
 #[derive(Clone, Copy)]
-pub struct Case<'a> {
-    /// Its journal.
+pub struct RecoveryCase<'a> {
+    /// Directory of the journal.
     pub folder: &'a Path,
-    /// Records in it.
+    /// Number of records in the journal.
     pub records: u64,
-    /// Orders that are open then.
+    /// Number of open orders after recovery.
     pub open: u64,
-    /// A snapshot is made behind that record.
+    /// Record after which a snapshot is written.
     pub snapshot: Option<u64>,
     is_spare: bool,
 }
 
-impl Case<'_> {
-    /// One that has followed the journal in this case, if it has: from `state` on.
+impl RecoveryCase<'_> {
+    /// Returns a follower of the journal that began with `state`, if the case has one.
     pub fn followed<S: State>(&self, state: impl FnOnce() -> S) -> Option<JournalFollower<S>> {
         self.is_spare.then(|| {
-            let mut follower = JournalFollower::begin(self.folder, state()).expect("a snapshot or a log");
+            let mut follower = JournalFollower::open(self.folder, state()).expect("a snapshot or a log");
             let end = self.records - BEHIND_SPARE;
             while follower.last() < end {
-                follower.follow((end - follower.last()).min(512) as usize).expect("records");
+                follower.poll((end - follower.last()).min(512) as usize).expect("records");
             }
             follower
         })
     }
 
-    /// Writes the snapshot behind what is written, from `state` on; `gone` says that everything has
-    /// gone out.
-    pub fn snapshot<S: State>(&self, state: S, gone: impl FnOnce(&mut S)) {
-        let mut follower = JournalFollower::begin(self.folder, state).expect("a log");
-        while follower.follow(4096).expect("records") > 0 {}
-        gone(&mut follower.state);
+    /// Writes a snapshot of the state after all records, starting from `state`. `confirm` marks all
+    /// outputs as sent.
+    pub fn snapshot<S: State>(&self, state: S, confirm: impl FnOnce(&mut S)) {
+        let mut follower = JournalFollower::open(self.folder, state).expect("a log");
+        while follower.poll(4096).expect("records") > 0 {}
+        confirm(&mut follower.state);
         follower.snapshot().expect("room for it");
     }
 }
 
-/// Fills in the table, shorter with the argument `--quick`. `one` writes the journal, comes back,
-/// and says how long that took and how many orders were open then.
-pub fn table(mut one: impl FnMut(Case<'_>) -> (Duration, u64)) {
+/// Prints the table; a short one with the argument `--quick`. `one` writes the journal and recovers
+/// from it. It returns the duration of the recovery and the number of open orders after it.
+pub fn table(mut one: impl FnMut(RecoveryCase<'_>) -> (Duration, u64)) {
     let is_quick = std::env::args().any(|word| word == "--quick");
     let (rounds, megabytes) = if is_quick { (1, 8) } else { (ROUNDS, 64) };
     println!(
@@ -82,7 +81,8 @@ pub fn table(mut one: impl FnMut(Case<'_>) -> (Duration, u64)) {
         for _ in 0..rounds {
             for (times, (_, snapshot, is_spare)) in times.iter_mut().zip(cases) {
                 let folder = tempfile::tempdir().expect("a folder");
-                let (took, then) = one(Case { folder: folder.path(), records, open, snapshot, is_spare });
+                let (took, then) =
+                    one(RecoveryCase { folder: folder.path(), records, open, snapshot, is_spare });
                 times.push(took);
                 orders = then;
             }

@@ -1,0 +1,77 @@
+//! The C types of the benchmark's `api/matching_engine_api.h`.
+
+use std::ffi::{c_int, c_void};
+
+/// A new order message (`new_order_t`).
+#[repr(C)]
+pub struct NewOrderMessage {
+    pub order_id: u64,
+    pub sequence_number: u64,
+    pub price_ticks: i64,
+    pub quantity: u32,
+    /// 0 for a bid, 1 for an offer.
+    pub side: u8,
+    /// 1 for an immediate-or-cancel order.
+    pub ioc: u8,
+    pub reserved: [u8; 2],
+}
+
+/// A cancel message (`cancel_t`).
+#[repr(C)]
+pub struct CancelMessage {
+    pub order_id: u64,
+    pub sequence_number: u64,
+}
+
+/// A modify message (`modify_t`).
+#[repr(C)]
+pub struct ModifyMessage {
+    pub order_id: u64,
+    pub sequence_number: u64,
+    pub new_price_ticks: i64,
+    pub new_quantity: u32,
+    pub side: u8,
+    pub reserved: [u8; 3],
+}
+
+/// The type of a report (`me_report_type_t`).
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub enum ReportType {
+    OrderAck = 0,
+    Trade = 1,
+    CancelAck = 2,
+    ModifyAck = 3,
+    CancelReject = 4,
+    ModifyReject = 5,
+}
+
+/// A report (`me_report_t`), one cache line.
+#[repr(C)]
+pub struct Report {
+    pub report_type: ReportType,
+    pub side: u8,
+    pub reserved: [u8; 6],
+    pub sequence_number: u64,
+    pub order_id: u64,
+    pub price_ticks: i64,
+    pub quantity: u32,
+    pub reserved2: u32,
+    pub maker_order_id: u64,
+    pub taker_order_id: u64,
+    pub reserved3: u64,
+}
+
+/// The functions of a report transport (`me_transport_t`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Transport {
+    pub create: extern "C" fn(u32) -> *mut c_void,
+    pub push: extern "C" fn(*mut c_void, *const Report) -> c_int,
+    pub drain: extern "C" fn(*mut c_void, *mut Report, u32) -> u32,
+    pub flush: extern "C" fn(*mut c_void),
+    pub destroy: extern "C" fn(*mut c_void),
+}
+
+const _: () = assert!(size_of::<NewOrderMessage>() == 32 && size_of::<CancelMessage>() == 16);
+const _: () = assert!(size_of::<ModifyMessage>() == 32 && size_of::<Report>() == 64);
