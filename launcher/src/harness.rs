@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::commands;
-use crate::config::own::{NameError, Part, register_venue};
+use crate::config::components::{NameError, Part, register_venue};
 use crate::experiments::lab;
 use crate::host::signals;
 use crate::runtime::progress::complain;

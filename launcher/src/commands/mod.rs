@@ -17,7 +17,7 @@ use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
-use crate::runtime::{container, spill, warden};
+use crate::runtime::{container, reaper, spill};
 use crate::{board, exports, shelf, simulate, watch};
 use analysis::escape::in_a_line;
 use anyhow::{Context, Result};
@@ -62,8 +62,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Role(flags) if flags.contain => {
             container::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
         }
-        Command::Role(flags) if flags.name == warden::NAME => {
-            warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        Command::Role(flags) if flags.name == reaper::NAME => {
+            reaper::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
         Command::Role(flags) if flags.name == spill::NAME => {
             spill::run(&flags.run).map(|()| ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use crate::config::UsageError;
 use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::progress::Progress;
-use crate::runtime::{gather, merge_room, run};
+use crate::runtime::{gather, merge_memory, run};
 use crate::shelf;
 use analysis::document::Document;
 use analysis::html::{self, HTML_FILE};
@@ -40,7 +40,7 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     experiments::is_none(&folder)?;
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
-    let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
+    let room = merge_memory::asked(&folder, &record.plan, flags.max_memory)?;
     let summary = run::evaluate(&room, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;

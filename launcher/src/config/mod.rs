@@ -4,13 +4,13 @@
 //! ([`Settings::over`]); what is still open then, the planner decides by what the machine can carry
 //! ([`crate::planner::resolve`]).
 
+pub mod components;
 pub mod fault;
 mod file;
 mod flags;
 pub mod input;
 pub mod instruments;
 pub mod limits;
-pub mod own;
 pub mod program;
 mod settings;
 mod table;
@@ -18,11 +18,11 @@ mod units;
 pub mod value;
 mod yaml;
 
+pub use components::{Kinds, Strategies, Venues, venue_record};
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunCommand, RunFlags};
 pub use limits::Limits;
-pub use own::{Kinds, Strategies, Venues, venue_record};
 pub use settings::{Setting, Settings};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use units::{CoreList, Factor, Priority, Size, Slower, SpillRoom, VenueLimit};

@@ -9,7 +9,7 @@ mod proto;
 
 use crate::config::{Size, UsageError};
 use crate::output;
-use crate::runtime::merge_room;
+use crate::runtime::merge_memory;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::hlog;
@@ -90,7 +90,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     }
     let record = RunRecord::read(&folder)?;
     if merges {
-        let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
+        let room = merge_memory::asked(&folder, &record.plan, flags.max_memory)?;
         let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);

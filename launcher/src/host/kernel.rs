@@ -2,7 +2,7 @@
 //!
 //! Every file may be missing or odd: then its figures are, and the account says so.
 
-use super::groups;
+use super::cgroups;
 use super::read::text;
 use analysis::kernel::{CoreAccount, KernelAccount, Throttled};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ impl KernelCounts {
     /// The counts of the machine whose `proc` and `sys` are under `root`.
     fn at(root: &Path) -> Self {
         let text = |path: &str| text(root, path);
-        let group = groups::own(root).into_iter().find(|(controllers, _)| controllers.is_empty());
+        let group = cgroups::own(root).into_iter().find(|(controllers, _)| controllers.is_empty());
         let throttled =
             group.and_then(|(_, group)| throttled(&text(&format!("sys/fs/cgroup{group}/cpu.stat"))));
         Self {

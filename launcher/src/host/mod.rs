@@ -1,8 +1,8 @@
 //! The facts of the host that a plan is made from and that a figure is quoted with.
 
+pub mod cgroups;
 #[cfg(test)]
 pub(crate) mod fake;
-pub mod groups;
 mod kernel;
 pub mod locks;
 pub mod raw_mode;

@@ -1,7 +1,7 @@
 //! Real-time priority as this machine allows it: the kernel's throttling, the control group's
 //! budget, this process's rights.
 
-use super::groups;
+use super::cgroups;
 use super::read::{field, limit, text};
 use std::path::Path;
 
@@ -35,7 +35,7 @@ impl RealTime {
     pub fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
         let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
-        let group = groups::own(root).into_iter().find(has_cpu);
+        let group = cgroups::own(root).into_iter().find(has_cpu);
         let capabilities = field(&text(root, "proc/self/status"), "CapEff").unwrap_or_default();
         let capabilities = u64::from_str_radix(&capabilities, 16).unwrap_or(0);
         let limit = limit(&text(root, "proc/self/limits"), "Max realtime priority", 0);

@@ -1,7 +1,7 @@
 //! System facts that affect latency besides CPUs: huge pages, swap, quotas, load, limits, mounts.
 
 use super::read::{limit, text};
-use super::{RealTime, groups};
+use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
 /// The system's settings as the kernel shows them; `None` where it does not.
@@ -77,7 +77,7 @@ impl System {
             limits: limits(&text(root, "proc/self/limits")),
             shm_mount: mount(&text(root, "proc/self/mounts"), "/dev/shm"),
             real_time: RealTime::read_at(root),
-            partitions: groups::partitions(root),
+            partitions: cgroups::partitions(root),
             no_container: None,
             unlimited: None,
             tracers: tracers(root),

@@ -5,25 +5,25 @@
 //! are pure functions of their arguments: the machine comes in as a value, so plans for other
 //! machines can be tested here.
 
+mod compatibility;
 mod cores;
 mod faults;
 mod layout;
 pub mod priority;
 mod resolve;
 mod resolved;
-mod room;
+mod shm_space;
 mod show;
 mod spill;
-mod together;
 mod warnings;
 
+pub use compatibility::{check_reach, reaches};
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
-pub use room::{allow_descriptors, bytes_needed, check_room, descriptors_needed};
+pub use shm_space::{allow_descriptors, bytes_needed, check_room, descriptors_needed};
 pub use show::show;
 pub(crate) use show::{table, trimmed};
-pub use together::{check_reach, reaches};
 
 use crate::host::Machine;
 

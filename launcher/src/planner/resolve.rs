@@ -1,7 +1,7 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
+use super::compatibility;
 use super::resolved::{Input, Resolved};
-use super::together;
 use crate::config::{Choice, CoreList, Factor, Settings, UsageError};
 use crate::host::Machine;
 use analysis::lists;
@@ -37,7 +37,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         false => (1, 100_000, Nanos(5_000_000_000)),
     };
     settings.strategies.get_or_insert(Count(strategies));
-    together::check_settings(&settings)?;
+    compatibility::check_settings(&settings)?;
     if settings.schedule.is_some() {
         settings.speed.get_or_insert(Factor(1.0));
     } else {
@@ -49,7 +49,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     settings.threading = Some(Choice::Fixed(threading(&settings, whole, cores.len() as u64)?));
     settings.fill();
     let resolved = Resolved::new(settings, cores);
-    together::check(&resolved)?;
+    compatibility::check(&resolved)?;
     Ok(resolved)
 }
 

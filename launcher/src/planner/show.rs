@@ -2,7 +2,7 @@
 
 use super::faults;
 use super::resolved::{Input, Resolved};
-use super::room::bytes_needed;
+use super::shm_space::bytes_needed;
 use super::spill;
 use crate::config::value::Value;
 use crate::config::{Arrivals, FaultSpec};

@@ -5,7 +5,7 @@
 //! is taken by the rest of the run, which does not grow with the orders but for schedules and the
 //! tapes of exchanges.
 
-use super::room::{self, LEAST_RING};
+use super::shm_space::{self, LEAST_RING};
 use super::{cores, priority};
 use crate::config::{SpillRoom, UsageError};
 use crate::host::Machine;
@@ -31,7 +31,7 @@ pub(super) fn lay(
         SpillRoom::MiB(number) => u64::from(number) << 20,
         SpillRoom::Auto if machine.shm_total_bytes == 0 => MOST_BYTES,
         SpillRoom::Auto => {
-            MOST_BYTES.min(machine.shm_free_bytes.saturating_sub(room::without_logs(plan)) / 2)
+            MOST_BYTES.min(machine.shm_free_bytes.saturating_sub(shm_space::without_logs(plan)) / 2)
         }
     };
     let needed = LEAST_RING * plan.threads.len() as u64;

@@ -8,9 +8,9 @@
 //! and memory, a FIFO, a socket, or the folder of somebody else's transport with what that made
 //! beside it. Nothing is waited for, whatever stands there under such a name.
 
-use crate::host::groups::Tree;
+use crate::host::cgroups::Tree;
 use crate::runtime::active::RunLife;
-use crate::runtime::container::groups;
+use crate::runtime::container::cgroups;
 use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
 use protocol::segments::{spilled_segment, thread_segment};
@@ -71,14 +71,14 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     if scope != CleanScope::KeepLogs {
         clean_queues(scope, &mut cleaned)?;
     }
-    for (run, group) in groups::found(Tree::real()) {
+    for (run, group) in cgroups::found(Tree::real()) {
         if RunLife::of(run) == RunLife::Active {
             continue;
         }
         cleaned.removed.push(group.display().to_string());
         if scope != CleanScope::Nothing {
             // Every run begins with this, and does not wait for somebody else's.
-            cleaned.failed.extend(groups::remove_all(Tree::real(), &run.to_string(), Duration::ZERO));
+            cleaned.failed.extend(cgroups::remove_all(Tree::real(), &run.to_string(), Duration::ZERO));
         }
     }
     Ok(cleaned)

@@ -1,10 +1,10 @@
 //! The deaths that a run outlives, of whatever kind: a strategy's is an incident, an engine's or
 //! exchange's ends in its comeback, a gateway's is an outage of its venue.
 
-use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::Incidents;
 use crate::runtime::outages::Outages;
-use crate::runtime::restarts::Children;
+use crate::runtime::restart_policy::Children;
+use crate::runtime::role_restarts::Comebacks;
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::Liveness;
 use analysis::record::RunRecord;

@@ -3,9 +3,9 @@
 
 use super::process::Process;
 use super::progress::complain;
-use super::restarts::Backoff;
+use super::restart_policy::Backoff;
 use super::setup::Segments;
-use super::{spill, warden};
+use super::{reaper, spill};
 use anyhow::Result;
 use std::path::Path;
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn start(name: &str, segments: &Segments) -> Result<Process> {
 impl Helper {
     /// Starts the warden: from here on a launcher that is killed leaves nothing.
     pub fn warden(segments: &Segments) -> Result<Self> {
-        Self::begin(warden::NAME, segments)
+        Self::begin(reaper::NAME, segments)
     }
 
     /// Starts the spiller, if the plan has one.

@@ -17,8 +17,8 @@ mod claims;
 mod restart;
 
 use crate::runtime::lost_memory;
-pub use crate::runtime::restarts::Children;
-use crate::runtime::restarts::{IncarnationEnd, RestartPolicy};
+pub use crate::runtime::restart_policy::Children;
+use crate::runtime::restart_policy::{IncarnationEnd, RestartPolicy};
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::{Liveness, Suspicion};
 use analysis::record::Incident;

@@ -18,7 +18,7 @@
 //! incarnation is fenced, [`GIVEN_UP`], which never was.
 
 use crate::runtime::incidents::Children;
-use crate::runtime::restarts::{IncarnationEnd, RestartDecision, RestartPolicy};
+use crate::runtime::restart_policy::{IncarnationEnd, RestartDecision, RestartPolicy};
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::Liveness;
 use analysis::record::{Outage, StayedDown};

@@ -4,10 +4,10 @@
 use crate::config::input::UserFile;
 use crate::config::value::Value;
 use crate::config::{UsageError, program};
-use crate::host::groups::Tree;
+use crate::host::cgroups::Tree;
 use crate::host::{Machine, RealTime, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
-use crate::runtime::container::{self, groups};
+use crate::runtime::container::{self, cgroups};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::Signals;
@@ -87,7 +87,7 @@ pub fn prepare(
         if let Some(why) = container::missing(weaker_sandbox) {
             return Err(UsageError(why).into());
         }
-        warnings.extend(groups::unlimited(Tree::real()));
+        warnings.extend(cgroups::unlimited(Tree::real()));
     }
     warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
     check_room(&plan, machine)?;

@@ -4,9 +4,9 @@
 use crate::runtime::helper::Helper;
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
-use crate::runtime::restarts::Children;
+use crate::runtime::restart_policy::Children;
 use crate::runtime::setup::Segments;
-use crate::runtime::spares::Spares;
+use crate::runtime::standbys::Spares;
 use crate::runtime::stuck::Grace;
 use analysis::record::Exit;
 use anyhow::{Result, bail};

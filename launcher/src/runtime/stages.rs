@@ -34,15 +34,15 @@
 
 use crate::faults::schedule::FaultSchedule;
 use crate::host::Machine;
-use crate::host::groups::Tree;
+use crate::host::cgroups::Tree;
 use crate::planner::{self, Resolved};
 use crate::runtime::active;
-use crate::runtime::aside::Aside;
-use crate::runtime::container::groups::Groups;
+use crate::runtime::affinity_guard::Aside;
+use crate::runtime::container::cgroups::Groups;
 use crate::runtime::folder::{self, Folder};
 use crate::runtime::gather::{self, Unsaved};
 use crate::runtime::lost_memory;
-use crate::runtime::merge_room;
+use crate::runtime::merge_memory;
 use crate::runtime::prepare::{
     Prepared, Presentation, check_disk, describe_input, floor_cores, measure_floor, measure_out_of_step,
     prepare,
@@ -308,7 +308,7 @@ impl SavedRun<'_> {
             )
         };
         recorded.with_context(kept)?;
-        let room = merge_room::at_the_end(&folder, &record.plan);
+        let room = merge_memory::at_the_end(&folder, &record.plan);
         let summary = evaluate(&room, &folder, &record).with_context(kept)?;
         Ok(FinishedRun { folder, outcome: record.outcome, summary })
     }

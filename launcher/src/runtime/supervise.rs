@@ -3,10 +3,10 @@
 //! ([`crate::runtime::incidents`]); so does Ctrl-C. Whatever happens, every process but the warden
 //! is gone when this returns.
 
-mod desk;
+mod command_lock;
 mod failures;
-mod motion;
-mod pace;
+mod poll_interval;
+mod progress_check;
 mod signals;
 mod waits;
 
@@ -31,7 +31,7 @@ use analysis::document::Document;
 use analysis::kernel::{KernelAccount, WakeUps};
 use analysis::record::{RunOutcome, RunRecord};
 use anyhow::Result;
-use desk::DeskWatch;
+use command_lock::DeskWatch;
 use protocol::control::{ControlWriter, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;

@@ -13,8 +13,8 @@
 //! | flood, forged orders, scribbling in memory that all share | may fail | lose nothing to what is only wrong in the attacker's own orders | nobody is punished for another |
 
 use super::Simulated;
-use super::comebacks::differences;
 use super::hostile::Attack;
+use super::recovery::differences;
 use super::scenario::ScenarioKind;
 use analysis::merge::{Merged, OrderEnd, Violation, ViolationKind};
 use analysis::record::RunOutcome;

@@ -1,12 +1,12 @@
 //! The launcher of a simulated run: its incidents, its liveness deadline and its faults are the
 //! real ones; what it would ask the kernel it asks the [`Family`].
 
-use super::family::Family;
+use super::processes::Family;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
 use crate::faults::schedule::{DueFault, FaultSchedule, Presence, Victim};
-use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Children, Incidents};
+use crate::runtime::role_restarts::Comebacks;
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::{Liveness, blocked_slot};
 use crate::runtime::supervise::{at_venues, have_all_arrived, moves, orchestrator};

@@ -24,17 +24,17 @@
 //! The same seed and technique give the same run, to the last stamp, on every machine.
 
 pub mod broken;
-mod comebacks;
 mod command;
-mod family;
 mod folder;
 mod fuse;
 mod hostile;
 mod judge;
 mod launcher;
 mod machine;
+mod processes;
+mod recovery;
 pub mod scenario;
-mod spares;
+mod standbys;
 
 pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
 pub use hostile::Attack;
@@ -46,16 +46,16 @@ use analysis::merge::{self, Merged};
 use analysis::record::{self, Incident, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
-use comebacks::Audits;
-use family::Family;
 use folder::Folder;
 use launcher::Launcher;
 use machine::Fallen;
+use processes::Family;
 use protocol::plan::{FaultKind, Role, Technique};
 use protocol::segments::thread_header;
 use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
+use recovery::Audits;
 use roles::BoxedEnds;
 use roles::faults::Draws;
 use roles::registry::ends_of;

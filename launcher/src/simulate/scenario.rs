@@ -1,8 +1,8 @@
 //! Draws a scenario from a seed: a plan, its schedule, faults, and slow roles.
 
-use super::comebacks;
 use super::hostile::Attack;
 use super::machine::Machinery;
+use super::recovery;
 use crate::config::{Arrivals, Choice, DelayRange, Settings};
 use crate::planner::{self, Counts, Identity, Resolved};
 use analysis::machine::Machine;
@@ -104,7 +104,7 @@ impl Scenario {
     /// # Errors
     /// The planner refuses what was drawn: a mistake here or there.
     pub fn draw(seed: u64, technique: Technique) -> Result<Self> {
-        Self::draw_with(seed, technique, comebacks::is_drawn(seed, technique))
+        Self::draw_with(seed, technique, recovery::is_drawn(seed, technique))
     }
 
     /// Draws one in which the engine and exchanges die and come back.
@@ -166,7 +166,7 @@ impl Scenario {
         let fates = &mut Draws::new(seed, Draws::COMEBACKS);
         let machinery = if comes_back { Machinery::draw(seed, window_ns) } else { Machinery::default() };
         if comes_back {
-            comebacks::shape(&mut settings, fates);
+            recovery::shape(&mut settings, fates);
             settings.journal = Some(machinery.journal);
         }
         let resolved = Resolved::new(settings, Vec::new());
@@ -194,7 +194,7 @@ impl Scenario {
                 culprits = struck(&plan);
             }
             ScenarioKind::Comebacks => {
-                plan.faults = comebacks::faults(fates, &plan, window_ns, death);
+                plan.faults = recovery::faults(fates, &plan, window_ns, death);
                 culprits = struck(&plan);
             }
             ScenarioKind::Assault(kind) => {

@@ -4,20 +4,20 @@
 //! source: a segment's words, copied ─▶ sample: a look ─▶ model: a plain value ─▶ view, JSON, metrics
 //! ```
 
-mod accounts;
 mod command;
 mod flags;
-mod follow;
 mod kernel;
 mod keys;
-mod line;
-mod lines;
+mod log_tail;
 mod metrics;
 mod model;
-mod sample;
+mod positions;
+mod rows;
+mod sampler;
 mod screen;
 mod source;
 mod stages;
+mod styled_line;
 mod terminal;
 mod view;
 

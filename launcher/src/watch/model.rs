@@ -2,7 +2,7 @@
 //!
 //! Texts in it are printable and short, whoever wrote them; numbers may be any.
 
-use super::accounts::Position;
+use super::positions::Position;
 use super::stages::StageLine;
 use serde::Serialize;
 use std::collections::BTreeMap;

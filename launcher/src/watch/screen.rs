@@ -1,7 +1,7 @@
 //! The terminal as the view has it: the alternate screen in raw mode, drawn line by line, and given
 //! back as it was.
 
-use super::line::Line;
+use super::styled_line::Line;
 use crate::host::raw_mode;
 use std::fmt::Write as _;
 use std::io::{self, Write, stdout};

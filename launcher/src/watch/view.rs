@@ -1,8 +1,8 @@
 //! A look as lines of a terminal: what fits into its width and height, the most important first.
 
-use super::line::{Line, Style};
 use super::model::{RingLine, RoleLine, Snapshot, StrategyLine};
 use super::stages::StageLine;
+use super::styled_line::{Line, Style};
 use analysis::numbers::{duration, duration_or_dash, percent, short};
 
 /// The narrowest terminal whose width is used in full.

@@ -8,12 +8,12 @@ mod shared;
 
 use crate::cli::DoctorFlags;
 use crate::config::Settings;
-use crate::host::groups::Tree;
+use crate::host::cgroups::Tree;
 use crate::host::{Machine, System};
 use crate::output;
 use crate::planner::{self, Counts, Identity, Input};
 use crate::runtime::active::ActiveRun;
-use crate::runtime::container::{self, groups};
+use crate::runtime::container::{self, cgroups};
 use analysis::lists;
 use analysis::units::human_bytes;
 use anyhow::Result;
@@ -56,7 +56,7 @@ pub struct Check {
 
 /// Prints the checks.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
-    let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
+    let (no_container, unlimited) = (container::missing(false), cgroups::unlimited(Tree::real()));
     let system = System { no_container, unlimited, ..System::read() };
     let checks = check(&crate::host::machine(), &system, &ActiveRun::all());
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;

@@ -11,12 +11,12 @@
 //! The one outside does nothing but wait. It ends as the strategy has ended, after init and with it
 //! everything else in there: so its end is the end of all of them.
 
-pub mod groups;
-mod outside;
+pub mod cgroups;
+mod shim;
 
-pub use outside::role;
+pub use shim::role;
 
-use crate::host::groups::Tree;
+use crate::host::cgroups::Tree;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{Read, Write};
@@ -42,7 +42,7 @@ const MOST: usize = 64;
 /// Why no container can be had here, and the way out; `None`: it can. Makes one, checks it and ends
 /// it.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
-    if let Some(why) = groups::obstacle(Tree::real()) {
+    if let Some(why) = cgroups::obstacle(Tree::real()) {
         return Some(why);
     }
     let why = probe(if weaker_is_fine { WEAKER } else { "" })?;

@@ -1,7 +1,7 @@
 //! A strategy's own claims: its last words and the orders that it counted. None of it is believed
 //! further than that.
 
-use crate::runtime::restarts::Children;
+use crate::runtime::restart_policy::Children;
 use crate::runtime::setup::Segments;
 use protocol::labels::StrategyCounter;
 use protocol::plan::Role;

@@ -1,7 +1,7 @@
 //! Whether a dead strategy is started again, and how.
 
 use super::{Children, IncidentStage, Incidents};
-use crate::runtime::restarts::RestartDecision;
+use crate::runtime::restart_policy::RestartDecision;
 use crate::runtime::stuck::Liveness;
 use analysis::record::StayedDown;
 use anyhow::{Context, Result};

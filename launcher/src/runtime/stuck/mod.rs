@@ -18,14 +18,14 @@
 
 mod cpu;
 mod deadline;
-mod grace;
 pub mod liveness;
+mod shutdown_timeout;
 mod stall;
 
 pub use cpu::CpuAccount;
 pub use deadline::Deadline;
-pub use grace::Grace;
 pub use liveness::{Liveness, Suspicion};
+pub use shutdown_timeout::Grace;
 pub use stall::{Moved, StallWatch};
 
 use protocol::plan::Role;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::watch::accounts::Position;
 use crate::watch::model::{ErrorLine, Life, RingLine, shown as printable};
+use crate::watch::positions::Position;
 use crate::watch::stages::Stages;
 
 fn role(role: String, rate: f64) -> RoleLine {

@@ -1,7 +1,7 @@
 //! The process outside a container: makes it, starts the strategy in it, and ends as that one ends.
 
-use super::{INIT, PROBE, WEAKER, groups};
-use crate::host::groups::Tree;
+use super::{INIT, PROBE, WEAKER, cgroups};
+use crate::host::cgroups::Tree;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::orphan;
@@ -100,7 +100,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::wake_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let launcher = process::pidfd_open(plan.launcher_pid).context("cannot watch the launcher")?;
     process::set_thread_name("container");
-    groups::enter(Tree::real(), &plan.run, name)?;
+    cgroups::enter(Tree::real(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
     // What is handed over as a descriptor has no name.
     let is_named = |what: &String| plan.handles.iter().all(|handle| handle.what != *what);

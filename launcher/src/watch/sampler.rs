@@ -5,10 +5,10 @@
 //! decides how much is read: sizes come from the plan and from the files, places are bounded, and
 //! all sums saturate.
 
-use super::accounts::Accounts;
-use super::follow::{LogTail, Reading};
 use super::kernel;
+use super::log_tail::{LogTail, Reading};
 use super::model::{Life, RoleLine, Snapshot, shown};
+use super::positions::Accounts;
 use super::source::{Living, Segment};
 use super::stages::Stages;
 use anyhow::Result;

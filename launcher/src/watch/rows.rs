@@ -3,7 +3,7 @@
 
 use super::kernel::KernelThread;
 use super::model::{ErrorLine, RingLine, RoleLine, Snapshot, StrategyLine, shown};
-use super::sample::{Before, Sampler};
+use super::sampler::{Before, Sampler};
 use protocol::control::Control;
 use protocol::counters::AgentCounters;
 use protocol::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, CommandAnswers};

@@ -6,8 +6,8 @@
 //! launcher's surroundings holds for the strategies too. A group's name says whose it is; nothing
 //! else is written down, and whoever comes later removes it by its name.
 
-use crate::host::groups::Tree;
-use crate::host::groups::{self, Hierarchy};
+use crate::host::cgroups::Tree;
+use crate::host::cgroups::{self, Hierarchy};
 use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -54,7 +54,7 @@ fn limits() -> [Limit; 3] {
 
 /// Where the group of a controller can be made.
 fn parent(tree: Tree<'_>, controller: &str) -> Option<Hierarchy> {
-    let hierarchies = groups::hierarchies(tree.root);
+    let hierarchies = cgroups::hierarchies(tree.root);
     let is_usable = |hierarchy: &&Hierarchy| access(&hierarchy.parent, AccessFlags::W_OK).is_ok();
     let mut usable = hierarchies.iter().filter(is_usable);
     usable.find(|hierarchy| hierarchy.hands_on(controller)).cloned()
@@ -127,19 +127,19 @@ impl<'a> Groups<'a> {
 
 impl Drop for Groups<'_> {
     fn drop(&mut self) {
-        remove_all(self.tree, &self.run, groups::EMPTY);
+        remove_all(self.tree, &self.run, cgroups::EMPTY);
     }
 }
 
 /// The calling process, and what it starts from now on, belongs to the groups of that strategy, if
 /// there are any.
 pub fn enter(tree: Tree<'_>, run: &str, process: &str) -> Result<()> {
-    let folders: BTreeSet<PathBuf> = groups::hierarchies(tree.root)
+    let folders: BTreeSet<PathBuf> = cgroups::hierarchies(tree.root)
         .into_iter()
         .map(|hierarchy| hierarchy.parent.join(name(run, process)))
         .collect();
     for group in folders.iter().filter(|group| group.is_dir()) {
-        groups::enter(group)
+        cgroups::enter(group)
             .with_context(|| format!("cannot enter the control group {}", group.display()))?;
     }
     Ok(())
@@ -148,7 +148,7 @@ pub fn enter(tree: Tree<'_>, run: &str, process: &str) -> Result<()> {
 /// The groups that there are, with the runs that they are of.
 pub fn found(tree: Tree<'_>) -> Vec<(RunId, PathBuf)> {
     let parents: BTreeSet<PathBuf> =
-        groups::hierarchies(tree.root).into_iter().map(|hierarchy| hierarchy.parent).collect();
+        cgroups::hierarchies(tree.root).into_iter().map(|hierarchy| hierarchy.parent).collect();
     let in_folder = |parent: &PathBuf| fs::read_dir(parent).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
@@ -163,7 +163,7 @@ pub fn found(tree: Tree<'_>) -> Vec<(RunId, PathBuf)> {
 pub fn remove_all(tree: Tree<'_>, run: &str, patience: Duration) -> Vec<String> {
     let of_run = found(tree).into_iter().filter(|(other, _)| other.to_string() == run);
     let failed = |group: &Path| {
-        groups::remove(group, tree.remove, patience)
+        cgroups::remove(group, tree.remove, patience)
             .err()
             .map(|error| format!("{}: {error}", group.display()))
     };

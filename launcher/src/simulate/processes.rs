@@ -6,7 +6,7 @@ use super::fuse::{self, Unwound};
 use super::hostile;
 use super::machine::Machine;
 use super::scenario::{Scenario, ScenarioKind};
-use super::spares::{Spare, Spares};
+use super::standbys::{Spare, Spares};
 use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
 use analysis::record::Exit;

@@ -9,7 +9,7 @@
 //! given up, and a process is started in its place, as if there had been no spare.
 
 use crate::runtime::process::Process;
-use crate::runtime::restarts::Backoff;
+use crate::runtime::restart_policy::Backoff;
 use crate::runtime::setup::Segments;
 use roles::SPARE_PREFIX;
 use std::io::{ErrorKind, Read, Write};

@@ -8,8 +8,8 @@
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save
 //! ([`crate::runtime::clean`]).
 
-use crate::host::groups::Tree;
-use crate::runtime::container::groups;
+use crate::host::cgroups::Tree;
+use crate::runtime::container::cgroups;
 use crate::runtime::gather::{self, Unsaved};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
@@ -47,7 +47,7 @@ pub fn run(run: &str) -> Result<()> {
         progress::complain(&format!("warden: {error:#}"));
         error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
     });
-    for left in groups::remove_all(Tree::real(), &plan.run, crate::host::groups::EMPTY) {
+    for left in cgroups::remove_all(Tree::real(), &plan.run, crate::host::cgroups::EMPTY) {
         progress::complain(&format!("warden: not removed: {left}"));
     }
     end_the_processes(&control, &plan);
