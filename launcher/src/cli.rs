@@ -32,32 +32,32 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What the process was told. Prints help and errors itself and ends the process then, as clap
-    /// does.
+    /// Parses the process's own command line. Prints help and errors itself and then ends the
+    /// process, as clap does.
     pub fn read() -> Self {
         Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// What such a command line says.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// What clap makes of it.
+    /// The command line is not valid, or asks for help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         Self::from_arg_matches(&command().try_get_matches_from(words)?)
     }
 }
 
-/// The whole command line, with help as each command means it. A number with a minus is a value
-/// that its flag refuses, not a flag.
+/// Builds the complete clap command, with help texts adapted to each subcommand. A number with a
+/// minus sign is read as a value, which its flag then refuses, and not as a flag.
 pub fn command() -> clap::Command {
     let command = Cli::command().mut_subcommands(|sub| sub.allow_negative_numbers(true));
-    ELSEWHERE.iter().fold(command, |command, (name, flag, help)| {
+    HELP_BY_COMMAND.iter().fold(command, |command, (name, flag, help)| {
         command.mut_subcommand(name, |sub| sub.mut_arg(flag, |arg| arg.help(*help)))
     })
 }
 
-/// What flags mean where it is not what `run` makes of them.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
+/// Help texts of flags whose meaning differs from `run`: command, flag, text.
+const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
     ("compare", "repeats", "Runs of each side, alternated; a verdict needs 5 [default: 10]"),
     ("contain", "repeats", "Runs of each fault [default: 1]"),
     ("contain", "technique", "What carries the two contended hand-offs [default: all that cross processes]"),
@@ -273,10 +273,10 @@ Examples:
 
 Quantities are in 1e-8 units, money is in cents, rates are a second.";
 
-/// Whom a command concerns: exactly one of them.
+/// What a kill switch or a limit applies to: exactly one of these flags.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[group(required = true, multiple = false)]
-pub struct Whom {
+pub struct KillTarget {
     /// A strategy, by its index
     #[arg(long, value_name = "N")]
     pub strategy: Option<u16>,
@@ -299,9 +299,9 @@ pub struct Whom {
 pub struct KillFlags {
     /// The run: its id, the beginning of one, its folder, or latest
     pub run: String,
-    /// Whom.
+    /// The target.
     #[command(flatten)]
-    pub whom: Whom,
+    pub target: KillTarget,
     /// How long to wait for the last confirmed cancel
     #[arg(long, value_name = "DUR", default_value = "5s")]
     pub timeout: Nanos,
@@ -312,7 +312,7 @@ pub struct KillFlags {
 pub struct JournalFlags {
     /// What to do
     #[arg(value_enum)]
-    pub act: JournalAct,
+    pub action: JournalAction,
     /// The journal's folder, or a file in it
     pub path: PathBuf,
     /// The first record of dump and follow [the first that is there]
@@ -323,9 +323,9 @@ pub struct JournalFlags {
     pub format: RecordFormat,
 }
 
-/// What `journal` does.
+/// The actions of `journal`.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JournalAct {
+pub enum JournalAction {
     /// Segments and snapshots, a line each
     List,
     /// Read everything as recovery would; exit code 1 if something is damaged
@@ -457,7 +457,7 @@ pub struct OpenFlags {
     pub folder: PathBuf,
 }
 
-/// The flags of `launcher join`: the program that meets other hosts reads them.
+/// The flags of `launcher join`, which the bridge program reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JoinFlags {
     /// NAME@HOST:PORT, the engine's host, then the flags of `run`
@@ -470,7 +470,7 @@ pub struct JoinFlags {
     pub words: Vec<String>,
 }
 
-/// What a child process is told: everything else stands in the run's plan.
+/// The arguments of a child process; everything else is in the run's plan.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct RoleFlags {
     /// The process's name in the plan

@@ -349,8 +349,8 @@ pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &
     Attached::new(Segments::new(plan, Who::of(plan, process), Some(control.clone())))
 }
 
-/// Nothing attached yet; by the warden, which reads the threads' logs.
-pub fn attach_as_warden(plan: &Plan) -> Attached<'_> {
+/// Nothing attached yet; by the reaper, which reads the threads' logs.
+pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
     attach_logs(plan, Access::Read)
 }
 

@@ -27,7 +27,7 @@
 //!
 //! **The file** is what a log without a ring would have been saved as, so everything that reads
 //! logs reads it. What is not saved when the run ends is appended from the ring by who saves logs
-//! anyway: the launcher, or its warden.
+//! anyway: the launcher, or its reaper.
 //!
 //! **A thread's next incarnation**, and whoever is ready to be one, asks what its log comes to
 //! ([`PointTotals`]). What has left is summed up by the spiller, in two tables that take turns: the one

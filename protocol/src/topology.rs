@@ -153,7 +153,7 @@ pub struct Segment {
     pub purpose: Purpose,
     /// The role after whose death it is made anew; `None`: it stays for the whole run.
     pub renewed_with: Option<Role>,
-    /// Rights. The launcher may do everything, the warden reads logs, the spiller writes them.
+    /// Rights. The launcher may do everything, the reaper reads logs, the spiller writes them.
     pub rights: Rights,
 }
 

@@ -159,7 +159,7 @@ fn a_killed_engine_ends_the_run_and_leaves_nothing() {
     }
 }
 
-/// Whoever is killed, what they have made goes: with the run, or with the warden.
+/// Whoever is killed, what they have made goes: with the run, or with the reaper.
 #[test]
 fn a_killed_launcher_leaves_nothing() {
     for technique in TECHNIQUES {
@@ -168,6 +168,6 @@ fn a_killed_launcher_leaves_nothing() {
         let pid = launcher.id();
         launcher.kill().unwrap();
         launcher.wait().unwrap();
-        wait_until("the warden has cleared up", || left(pid).is_empty());
+        wait_until("the reaper has cleared up", || left(pid).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Args, Command};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// The flags of everything that runs something, beside the settings.
+/// Flags that several commands share, in addition to the settings.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Common {
     /// YAML file of settings, `key: value`
@@ -26,7 +26,7 @@ pub struct Common {
 /// The flags of `launcher run`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunCommand {
-    /// What to run.
+    /// The flags of one run.
     #[command(flatten)]
     pub run: RunFlags,
     /// Accept strategies from another host at NAME@HOST:PORT (see docs/src/remote.md)
@@ -52,19 +52,19 @@ pub struct RunCommand {
 /// The flags of one run, or of two sides of a comparison.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunFlags {
-    /// What can also stand in a config file.
+    /// The settings, which a config file can also have.
     #[command(flatten)]
     pub settings: Settings,
-    /// What every command has.
+    /// The shared flags.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl RunFlags {
-    /// The settings asked for: command line over config file over preset.
+    /// Returns the requested settings: command line over config file over preset.
     ///
     /// # Errors
-    /// The config file cannot be read or is wrong.
+    /// The config file cannot be read, or is invalid.
     pub fn settings(&self) -> Result<Settings, UsageError> {
         let file = match &self.common.config {
             Some(path) => Settings::read(path)?,
@@ -74,19 +74,19 @@ impl RunFlags {
     }
 }
 
-/// The flags of all settings, without their dashes.
+/// Names of the settings' flags, without dashes.
 static FLAGS: LazyLock<Vec<String>> =
     LazyLock::new(|| Settings::KEYS.iter().map(|key| key.replace('_', "-")).collect());
 
 impl Setting {
-    /// The flag, without its dashes.
+    /// Returns the flag's name, without dashes.
     pub(super) fn flag_name(&self) -> &'static str {
         let place = Settings::KEYS.iter().position(|key| *key == self.key);
         place.and_then(|place| FLAGS.get(place)).map_or(self.key, String::as_str)
     }
 
-    /// The flag as clap reads it. The default is appended to the help unless the help says it in
-    /// words.
+    /// Builds the clap flag. The default is appended to the help unless the help already describes
+    /// it.
     fn arg(&self) -> Arg {
         let help = self.help.trim();
         let help = match (self.default)().filter(|text| !text.is_empty() && !help.contains("[default:")) {

@@ -1,4 +1,4 @@
-//! Limits as users write them: `[SCOPE.]CONTROL=VALUE`, several with `;` or `,` between.
+//! Syntax of limits: `[SCOPE.]CONTROL=VALUE`, separated by `;` or `,`.
 //!
 //! ```text
 //! SCOPE     all, strategy-N, credential-N, instrument-N                    [all]
@@ -10,7 +10,7 @@
 //! earlier one.
 
 use super::nearest;
-use super::value::{Value, parsed};
+use super::value::{SettingValue, parsed};
 use analysis::units::{Count, Nanos, clip};
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting, OFF, Unit};
@@ -19,10 +19,10 @@ use protocol::limits::{Control, LimitSetting, OFF, Unit};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits(pub Vec<LimitSetting>);
 
-/// Reads a scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+/// Parses a scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
 ///
 /// # Errors
-/// What would be one.
+/// The valid forms.
 pub fn scope_of(text: &str) -> Result<Scope, String> {
     let wrong = || {
         format!("{:?} is no scope: write all, strategy-N, credential-N, venue-N or instrument-N", clip(text))
@@ -42,10 +42,10 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
     }
 }
 
-/// Reads one limit; without a scope of its own it has the given one.
+/// Parses one limit; without a scope it has the default one.
 ///
 /// # Errors
-/// What is wrong with it, and what would be right.
+/// What is wrong and what would be valid.
 pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
     let wrong = |what: String| format!("{:?}: {what}", clip(text));
     let (name, value) = text.split_once('=').ok_or_else(|| {
@@ -84,7 +84,7 @@ fn value_of(control: Control, text: &str) -> Result<u64, String> {
     }
 }
 
-/// The value of a limit as it is read.
+/// Formats a limit's value as it is parsed.
 pub fn value_text(control: Control, value: u64) -> String {
     match (value, control.record().unit) {
         (OFF, _) => "off".into(),
@@ -94,13 +94,13 @@ pub fn value_text(control: Control, value: u64) -> String {
     }
 }
 
-/// A limit as it is read.
+/// Formats a limit as it is parsed.
 pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> String {
     let scope = if *scope == Scope::All { String::new() } else { format!("{scope}.") };
     format!("{scope}{control}={}", value_text(*control, *value))
 }
 
-impl Value for Limits {
+impl SettingValue for Limits {
     const IS_LIST: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -118,7 +118,7 @@ impl Value for Limits {
     fn flag(arg: clap::Arg) -> clap::Arg {
         arg.action(clap::ArgAction::Append).visible_alias("limit").value_parser(parsed::<Self>())
     }
-    fn and(mut self, later: Self) -> Self {
+    fn merge(mut self, later: Self) -> Self {
         self.0.extend(later.0);
         self
     }
@@ -134,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    /// Any limits that can be written down.
+    /// Generates any limits that can be written.
     pub(super) fn any_limits() -> BoxedStrategy<String> {
         let limit =
             (select(Control::ALL), any::<u64>(), any::<bool>()).prop_map(|(control, drawn, is_off)| {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_way_out() {
+    fn error_names_remedy() {
         for (text, wanted) in [
             ("max-positon=5", "did you mean max-position?"),
             ("qq=5", "there are max-open-orders, "),

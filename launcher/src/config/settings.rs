@@ -1,23 +1,23 @@
-//! The table of settings. **To add one, add a row here**: it makes the flag with its help, the key
-//! of the config file, what is saved and read back, the merging of command line, file and preset,
-//! the default and the range.
+//! The table of settings. **To add one, add a row here**: it defines the flag with its help, the
+//! config key, saving and reading, merging of command line, file and preset, the default and the
+//! range.
 //!
 //! ```text
 //! /// Help [default: in words, where the value is not plain]
-//! key "PLACEHOLDER": Type = DEFAULT, in RANGE;      written into saved settings, whoever set it
-//! key "PLACEHOLDER": Type => DEFAULT, in RANGE;     written only where a user set it
-//! key "PLACEHOLDER": Type;                          has no default: nothing means something
+//! key "PLACEHOLDER": Type = DEFAULT, in RANGE;      always written into saved settings
+//! key "PLACEHOLDER": Type => DEFAULT, in RANGE;     written only if a user set it
+//! key "PLACEHOLDER": Type;                          has no default: unset has a meaning of its own
 //! ```
 //!
-//! A type is read and written by its [`Value`](super::value::Value). A row with a default has a
-//! method of its name, so `settings.laps()` is what the run uses. Defaults that depend on the
-//! machine or on other settings are in [`crate::planner::resolve`], with what cannot go together;
-//! the table has what a small machine gets.
+//! Values are parsed and formatted by [`SettingValue`](super::value::SettingValue). A row with a
+//! default has a method of its name, so `settings.repeat_schedule()` is what the run uses. Defaults
+//! that depend on the machine or on other settings are in [`crate::planner::resolve`]; the table
+//! has a small machine's.
 
 use super::table::settings;
-use super::value::Value;
+use super::value::SettingValue;
 use super::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, Kinds, Limits, Preset, Priority, SpillRoom,
+    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, SpillBudget,
     Strategies, Switch, VenueLimit, Venues,
 };
 use analysis::units::{Count, Nanos};
@@ -29,7 +29,7 @@ use protocol::plan::{
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::path::PathBuf;
 
-/// A row of the table: a setting as a flag, as a key, and as a field of [`Settings`].
+/// A row of the table: a setting as a flag, a key, and a field of [`Settings`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The key in the config file; with `-` for `_` the flag.
@@ -79,7 +79,7 @@ settings! {
         /// Slots of every ring, a power of two up to 2^20
         capacity "SLOTS": Count = Count(8192);
         /// Strategy kinds, assigned round-robin: player, maker, taker, exec:COMMAND
-        strategy "NAMES": Kinds<Strategies> => Kinds::default();
+        strategy "NAMES": KindList<Strategies> => KindList::default();
         /// Credentials: strategies share them in turn, and each venue has a gateway for each
         credentials "N": Count => Count(1);
         /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a
@@ -89,7 +89,7 @@ settings! {
         /// on with venues of kind book, unless all strategies are players]
         market_data "SWITCH": Switch;
         /// What the venues are, in turn
-        venue "NAMES": Kinds<Venues> => Kinds::default();
+        venue "NAMES": KindList<Venues> => KindList::default();
         /// Most orders that a strategy has open at once [default: what the load keeps open, and
         /// more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
@@ -152,7 +152,7 @@ settings! {
         /// Points of an order's way to stamp: all, or the ends that rt_venue needs
         stamps "WHICH": Stamps => Stamps::All;
         /// Moves stamp logs to disk while the run lasts, through so much of /dev/shm, e.g. 512MiB
-        spill "ROOM": SpillRoom => SpillRoom::Off;
+        spill "ROOM": SpillBudget => SpillBudget::Off;
         /// Runs, one after the other
         repeats "R": Count = Count(1), in 1..=10_000;
         /// A named set of settings that the others override

@@ -1,5 +1,5 @@
-//! `launcher export`: a run for other programs: a Perfetto trace, Parquet's tables, HdrHistogram's
-//! percentiles, and one picture.
+//! `launcher export`: converts a run for other programs: a Perfetto trace, Parquet tables,
+//! HdrHistogram percentiles, and an SVG picture.
 
 mod hgrm;
 #[cfg(feature = "parquet")]
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use system::folder::{NotRegular, OpenFolder};
 
-/// What `export --help` ends with.
+/// Examples in `export --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
@@ -34,7 +34,7 @@ Examples:
   launcher export runs/RUN --hgrm percentiles       a .hgrm for each stage
   launcher export latest --svg path.svg             where an order's time goes, for a README";
 
-/// Why there is nothing to draw.
+/// Error if there is nothing to draw.
 const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
                           choose another run";
 
@@ -68,7 +68,7 @@ pub struct ExportFlags {
     pub max_memory: Option<Size>,
 }
 
-/// Writes what is asked for.
+/// Writes the requested files.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let merges = flags.perfetto.is_some() || flags.parquet.is_some();
     if !merges && flags.hgrm.is_none() && flags.svg.is_none() {
@@ -90,7 +90,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     }
     let record = RunRecord::read(&folder)?;
     if merges {
-        let room = merge_memory::asked(&folder, &record.plan, flags.max_memory)?;
+        let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;
         let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
@@ -137,12 +137,12 @@ fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merg
     Ok(())
 }
 
-/// Where an export is written.
+/// The output of an export.
 type Sink<'a> = dyn Write + Send + 'a;
 
-/// Writes a file that the user named. A regular file is replaced when the new one is whole.
-/// Anything else (a pipe, `/dev/stdout`) is written to, but not in the run's own folder, which a
-/// stranger may have filled.
+/// Writes a file that the user named. A regular file is replaced atomically. Anything else (a pipe,
+/// `/dev/stdout`) is written to directly, but not in the run's own folder, which may hold foreign
+/// files.
 fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if !path.symlink_metadata().is_ok_and(|facts| !facts.is_file()) {
@@ -160,8 +160,8 @@ fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<
     Ok(())
 }
 
-/// Writes a regular file, whole or not at all; `shown` is what it is called. Links are replaced and
-/// not followed.
+/// Writes a regular file atomically; `shown` is its name in messages. Links are replaced and not
+/// followed.
 fn whole(path: &Path, shown: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
     let save = || -> Result<()> {

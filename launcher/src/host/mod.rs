@@ -12,7 +12,7 @@ pub mod signals;
 mod system;
 
 pub use kernel::KernelCounts;
-pub use read::{Room, machine, machine_at};
+pub use read::{FsSpace, machine, machine_at};
 pub use realtime::RealTime;
 pub use system::{Limits, Mount, System};
 

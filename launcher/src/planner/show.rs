@@ -1,10 +1,10 @@
-//! The plan as it is printed before the run, at most 80 columns wide.
+//! Prints the plan before the run, at most 80 columns wide.
 
 use super::faults;
 use super::resolved::{Input, Resolved};
 use super::shm_space::bytes_needed;
 use super::spill;
-use crate::config::value::Value;
+use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use analysis::lists;
@@ -18,7 +18,8 @@ use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Thre
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
 
-/// Machine, what is run, who runs where, and what that means for the figures.
+/// Formats the machine, the run, the threads' placement, and notes on what that means for the
+/// figures.
 pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[String]) -> String {
     let mut facts = table();
     facts.add_row(["machine", &machine_line(machine)]);
@@ -96,7 +97,8 @@ fn run_line(plan: &Plan) -> String {
         }
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
-    let priority = super::priority::of(plan).map_or_else(String::new, |fifo| format!(", priority {fifo}"));
+    let priority =
+        super::priority::plan_priority(plan).map_or_else(String::new, |fifo| format!(", priority {fifo}"));
     format!(
         "{}, {isolation}: {}, {}, rings of {} slots{priority}",
         plan.technique,
@@ -131,7 +133,7 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
             format!("{orders} of {}{over}, {pace}", path.display())
         }
     };
-    // An exchange has none.
+    // Exchanges have no delay.
     if plan.trading().books().count() < usize::from(plan.trading().venues) {
         line.push_str(&format!(", delay {}", resolved.settings.delay().text()));
     }
@@ -177,7 +179,7 @@ fn span(first: &str, last: &str) -> String {
     if first == last { first.into() } else { format!("{first} … {last}") }
 }
 
-/// What is shared and what that means.
+/// Returns notes on shared resources.
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
         Threading::Shared if plan.placement != Placement::Engine => {
@@ -210,8 +212,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     notes
 }
 
-/// What keeps an engine from coming back from its journal, where exchanges do: the run ends with
-/// it.
+/// Returns why the engine is not restarted where exchanges are: the run ends with it.
 fn stays_away(plan: &Plan) -> Option<String> {
     if !plan.exchanges_are_restartable() || plan.engine_is_restartable() {
         return None;

@@ -1,5 +1,4 @@
-//! Where the table of a run's orders goes when the run is merged: into memory, or into a file
-//! beside the logs.
+//! Chooses where the merge keeps its table of orders: in memory, or in a file next to the logs.
 
 use crate::config::{Size, UsageError};
 use analysis::numbers::count;
@@ -9,52 +8,51 @@ use std::io;
 use std::path::Path;
 use system::scratch::Room;
 
-/// What any merge takes, in bytes: what the program itself has, a block of each log, what is sorted
-/// at a time.
+/// Memory of any merge, in bytes: the program, a block of each log, and the sort buffer.
 const MERGE_BYTES: u64 = 32 << 20;
-/// So many orders take a byte that is in no file: three bits each, and one in a thousand with what
-/// is known of it.
+/// Orders for each byte that is never in the file: three bits each, plus an index entry for each
+/// thousand.
 const ORDERS_A_BYTE: u64 = 2;
-/// Bytes of an order in the table, without what exchanges say of it.
+/// Bytes of an order in the table, without the exchange's data.
 const ORDER_BYTES: u64 = 88;
-/// A run whose logs were moved to disk is merged with so much memory when it ends, and one that
-/// could be merged with less without a file.
+/// Memory limit of the merge after a spilled run, in bytes. A run that fits is merged without a
+/// file.
 const SPILLED_BYTES: u64 = 1 << 30;
 
-/// The least that a run can be merged with, in bytes: whole MiB.
-fn least(plan: &Plan) -> u64 {
+/// Returns the minimum memory for merging a run, in bytes, rounded up to MiB.
+fn min_bytes(plan: &Plan) -> u64 {
     (MERGE_BYTES + plan.trading().total_orders() / ORDERS_A_BYTE).next_multiple_of(1 << 20)
 }
 
-/// A table beside the logs, so that no more than so many bytes are resident.
-fn beside_the_logs(folder: &Path, most: u64) -> io::Result<Room> {
-    // What is taken between two looks comes on top.
+/// Returns a table in a file next to the logs, with at most `max` resident bytes.
+fn in_scratch_file(folder: &Path, most: u64) -> io::Result<Room> {
+    // Allocations between two checks come on top.
     Room::files(folder, most / 4 * 3)
 }
 
-/// The room for a run that is merged with so much memory, if somebody says how much.
+/// Returns the table for a merge with the requested memory limit, or in memory without one.
 ///
 /// # Errors
-/// [`UsageError`]: less than its orders need. No file can be made there.
-pub fn asked(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<Room> {
+/// [`UsageError`]: the limit is below what the run's orders need. Also if the file cannot be
+/// created.
+pub fn requested(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<Room> {
     let Some(most) = most else { return Ok(Room::memory()) };
-    let least = Size(least(plan));
+    let least = Size(min_bytes(plan));
     if most < least {
         let orders = count(plan.trading().total_orders());
         let why = format!("--max-memory {most}: at least {least} for this run of {orders} orders");
         return Err(UsageError(why).into());
     }
-    beside_the_logs(folder, most.0)
+    in_scratch_file(folder, most.0)
         .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 
-/// When the run ends: who asked for logs that are moved to disk has no memory for all of its orders
-/// either.
-pub(super) fn at_the_end(folder: &Path, plan: &Plan) -> Room {
+/// Returns the table for the merge at the end of a run: large spilled runs use a file.
+pub(super) fn after_run(folder: &Path, plan: &Plan) -> Room {
     let is_large = plan.trading().total_orders().saturating_mul(ORDER_BYTES) > SPILLED_BYTES;
     match plan.spill.is_some() && is_large {
         // Where no file can be made there may be memory.
-        true => beside_the_logs(folder, SPILLED_BYTES.max(least(plan))).unwrap_or_default(),
+        true => in_scratch_file(folder, SPILLED_BYTES.max(min_bytes(plan))).unwrap_or_default(),
         false => Room::memory(),
     }
 }
@@ -66,15 +64,15 @@ mod tests {
     use crate::planner::tests::planned;
 
     #[test]
-    fn an_hour_is_merged_beside_its_logs_and_a_minute_in_memory() {
+    fn long_run_merges_in_file_short_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let plan = |settings: &str| planned(settings, &fake::plain(32).machine()).unwrap().1;
         let hour = plan("preset=seed spill=on laps=360");
-        assert_eq!((hour.trading().total_orders(), least(&hour)), (1_440_000_000, 719 << 20));
-        assert_eq!(at_the_end(folder.path(), &hour).most_resident(), Some(768 << 20));
+        assert_eq!((hour.trading().total_orders(), min_bytes(&hour)), (1_440_000_000, 719 << 20));
+        assert_eq!(after_run(folder.path(), &hour).most_resident(), Some(768 << 20));
         for in_memory in ["preset=seed spill=on", "preset=seed laps=4"] {
-            assert_eq!(at_the_end(folder.path(), &plan(in_memory)).folder(), None, "{in_memory}");
+            assert_eq!(after_run(folder.path(), &plan(in_memory)).folder(), None, "{in_memory}");
         }
-        assert_eq!(at_the_end(Path::new("/no/such"), &hour).folder(), None);
+        assert_eq!(after_run(Path::new("/no/such"), &hour).folder(), None);
     }
 }

@@ -1,5 +1,4 @@
-//! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared
-//! away.
+//! Runs from start to end: segments, processes, supervision, logs and cleanup.
 
 pub(crate) mod active;
 pub(crate) mod affinity_guard;

@@ -1,15 +1,16 @@
-//! Exchanges and engines that die or hang and come back from their journals while the run goes on.
+//! Restarts exchanges and the engine that die or hang; they recover from their journals while the
+//! run continues.
 //!
 //! ```text
-//! living ── hangs ──▶ killed ─┐ ◀──────── killed by a signal ─────────┐
-//!    │                        ├─ the kernel says so ─▶ starting ────────┴─ in its duty cycles ─▶ living
-//!    └── killed by a signal ──┘      one that hangs there is killed, too
+//! running ─ hangs ──▶ killed ─┐ ◀────── killed by a signal ──────┐
+//!    │                        ├─ proof of death ─▶ starting ─────┴─ first duty cycle ─▶ running
+//!    └── killed by a signal ──┘     one that hangs there is killed, too
 //! ```
-//! Nobody else has to know: the rings to its peers live on, and its successor finds there what it
-//! needs. One that says why it ends is not started again, it would say so again; nor is one that is
-//! killed before it is back, again and again (`TRIES` times).
+//! The other processes are not involved: the rings stay, and the successor continues from them. A
+//! process that reports an error before it exits is not restarted, since it would fail again; nor
+//! is one that is killed `MAX_ATTEMPTS` times in a row before it has recovered.
 
-use crate::runtime::incidents::Children;
+use crate::runtime::incidents::ProcessControl;
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::Liveness;
 use analysis::record::RoleRestart;
@@ -19,44 +20,44 @@ use protocol::plan::{Plan, Role};
 use protocol::status::{self, ThreadState};
 use system::clock::Clock;
 
-/// So many times in a row an exchange is started that is killed before it is back: recovery itself
-/// may be what kills it.
-const TRIES: u32 = 16;
+/// Maximum restarts in a row of a role that is killed before it has recovered: recovery itself may
+/// be what kills it.
+const MAX_ATTEMPTS: u32 = 16;
 
-/// Where an exchange is; the place is that of its comeback in the list.
+/// State of a role; the index refers to its entry in the list of restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Living,
+enum RestartStage {
+    Running,
     Killed(usize),
     Starting(usize),
-    /// It does not come back; the run ends.
-    Gone,
+    /// The role is not restarted; the run ends.
+    Failed,
 }
 
-struct Case {
-    /// The role that it comes back for: a venue's exchange, or the engine's orchestrator.
+struct SupervisedRole {
+    /// The restarted role: a venue's exchange, or the engine's orchestrator.
     role: Role,
-    /// The places of its process and of that one's threads in the plan.
+    /// Indices of its process and of that process's threads in the plan.
     process: usize,
     threads: Vec<usize>,
-    stage: Stage,
-    /// Starts since it was last alive.
-    tries: u32,
-    /// When a fault was last done to it, in ticks.
+    stage: RestartStage,
+    /// Restarts since it last ran.
+    attempts: u32,
+    /// When a fault was last injected, in ticks.
     fault: Option<u64>,
 }
 
-/// The processes of a run that come back.
-pub struct Comebacks<'a> {
+/// The roles of a run that are restarted from their journals.
+pub struct RoleRestarts<'a> {
     segments: &'a Segments,
-    cases: Vec<Case>,
-    list: Vec<RoleRestart>,
+    roles: Vec<SupervisedRole>,
+    restarts: Vec<RoleRestart>,
     start_ticks: u64,
 }
 
-impl<'a> Comebacks<'a> {
-    /// Whether anybody comes back in such a run.
-    pub fn contains(plan: &Plan) -> bool {
+impl<'a> RoleRestarts<'a> {
+    /// Returns `true` if the plan has roles that are restarted from journals.
+    pub fn is_enabled(plan: &Plan) -> bool {
         plan.exchanges_are_restartable()
     }
 
@@ -65,63 +66,79 @@ impl<'a> Comebacks<'a> {
         let case = |role| {
             let process = plan.process_of(role)?;
             let threads = plan.processes[process].threads.iter().map(|thread| *thread as usize).collect();
-            Some(Case { role, process, threads, stage: Stage::Living, tries: 0, fault: None })
+            Some(SupervisedRole {
+                role,
+                process,
+                threads,
+                stage: RestartStage::Running,
+                attempts: 0,
+                fault: None,
+            })
         };
         let engine = Some(Role::Orchestrator).filter(|_| plan.engine_is_restartable());
         let cases =
             engine.into_iter().chain(plan.trading().books().map(Role::Exchange)).filter_map(case).collect();
-        Self { segments, cases, list: Vec::new(), start_ticks }
+        Self { segments, roles: cases, restarts: Vec::new(), start_ticks }
     }
 
-    /// Whether a death of that process is dealt with here.
-    pub fn owns(&self, process: usize) -> bool {
-        self.cases.iter().any(|case| case.process == process && case.stage != Stage::Gone)
+    /// Returns `true` if the death of that process is handled here.
+    pub fn supervises(&self, process: usize) -> bool {
+        self.roles.iter().any(|case| case.process == process && case.stage != RestartStage::Failed)
     }
 
-    /// Whether one is on its way back, or a fault was done to it that has not been noticed.
+    /// Returns `true` while a role is restarting, or an injected fault has not been detected yet.
     pub fn is_busy(&self) -> bool {
-        let is_away = |case: &Case| match case.stage {
-            Stage::Killed(_) | Stage::Starting(_) => true,
-            Stage::Living => case.fault.is_some() && !self.are_all(case, |state| state == ThreadState::Done),
-            Stage::Gone => false,
+        let is_away = |case: &SupervisedRole| match case.stage {
+            RestartStage::Killed(_) | RestartStage::Starting(_) => true,
+            RestartStage::Running => {
+                case.fault.is_some() && !self.all_threads_are(case, |state| state == ThreadState::Done)
+            }
+            RestartStage::Failed => false,
         };
-        self.cases.iter().any(is_away)
+        self.roles.iter().any(is_away)
     }
 
-    /// Whether a process is about to end or on its way back. Each has a bound of its own.
-    pub fn waits_for_a_process(&self) -> bool {
-        self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
+    /// Returns `true` while a process is about to exit or is restarting. Each of these waits has
+    /// its own timeout.
+    pub fn has_pending_process(&self) -> bool {
+        self.roles
+            .iter()
+            .any(|case| matches!(case.stage, RestartStage::Killed(_) | RestartStage::Starting(_)))
     }
 
-    /// Counts deaths and returns.
+    /// Returns the number of deaths and recoveries so far.
     pub fn steps(&self) -> u64 {
-        let returned = self.list.iter().filter(|one| one.recovered_ns.is_some()).count();
-        (self.list.len() + returned) as u64
+        let returned = self.restarts.iter().filter(|one| one.recovered_ns.is_some()).count();
+        (self.restarts.len() + returned) as u64
     }
 
-    /// Whether that process is one that has said everything: how it dies then does not matter.
+    /// Returns `true` if the process has reported that it is done: how it exits then does not
+    /// matter.
     pub fn is_done(&self, process: usize) -> bool {
-        let of = |case: &&Case| case.process == process && case.stage == Stage::Living;
-        self.cases.iter().find(of).is_some_and(|case| self.are_all(case, |state| state == ThreadState::Done))
+        let of = |case: &&SupervisedRole| case.process == process && case.stage == RestartStage::Running;
+        self.roles
+            .iter()
+            .find(of)
+            .is_some_and(|case| self.all_threads_are(case, |state| state == ThreadState::Done))
     }
 
-    fn are_all(&self, case: &Case, is_so: impl Fn(ThreadState) -> bool) -> bool {
+    fn all_threads_are(&self, case: &SupervisedRole, is_so: impl Fn(ThreadState) -> bool) -> bool {
         case.threads.iter().all(|thread| is_so(status::state(&self.segments.threads[*thread])))
     }
 
-    /// A fault was done to one of them on purpose.
-    pub fn fault(&mut self, role: Role, ticks: u64) {
-        if let Some(case) = self.cases.iter_mut().find(|case| case.role == role) {
+    /// Records that a fault was injected into a role.
+    pub fn record_fault(&mut self, role: Role, ticks: u64) {
+        if let Some(case) = self.roles.iter_mut().find(|case| case.role == role) {
             case.fault = Some(ticks);
         }
     }
 
     pub fn into_list(self) -> Vec<RoleRestart> {
-        self.list
+        self.restarts
     }
 
-    /// What one that has come back found in its journal, and how much of that it carried out again.
-    fn records(&self, role: Role) -> (u64, u64) {
+    /// Returns how many journal records a restarted role found, and how many of them it replayed.
+    fn recovery_counts(&self, role: Role) -> (u64, u64) {
         let plan = &self.segments.plan;
         let Some(thread) = plan.thread_of(role) else { return (0, 0) };
         let counters = status::counters_of(&self.segments.threads[thread], &plan.threads[thread].roles, role);
@@ -133,110 +150,114 @@ impl<'a> Comebacks<'a> {
         }
     }
 
-    /// Takes each as far as it can go now.
-    pub fn look(
+    /// Advances the state of each role as far as possible.
+    pub fn poll(
         &mut self,
-        children: &mut impl Children,
+        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<()> {
-        (0..self.cases.len()).try_for_each(|place| self.step(place, children, liveness, clock))
+        (0..self.roles.len()).try_for_each(|place| self.step(place, children, liveness, clock))
     }
 
     fn step(
         &mut self,
         place: usize,
-        children: &mut impl Children,
+        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<()> {
         let plan = &self.segments.plan;
-        let case = &self.cases[place];
-        let Case { role, process, stage, tries, .. } = *case;
-        let is_done = self.are_all(case, |state| state == ThreadState::Done);
-        let is_failed = !self.are_all(case, |state| state != ThreadState::Failed);
-        let (ended, was_killed) = (children.ended(process), children.was_killed(process));
+        let case = &self.roles[place];
+        let SupervisedRole { role, process, stage, attempts: tries, .. } = *case;
+        let is_done = self.all_threads_are(case, |state| state == ThreadState::Done);
+        let is_failed = !self.all_threads_are(case, |state| state != ThreadState::Failed);
+        let (ended, was_killed) = (children.exited_normally(process), children.was_killed(process));
         let shares = &plan.processes[process].threads;
-        let suspicion = case.threads.iter().find_map(|thread| liveness.suspicion(*thread, shares));
+        let suspicion = case.threads.iter().find_map(|thread| liveness.fault(*thread, shares));
         let next = match stage {
-            // It had said everything.
-            Stage::Living if was_killed && is_done => stage,
-            Stage::Living if was_killed => {
-                let how = children.how(process);
-                let incident = self.begin(place, children.pid(process), how, clock.now());
-                self.cases[place].stage = Stage::Killed(incident);
+            // It had reported that it was done.
+            RestartStage::Running if was_killed && is_done => stage,
+            RestartStage::Running if was_killed => {
+                let how = children.exit_text(process);
+                let incident = self.record_death(place, children.pid(process), how, clock.now());
+                self.roles[place].stage = RestartStage::Killed(incident);
                 return self.step(place, children, liveness, clock);
             }
-            // It has said why: that is the supervisor's matter.
-            Stage::Living if is_failed || ended == Some(false) => Stage::Gone,
-            Stage::Living if is_done || ended.is_some() => stage,
-            Stage::Living => match suspicion {
+            // It has reported an error: the supervisor handles that.
+            RestartStage::Running if is_failed || ended == Some(false) => RestartStage::Failed,
+            RestartStage::Running if is_done || ended.is_some() => stage,
+            RestartStage::Running => match suspicion {
                 Some(suspicion) => {
                     let incident =
-                        self.begin(place, children.pid(process), suspicion.to_string(), clock.now());
+                        self.record_death(place, children.pid(process), suspicion.to_string(), clock.now());
                     children.kill(process);
-                    Stage::Killed(incident)
+                    RestartStage::Killed(incident)
                 }
                 None => {
-                    children.keep_spare(self.segments, process);
+                    children.keep_standby(self.segments, process);
                     stage
                 }
             },
-            Stage::Killed(incident) => {
-                // The kernel's word: nobody writes its memory any more.
-                let death = children.death(process).context("cannot watch a process")?;
+            RestartStage::Killed(incident) => {
+                // Confirmed by the kernel: nothing writes its memory any more.
+                let death = children.proof_of_death(process).context("cannot watch a process")?;
                 if ended.is_none() || death.is_none() {
                     return Ok(());
                 }
                 for thread in &case.threads {
-                    self.segments.renew_thread(*thread);
-                    liveness.restarted(*thread, clock.now());
+                    self.segments.reset_thread(*thread);
+                    liveness.reset_thread(*thread, clock.now());
                 }
                 children
                     .restart(self.segments, process)
                     .with_context(|| format!("cannot start {} again", plan.processes[process].name))?;
-                self.cases[place].tries += 1;
-                Stage::Starting(incident)
+                self.roles[place].attempts += 1;
+                RestartStage::Starting(incident)
             }
-            Stage::Starting(incident) if suspicion.is_some() && ended.is_none() => {
-                // Nobody else has an eye on it.
+            RestartStage::Starting(incident) if suspicion.is_some() && ended.is_none() => {
+                // No other check covers it.
                 children.kill(process);
-                Stage::Killed(incident)
+                RestartStage::Killed(incident)
             }
-            Stage::Starting(incident) if was_killed && !is_failed && tries < TRIES => Stage::Killed(incident),
-            Stage::Starting(_) if ended.is_some() || is_failed => Stage::Gone,
-            Stage::Starting(incident) if self.are_all(case, |state| state >= ThreadState::Running) => {
-                let (records, again) = self.records(role);
-                let recovered_ns = Some(self.ns(clock.now()));
-                self.list[incident] =
-                    RoleRestart { recovered_ns, records, again, ..self.list[incident].clone() };
-                // A fault that was done to it while it came back has had its effect.
-                (self.cases[place].tries, self.cases[place].fault) = (0, None);
-                Stage::Living
+            RestartStage::Starting(incident) if was_killed && !is_failed && tries < MAX_ATTEMPTS => {
+                RestartStage::Killed(incident)
             }
-            Stage::Starting(_) | Stage::Gone => stage,
+            RestartStage::Starting(_) if ended.is_some() || is_failed => RestartStage::Failed,
+            RestartStage::Starting(incident)
+                if self.all_threads_are(case, |state| state >= ThreadState::Running) =>
+            {
+                let (records, again) = self.recovery_counts(role);
+                let recovered_ns = Some(self.ns_since_start(clock.now()));
+                self.restarts[incident] =
+                    RoleRestart { recovered_ns, records, again, ..self.restarts[incident].clone() };
+                // A fault injected during recovery has had its effect.
+                (self.roles[place].attempts, self.roles[place].fault) = (0, None);
+                RestartStage::Running
+            }
+            RestartStage::Starting(_) | RestartStage::Failed => stage,
         };
-        self.cases[place].stage = next;
+        self.roles[place].stage = next;
         Ok(())
     }
 
-    fn ns(&self, ticks: u64) -> u64 {
+    fn ns_since_start(&self, ticks: u64) -> u64 {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
     }
 
-    /// Notes a death; its place in the list.
-    fn begin(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
-        let fault_ns = self.cases[place].fault.take().map(|ticks| self.ns(ticks));
-        self.list.push(RoleRestart {
-            role: self.cases[place].role,
+    /// Records a death. Returns its index in the list.
+    fn record_death(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
+        let fault_ns = self.roles[place].fault.take().map(|ticks| self.ns_since_start(ticks));
+        self.restarts.push(RoleRestart {
+            role: self.roles[place].role,
             pid,
             cause,
             fault_ns,
-            detected_ns: self.ns(detected),
+            detected_ns: self.ns_since_start(detected),
             recovered_ns: None,
             records: 0,
             again: 0,
         });
-        self.list.len() - 1
+        self.restarts.len() - 1
     }
 }

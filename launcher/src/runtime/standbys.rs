@@ -1,12 +1,12 @@
-//! Processes that stand ready to be the next incarnation of one that dies: what they do meanwhile
-//! is a matter of their roles.
+//! Hot standbys: processes that stand ready to become the next incarnation of an engine or exchange
+//! that dies.
 //!
-//! A spare is told to go on with a byte, and ends by itself when its standard input does: it
-//! outlives no launcher. One that ends is replaced, however often that was: at once at first, and
-//! after a pause where it happens again and again. Without one a comeback only takes longer.
+//! A standby is promoted by a byte on its socket, and exits by itself when its standard input
+//! closes: it does not outlive the launcher. A standby that exits is replaced, immediately at first
+//! and after a backoff if that repeats. Without a standby a restart only takes longer.
 //!
-//! One that is told to go on answers with a byte. If it does not (it is stopped, or hangs) it is
-//! given up, and a process is started in its place, as if there had been no spare.
+//! A promoted standby answers with a byte. If it does not (it is stopped, or hangs) it is killed,
+//! and a process is started cold in its place.
 
 use crate::runtime::process::Process;
 use crate::runtime::restart_policy::Backoff;
@@ -19,63 +19,62 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// How long a spare may take to answer. It may have to finish a snapshot; and a cold start must
-/// still be back before the run is said to stall.
-const ANSWER: Duration = Duration::from_secs(2);
+/// Maximum time for a promoted standby to answer. It may have to finish a snapshot; and a cold
+/// start must still finish before the run counts as stalled.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-struct Spare {
-    /// Whose next incarnation it is, by its place in the plan.
+struct Standby {
+    /// Index of the process in the plan whose next incarnation it is.
     of: usize,
     process: Process,
     socket: UnixStream,
     started: Instant,
 }
 
-impl Spare {
+impl Standby {
     fn is_alive(&mut self) -> bool {
-        self.process.look().is_ok() && self.process.status.is_none()
+        self.process.poll().is_ok() && self.process.status.is_none()
     }
 }
 
-/// A spare that was told to go on and has not answered yet.
-struct Told {
+/// A promoted standby that has not answered yet.
+struct PromotedStandby {
     of: usize,
     socket: UnixStream,
     at: Instant,
 }
 
-/// The spares of a run.
+/// The standbys of a run.
 #[derive(Default)]
-pub struct Spares {
-    all: Vec<Spare>,
-    told: Vec<Told>,
-    /// How many have become what they were the spare of. Those that were lost share a file for
-    /// their last words.
-    taken: u32,
-    /// What was lost of each, by its place in the plan.
-    pauses: Vec<Backoff>,
+pub struct Standbys {
+    all: Vec<Standby>,
+    promoted: Vec<PromotedStandby>,
+    /// Number of promotions. Standbys lost between two promotions share a stderr file.
+    promotions: u32,
+    /// Backoff of each process's standby, by index in the plan.
+    backoffs: Vec<Backoff>,
 }
 
-impl Spares {
-    /// Sees to it that a process has one. What cannot be started is not: nobody needs it to come
-    /// back.
-    pub fn keep(&mut self, segments: &Segments, of: usize) {
+impl Standbys {
+    /// Starts a standby for a process unless it has one. A start that fails is tried again after a
+    /// pause: a restart does not need it.
+    pub fn ensure(&mut self, segments: &Segments, of: usize) {
         let now = Instant::now();
-        self.pauses.resize_with(segments.plan.processes.len(), Backoff::default);
+        self.backoffs.resize_with(segments.plan.processes.len(), Backoff::default);
         if let Some(place) = self.all.iter().position(|spare| spare.of == of) {
             if self.all[place].is_alive() {
                 return;
             }
             let mut spare = self.all.remove(place);
             spare.process.end();
-            self.pauses[of].charge_loss(spare.started, now);
+            self.backoffs[of].charge_loss(spare.started, now);
         }
-        if !self.pauses[of].is_over(now) {
+        if !self.backoffs[of].is_over(now) {
             return;
         }
         match self.start(segments, of) {
-            Some((process, socket)) => self.all.push(Spare { of, process, socket, started: now }),
-            None => self.pauses[of].charge_loss(now, now),
+            Some((process, socket)) => self.all.push(Standby { of, process, socket, started: now }),
+            None => self.backoffs[of].charge_loss(now, now),
         }
     }
 
@@ -83,12 +82,12 @@ impl Spares {
         let plan = &segments.plan.processes[of];
         let (ours, its) = UnixStream::pair().ok()?;
         ours.set_nonblocking(true).ok()?;
-        let stderr = format!("{}.spare-{}.stderr", plan.name, self.taken + 1);
+        let stderr = format!("{}.spare-{}.stderr", plan.name, self.promotions + 1);
         let mut process = Process::start_with(
             &format!("{SPARE_PREFIX}{}", plan.name),
             &segments.address(),
             &Path::new(&segments.plan.folder).join(stderr),
-            &segments.handed_to(plan),
+            &segments.inherited_by(plan),
             Stdio::from(OwnedFd::from(its)),
         )
         .ok()?;
@@ -96,53 +95,52 @@ impl Spares {
         Some((process, ours))
     }
 
-    /// The spare of a process, told to go on; `None`: there is none that could.
-    pub fn take(&mut self, of: usize) -> Option<Process> {
+    /// Promotes the standby of a process. Returns `None` if there is none that runs.
+    pub fn promote(&mut self, of: usize) -> Option<Process> {
         let place = self.all.iter().position(|spare| spare.of == of)?;
         let mut spare = self.all.remove(place);
         if spare.is_alive() && spare.socket.write_all(&[1]).is_ok() {
-            self.taken += 1;
-            self.told.push(Told { of, socket: spare.socket, at: Instant::now() });
+            self.promotions += 1;
+            self.promoted.push(PromotedStandby { of, socket: spare.socket, at: Instant::now() });
             return Some(spare.process);
         }
         spare.process.end();
         None
     }
 
-    /// The processes whose spares were told to go on and have not answered in time. Each is given
-    /// once.
-    pub fn take_silent(&mut self) -> Vec<usize> {
+    /// Returns the processes whose promoted standbys have not answered in time, each once.
+    pub fn take_unresponsive(&mut self) -> Vec<usize> {
         let mut silent = Vec::new();
-        self.told.retain_mut(|told| {
+        self.promoted.retain_mut(|told| {
             let waits = told.socket.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-            if waits && told.at.elapsed() > ANSWER {
+            if waits && told.at.elapsed() > ANSWER_TIMEOUT {
                 silent.push(told.of);
             }
-            waits && told.at.elapsed() <= ANSWER
+            waits && told.at.elapsed() <= ANSWER_TIMEOUT
         });
         silent
     }
 
-    /// Takes note of the end of each that has ended.
-    pub fn look(&mut self) {
+    /// Updates the exit status of each standby.
+    pub fn poll(&mut self) {
         for spare in &mut self.all {
-            // What the system refuses shows when it is needed.
-            let _ = spare.process.look();
+            // An error shows when the standby is needed.
+            let _ = spare.process.poll();
         }
     }
 
-    /// Their process ids.
+    /// Returns the process ids of the standbys.
     pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.all.iter().map(|spare| spare.process.child_pid())
     }
 
-    /// Ends all of them.
+    /// Ends all standbys.
     pub fn end(&mut self) {
         self.all.drain(..).for_each(|mut spare| spare.process.end());
     }
 }
 
-impl Drop for Spares {
+impl Drop for Standbys {
     fn drop(&mut self) {
         self.end();
     }

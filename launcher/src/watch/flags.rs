@@ -24,7 +24,7 @@ pub struct WatchFlags {
     pub interval: Nanos,
 }
 
-/// What `watch --help` ends with.
+/// Examples in `watch --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher watch                        the living run that began last

@@ -1,7 +1,7 @@
-//! `launcher watch`: a window into a living run, which only reads.
+//! `launcher watch`: a read-only view of an active run.
 //!
 //! ```text
-//! source: a segment's words, copied ─▶ sample: a look ─▶ model: a plain value ─▶ view, JSON, metrics
+//! source: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ view, JSON, metrics
 //! ```
 
 mod command;

@@ -1,19 +1,20 @@
-//! Whether anything moves: what the engine counts, held against what the schedules say is to come,
-//! and what the kernel says of silent threads ([`crate::runtime::stuck`] says how it is judged).
+//! Checks that the run makes progress: the engine's counters against the orders that the schedules
+//! say are due, and the kernel's accounts of silent threads ([`crate::runtime::stuck`] explains the
+//! decisions).
 
-use super::{Supervisor, at_venues, moves};
-use crate::runtime::stuck::{CpuAccount, Deadline, Moved, StallWatch};
+use super::{Supervisor, at_venues, progress_count};
+use crate::runtime::stuck::{CpuAccount, Deadline, ProgressCounters, StallWatch};
 use protocol::plan::{Pacing, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use std::time::Duration;
 
-/// The wait for the last reports of a run that was interrupted.
-pub(super) struct Drain {
+/// The wait for the last reports of an interrupted run.
+pub(super) struct DrainWait {
     deadline: Deadline,
-    /// How much had moved at the last look, and when that last changed.
-    moved: (u64, u64),
+    /// Progress count at the last poll, and when it last changed.
+    last_progress: (u64, u64),
 }
 
 impl Supervisor<'_> {
@@ -22,46 +23,50 @@ impl Supervisor<'_> {
     }
 
     /// Returns `true` if that wait is over.
-    pub(super) fn has_waited(&self, deadline: &mut Deadline) -> bool {
+    pub(super) fn is_wait_over(&self, deadline: &mut Deadline) -> bool {
         let now = self.now_ns();
-        deadline.look(now);
-        deadline.is_over(now, self.ns(self.liveness.starved()))
+        deadline.mark_awake(now);
+        deadline.is_over(now, self.ns(self.liveness.last_starved()))
     }
 
     /// Begins the wait for the last reports.
-    pub(super) fn drain(&self, limit: Duration) -> Drain {
-        Drain { deadline: self.deadline(limit), moved: (0, self.now_ns()) }
+    pub(super) fn begin_drain(&self, limit: Duration) -> DrainWait {
+        DrainWait { deadline: self.deadline(limit), last_progress: (0, self.now_ns()) }
     }
 
-    /// Returns `true` if the last reports had their time: on a machine with too few cores they come
-    /// late, and are waited for as long as more of them come. Not without end: a hostile strategy
-    /// could make them.
-    pub(super) fn has_drained(&self, drain: &mut Drain) -> bool {
+    /// Returns `true` if the wait for the last reports is over. On a machine with too few cores
+    /// they come late, so it is extended while more arrive, up to a bound: a hostile strategy could
+    /// produce them without end.
+    pub(super) fn is_drain_over(&self, drain: &mut DrainWait) -> bool {
         let now = self.now_ns();
-        if let Some(Moved { count, .. }) = self.moved().filter(|moved| moved.count != drain.moved.0) {
-            drain.moved = (count, now);
+        if let Some(ProgressCounters { count, .. }) =
+            self.progress_counters().filter(|moved| moved.count != drain.last_progress.0)
+        {
+            drain.last_progress = (count, now);
         }
-        drain.deadline.look(now);
-        drain.deadline.is_over(now, self.ns(self.liveness.starved()).max(drain.moved.1))
+        drain.deadline.mark_awake(now);
+        drain.deadline.is_over(now, self.ns(self.liveness.last_starved()).max(drain.last_progress.1))
     }
 
-    /// Takes the kernel's account of every thread that has been silent for half of its deadline.
-    pub(super) fn ask_the_kernel(&mut self) {
+    /// Records the kernel's CPU account of every thread that has been silent for half of its
+    /// deadline.
+    pub(super) fn query_cpu_accounts(&mut self) {
         for thread in 0..self.threads.len() {
-            if self.liveness.asks_the_kernel(thread) {
-                // Only of a process that still lives: its number may be another's else.
+            if self.liveness.needs_cpu_account(thread) {
+                // Only of a process that still runs: its id may be reused otherwise.
                 let process = self.owner_of(thread).filter(|process| process.status.is_none());
-                let account = process.and_then(|it| CpuAccount::of(it.pid(), self.liveness.tid(thread)));
-                self.liveness.account(thread, account);
+                let account =
+                    process.and_then(|it| CpuAccount::of_thread(it.pid(), self.liveness.tid(thread)));
+                self.liveness.record_cpu_account(thread, account);
             }
         }
     }
 
-    /// Returns what is said of a run in which nothing moves although something should.
-    pub(super) fn stalls(&self, stall: &mut StallWatch) -> Option<String> {
+    /// Returns the message for a stalled run.
+    pub(super) fn check_stall(&self, stall: &mut StallWatch) -> Option<String> {
         let names =
             || self.awaited().map(|strategy| Role::Strategy(strategy).to_string()).collect::<Vec<_>>();
-        self.is_silent(stall).then(|| {
+        self.is_stalled(stall).then(|| {
             format!(
                 "stalled: no progress for {:?}; {} orders without a report, waiting: {}",
                 stall.limit(),
@@ -71,30 +76,29 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Returns `true` if nothing has moved for as long as the watch waits, although something
-    /// should.
-    pub(super) fn is_silent(&self, stall: &mut StallWatch) -> bool {
-        let Some(moved) = self.moved() else { return false };
+    /// Returns `true` if there was no progress for the watch's limit, although there should be.
+    pub(super) fn is_stalled(&self, stall: &mut StallWatch) -> bool {
+        let Some(moved) = self.progress_counters() else { return false };
         let [awake_since, starved] =
-            [self.liveness.awake_since(), self.liveness.starved()].map(|at| self.ns(at));
+            [self.liveness.awake_since(), self.liveness.last_starved()].map(|at| self.ns(at));
         let due_after =
             |since| self.awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
-        stall.look(self.now_ns(), awake_since, starved, moved, due_after)
-            && !self.contained.waits_for_a_process()
+        stall.check_stall(self.now_ns(), awake_since, starved, moved, due_after)
+            && !self.containment.has_pending_process()
     }
 
     pub(super) fn awaited(&self) -> impl Iterator<Item = u16> + '_ {
         (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy))
     }
 
-    fn moved(&self) -> Option<Moved> {
+    fn progress_counters(&self) -> Option<ProgressCounters> {
         let engine = self.engine()?;
-        let count = moves(&engine).wrapping_add(self.contained.steps());
-        Some(Moved { count, open: at_venues(&engine) })
+        let count = progress_count(&engine).wrapping_add(self.containment.steps());
+        Some(ProgressCounters { count, open: at_venues(&engine) })
     }
 
-    /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds
-    /// since the start.
+    /// Returns when a strategy's first order after that time is due, in nanoseconds since the
+    /// start; `None` if none is.
     pub(super) fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
         let trading = self.plan.trading();
         if trading.pacing_of(strategy) == Pacing::Closed {

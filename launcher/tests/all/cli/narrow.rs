@@ -5,8 +5,7 @@ use crate::common::{Launcher, text};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What the launcher prints on a terminal with so many columns; `None`: there is no `script` to
-/// make one.
+/// Returns what the launcher prints on a terminal of that width; `None`: no `script` to make one.
 fn on_terminal(columns: u16, args: &str) -> Option<String> {
     let launcher = env!("CARGO_BIN_EXE_launcher");
     let line = format!("stty cols {columns} rows 50; NO_COLOR=1 {launcher} {args} 2>/dev/null");

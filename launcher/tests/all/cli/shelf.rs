@@ -171,8 +171,7 @@ fn a_baseline_is_a_gate_for_ci() {
     let path = baseline.path().to_str().unwrap();
     // The same schedules again: whatever the machine does, it is not a thousand times as slow.
     let passed = repeats(&["--baseline", path, "--fail-if-slower", "1000%"]);
-    // On a machine that moves its cores pairs are left out, and there may be too few: that is no
-    // pass.
+    // On a machine that moves its cores pairs are left out, and there may be too few: not an pass.
     let is_comparable = !said(&passed).contains("cannot be compared");
     assert_eq!(passed.status.success(), is_comparable, "{}", said(&passed));
     assert!(!is_comparable || said(&passed).contains("B against A"), "{}", said(&passed));

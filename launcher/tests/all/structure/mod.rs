@@ -66,7 +66,7 @@ fn unsafe_where_it_may_not_be(name: &str, source: &Path) -> Vec<String> {
 }
 
 #[test]
-fn only_two_crates_and_one_file_may_hold_unsafe_code() {
+fn unsafe_code_is_confined_to_two_crates() {
     for name in crates().iter().filter(|name| !UNSAFE.contains(&name.as_str())) {
         let wrong = unsafe_where_it_may_not_be(name, &root().join(name).join("src"));
         assert!(wrong.is_empty(), "{wrong:?}");
